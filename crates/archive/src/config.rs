@@ -1,0 +1,72 @@
+//! What an archive is told when it is opened.
+
+use std::path::PathBuf;
+
+use fulgurite_glass::Geometry;
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{ByteCount, Duration, Ratio};
+
+/// When staged bodies are packed into a platter-set without being asked.
+#[derive(Clone, Copy, Debug)]
+pub struct SealPolicy {
+    /// As soon as this much is staged.
+    pub staged_bytes: ByteCount,
+    /// As soon as the oldest staged body is this old.
+    pub age: Duration,
+}
+
+/// The simulated medium's defects.
+#[derive(Clone, Copy, Debug)]
+pub struct MediumFaults {
+    /// Seed from which every failing sector follows.
+    pub seed: u64,
+    /// Chance that a sector cannot be decoded.
+    pub sector_rate: Ratio,
+    /// Chance that a whole track cannot be decoded.
+    pub track_rate: Ratio,
+}
+
+/// The simulated library and its mechanics.
+#[derive(Clone, Debug)]
+pub struct LibraryOptions {
+    /// Panels, racks, shelves, slots, drives, shuttles.
+    pub shape: LibraryShape,
+    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
+    pub time_scale: f64,
+    /// Seed of the sampled mechanical times.
+    pub seed: u64,
+}
+
+/// What RestoreObject with tier Expedited does for `DEEP_ARCHIVE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExpeditedPolicy {
+    /// Refuse it, as AWS does.
+    Refuse,
+    /// Serve it as Standard (some clients hard-code Expedited).
+    Standard,
+}
+
+/// Everything an archive needs to know to open.
+#[derive(Clone, Debug)]
+pub struct ArchiveConfig {
+    /// The data directory.
+    pub data: PathBuf,
+    /// Platter geometry of new archives, and of new sets of an old one.
+    pub geometry: Geometry,
+    /// Seal policy.
+    pub seal: SealPolicy,
+    /// Defects of the simulated medium.
+    pub faults: MediumFaults,
+    /// The simulated library.
+    pub library: LibraryOptions,
+    /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
+    pub log_capacity: ByteCount,
+    /// Master key file; `None` is `DATA/keys/master.key`, made on first use.
+    pub master_key: Option<PathBuf>,
+    /// Expedited on `DEEP_ARCHIVE`.
+    pub expedited: ExpeditedPolicy,
+    /// Length of a restore day; shorter only for tests, shown as such by status.
+    pub day: Duration,
+    /// Name of a fail point and how many passages to let through before the process is killed there.
+    pub fail_point: Option<(String, u32)>,
+}

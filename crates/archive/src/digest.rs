@@ -1,0 +1,206 @@
+//! Digests of a body as it streams in: the MD5 that S3 calls ETag, and the checksums clients send.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use md5::{Digest as _, Md5};
+use serde::{Deserialize, Serialize};
+use sha1::Sha1;
+use sha2::Sha256;
+
+use crate::{ArchiveError, Result};
+
+/// Additional checksum algorithms of S3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ChecksumAlgorithm {
+    /// CRC-32 (ISO-HDLC).
+    Crc32,
+    /// CRC-32C (Castagnoli).
+    Crc32c,
+    /// CRC-64/NVME.
+    Crc64Nvme,
+    /// SHA-1.
+    Sha1,
+    /// SHA-256.
+    Sha256,
+}
+
+impl ChecksumAlgorithm {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Crc32, Self::Crc32c, Self::Crc64Nvme, Self::Sha1, Self::Sha256];
+
+    /// S3's name: `CRC32`, `CRC32C`, `CRC64NVME`, `SHA1`, `SHA256`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Crc32 => "CRC32",
+            Self::Crc32c => "CRC32C",
+            Self::Crc64Nvme => "CRC64NVME",
+            Self::Sha1 => "SHA1",
+            Self::Sha256 => "SHA256",
+        }
+    }
+
+    /// The header that carries it, in lower case.
+    #[must_use]
+    pub const fn header(self) -> &'static str {
+        match self {
+            Self::Crc32 => "x-amz-checksum-crc32",
+            Self::Crc32c => "x-amz-checksum-crc32c",
+            Self::Crc64Nvme => "x-amz-checksum-crc64nvme",
+            Self::Sha1 => "x-amz-checksum-sha1",
+            Self::Sha256 => "x-amz-checksum-sha256",
+        }
+    }
+
+    /// The algorithm S3 calls `name`, in any case.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|a| a.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Length of a value in bytes.
+    #[must_use]
+    pub const fn value_bytes(self) -> usize {
+        match self {
+            Self::Crc32 | Self::Crc32c => 4,
+            Self::Crc64Nvme => 8,
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+}
+
+/// A checksum with its algorithm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checksum {
+    /// Algorithm.
+    pub algorithm: ChecksumAlgorithm,
+    /// Value, big-endian as S3 sends it.
+    pub value: Vec<u8>,
+    /// Parts it was combined from, for the checksum of a multipart object that is composite.
+    pub composite_parts: Option<u32>,
+}
+
+impl Checksum {
+    /// A checksum of whole bytes, from its Base64 text.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the text is not Base64 or has the wrong length.
+    pub fn parse(algorithm: ChecksumAlgorithm, text: &str) -> Result<Self> {
+        let (text, composite_parts) = match text.split_once('-') {
+            Some((value, parts)) => (value, parts.parse().ok()),
+            None => (text, None),
+        };
+        match BASE64.decode(text) {
+            Ok(value) if value.len() == algorithm.value_bytes() => {
+                Ok(Self { algorithm, value, composite_parts })
+            }
+            _ => Err(ArchiveError::InvalidArgument {
+                what: format!("value for {} header is invalid", algorithm.header()),
+            }),
+        }
+    }
+
+    /// The Base64 text S3 shows, with `-parts` when composite.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let value = BASE64.encode(&self.value);
+        self.composite_parts.map_or_else(|| value.clone(), |parts| format!("{value}-{parts}"))
+    }
+}
+
+enum Additional {
+    Crc(ChecksumAlgorithm, crc_fast::Digest),
+    Sha1(Sha1),
+    Sha256(Sha256),
+}
+
+/// Running digests of one body.
+pub struct BodyDigest {
+    md5: Md5,
+    additional: Option<Additional>,
+    bytes: u64,
+}
+
+impl std::fmt::Debug for BodyDigest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BodyDigest").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// Digests of a whole body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BodyDigests {
+    /// MD5, the ETag of a body.
+    pub md5: [u8; 16],
+    /// The additional checksum that was asked for.
+    pub checksum: Option<Checksum>,
+    /// Plain bytes seen.
+    pub bytes: u64,
+}
+
+impl BodyDigest {
+    /// Digests MD5 and, when named, one additional algorithm.
+    #[must_use]
+    pub fn new(algorithm: Option<ChecksumAlgorithm>) -> Self {
+        use crc_fast::CrcAlgorithm::{Crc32Iscsi, Crc32IsoHdlc, Crc64Nvme};
+        let additional = algorithm.map(|algorithm| match algorithm {
+            ChecksumAlgorithm::Crc32 => {
+                Additional::Crc(algorithm, crc_fast::Digest::new(Crc32IsoHdlc))
+            }
+            ChecksumAlgorithm::Crc32c => {
+                Additional::Crc(algorithm, crc_fast::Digest::new(Crc32Iscsi))
+            }
+            ChecksumAlgorithm::Crc64Nvme => {
+                Additional::Crc(algorithm, crc_fast::Digest::new(Crc64Nvme))
+            }
+            ChecksumAlgorithm::Sha1 => Additional::Sha1(Sha1::new()),
+            ChecksumAlgorithm::Sha256 => Additional::Sha256(Sha256::new()),
+        });
+        Self { md5: Md5::new(), additional, bytes: 0 }
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.md5.update(bytes);
+        match &mut self.additional {
+            Some(Additional::Crc(_, crc)) => crc.update(bytes),
+            Some(Additional::Sha1(sha)) => sha.update(bytes),
+            Some(Additional::Sha256(sha)) => sha.update(bytes),
+            None => {}
+        }
+    }
+
+    /// Plain bytes seen so far.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The digests of everything taken.
+    #[must_use]
+    pub fn finish(self) -> BodyDigests {
+        let checksum = self.additional.map(|additional| match additional {
+            Additional::Crc(algorithm, crc) => {
+                let value = crc.finalize();
+                #[expect(clippy::big_endian_bytes, reason = "S3 shows CRCs big-endian")]
+                let all = value.to_be_bytes();
+                let value = all[8 - algorithm.value_bytes()..].to_vec();
+                Checksum { algorithm, value, composite_parts: None }
+            }
+            Additional::Sha1(sha) => Checksum {
+                algorithm: ChecksumAlgorithm::Sha1,
+                value: sha.finalize().to_vec(),
+                composite_parts: None,
+            },
+            Additional::Sha256(sha) => Checksum {
+                algorithm: ChecksumAlgorithm::Sha256,
+                value: sha.finalize().to_vec(),
+                composite_parts: None,
+            },
+        });
+        BodyDigests { md5: self.md5.finalize().into(), checksum, bytes: self.bytes }
+    }
+}

@@ -1,0 +1,158 @@
+//! What can go wrong in an archive, with the ids a caller needs to act.
+
+use fulgurite_catalog::CatalogError;
+use fulgurite_units::PlatterId;
+
+/// What the caller should do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The thing named does not exist.
+    NotFound,
+    /// The state of the thing forbids it; look again, then decide.
+    Conflict,
+    /// Try later.
+    Unavailable,
+    /// Stored bytes are not what was written.
+    Corrupt,
+    /// The request itself is wrong.
+    Invalid,
+    /// A bug, or a failing disk.
+    Internal,
+}
+
+/// An operation on the archive failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum ArchiveError {
+    #[error("bucket \"{bucket}\" does not exist")]
+    NoSuchBucket { bucket: String },
+    #[error("bucket \"{bucket}\" already exists and is yours")]
+    BucketAlreadyOwnedByYou { bucket: String },
+    #[error("bucket \"{bucket}\" is not empty")]
+    BucketNotEmpty { bucket: String },
+    #[error("bucket name \"{name}\" is not valid: {rule}")]
+    InvalidBucketName { name: String, rule: &'static str },
+    #[error("object \"{key}\" does not exist in bucket \"{bucket}\"")]
+    NoSuchKey { bucket: String, key: String },
+    #[error("key of {bytes} bytes is longer than 1024 bytes")]
+    KeyTooLong { bytes: usize },
+    #[error("user metadata of {bytes} bytes is more than 2048 bytes")]
+    MetadataTooLarge { bytes: usize },
+    #[error("body of {bytes} bytes is larger than {max} bytes")]
+    EntityTooLarge { bytes: u64, max: u64 },
+    #[error("part {part} has {bytes} bytes; every part but the last has at least {min} bytes")]
+    EntityTooSmall { part: u32, bytes: u64, min: u64 },
+    #[error("multipart upload \"{upload}\" does not exist")]
+    NoSuchUpload { upload: String },
+    #[error("part {part} was not uploaded, or its etag differs")]
+    InvalidPart { part: u32 },
+    #[error("parts are not in ascending order at part {part}")]
+    InvalidPartOrder { part: u32 },
+    #[error("the {algorithm} of the body is {actual}, not {expected}")]
+    BadDigest { algorithm: &'static str, expected: String, actual: String },
+    #[error("body ended after {received} of {declared} bytes")]
+    IncompleteBody { declared: u64, received: u64 },
+    #[error("body is longer than the declared {declared} bytes")]
+    BodyTooLong { declared: u64 },
+    #[error("precondition {condition} does not hold")]
+    PreconditionFailed { condition: &'static str },
+    #[error("range starts at byte {start} of an object of {bytes} bytes")]
+    InvalidRange { start: u64, bytes: u64 },
+    #[error("storage class \"{class}\" is not known")]
+    InvalidStorageClass { class: String },
+    #[error("object is archived in class {class} and not restored")]
+    NotRestored { class: &'static str },
+    #[error("restore is not allowed for the object's current storage class {class}")]
+    NotArchived { class: &'static str },
+    #[error("object restore is already in progress")]
+    RestoreAlreadyInProgress,
+    #[error("retrieval tier Expedited is not available for class {class}")]
+    ExpeditedNotAvailable { class: &'static str },
+    #[error("{what}")]
+    InvalidArgument { what: String },
+    #[error("archive is full: {what}")]
+    Full { what: String },
+    #[error("too many requests are waiting: {what}")]
+    Busy { what: String },
+    #[error("object \"{key}\" of bucket \"{bucket}\" cannot be read: {reason}")]
+    Unreadable { bucket: String, key: String, reason: String },
+    #[error("platter {platter} cannot be read: {reason}")]
+    PlatterUnreadable { platter: PlatterId, reason: String },
+    #[error("stored bytes are damaged: {what}")]
+    Corrupt { what: String },
+    #[error("data directory \"{path}\" is in use by another process")]
+    Locked { path: String },
+    #[error("data directory \"{path}\" cannot be opened: {reason}")]
+    Unusable { path: String, reason: String },
+    #[error("master key is wrong: it does not open {what}")]
+    WrongMasterKey { what: String },
+    #[error("archive is stopping")]
+    Stopping,
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: String, source: std::io::Error },
+    #[error("internal error: {what}")]
+    Internal { what: String },
+}
+
+/// The result of an operation on the archive.
+pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
+
+impl ArchiveError {
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSuchBucket { .. } | Self::NoSuchKey { .. } | Self::NoSuchUpload { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::BucketAlreadyOwnedByYou { .. }
+            | Self::BucketNotEmpty { .. }
+            | Self::PreconditionFailed { .. }
+            | Self::NotRestored { .. }
+            | Self::NotArchived { .. }
+            | Self::RestoreAlreadyInProgress
+            | Self::Locked { .. } => ErrorKind::Conflict,
+            Self::ExpeditedNotAvailable { .. }
+            | Self::Full { .. }
+            | Self::Busy { .. }
+            | Self::Stopping => ErrorKind::Unavailable,
+            Self::Unreadable { .. } | Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => {
+                ErrorKind::Corrupt
+            }
+            Self::InvalidBucketName { .. }
+            | Self::KeyTooLong { .. }
+            | Self::MetadataTooLarge { .. }
+            | Self::EntityTooLarge { .. }
+            | Self::EntityTooSmall { .. }
+            | Self::InvalidPart { .. }
+            | Self::InvalidPartOrder { .. }
+            | Self::BadDigest { .. }
+            | Self::IncompleteBody { .. }
+            | Self::BodyTooLong { .. }
+            | Self::InvalidRange { .. }
+            | Self::InvalidStorageClass { .. }
+            | Self::InvalidArgument { .. }
+            | Self::Unusable { .. }
+            | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
+            Self::Catalog(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    pub(crate) fn io(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| match source.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                Self::Full { what: format!("no space left to {action} \"{path}\"") }
+            }
+            _ => Self::Io { action, path, source },
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Every bound of the archive by name, and the relations between them.
+
+use fulgurite_units::ByteCount;
+
+/// Shortest bucket name, in bytes (S3).
+pub const BUCKET_NAME_BYTES_MIN: usize = 3;
+/// Longest bucket name, in bytes (S3).
+pub const BUCKET_NAME_BYTES_MAX: usize = 63;
+/// Longest object key, in bytes of UTF-8 (S3).
+pub const KEY_BYTES_MAX: usize = 1024;
+/// Most user metadata of one object, names and values together (S3).
+pub const USER_METADATA_BYTES_MAX: usize = 2048;
+/// Largest body put in one call or as one part (S3): 5 GiB.
+pub const BODY_BYTES_MAX: u64 = ByteCount::gib(5).get();
+/// Smallest part but the last of a multipart upload (S3): 5 MiB.
+pub const PART_BYTES_MIN: u64 = ByteCount::mib(5).get();
+/// Largest part number (S3).
+pub const PART_NUMBER_MAX: u32 = 10_000;
+/// Most keys one listing page returns (S3).
+pub const LIST_KEYS_MAX: usize = 1000;
+/// Most keys one `DeleteObjects` call names (S3).
+pub const DELETE_KEYS_MAX: usize = 1000;
+/// Longest restore, in days: a century; longer is a typing error.
+pub const RESTORE_DAYS_MAX: u32 = 36_500;
+
+/// Plaintext bytes of one encryption frame.
+pub const FRAME_BYTES: usize = 64 << 10;
+/// Bytes of one frame's authentication tag.
+pub const TAG_BYTES: usize = 16;
+/// Plaintext gathered before it is hashed, encrypted and written in one go.
+pub const CHUNK_BYTES: usize = 1 << 20;
+/// A body no larger than this is written inline, without a trip to the blocking pool.
+pub const INLINE_BYTES_MAX: usize = FRAME_BYTES;
+/// Size at which a log segment is closed and the next begun.
+pub const SEGMENT_BYTES: u64 = 256 << 20;
+/// Most bodies one platter-set plan holds in memory while it is sorted.
+pub const PLAN_BODIES_MAX: usize = 200_000;
+/// Rows changed by one catalog transaction of a batch step (release, expiry, recovery).
+pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
+/// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
+pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
+
+const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
+const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");
+const _: () = assert!(SEGMENT_BYTES > CHUNK_BYTES as u64, "a segment holds a chunk");

@@ -1,0 +1,23 @@
+//! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
+//! chances, seeds with child random streams, and the shape of a controller.
+//!
+//! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
+
+mod bytes;
+mod controller;
+mod id;
+mod index;
+mod ratio;
+mod seed;
+mod time;
+
+pub use bytes::{ByteCount, ParseByteCountError};
+pub use controller::{Controller, Outbox};
+pub use id::{ArchiveId, ObjectId, PlatterId, SetId, UploadId};
+pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
+pub use ratio::{Ratio, RatioError};
+pub use seed::{RandomStream, Seed};
+pub use time::{Duration, Instant, ParseDurationError, UnixTime};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Units survive the round trip through text, and streams repeat.
+
+use expect_test::expect;
+use proptest::prelude::*;
+
+use crate::{ByteCount, Duration, Ratio, Seed};
+
+#[test]
+fn byte_counts_print_the_largest_unit() {
+    let shown: Vec<String> = [0, 1, 1023, 1024, 1536, 64 << 20, (4 << 30) + 1]
+        .map(|n| ByteCount::new(n).to_string())
+        .into();
+    expect![[r#"
+        [
+            "0B",
+            "1B",
+            "1023B",
+            "1KiB",
+            "1.5KiB",
+            "64MiB",
+            "4.0GiB",
+        ]
+    "#]]
+    .assert_debug_eq(&shown);
+}
+
+#[test]
+fn wrong_units_are_refused_with_advice() {
+    for text in ["", "MiB", "12 MB", "-1B", "1.5GiB", "99999999999PiB"] {
+        assert!(text.parse::<ByteCount>().is_err(), "{text}");
+    }
+    for text in ["", "30", "s", "1.5s", "3 weeks", "99999999999d"] {
+        assert!(text.parse::<Duration>().is_err(), "{text}");
+    }
+    assert!(Ratio::new(1.1).is_err());
+    assert!(Ratio::new(f64::NAN).is_err());
+}
+
+#[test]
+fn children_of_a_seed_are_independent_of_order() {
+    let root = Seed::new(7);
+    let mut first = root.child(b"drive").stream();
+    let _ = root.child(b"shuttle").stream().next_u64();
+    let mut again = root.child(b"drive").stream();
+    assert_eq!(first.next_u64(), again.next_u64());
+    assert_ne!(root.child(b"drive"), root.child(b"shuttle"));
+}
+
+proptest! {
+    #[test]
+    fn durations_round_trip(ns in 1u64..=u64::MAX / 2) {
+        let duration = Duration::from_nanos(ns);
+        prop_assert_eq!(duration.to_string().parse::<Duration>().unwrap(), duration);
+    }
+
+    #[test]
+    fn byte_counts_round_trip_through_json(bytes: u64) {
+        let count = ByteCount::new(bytes);
+        let text = count.to_string();
+        if let Ok(read) = text.parse::<ByteCount>() {
+            prop_assert_eq!(read, count);
+        }
+    }
+
+    #[test]
+    fn below_stays_below(seed: u64, bound in 1u64..) {
+        prop_assert!(Seed::new(seed).stream().below(bound) < bound);
+    }
+}
