@@ -1,0 +1,43 @@
+//! Checksums: BLAKE3 with 256 bits where wrong bytes must never pass, CRC32C where a short record
+//! needs a cheap check of its own. Neither authenticates: that is the cipher's task.
+
+/// Bytes of a [`Checksum`].
+pub const CHECKSUM_BYTES: usize = 32;
+
+/// A BLAKE3 digest of 256 bits.
+pub type Checksum = [u8; CHECKSUM_BYTES];
+
+/// The checksum of a sector: BLAKE3 over its header and payload, which lie next to each other.
+#[must_use]
+pub fn sector_checksum(header_and_payload: &[u8]) -> Checksum {
+    *blake3::hash(header_and_payload).as_bytes()
+}
+
+/// CRC32C (Castagnoli) of `bytes`.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes)
+}
+
+/// BLAKE3 over bytes that arrive in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct RunningChecksum(blake3::Hasher);
+
+impl RunningChecksum {
+    /// A checksum of nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all pieces so far.
+    #[must_use]
+    pub fn finish(&self) -> Checksum {
+        *self.0.finalize().as_bytes()
+    }
+}

@@ -1,0 +1,296 @@
+//! Erasure coding: any `redundancy` of `information + redundancy` shards may be lost.
+//!
+//! One code serves all levels, from 36 sectors of a track to thousands of sectors of a large
+//! group. Shards are worked on in stripes, because the code treats each 64-byte block alike: the
+//! working memory stays small enough for the cache whatever the shard size.
+//!
+//! Shards that are zero at the end of the information shards add nothing to the redundancy (they
+//! are the standard way to shorten the code), so they are left out of the computation.
+
+use std::fmt;
+
+use reed_solomon_simd::engine::DefaultEngine;
+use reed_solomon_simd::rate::{
+    HighRate, HighRateDecoder, HighRateEncoder, Rate, RateDecoder, RateEncoder,
+};
+
+use crate::CodeError;
+
+/// Shards are a multiple of this many bytes.
+pub const SHARD_ALIGN: usize = 64;
+
+/// Bytes of each shard that are encoded at a time: 128 shards of a chunk stay in the L2 cache.
+const ENCODE_STRIPE: usize = 4 << 10;
+
+/// Bytes of each shard that are decoded at a time. Larger than when encoding, because finding the
+/// erasure locator costs the same for each stripe.
+const DECODE_STRIPE: usize = 16 << 10;
+
+/// Zeros that stand in for shards that do not exist.
+static ZEROS: [u8; DECODE_STRIPE] = [0; DECODE_STRIPE];
+
+const _: () = assert!(ENCODE_STRIPE <= DECODE_STRIPE);
+const _: () = assert!(ENCODE_STRIPE.is_multiple_of(SHARD_ALIGN));
+const _: () = assert!(DECODE_STRIPE.is_multiple_of(SHARD_ALIGN));
+
+/// What is known of one shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shard<'a> {
+    /// Read, and its checksum was right.
+    Given(&'a [u8]),
+    /// Never written: counts as zeros.
+    Zero,
+    /// Unreadable.
+    Lost,
+}
+
+/// A systematic Reed-Solomon code over GF(2^16), defined in [`crate::definition`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErasureCode {
+    information: usize,
+    redundancy: usize,
+}
+
+impl ErasureCode {
+    /// The code with these shard counts.
+    ///
+    /// # Errors
+    /// [`CodeError::Counts`] when a count is zero or the field is too small for both.
+    pub fn new(information: usize, redundancy: usize) -> Result<Self, CodeError> {
+        let fits = information > 0
+            && redundancy > 0
+            && HighRate::<DefaultEngine>::supports(information, redundancy);
+        if fits {
+            Ok(Self { information, redundancy })
+        } else {
+            Err(CodeError::Counts { information, redundancy })
+        }
+    }
+
+    /// Information shards.
+    #[must_use]
+    pub const fn information(self) -> usize {
+        self.information
+    }
+
+    /// Redundancy shards: how many losses the code survives.
+    #[must_use]
+    pub const fn redundancy(self) -> usize {
+        self.redundancy
+    }
+
+    /// An encoder for shards of `shard_bytes`; keep it, its memory is used again.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
+    pub fn encoder(self, shard_bytes: usize) -> Result<Encoder, CodeError> {
+        check_shard_bytes(shard_bytes)?;
+        Ok(Encoder { code: self, shard_bytes, inner: None })
+    }
+
+    /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
+    pub fn decoder(self, shard_bytes: usize) -> Result<Decoder, CodeError> {
+        check_shard_bytes(shard_bytes)?;
+        Ok(Decoder { code: self, shard_bytes, inner: None, states: Vec::new() })
+    }
+
+    fn inner_error(self) -> CodeError {
+        CodeError::Counts { information: self.information, redundancy: self.redundancy }
+    }
+}
+
+/// Computes redundancy shards from information shards.
+pub struct Encoder {
+    code: ErasureCode,
+    shard_bytes: usize,
+    inner: Option<HighRateEncoder<DefaultEngine>>,
+}
+
+impl Encoder {
+    /// Encodes: asks for each information shard by index (`None` counts as zeros, and is free at
+    /// the end) and hands out each piece of redundancy as `(shard, byte offset in it, bytes)`.
+    /// A redundancy shard that was lost comes back by encoding again.
+    ///
+    /// # Errors
+    /// Never for shards of the declared size; the result is passed on from the inner encoder.
+    ///
+    /// # Panics
+    /// When a shard has not the declared size.
+    pub fn encode<'a>(
+        &mut self,
+        information: impl Fn(usize) -> Option<&'a [u8]>,
+        mut redundancy: impl FnMut(usize, usize, &[u8]),
+    ) -> Result<(), CodeError> {
+        let used = (0..self.code.information).rev().find(|&i| information(i).is_some());
+        // One zero shard stands for "nothing at all": the inner code wants at least one.
+        let count = used.map_or(1, |last| last + 1);
+        let mut offset = 0;
+        while offset < self.shard_bytes {
+            let stripe = ENCODE_STRIPE.min(self.shard_bytes - offset);
+            self.encode_stripe(count, offset, stripe, &information, &mut redundancy)
+                .map_err(|_| self.code.inner_error())?;
+            offset += stripe;
+        }
+        Ok(())
+    }
+
+    fn encode_stripe<'a>(
+        &mut self,
+        count: usize,
+        offset: usize,
+        stripe: usize,
+        information: &impl Fn(usize) -> Option<&'a [u8]>,
+        redundancy: &mut impl FnMut(usize, usize, &[u8]),
+    ) -> Result<(), reed_solomon_simd::Error> {
+        let inner = match &mut self.inner {
+            Some(inner) => {
+                inner.reset(count, self.code.redundancy, stripe)?;
+                inner
+            }
+            none @ None => none.insert(HighRateEncoder::new(
+                count,
+                self.code.redundancy,
+                stripe,
+                DefaultEngine::new(),
+                None,
+            )?),
+        };
+        for index in 0..count {
+            let shard = match information(index) {
+                Some(shard) => {
+                    assert_eq!(shard.len(), self.shard_bytes, "information shard {index}");
+                    &shard[offset..offset + stripe]
+                }
+                None => &ZEROS[..stripe],
+            };
+            inner.add_original_shard(shard)?;
+        }
+        let result = inner.encode()?;
+        for (index, shard) in result.recovery_iter().enumerate() {
+            redundancy(index, offset, shard);
+        }
+        Ok(())
+    }
+}
+
+/// Brings lost information shards back from those that are left.
+pub struct Decoder {
+    code: ErasureCode,
+    shard_bytes: usize,
+    inner: Option<HighRateDecoder<DefaultEngine>>,
+    states: Vec<bool>,
+}
+
+impl Decoder {
+    /// Decodes: asks for each shard by index (redundancy shards follow the information shards) and
+    /// hands out each piece of a lost information shard as `(shard, byte offset in it, bytes)`.
+    ///
+    /// # Errors
+    /// [`CodeError::TooFewShards`] when more shards are lost than the code has redundancy; nothing
+    /// was handed out then.
+    ///
+    /// # Panics
+    /// When a shard has not the declared size.
+    pub fn decode<'a>(
+        &mut self,
+        shards: impl Fn(usize) -> Shard<'a>,
+        mut restored: impl FnMut(usize, usize, &[u8]),
+    ) -> Result<(), CodeError> {
+        let total = self.code.information + self.code.redundancy;
+        self.states.clear();
+        self.states.extend((0..total).map(|index| shards(index) != Shard::Lost));
+        let have = self.states.iter().filter(|&&given| given).count();
+        if have < self.code.information {
+            return Err(CodeError::TooFewShards { have, need: self.code.information });
+        }
+        if self.states[..self.code.information].iter().all(|&given| given) {
+            return Ok(());
+        }
+        let last = (0..self.code.information).rev().find(|&i| shards(i) != Shard::Zero);
+        let count = last.map_or(1, |last| last + 1);
+        let mut offset = 0;
+        while offset < self.shard_bytes {
+            let stripe = DECODE_STRIPE.min(self.shard_bytes - offset);
+            self.decode_stripe(count, offset, stripe, &shards, &mut restored)
+                .map_err(|_| self.code.inner_error())?;
+            offset += stripe;
+        }
+        Ok(())
+    }
+
+    fn decode_stripe<'a>(
+        &mut self,
+        count: usize,
+        offset: usize,
+        stripe: usize,
+        shards: &impl Fn(usize) -> Shard<'a>,
+        restored: &mut impl FnMut(usize, usize, &[u8]),
+    ) -> Result<(), reed_solomon_simd::Error> {
+        let inner = match &mut self.inner {
+            Some(inner) => {
+                inner.reset(count, self.code.redundancy, stripe)?;
+                inner
+            }
+            none @ None => none.insert(HighRateDecoder::new(
+                count,
+                self.code.redundancy,
+                stripe,
+                DefaultEngine::new(),
+                None,
+            )?),
+        };
+        let piece = |shard: Shard<'a>, index: usize| match shard {
+            Shard::Given(bytes) => {
+                assert_eq!(bytes.len(), self.shard_bytes, "shard {index}");
+                Some(&bytes[offset..offset + stripe])
+            }
+            Shard::Zero => Some(&ZEROS[..stripe]),
+            Shard::Lost => None,
+        };
+        for index in 0..count {
+            if let Some(bytes) = piece(shards(index), index) {
+                inner.add_original_shard(index, bytes)?;
+            }
+        }
+        for index in 0..self.code.redundancy {
+            let place = self.code.information + index;
+            if let Some(bytes) = piece(shards(place), place) {
+                inner.add_recovery_shard(index, bytes)?;
+            }
+        }
+        let result = inner.decode()?;
+        for (index, shard) in result.restored_original_iter() {
+            restored(index, offset, shard);
+        }
+        Ok(())
+    }
+}
+
+fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
+    if bytes > 0 && bytes.is_multiple_of(SHARD_ALIGN) {
+        Ok(())
+    } else {
+        Err(CodeError::ShardBytes { bytes })
+    }
+}
+
+impl fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoder")
+            .field("code", &self.code)
+            .field("shard_bytes", &self.shard_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("code", &self.code)
+            .field("shard_bytes", &self.shard_bytes)
+            .finish_non_exhaustive()
+    }
+}

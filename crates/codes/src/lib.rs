@@ -1,0 +1,19 @@
+//! Codes: sector checksums and the erasure code of all three redundancy levels.
+//!
+//! Pure functions on bytes, without I/O, clock or thread. The erasure code is systematic
+//! Reed-Solomon over GF(2^16), computed by the crate reed-solomon-simd; the definition that a
+//! reader needs is [`definition`], so the crate can be replaced without a change of format.
+//! This crate finds no errors: a shard is either given, and then trusted, or lost. Whoever reads
+//! a medium checks the checksum first.
+
+mod checksum;
+pub mod definition;
+mod erasure;
+mod error;
+
+pub use checksum::{CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, sector_checksum};
+pub use erasure::{Decoder, Encoder, ErasureCode, SHARD_ALIGN, Shard};
+pub use error::{CodeError, ErrorKind};
+
+#[cfg(test)]
+mod tests;
