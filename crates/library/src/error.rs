@@ -1,0 +1,195 @@
+//! Why a library cannot be built, or a request not be accepted.
+
+use fulgurite_units::{PlatterId, SlotIndex};
+use thiserror::Error;
+
+use crate::{PanelIndex, RequestId};
+
+/// A shape that no library can have, or a request that this one cannot take.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A count is outside its range.
+    #[error("{field} is {value}, but must be from {min} to {max}")]
+    ShapeRange {
+        /// The field of the shape.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// The smallest value allowed.
+        min: u64,
+        /// The largest value allowed.
+        max: u64,
+    },
+    /// The drives of a read rack cannot be shared out evenly.
+    #[error("drives_per_read_rack is {drives}, but must be a multiple of the {panels} panels")]
+    DrivesPerPanel {
+        /// Drives of a read rack.
+        drives: u16,
+        /// Panels.
+        panels: u16,
+    },
+    /// More shuttles than the drives of a panel can use.
+    #[error(
+        "shuttles_per_panel is {shuttles}, but a panel with {drives} read drives takes at most \
+         twice as many"
+    )]
+    ShuttlesPerDrive {
+        /// Shuttles of a panel.
+        shuttles: u16,
+        /// Read drives of a panel.
+        drives: u16,
+    },
+    /// A partition would have no shelf of its own.
+    #[error(
+        "shuttles_per_panel is {shuttles}, so one side of a panel has {partitions} partitions, \
+         but each needs a shelf of its own next to a drive, and there are {shelves}"
+    )]
+    PartitionShelves {
+        /// Shuttles of a panel.
+        shuttles: u16,
+        /// Partitions on the side that has more.
+        partitions: u16,
+        /// Shelves that border a drive.
+        shelves: u16,
+    },
+    /// The library holds all the requests it can.
+    #[error("request {request} is one more than the {limit} that can wait")]
+    QueueFull {
+        /// The request.
+        request: RequestId,
+        /// The limit.
+        limit: usize,
+    },
+    /// The eject bay holds all the platters it can.
+    #[error("platter {platter} is one more than the {limit} that fit the eject bay of a panel")]
+    EjectBayFull {
+        /// The platter.
+        platter: PlatterId,
+        /// The limit.
+        limit: usize,
+    },
+    /// A request with this number is not finished yet.
+    #[error("request {request} is not finished yet")]
+    RequestExists {
+        /// The number.
+        request: RequestId,
+    },
+    /// No tracks, or tracks beyond the last number.
+    #[error("request {request} asks for {track_count} tracks from track {first}")]
+    BadTracks {
+        /// The request.
+        request: RequestId,
+        /// The first track.
+        first: u32,
+        /// How many.
+        track_count: u32,
+    },
+    /// There is no such slot.
+    #[error("there is no slot {slot}; the library has {slot_count}")]
+    NoSuchSlot {
+        /// The slot.
+        slot: SlotIndex,
+        /// How many slots there are.
+        slot_count: u32,
+    },
+    /// There is no such panel.
+    #[error("there is no panel {panel}")]
+    NoSuchPanel {
+        /// The panel.
+        panel: PanelIndex,
+    },
+    /// The slot belongs to another platter.
+    #[error("slot {slot} belongs to platter {owner}, not to {platter}")]
+    SlotTaken {
+        /// The slot.
+        slot: SlotIndex,
+        /// Whose it is.
+        owner: PlatterId,
+        /// Who was to have it.
+        platter: PlatterId,
+    },
+    /// The platter lives in another slot.
+    #[error("platter {platter} lives in slot {home}, not in slot {slot}")]
+    OtherSlot {
+        /// The platter.
+        platter: PlatterId,
+        /// Where it lives.
+        home: SlotIndex,
+        /// Where it was said to live.
+        slot: SlotIndex,
+    },
+    /// The slot is on a panel that the platter cannot get to.
+    #[error("platter {platter} is on panel {panel} and cannot get to slot {slot} on another")]
+    OtherPanel {
+        /// The platter.
+        platter: PlatterId,
+        /// Where it is.
+        panel: PanelIndex,
+        /// Where it was to go.
+        slot: SlotIndex,
+    },
+    /// The platter is new and has no slot yet, so it cannot be read.
+    #[error("platter {platter} is not stored yet")]
+    NotStored {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// Only a platter whose verification ended can be stored.
+    #[error("platter {platter} does not wait for a slot")]
+    NotVerified {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// A platter that is in the library cannot come out of the write drive.
+    #[error("platter {platter} is in the library already")]
+    PlatterExists {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// A broken shuttle or drive keeps the platter out of reach.
+    #[error("platter {platter} is out of reach of every working shuttle and drive")]
+    Unreachable {
+        /// The platter.
+        platter: PlatterId,
+    },
+}
+
+/// What the caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What is named does not exist.
+    NotFound,
+    /// Something else has the name, place or role.
+    Conflict,
+    /// It may work later.
+    Unavailable,
+    /// It never works.
+    Invalid,
+}
+
+impl Error {
+    /// What the caller can do about it.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::ShapeRange { .. }
+            | Self::DrivesPerPanel { .. }
+            | Self::ShuttlesPerDrive { .. }
+            | Self::PartitionShelves { .. }
+            | Self::BadTracks { .. }
+            | Self::OtherPanel { .. } => ErrorKind::Invalid,
+            Self::NoSuchSlot { .. } | Self::NoSuchPanel { .. } => ErrorKind::NotFound,
+            Self::RequestExists { .. }
+            | Self::SlotTaken { .. }
+            | Self::OtherSlot { .. }
+            | Self::NotStored { .. }
+            | Self::NotVerified { .. }
+            | Self::PlatterExists { .. } => ErrorKind::Conflict,
+            Self::QueueFull { .. } | Self::EjectBayFull { .. } | Self::Unreachable { .. } => {
+                ErrorKind::Unavailable
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What the controller is told and what it answers.
+//!
+//! Promises: every request is answered by exactly one `Rejected` or, once accepted, exactly one
+//! `Finished`; every `Do` expects exactly one of `Completed`, `Halted` or `Failed`. A request's
+//! number may be used again after its answer.
+
+use std::fmt;
+
+use fulgurite_units::{PlatterId, SlotIndex, TrackIndex};
+
+use crate::{Command, CommandId, Error, PanelIndex, RequestId};
+
+/// Something that happened, from the archive or from the machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Tracks of a stored platter are wanted.
+    Read {
+        /// The request's number.
+        request: RequestId,
+        /// The platter.
+        platter: PlatterId,
+        /// The slot it lives in, as the catalog knows it.
+        slot: SlotIndex,
+        /// The tracks.
+        tracks: TrackSpan,
+    },
+    /// A written platter came out at an eject bay and shall be read whole. Finishes with
+    /// [`Outcome::Verified`]; the platter then stays in the drive until `Store` gives it a slot.
+    Verify {
+        /// The request's number.
+        request: RequestId,
+        /// The platter.
+        platter: PlatterId,
+        /// The panel whose eject bay holds it; its slot must be on the same panel, for shuttles
+        /// never change panels.
+        panel: PanelIndex,
+        /// The tracks it has.
+        tracks: TrackSpan,
+    },
+    /// A platter that was verified shall go to its slot, whatever the verification said: a platter
+    /// found bad needs a place as well.
+    Store {
+        /// The request's number.
+        request: RequestId,
+        /// The platter.
+        platter: PlatterId,
+        /// Its slot from now on; nothing else may live there.
+        slot: SlotIndex,
+    },
+    /// A read is no longer wanted. It finishes as `Canceled`, unless a drive works on it already or
+    /// it is finished: then this event changes nothing.
+    Cancel {
+        /// The read's number.
+        request: RequestId,
+    },
+    /// A command was carried out.
+    Completed {
+        /// Which.
+        command: CommandId,
+    },
+    /// A verification pass stopped early because [`Output::Halt`] asked for it.
+    Halted {
+        /// Which.
+        command: CommandId,
+        /// Whole tracks it read, from the start of its span.
+        tracks_done: u32,
+    },
+    /// A command could not be carried out.
+    Failed {
+        /// Which.
+        command: CommandId,
+        /// Why.
+        fault: Fault,
+    },
+    /// The deadline passed. This version sets none; the event is harmless.
+    Timer,
+}
+
+/// What the controller wants or has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// Carry this out and answer it.
+    Do(Command),
+    /// Let this verification pass end at the next track; it then answers `Halted`, or `Completed`
+    /// if it was done anyway. Has no answer of its own. A driver that cannot stop a pass may ignore
+    /// it: customers then wait for the pass.
+    Halt {
+        /// The pass.
+        command: CommandId,
+    },
+    /// A request came to its end.
+    Finished {
+        /// Which.
+        request: RequestId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A request was not accepted, and nothing about it is remembered.
+    Rejected {
+        /// Which.
+        request: RequestId,
+        /// Why.
+        reason: Error,
+    },
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The tracks were read.
+    Read,
+    /// The whole platter was read; it waits for `Store`.
+    Verified,
+    /// The platter lies in its slot.
+    Stored,
+    /// It was canceled before a drive worked on it.
+    Canceled,
+    /// It cannot be done.
+    Failed(Fault),
+}
+
+/// Why a command, and with it a request, failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The platter is not where it should be.
+    PlatterMissing,
+    /// The platter is there, but the drive cannot read it (or this part of it).
+    Unreadable,
+    /// The drive does not work. It is not used any more.
+    DriveBroken,
+    /// The shuttle does not work. It is not used any more.
+    ShuttleBroken,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PlatterMissing => "the platter is not where it should be",
+            Self::Unreadable => "the drive cannot read the platter",
+            Self::DriveBroken => "the drive is broken",
+            Self::ShuttleBroken => "the shuttle is broken",
+        })
+    }
+}
+
+/// Neighboring tracks of one platter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackSpan {
+    /// The first track.
+    pub first: TrackIndex,
+    /// How many tracks.
+    pub track_count: u32,
+}
+
+impl TrackSpan {
+    /// `track_count` tracks from `first` on.
+    #[must_use]
+    pub const fn new(first: TrackIndex, track_count: u32) -> Self {
+        Self { first, track_count }
+    }
+
+    /// The track behind the last one, if tracks can be counted that far.
+    #[must_use]
+    pub const fn end(self) -> Option<TrackIndex> {
+        match self.first.get().checked_add(self.track_count) {
+            Some(end) => Some(TrackIndex::new(end)),
+            None => None,
+        }
+    }
+
+    /// What is left after the first `track_count` tracks.
+    pub(crate) const fn without_first(self, track_count: u32) -> Self {
+        assert!(track_count <= self.track_count, "no more tracks can be done than were asked");
+        let first = TrackIndex::new(self.first.get() + track_count);
+        Self { first, track_count: self.track_count - track_count }
+    }
+}

@@ -1,0 +1,84 @@
+//! Names of the library's own things: requests, commands, panels, racks, shelves, zones, and
+//! places along the rails. Drives, shuttles, slots and platters have theirs in `units`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $int:ty) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
+        )]
+        pub struct $name($int);
+
+        impl $name {
+            /// The name with this number.
+            #[must_use]
+            pub const fn new(number: $int) -> Self {
+                Self(number)
+            }
+
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> $int {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+name!(
+    /// One request to the library, numbered by whoever asks; free again once it is finished.
+    RequestId,
+    u64
+);
+name!(
+    /// One command of the controller, in the order given; never used twice.
+    CommandId,
+    u64
+);
+name!(
+    /// A side of the library.
+    PanelIndex,
+    u16
+);
+name!(
+    /// A storage rack, counted from the write drive's end.
+    RackIndex,
+    u16
+);
+name!(
+    /// A shelf of a panel, counted from below: the space between two rails.
+    ShelfIndex,
+    u16
+);
+name!(
+    /// A blast zone: what one failure can make unreachable, one shelf of one rack of one panel
+    /// (Silica, section 6).
+    ZoneIndex,
+    u32
+);
+name!(
+    /// A place along the rails of a panel, in micrometers from the write drive's end.
+    RailPosition,
+    u64
+);
+
+impl RailPosition {
+    /// Meters between here and `other`.
+    #[must_use]
+    pub fn meters_to(self, other: Self) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a rail is shorter than 2^53 micrometers")]
+        let micrometers = self.0.abs_diff(other.0) as f64;
+        micrometers / 1e6
+    }
+}

@@ -1,0 +1,33 @@
+//! Every limit of the library, by name. What goes over a limit is answered with a rejection, never
+//! dropped and never queued without end.
+
+/// Requests accepted and not finished, of all kinds. A million is two orders more than the paper's
+/// heaviest half day (4.3 reads a second over a tail of 2.8 h are 43,000).
+pub const REQUESTS_MAX: usize = 1 << 20;
+
+/// Written platters of one panel that wait in its eject bay. Assumed: more than ten platter-sets
+/// of 16+3, so that a seal never waits for the library to empty the bay.
+pub const EJECT_BAY_PLATTERS_MAX: usize = 256;
+
+/// Reads served in one visit of a platter before it has to go home, so that one platter that is
+/// asked for without pause does not keep a drive from all others.
+pub const READS_PER_VISIT_MAX: u32 = 1024;
+
+/// Fetches for customers a shuttle makes in a row while a new platter waits for it.
+pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
+
+/// Sides of a library.
+pub const PANELS_MAX: u16 = 2;
+
+/// Drives that fit into a read rack (Silica, section 7.1).
+pub const DRIVES_PER_READ_RACK_MAX: u16 = 10;
+
+/// Shuttles of a panel for each of its read drives (Silica, section 4).
+pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
+
+/// Storage slots of one library.
+pub const SLOTS_MAX: u32 = 1 << 24;
+
+const _: () = assert!(READS_PER_VISIT_MAX > 0);
+const _: () = assert!(FETCHES_IN_A_ROW_MAX > 0);
+const _: () = assert!(EJECT_BAY_PLATTERS_MAX < REQUESTS_MAX);
