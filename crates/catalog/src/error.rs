@@ -1,0 +1,177 @@
+//! The errors of the catalog, by what the caller can do about them.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::limits::{KEY_BYTES_MAX, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The thing asked for does not exist.
+    NotFound,
+    /// Somebody else holds or changed it.
+    Conflict,
+    /// Nothing is wrong with the request; the store cannot serve it now.
+    Unavailable,
+    /// Stored bytes are not what was written.
+    Corrupt,
+    /// The request can never succeed.
+    Invalid,
+    /// A defect of this program.
+    Internal,
+}
+
+/// The cause of an error, shared because one failed batch answers many callers.
+pub type Cause = Arc<dyn Error + Send + Sync>;
+
+/// Any failure of the catalog.
+///
+/// It is `Clone` because all callers of one group get the error of its batch.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The catalog directory is open in another process.
+    #[error("catalog {path:?} is open in another process")]
+    Locked {
+        /// The catalog directory.
+        path: PathBuf,
+    },
+
+    /// The catalog directory was written by another format version.
+    #[error("catalog {path:?} has format version {found:?}, this program reads {expected}")]
+    Version {
+        /// The catalog directory.
+        path: PathBuf,
+        /// The version found, if the marker names one.
+        found: Option<u8>,
+        /// The version this program reads and writes.
+        expected: u8,
+    },
+
+    /// The catalog directory misses a part or holds one that cannot be read. Nothing was repaired
+    /// or removed.
+    #[error("catalog {path:?} is damaged: {reason}")]
+    Damaged {
+        /// The catalog directory or the file inside it.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+        /// The error below, if one was reported.
+        #[source]
+        source: Option<Cause>,
+    },
+
+    /// A stored row cannot be read.
+    #[error("space {space} holds a row that cannot be read")]
+    CorruptRow {
+        /// The space of the row.
+        space: &'static str,
+        /// What the backend or the decoder said.
+        #[source]
+        source: Cause,
+    },
+
+    /// Reading or writing the catalog directory failed. Whether a batch that met this error is
+    /// durable is unknown until the catalog is opened again.
+    #[error("catalog cannot {action}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The error below.
+        #[source]
+        source: Cause,
+    },
+
+    /// An earlier write failed, so the store takes no more writes until it is opened again.
+    #[error("catalog refuses writes after an earlier write failed")]
+    Poisoned,
+
+    /// The committer was stopped before it ran the closure.
+    #[error("catalog committer has stopped")]
+    Stopped,
+
+    /// The space was not named when the store was opened.
+    #[error("space {space} is unknown")]
+    UnknownSpace {
+        /// The name asked for.
+        space: &'static str,
+    },
+
+    /// The key is empty or longer than the limit.
+    #[error("key of {len} bytes in space {space}; allowed are 1 to {KEY_BYTES_MAX}")]
+    KeyLength {
+        /// The space written to.
+        space: &'static str,
+        /// The length of the key.
+        len: usize,
+    },
+
+    /// The value is longer than the limit.
+    #[error("value of {len} bytes in space {space}; allowed are {VALUE_BYTES_MAX}")]
+    ValueLength {
+        /// The space written to.
+        space: &'static str,
+        /// The length of the value.
+        len: usize,
+    },
+
+    /// One transaction writes more than the limit.
+    #[error("transaction of {bytes} bytes; allowed are {TRANSACTION_BYTES_MAX}")]
+    TransactionSize {
+        /// Bytes the transaction would have held.
+        bytes: usize,
+    },
+
+    /// A composite key in the store does not decode.
+    #[error("key does not decode at byte {offset}: {reason}")]
+    KeyEncoding {
+        /// Where decoding stopped.
+        offset: usize,
+        /// What was expected there.
+        reason: &'static str,
+    },
+
+    /// A closure given to the committer panicked; none of its writes were kept.
+    #[error("transaction closure panicked: {message}")]
+    Panicked {
+        /// The panic message, if it was text.
+        message: String,
+    },
+
+    /// The storage engine panicked; it takes no more work.
+    #[error("storage engine panicked: {message}")]
+    Engine {
+        /// The panic message, if it was text.
+        message: String,
+    },
+}
+
+impl CatalogError {
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Locked { .. } => ErrorKind::Conflict,
+            Self::Damaged { .. } | Self::CorruptRow { .. } | Self::KeyEncoding { .. } => {
+                ErrorKind::Corrupt
+            }
+            Self::Io { .. } | Self::Poisoned | Self::Stopped => ErrorKind::Unavailable,
+            Self::Version { .. }
+            | Self::UnknownSpace { .. }
+            | Self::KeyLength { .. }
+            | Self::ValueLength { .. }
+            | Self::TransactionSize { .. } => ErrorKind::Invalid,
+            Self::Panicked { .. } | Self::Engine { .. } => ErrorKind::Internal,
+        }
+    }
+}
+
+/// The text of a caught panic.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,313 @@
+//! The embedded backend: an LSM store of the crate fjall in one directory.
+//!
+//! What holds, from reading its source (3.1.13): a batch is written to the journal and
+//! `fdatasync`ed before any of its rows enter the memtables, and its sequence number is published
+//! after all of them did. So a row that can be read is durable, and as every read here goes
+//! through a snapshot, a batch is seen whole or not at all. A failed journal write or background
+//! flush poisons the store until it is opened again.
+//!
+//! ```text
+//!   apply --> journal, synced --> memtable of each space --rotate--> tables, compacted
+//!                                 (write_buffer, all spaces)          (block_cache)
+//! ```
+//!
+//! Memtables are rotated here, all spaces together, each time `write_buffer` bytes were written.
+//! That bounds memory over all spaces, lets whole journals go, and bounds what a start after a
+//! crash has to replay.
+//!
+//! What does not hold: power loss in the middle of a journal write may leave a record whose
+//! checksum fails, and fjall then refuses to open rather than to cut it off. And a damaged record
+//! *header* in the journal is taken for its end, so rows after it are lost in silence; they are
+//! rebuilt from the staging log and the platters, not from here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
+use fulgurite_units::ByteCount;
+
+use crate::error::panic_message;
+use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
+
+mod errors;
+mod layout;
+
+/// How much memory and how many threads the store may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FjallConfig {
+    /// Blocks of tables kept in memory.
+    pub block_cache: ByteCount,
+    /// Rows in memory, over all spaces, before they are written to tables. Up to twice as much is
+    /// in memory while they are.
+    pub write_buffer: ByteCount,
+    /// Threads that write and compact tables.
+    pub worker_count: usize,
+}
+
+impl Default for FjallConfig {
+    fn default() -> Self {
+        Self { block_cache: ByteCount::mib(24), write_buffer: ByteCount::mib(16), worker_count: 1 }
+    }
+}
+
+/// Generations of rotated memtables that may wait before writers wait for them. fjall itself
+/// stalls at four, in a loop that does not end if the flush failed.
+const SEALED_MEMTABLES_MAX: usize = 2;
+
+/// Tables on level zero before writers wait for the compaction. fjall itself stalls at 20.
+const LEVEL_ZERO_TABLES_MAX: usize = 18;
+
+/// How often a waiting writer looks again.
+const STALL_POLL: Duration = Duration::from_millis(1);
+
+/// Most polls for the last flush when the store closes. What is not flushed is in the journal.
+const CLOSE_POLLS_MAX: u32 = 10_000;
+
+/// Open files kept by the store.
+const OPEN_FILES_MAX: usize = 256;
+
+/// An ordered key-value store in a directory of its own.
+pub struct FjallStore {
+    spaces: Vec<Space>,
+    engine: Arc<Engine>,
+}
+
+impl FjallStore {
+    /// Opens the store in `path` and creates it if the directory is absent or empty. Spaces it
+    /// does not have yet are added.
+    ///
+    /// The caller holds a lock on the parent directory: two processes must not create the same
+    /// store at once. Afterwards the store is locked by itself.
+    pub fn open(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<Self, CatalogError> {
+        if layout::is_absent(path)? {
+            Self::create(path, spaces, config)?;
+        }
+        let known = layout::check(path)?;
+        let engine = Engine::open(path, spaces, config, &known)?;
+        if spaces.iter().any(|space| !known.contains(space.name())) {
+            layout::write_spaces(path, known.iter().map(String::as_str), spaces)?;
+        }
+        engine.rotate_memtables()?;
+        Ok(Self { spaces: spaces.to_vec(), engine: Arc::new(engine) })
+    }
+
+    // Built beside its place and renamed: a directory that exists is complete.
+    fn create(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<(), CatalogError> {
+        let part = layout::clear_part(path)?;
+        drop(Engine::open(&part, spaces, config, &layout::Names::new())?);
+        layout::write_spaces(&part, std::iter::empty(), spaces)?;
+        layout::publish(&part, path)
+    }
+
+    /// Bytes of all files of the store.
+    pub fn disk_bytes(&self) -> Result<ByteCount, CatalogError> {
+        let bytes = self.engine.database.disk_space();
+        bytes.map(ByteCount::new).map_err(|error| errors::write("measure the store", error))
+    }
+
+    fn view(&self) -> View {
+        View { snapshot: self.engine.database.snapshot(), engine: Arc::clone(&self.engine) }
+    }
+}
+
+impl ReadView for FjallStore {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        self.view().get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        self.view().scan(space, range, order, visit)
+    }
+}
+
+impl KeyValue for FjallStore {
+    fn spaces(&self) -> &[Space] {
+        &self.spaces
+    }
+
+    fn snapshot(&self) -> Box<dyn ReadView> {
+        Box::new(self.view())
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
+        self.engine.apply(batch)
+    }
+}
+
+impl fmt::Debug for FjallStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FjallStore").field("spaces", &self.spaces).finish_non_exhaustive()
+    }
+}
+
+/// The open database; closed when the store and its last snapshot are gone.
+struct Engine {
+    database: Database,
+    keyspaces: BTreeMap<&'static str, Keyspace>,
+    write_buffer: ByteCount,
+    unrotated_bytes: AtomicU64,
+}
+
+impl Engine {
+    /// Opens the database in `path`, which must have all keyspaces of `known`.
+    fn open(
+        path: &Path,
+        spaces: &[Space],
+        config: &FjallConfig,
+        known: &layout::Names,
+    ) -> Result<Self, CatalogError> {
+        // Damage that the layout check does not see may panic inside.
+        let opened = catch_unwind(AssertUnwindSafe(|| {
+            let database = Database::builder(path)
+                .cache_size(config.block_cache.get())
+                .worker_threads(config.worker_count.max(1))
+                .max_cached_files(Some(OPEN_FILES_MAX))
+                .open()
+                .map_err(|error| errors::open(path, error))?;
+            if let Some(lost) = known.iter().find(|name| !database.keyspace_exists(name)) {
+                return Err(errors::damaged(path, format!("space {lost} is missing")));
+            }
+            let mut keyspaces = BTreeMap::new();
+            for space in spaces {
+                let keyspace = database
+                    .keyspace(space.name(), KeyspaceCreateOptions::default)
+                    .map_err(|error| errors::open(path, error))?;
+                keyspaces.insert(space.name(), keyspace);
+            }
+            Ok((database, keyspaces))
+        }));
+        let (database, keyspaces) = opened.unwrap_or_else(|payload| {
+            Err(errors::damaged(path, format!("opening panicked: {}", panic_message(&*payload))))
+        })?;
+        let write_buffer = config.write_buffer;
+        Ok(Self { database, keyspaces, write_buffer, unrotated_bytes: AtomicU64::new(0) })
+    }
+
+    fn keyspace(&self, space: Space) -> Result<&Keyspace, CatalogError> {
+        let keyspace = self.keyspaces.get(space.name());
+        keyspace.ok_or(CatalogError::UnknownSpace { space: space.name() })
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
+        for space in batch.spaces() {
+            self.wait_for_workers(self.keyspace(space)?)?;
+        }
+        let bytes = batch.bytes() as u64;
+        let rows = batch.row_count();
+        let mut writes = fjall::OwnedWriteBatch::with_capacity(self.database.clone(), rows)
+            .durability(Some(PersistMode::SyncData));
+        for (space, key, value) in batch.into_writes() {
+            let keyspace = self.keyspace(space)?;
+            match value {
+                Some(value) => writes.insert(keyspace, key, value),
+                None => writes.remove(keyspace, key),
+            }
+        }
+        writes.commit().map_err(|error| errors::write("write a batch", error))?;
+        let unrotated = self.unrotated_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if unrotated >= self.write_buffer.get() {
+            self.rotate_memtables()?;
+        }
+        Ok(())
+    }
+
+    // Ends when the backlog is gone or the store is poisoned, so a failed flush is an error here
+    // and not an endless stall in the commit.
+    fn wait_for_workers(&self, keyspace: &Keyspace) -> Result<(), CatalogError> {
+        while keyspace.sealed_memtable_count() > SEALED_MEMTABLES_MAX
+            || keyspace.l0_table_count() > LEVEL_ZERO_TABLES_MAX
+        {
+            self.check_usable()?;
+            std::thread::sleep(STALL_POLL);
+        }
+        Ok(())
+    }
+
+    fn check_usable(&self) -> Result<(), CatalogError> {
+        // Persisting to the operating system costs nothing after a synced commit; it is asked
+        // for its check of the poison flag.
+        let usable = self.database.persist(PersistMode::Buffer);
+        usable.map_err(|error| errors::write("write the journal", error))
+    }
+
+    /// Hands the rows in memory to the workers, which write them to tables.
+    fn rotate_memtables(&self) -> Result<(), CatalogError> {
+        for keyspace in self.keyspaces.values() {
+            keyspace.rotate_memtable().map_err(|error| errors::write("rotate rows", error))?;
+        }
+        self.unrotated_bytes.store(0, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Engine {
+    /// Writes all rows to tables, so that the next open has nothing to replay. Best effort: every
+    /// row is durable in the journal.
+    fn drop(&mut self) {
+        if self.check_usable().and_then(|()| self.rotate_memtables()).is_err() {
+            return;
+        }
+        for _ in 0..CLOSE_POLLS_MAX {
+            let flushed = self.keyspaces.values().all(|space| space.sealed_memtable_count() == 0);
+            if flushed || self.check_usable().is_err() {
+                return;
+            }
+            std::thread::sleep(STALL_POLL);
+        }
+        tracing::warn!("catalog closes before all rows are in tables; they are in the journal");
+    }
+}
+
+/// A snapshot. It keeps the database open.
+struct View {
+    snapshot: fjall::Snapshot,
+    engine: Arc<Engine>,
+}
+
+impl ReadView for View {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        let keyspace = self.engine.keyspace(space)?;
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let value = self.snapshot.get(keyspace, key).map_err(|e| errors::read(space, e))?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        let keyspace = self.engine.keyspace(space)?;
+        if range.is_empty() {
+            return Ok(());
+        }
+        let mut rows = self.snapshot.range::<&[u8], _>(keyspace, range.bounds());
+        let mut next = || match order {
+            Order::Ascending => rows.next(),
+            Order::Descending => rows.next_back(),
+        };
+        while let Some(row) = next() {
+            let (key, value) = row.into_inner().map_err(|error| errors::read(space, error))?;
+            if visit(&key, &value) == ControlFlow::Break(()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! What an error of the backend means to a caller.
+//!
+//! Missing or unreadable content is damage; a failing disk is not.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::{Error, LsmError};
+
+use crate::error::Cause;
+use crate::{CatalogError, Space};
+
+/// The version of the directory that fjall 3 reads and writes.
+const ENGINE_VERSION: u8 = 3;
+
+/// A directory that cannot be what was written.
+pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> CatalogError {
+    CatalogError::Damaged { path: path.to_owned(), reason: reason.into(), source: None }
+}
+
+/// An error while the directory at `path` is opened.
+pub(super) fn open(path: &Path, error: Error) -> CatalogError {
+    let path = path.to_owned();
+    match error {
+        Error::Locked => CatalogError::Locked { path },
+        Error::InvalidVersion(found) => {
+            CatalogError::Version { path, found: found.map(u8::from), expected: ENGINE_VERSION }
+        }
+        Error::Poisoned => CatalogError::Poisoned,
+        error if is_damage(&error) => CatalogError::Damaged {
+            path,
+            reason: "it cannot be recovered".to_owned(),
+            source: Some(cause(error)),
+        },
+        error => CatalogError::Io { action: "open the store", source: cause(error) },
+    }
+}
+
+/// An error while rows of `space` are read.
+pub(super) fn read(space: Space, error: Error) -> CatalogError {
+    if is_damage(&error) {
+        CatalogError::CorruptRow { space: space.name(), source: cause(error) }
+    } else {
+        CatalogError::Io { action: "read rows", source: cause(error) }
+    }
+}
+
+/// An error while something is written.
+pub(super) fn write(action: &'static str, error: Error) -> CatalogError {
+    match error {
+        Error::Poisoned => CatalogError::Poisoned,
+        error => CatalogError::Io { action, source: cause(error) },
+    }
+}
+
+/// An error of the file system while the directory at `path` is prepared.
+pub(super) fn file(action: &'static str, error: io::Error) -> CatalogError {
+    CatalogError::Io { action, source: Arc::new(error) }
+}
+
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Io(error) | Error::Storage(LsmError::Io(error)) => is_damaged_file(error),
+        Error::Storage(_)
+        | Error::JournalRecovery(_)
+        | Error::InvalidVersion(_)
+        | Error::Decompress(_)
+        | Error::InvalidTrailer
+        | Error::InvalidTag(_)
+        | Error::KeyspaceDeleted
+        | Error::Unrecoverable => true,
+        Error::Poisoned | Error::Locked => false,
+        // A kind added by a later release.
+        _ => false,
+    }
+}
+
+fn is_damaged_file(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(error.kind(), Kind::NotFound | Kind::UnexpectedEof | Kind::InvalidData)
+}
+
+fn cause(error: Error) -> Cause {
+    Arc::new(error)
+}

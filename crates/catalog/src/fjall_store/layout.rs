@@ -1,0 +1,186 @@
+//! The directory of the store, checked before the backend may touch it.
+//!
+//! fjall takes a missing part for one that was never created: without its version marker it
+//! starts an empty database, without the list of keyspaces or the manifest of one it *deletes*
+//! their tables, without a journal it starts an empty one. Here a missing part is damage, and
+//! nothing is removed.
+//!
+//! ```text
+//!   PATH/version           written last by fjall when it creates a database
+//!   PATH/lock              held while it is open
+//!   PATH/N.jnl             journals, at least one
+//!   PATH/keyspaces/0       the list of keyspaces
+//!   PATH/keyspaces/N       one keyspace; `current` names its present tables
+//!   PATH/spaces            ours: a version line, then the name of every space, one a line
+//!   PATH.part              a store that is being created; scrap if found
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::errors::{damaged, file};
+use crate::{CatalogError, Space};
+
+/// The names of the spaces a store was created with.
+pub(super) type Names = BTreeSet<String>;
+
+/// First line of the file `spaces`. The number is the version of what is ours in the directory.
+const HEADER: &str = "fulgurite catalog ";
+const VERSION: u8 = 1;
+
+/// Whether there is no store at `path`: no directory, or an empty one.
+pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            Err(damaged(path, "it is not a directory"))
+        }
+        Err(error) => Err(file("list the store", error)),
+    }
+}
+
+/// Checks that the store at `path` is unlocked and that all its parts are there.
+pub(super) fn check(path: &Path) -> Result<Names, CatalogError> {
+    check_unlocked(path)?;
+    for part in ["version", "keyspaces/0/current"] {
+        if !exists(&path.join(part))? {
+            return Err(damaged(path, format!("{part} is missing")));
+        }
+    }
+    let names = read_spaces(path)?;
+    let mut journal_count = 0;
+    for entry in entries(path)? {
+        let journal = entry.path().extension().is_some_and(|extension| extension == "jnl");
+        if journal {
+            let numbered = entry.path().file_stem().is_some_and(is_number);
+            if !numbered || !is_kind(&entry, fs::FileType::is_file)? {
+                return Err(damaged(&entry.path(), "it is not a journal"));
+            }
+            journal_count += 1;
+        }
+    }
+    if journal_count == 0 {
+        return Err(damaged(path, "no journal is there"));
+    }
+    for entry in entries(&path.join("keyspaces"))? {
+        check_keyspace(&entry)?;
+    }
+    Ok(names)
+}
+
+fn check_keyspace(entry: &DirEntry) -> Result<(), CatalogError> {
+    let path = entry.path();
+    if !is_kind(entry, fs::FileType::is_dir)? {
+        return Ok(());
+    }
+    if !is_number(&entry.file_name()) {
+        return Err(damaged(&path, "it is not a keyspace"));
+    }
+    let tables = path.join("tables");
+    let has_tables = exists(&tables)? && !entries(&tables)?.is_empty();
+    if has_tables && !exists(&path.join("current"))? {
+        return Err(damaged(&path, "current is missing"));
+    }
+    Ok(())
+}
+
+/// The place to create a store for `path`, empty.
+pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    match fs::remove_dir_all(&part) {
+        Ok(()) => Ok(part),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(part),
+        Err(error) => Err(file("remove an unfinished store", error)),
+    }
+}
+
+/// Moves a finished store to its place, durably.
+pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
+    sync_directory(part)?;
+    fs::rename(part, path).map_err(|error| file("name the new store", error))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_directory(parent.unwrap_or(Path::new(".")))
+}
+
+/// Writes the names `known` and those of `spaces`, durably and at once.
+pub(super) fn write_spaces<'a>(
+    path: &Path,
+    known: impl Iterator<Item = &'a str>,
+    spaces: &'a [Space],
+) -> Result<(), CatalogError> {
+    let names: BTreeSet<&str> = known.chain(spaces.iter().map(|space| space.name())).collect();
+    let mut text = format!("{HEADER}{VERSION}\n");
+    for name in names {
+        text.push_str(name);
+        text.push('\n');
+    }
+    let part = path.join("spaces.part");
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&part, path.join("spaces"))
+    });
+    written.map_err(|error| file("write the list of spaces", error))?;
+    sync_directory(path)
+}
+
+fn read_spaces(path: &Path) -> Result<Names, CatalogError> {
+    let text = match fs::read_to_string(path.join("spaces")) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(damaged(path, "spaces is missing"));
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            return Err(damaged(path, "spaces is not text"));
+        }
+        Err(error) => return Err(file("read the list of spaces", error)),
+    };
+    let version = text.lines().next().and_then(|line| line.strip_prefix(HEADER));
+    let Some(version) = version.filter(|_| text.ends_with('\n')) else {
+        return Err(damaged(path, "spaces is not a list of spaces"));
+    };
+    let found = version.parse().ok();
+    if found != Some(VERSION) {
+        return Err(CatalogError::Version { path: path.to_owned(), found, expected: VERSION });
+    }
+    Ok(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+// The backend takes the lock itself; this is asked first so that a store in use is not inspected
+// while it changes.
+fn check_unlocked(path: &Path) -> Result<(), CatalogError> {
+    let mut options = OpenOptions::new();
+    let lock = options.read(true).write(true).create(true).truncate(false).open(path.join("lock"));
+    match lock.map_err(|error| file("open the lock of the store", error))?.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(CatalogError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(file("lock the store", error)),
+    }
+}
+
+fn entries(path: &Path) -> Result<Vec<DirEntry>, CatalogError> {
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<Result<_, _>>);
+    entries.map_err(|error| file("list the store", error))
+}
+
+fn exists(path: &Path) -> Result<bool, CatalogError> {
+    path.try_exists().map_err(|error| file("inspect the store", error))
+}
+
+fn is_kind(entry: &DirEntry, kind: fn(&fs::FileType) -> bool) -> Result<bool, CatalogError> {
+    entry.file_type().map(|found| kind(&found)).map_err(|error| file("inspect the store", error))
+}
+
+fn is_number(name: &std::ffi::OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.parse::<u64>().is_ok())
+}
+
+fn sync_directory(path: &Path) -> Result<(), CatalogError> {
+    let synced = File::open(path).and_then(|directory| directory.sync_all());
+    synced.map_err(|error| file("sync a directory", error))
+}

@@ -1,0 +1,113 @@
+//! The seam between the catalog and the engine that stores it: ordered spaces of byte keys.
+//!
+//! What every backend promises, and `tests::conformance` checks:
+//! - keys are ordered bytewise, each space on its own;
+//! - a batch is atomic over all spaces: every reader sees the whole of it or nothing;
+//! - when `apply` returns success the batch is on stable storage; after an error its fate is
+//!   unknown until the store is opened again, and no later batch succeeds before that;
+//! - a snapshot never changes.
+//!
+//! It has no conditional writes and no write conflicts: there is one writer, the
+//! [`Committer`](crate::Committer).
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use crate::{Batch, CatalogError, KeyRange};
+
+/// One named, ordered set of keys. All spaces are named when the store is opened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Space(&'static str);
+
+impl Space {
+    /// The space called `name`: 1 to 32 of the characters `a-z0-9_`.
+    ///
+    /// # Panics
+    /// If the name breaks that rule; in a constant, when it is compiled.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        let bytes = name.as_bytes();
+        assert!(!bytes.is_empty() && bytes.len() <= 32, "space name of 1 to 32 bytes");
+        let mut i = 0;
+        while i < bytes.len() {
+            let valid = matches!(bytes[i], b'a'..=b'z' | b'0'..=b'9' | b'_');
+            assert!(valid, "space name of a-z, 0-9 and _");
+            i += 1;
+        }
+        Self(name)
+    }
+
+    /// The name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Debug for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+/// The direction of a walk over keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Smallest key first.
+    Ascending,
+    /// Largest key first.
+    Descending,
+}
+
+/// Called with each key and value of a scan, borrowed from the engine.
+pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// Something rows can be read from: a store, a snapshot of it or a running transaction.
+///
+/// Each call alone is consistent; to relate several calls to each other use a snapshot or a
+/// transaction.
+pub trait ReadView: Send + Sync {
+    /// The value under `key`.
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError>;
+
+    /// Calls `visit` with each row of `range` in `order` until it breaks.
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError>;
+
+    /// At most `limit` rows of `range`, the first ones in `order`.
+    fn range(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        limit: usize,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CatalogError> {
+        let mut page = Vec::new();
+        if limit == 0 {
+            return Ok(page);
+        }
+        self.scan(space, range, order, &mut |key, value| {
+            page.push((key.to_vec(), value.to_vec()));
+            if page.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        assert!(page.len() <= limit, "a page within its limit");
+        Ok(page)
+    }
+}
+
+/// An ordered key-value store. See the module text for its promises.
+pub trait KeyValue: ReadView {
+    /// The spaces the store was opened with.
+    fn spaces(&self) -> &[Space];
+
+    /// The present content, frozen.
+    fn snapshot(&self) -> Box<dyn ReadView>;
+
+    /// Writes `batch` atomically and returns once it is durable.
+    fn apply(&self, batch: Batch) -> Result<(), CatalogError>;
+}

@@ -1,0 +1,40 @@
+//! The catalog: which objects exist, where their bytes are and what work is open, as rows in an
+//! ordered key-value store.
+//!
+//! ```text
+//!   rows and tables        typed, written once over `ReadView` and `Transaction`
+//!        |
+//!   Committer              closures one after the other; all that wait become one synced batch
+//!        |
+//!   KeyValue / ReadView    ordered spaces, consistent snapshots, atomic durable batches
+//!        |
+//!   FjallStore | MemoryStore
+//! ```
+//!
+//! The engine knows nothing of objects: it stores bytes under byte keys. It is also not the only
+//! truth. The platters are, and a lost catalog is rebuilt from them.
+
+mod batch;
+mod committer;
+mod error;
+mod fjall_store;
+mod key_range;
+pub mod keys;
+mod kv;
+pub mod limits;
+mod memory_store;
+mod metrics;
+mod transaction;
+
+pub use batch::Batch;
+pub use committer::{Committer, Ticket};
+pub use error::{CatalogError, Cause, ErrorKind};
+pub use fjall_store::{FjallConfig, FjallStore};
+pub use key_range::KeyRange;
+pub use kv::{KeyValue, Order, ReadView, Space, Visitor};
+pub use memory_store::MemoryStore;
+pub use metrics::{CommitterCounts, CommitterMetrics};
+pub use transaction::Transaction;
+
+#[cfg(test)]
+mod tests;

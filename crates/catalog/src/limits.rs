@@ -1,0 +1,37 @@
+//! Every bound of the engine layer, in one place.
+//!
+//! A limit is either a promise to the backend (it can store this) or a bound on memory and on the
+//! time one caller waits for another.
+
+/// Longest key in bytes. The journal of the fjall backend holds key lengths in 16 bits; an S3 key
+/// of 1,024 bytes that is all zero bytes escapes to 2,050.
+pub const KEY_BYTES_MAX: usize = 8 << 10;
+
+/// Longest value in bytes.
+pub const VALUE_BYTES_MAX: usize = 8 << 20;
+
+/// Most bytes (keys and values) that one transaction may write.
+pub const TRANSACTION_BYTES_MAX: usize = 32 << 20;
+
+/// Closures that wait for the committer before a submitter has to wait for room.
+pub const QUEUE_CLOSURES_MAX: usize = 1_024;
+
+/// Most closures answered by one synced batch: bounds how long the first of them waits.
+pub const GROUP_CLOSURES_MAX: usize = 512;
+
+/// A group takes no further closure once it holds this many bytes: bounds the overlay and the
+/// length of one journal write. One transaction may still be larger.
+pub const GROUP_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes counted for each row beside its key and value: the entry in the overlay.
+pub const ROW_OVERHEAD_BYTES: usize = 64;
+
+/// Buckets of the group size histogram: bucket `i` counts groups of `2^i` to `2^(i+1) - 1`
+/// closures.
+pub const GROUP_SIZE_BUCKETS: usize = 10;
+
+const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
+const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX <= TRANSACTION_BYTES_MAX);
+const _: () = assert!(GROUP_BYTES_MAX <= TRANSACTION_BYTES_MAX);
+const _: () = assert!(GROUP_CLOSURES_MAX <= QUEUE_CLOSURES_MAX);
+const _: () = assert!(GROUP_CLOSURES_MAX < 1 << GROUP_SIZE_BUCKETS);
