@@ -59,6 +59,9 @@ pub enum Order {
     Descending,
 }
 
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
 /// Called with each key and value of a scan, borrowed from the engine.
 pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
@@ -86,7 +89,7 @@ pub trait ReadView: Send + Sync {
         range: &KeyRange,
         order: Order,
         limit: usize,
-    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>, CatalogError> {
+    ) -> Result<Vec<Entry>, CatalogError> {
         let mut page = Vec::new();
         if limit == 0 {
             return Ok(page);

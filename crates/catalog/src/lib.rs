@@ -31,7 +31,7 @@ pub use committer::{Committer, Ticket};
 pub use error::{CatalogError, Cause, ErrorKind};
 pub use fjall_store::{FjallConfig, FjallStore};
 pub use key_range::KeyRange;
-pub use kv::{KeyValue, Order, ReadView, Space, Visitor};
+pub use kv::{Entry, KeyValue, Order, ReadView, Space, Visitor};
 pub use memory_store::MemoryStore;
 pub use metrics::{CommitterCounts, CommitterMetrics};
 pub use transaction::Transaction;

@@ -22,19 +22,18 @@ pub(super) fn damaged(path: &Path, reason: impl Into<String>) -> CatalogError {
 /// An error while the directory at `path` is opened.
 pub(super) fn open(path: &Path, error: Error) -> CatalogError {
     let path = path.to_owned();
-    match error {
-        Error::Locked => CatalogError::Locked { path },
-        Error::InvalidVersion(found) => {
-            CatalogError::Version { path, found: found.map(u8::from), expected: ENGINE_VERSION }
-        }
-        Error::Poisoned => CatalogError::Poisoned,
-        error if is_damage(&error) => CatalogError::Damaged {
-            path,
-            reason: "it cannot be recovered".to_owned(),
-            source: Some(cause(error)),
-        },
-        error => CatalogError::Io { action: "open the store", source: cause(error) },
+    if let Error::InvalidVersion(found) = error {
+        let found = found.map(u8::from);
+        return CatalogError::Version { path, found, expected: ENGINE_VERSION };
     }
+    if matches!(error, Error::Locked) {
+        return CatalogError::Locked { path };
+    }
+    if is_damage(&error) {
+        let reason = "it cannot be recovered".to_owned();
+        return CatalogError::Damaged { path, reason, source: Some(cause(error)) };
+    }
+    write("open the store", error)
 }
 
 /// An error while rows of `space` are read.
@@ -48,10 +47,10 @@ pub(super) fn read(space: Space, error: Error) -> CatalogError {
 
 /// An error while something is written.
 pub(super) fn write(action: &'static str, error: Error) -> CatalogError {
-    match error {
-        Error::Poisoned => CatalogError::Poisoned,
-        error => CatalogError::Io { action, source: cause(error) },
+    if matches!(error, Error::Poisoned) {
+        return CatalogError::Poisoned;
     }
+    CatalogError::Io { action, source: cause(error) }
 }
 
 /// An error of the file system while the directory at `path` is prepared.

@@ -104,7 +104,7 @@ pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(part)?;
     fs::rename(part, path).map_err(|error| file("name the new store", error))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    sync_directory(parent.unwrap_or(Path::new(".")))
+    sync_directory(parent.unwrap_or_else(|| Path::new(".")))
 }
 
 /// Writes the names `known` and those of `spaces`, durably and at once.
