@@ -1,1 +1,23 @@
-//! Placeholder.
+//! The S3 front end: HTTP in, calls on the archive, HTTP out.
+//!
+//! ```text
+//!  socket -> server -> outer ------------------> s3s -----> adapter -> archive
+//!            TLS,      health, admin, limits,    SigV4,     S3 words
+//!            HTTP/1    request ids, error XML    XML, URLs  <-> archive words
+//! ```
+//!
+//! Nothing here knows about glass, staging or keys: every decision about objects is the archive's.
+//! What S3 features are served, and which are refused, is told in `docs/s3-compatibility.md`.
+
+mod adapter;
+mod credentials;
+mod error;
+mod limits;
+mod outer;
+mod percent;
+mod server;
+
+pub use credentials::Credentials;
+pub use error::{ErrorKind, GatewayError, Result};
+pub use limits::Limits;
+pub use server::{Server, ServerConfig, TlsConfig, bind};

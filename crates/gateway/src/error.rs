@@ -1,0 +1,61 @@
+//! Why the gateway could not be started or kept running. Errors of single requests are answers to
+//! clients and live in `adapter::errors`.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What the caller should do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The configuration is wrong.
+    Invalid,
+    /// The address is taken.
+    Conflict,
+    /// A bug, or a failing machine.
+    Internal,
+}
+
+/// The gateway could not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum GatewayError {
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("{part} is not usable: {rule}")]
+    Credentials { part: &'static str, rule: &'static str },
+    #[error("domain \"{domain}\" is not a host name")]
+    Domain { domain: String },
+    #[error("cannot {action} \"{path}\"")]
+    TlsFile { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("\"{path}\" holds no {what} in PEM form")]
+    TlsContent { path: PathBuf, what: &'static str },
+    #[error("certificate and key of \"{path}\" cannot be used")]
+    TlsPair { path: PathBuf, source: rustls::Error },
+    #[error("cannot make a self-signed certificate")]
+    TlsMake { source: rcgen::Error },
+}
+
+/// The result of starting or running the gateway.
+pub type Result<T, E = GatewayError> = std::result::Result<T, E>;
+
+impl GatewayError {
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+                ErrorKind::Conflict
+            }
+            Self::Listen { .. }
+            | Self::Credentials { .. }
+            | Self::Domain { .. }
+            | Self::TlsFile { .. }
+            | Self::TlsContent { .. }
+            | Self::TlsPair { .. } => ErrorKind::Invalid,
+            Self::TlsMake { .. } => ErrorKind::Internal,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Sockets: listening, TLS, HTTP/1 connections, and a stop that lets running requests finish.
+//!
+//! What a request means is `outer`'s business; this module only carries bytes and bounds time.
+
+mod tls;
+mod write_timeout;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fulgurite_archive::Archive;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+
+use self::write_timeout::WriteTimeout;
+use crate::limits::READ_BUFFER_BYTES;
+use crate::outer::Gateway;
+use crate::{Credentials, GatewayError, Limits, Result};
+
+/// Pause after a failed accept (out of file descriptors), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where TLS keys come from.
+#[derive(Clone, Debug)]
+pub enum TlsConfig {
+    /// A self-signed certificate, made on first use and kept in `directory` as `cert.pem` and
+    /// `key.pem` (mode 0600). It names localhost, the loopback addresses, the listen address and
+    /// `names`.
+    Auto {
+        /// Where certificate and key are kept; created when missing.
+        directory: PathBuf,
+        /// Further host names or addresses the certificate shall name.
+        names: Vec<String>,
+    },
+    /// The operator's own PEM files.
+    Files {
+        /// Certificate chain, the server's own first.
+        cert: PathBuf,
+        /// Private key.
+        key: PathBuf,
+    },
+}
+
+/// What a gateway is told when it is started.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The keys of the archive.
+    pub credentials: Credentials,
+    /// TLS; `None` serves plain HTTP.
+    pub tls: Option<TlsConfig>,
+    /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one,
+    /// and path style works under every name.
+    pub domain: Option<String>,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+impl ServerConfig {
+    /// Plain HTTP on `listen` with the default limits.
+    #[must_use]
+    pub fn new(listen: SocketAddr, credentials: Credentials) -> Self {
+        Self { listen, credentials, tls: None, domain: None, limits: Limits::default() }
+    }
+}
+
+/// A gateway that listens, but does not answer before `serve`.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    gateway: Arc<Gateway>,
+    acceptor: Option<TlsAcceptor>,
+    certificate: Option<PathBuf>,
+    limits: Limits,
+}
+
+/// Binds the listening socket and prepares everything that can fail.
+///
+/// # Errors
+/// When the address cannot be had, or TLS files, domain or credentials are not usable.
+pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
+    let ServerConfig { listen, credentials, tls, domain, limits } = config;
+    let failed = |source| GatewayError::Listen { address: listen, source };
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let (acceptor, certificate) = match tls {
+        Some(tls) => {
+            let (acceptor, certificate) = tls::acceptor(&tls, address)?;
+            (Some(acceptor), Some(certificate))
+        }
+        None => (None, None),
+    };
+    let gateway = Arc::new(Gateway::new(archive, credentials, domain.as_deref(), &limits)?);
+    Ok(Server { listener, address, gateway, acceptor, certificate, limits })
+}
+
+impl Server {
+    /// The address clients connect to.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The certificate in use, for clients that must be told to trust it.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&Path> {
+        self.certificate.as_deref()
+    }
+
+    /// Whether clients must speak TLS.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        self.acceptor.is_some()
+    }
+
+    /// Serves until `shutdown` completes, then lets running requests finish within the stop limit.
+    ///
+    /// # Errors
+    /// None at present; a failing connection ends alone and is logged.
+    pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
+        let Self { listener, gateway, acceptor, limits, .. } = self;
+        let graceful = GracefulShutdown::new();
+        let slots = Arc::new(Semaphore::new(limits.connections));
+        let mut shutdown = std::pin::pin!(shutdown);
+        loop {
+            let (socket, slot) = tokio::select! {
+                accepted = accept(&listener, &slots) => accepted,
+                () = &mut shutdown => break,
+            };
+            let connection = Connection {
+                gateway: Arc::clone(&gateway),
+                limits: limits.clone(),
+                watcher: graceful.watcher(),
+                slot,
+            };
+            tokio::spawn(connection.run(socket, acceptor.clone()));
+        }
+        drop(listener);
+        gateway.begin_stop();
+        if tokio::time::timeout(limits.stop_timeout, graceful.shutdown()).await.is_err() {
+            tracing::warn!("requests were still running when the stop limit passed");
+        }
+        Ok(())
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    slots: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+    let slot = Arc::clone(slots).acquire_owned().await.ok();
+    loop {
+        match listener.accept().await {
+            Ok((socket, _)) => return (socket, slot),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+struct Connection {
+    gateway: Arc<Gateway>,
+    limits: Limits,
+    watcher: Watcher,
+    slot: Option<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    async fn run(self, socket: TcpStream, acceptor: Option<TlsAcceptor>) {
+        // Small answers must not wait for a delayed acknowledgment.
+        if let Err(error) = socket.set_nodelay(true) {
+            tracing::debug!(%error, "connection was gone before it was served");
+            return;
+        }
+        let Some(acceptor) = acceptor else { return self.serve(socket).await };
+        let handshake = acceptor.accept(socket);
+        match tokio::time::timeout(self.limits.handshake_timeout, handshake).await {
+            Ok(Ok(stream)) => self.serve(stream).await,
+            Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
+            Err(_) => tracing::debug!("TLS handshake took too long"),
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { gateway, limits, watcher, slot } = self;
+        let io = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
+        let service = service_fn(move |request| {
+            let gateway = Arc::clone(&gateway);
+            async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head_timeout)
+            .max_buf_size(READ_BUFFER_BYTES)
+            .half_close(true)
+            .serve_connection(io, service);
+        if let Err(error) = watcher.watch(connection).await {
+            tracing::debug!(%error, "connection ended early");
+        }
+        drop(slot);
+    }
+}
