@@ -1,0 +1,28 @@
+//! How soon a server with a full catalog answers.
+
+use anyhow::Result;
+
+use super::server::Server;
+use super::{Bench, Measured, REPEATS};
+use crate::shell;
+
+const ROW_COUNT: u64 = 1_000_000;
+
+/// From the start of the process to `/readyz`.
+pub(super) fn start(bench: &Bench) -> Result<Vec<Measured>> {
+    let data = bench.folder.join("data");
+    let mut fill = shell::program(&bench.fill_catalog);
+    shell::run(fill.arg(&data).arg(ROW_COUNT.to_string()))?;
+    let mut ours = Vec::new();
+    for _ in 0..REPEATS {
+        ours.push(Server::start(bench, &data)?.ready_after.as_secs_f64());
+    }
+    Ok(vec![Measured {
+        row: "ready",
+        ours,
+        peer: None,
+        unit: "s",
+        target: "<= 2",
+        input: format!("{ROW_COUNT} object rows; started {REPEATS} times"),
+    }])
+}

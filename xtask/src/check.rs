@@ -1,0 +1,157 @@
+//! `cargo xtask test`, what a user runs, and `cargo xtask ci`, the only gate.
+//!
+//! Both build once, with the dev profile and the same features, so that clippy, the tests and the
+//! end-to-end tests share what can be shared.
+
+use anyhow::{Result, bail};
+
+use crate::shell::{self, Outcome, Steps};
+use crate::{e2e, tidy};
+
+/// Cargo's flags that name everything there is.
+const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
+
+/// Tests counted from the closing lines of `cargo test` and pytest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    passed: u64,
+    failed: u64,
+}
+
+impl Count {
+    /// Adds what a closing line says; every other line counts nothing.
+    fn see(&mut self, line: &str) {
+        let closing = line.trim_matches(|c: char| c == '=' || c == ' ');
+        let is_cargo = closing.starts_with("test result:");
+        let is_pytest = line.starts_with("==") && closing.contains(" in ");
+        if !is_cargo && !is_pytest {
+            return;
+        }
+        let words: Vec<&str> = closing.split([' ', ',', ';']).filter(|w| !w.is_empty()).collect();
+        for pair in words.windows(2) {
+            let Ok(count) = pair[0].parse::<u64>() else { continue };
+            match pair[1] {
+                "passed" => self.passed += count,
+                "failed" | "error" | "errors" => self.failed += count,
+                _ => {}
+            }
+        }
+    }
+
+    fn print(self) {
+        println!("{} passed, {} failed", self.passed, self.failed);
+    }
+}
+
+/// Every test there is, with the fewest demands on the machine.
+pub(crate) fn test() -> Result<()> {
+    if !shell::is_installed("cc", &["--version"]) {
+        bail!("no C compiler (`cc`); on Debian: apt-get install gcc libc6-dev");
+    }
+    let mut count = Count::default();
+    let mut steps = Steps::default();
+    steps.step("build", build);
+    steps.step("test", || cargo_test(&mut count));
+    steps.step("end-to-end", || end_to_end(&mut count));
+    let result = steps.finish();
+    count.print();
+    result
+}
+
+/// The gate. On it, nothing but the optional tools may be skipped.
+pub(crate) fn ci() -> Result<()> {
+    let mut count = Count::default();
+    let mut steps = Steps::default();
+    steps.step("fmt", || done(shell::cargo().args(["fmt", "--all", "--check"])));
+    steps.step("tidy", || tidy::run().map(|()| Outcome::Passed));
+    steps.step("ruff", ruff);
+    steps.step("deny", deny);
+    steps.step("clippy", || {
+        let mut command = shell::cargo();
+        command.arg("clippy").args(EVERYTHING).args(["--all-targets", "--", "-D", "warnings"]);
+        done(&mut command)
+    });
+    steps.step("doc", || {
+        let mut command = shell::cargo();
+        command.arg("doc").args(EVERYTHING).args(["--no-deps", "--document-private-items"]);
+        done(command.env("RUSTDOCFLAGS", "-D warnings"))
+    });
+    steps.step("build", build);
+    steps.step("test", || cargo_test(&mut count));
+    steps.step("end-to-end", || match end_to_end(&mut count)? {
+        Outcome::Skipped(why) => bail!("the gate needs the end-to-end tests: {why}"),
+        outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
+    });
+    let result = steps.finish();
+    count.print();
+    result
+}
+
+fn done(command: &mut std::process::Command) -> Result<Outcome> {
+    shell::run(command)?;
+    Ok(Outcome::Passed)
+}
+
+fn build() -> Result<Outcome> {
+    done(shell::cargo().arg("build").args(EVERYTHING).arg("--all-targets"))
+}
+
+fn cargo_test(count: &mut Count) -> Result<Outcome> {
+    let mut command = shell::cargo();
+    command.arg("test").args(EVERYTHING).args(["--no-fail-fast"]);
+    shell::run_seeing(&mut command, |line| count.see(line))?;
+    Ok(Outcome::Passed)
+}
+
+fn end_to_end(count: &mut Count) -> Result<Outcome> {
+    e2e::run(&shell::target().join("debug/fulgurite"), |line| count.see(line))
+}
+
+/// Formatting and lints of the Python tests, with the ruff of their environment.
+fn ruff() -> Result<Outcome> {
+    let python = match e2e::prepare()? {
+        Ok(python) => python,
+        Err(missing) => return Ok(Outcome::Skipped(missing.to_owned())),
+    };
+    shell::run(shell::program(&python).args(["-m", "ruff", "format", "--check", "tests"]))?;
+    done(shell::program(&python).args(["-m", "ruff", "check", "tests"]))
+}
+
+fn deny() -> Result<Outcome> {
+    if !shell::is_installed("cargo-deny", &["--version"]) {
+        let how = "cargo-deny is not installed; cargo install --locked cargo-deny@0.20.2";
+        return Ok(Outcome::Skipped(how.to_owned()));
+    }
+    done(shell::cargo().args(["deny", "--offline", "check", "bans", "licenses", "sources"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Count;
+
+    fn check(lines: &[&str], passed: u64, failed: u64) {
+        let mut count = Count::default();
+        lines.iter().for_each(|line| count.see(line));
+        assert_eq!(count, Count { passed, failed });
+    }
+
+    #[test]
+    fn closing_lines_of_cargo_are_counted() {
+        check(
+            &[
+                "test tests::a ... ok",
+                "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out",
+                "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+            ],
+            15,
+            2,
+        );
+    }
+
+    #[test]
+    fn closing_lines_of_pytest_are_counted_and_others_are_not() {
+        check(&["== 5 passed, 1 failed, 2 errors in 3.21s =="], 5, 3);
+        check(&["===== 7 passed in 61.20s (0:01:01) ====="], 7, 0);
+        check(&["we have 5 passed in", "tests/e2e/test_x.py ..... 5 passed"], 0, 0);
+    }
+}

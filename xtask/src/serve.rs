@@ -1,0 +1,53 @@
+//! `cargo xtask serve`: the shortest way from a fresh clone to a running archive.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// Data directory when none is given.
+const DATA_DEFAULT: &str = "./fulgurite-data";
+
+/// Builds for release and becomes `fulgurite serve`.
+pub(crate) fn run(args: Vec<String>) -> Result<()> {
+    shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
+    let mut command = Command::new(shell::target().join("release/fulgurite"));
+    command.arg("serve").args(with_data(args));
+    become_program(&mut command)
+}
+
+/// The arguments, with the default data directory when they name none.
+fn with_data(mut args: Vec<String>) -> Vec<String> {
+    let is_given = args.iter().any(|arg| arg == "--data" || arg.starts_with("--data="));
+    if !is_given {
+        args.extend(["--data".to_owned(), DATA_DEFAULT.to_owned()]);
+    }
+    args
+}
+
+/// Replaces this process, so that signals meant for the server reach it.
+#[cfg(unix)]
+fn become_program(command: &mut Command) -> Result<()> {
+    use std::os::unix::process::CommandExt as _;
+    let error = command.exec();
+    Err(anyhow::Error::new(error).context(format!("cannot start `{}`", shell::text(command))))
+}
+
+#[cfg(not(unix))]
+fn become_program(command: &mut Command) -> Result<()> {
+    shell::run(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_data;
+
+    #[test]
+    fn data_directory_is_added_only_when_missing() {
+        let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(with_data(Vec::new()), args("--data ./fulgurite-data"));
+        assert_eq!(with_data(args("--data=x")), args("--data=x"));
+        assert_eq!(with_data(args("--tls auto --data x")), args("--tls auto --data x"));
+    }
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask tidy`: the house rules that neither rustc, rustfmt nor clippy checks.
+//!
+//! Each rule is one function over one file or manifest, in `rules` and `arrows`, and has a test
+//! with a sample that it must refuse. This file only walks the tree and prints.
+
+mod arrows;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use walkdir::{DirEntry, WalkDir};
+
+use crate::shell;
+
+/// A place that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Finding {
+    path: String,
+    /// From 1; 0 is the whole file.
+    line: usize,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.message),
+            line => write!(f, "{}:{line}: {}", self.path, self.message),
+        }
+    }
+}
+
+/// A text file of the project.
+#[derive(Clone, Debug)]
+struct Source {
+    /// From the root, with `/`.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn is(&self, extension: &str) -> bool {
+        self.path.rsplit_once('.').is_some_and(|(_, last)| last == extension)
+    }
+
+    /// Whether the file holds nothing but tests.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs")
+            || self.path.starts_with("tests/")
+            || self.path.contains("/tests/")
+    }
+
+    fn finding(&self, line: usize, message: impl Into<String>) -> Finding {
+        Finding { path: self.path.clone(), line, message: message.into() }
+    }
+}
+
+/// Checks the project.
+pub(crate) fn run() -> Result<()> {
+    let sources = walk(shell::root())?;
+    let findings = check(&sources);
+    for finding in &findings {
+        eprintln!("{finding}");
+    }
+    match findings.len() {
+        0 => println!("tidy: {} files, nothing to say", sources.len()),
+        count => bail!("tidy: {count} findings"),
+    }
+    Ok(())
+}
+
+/// Every finding of every rule.
+fn check(sources: &[Source]) -> Vec<Finding> {
+    let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
+    let mut findings: Vec<Finding> = each.collect();
+    let manifests = sources.iter().filter(|s| s.path.ends_with("Cargo.toml"));
+    findings.extend(manifests.flat_map(arrows::check));
+    findings.extend(rules::dependencies_have_reasons(sources));
+    findings.extend(rules::notes_are_indexed(sources));
+    findings
+}
+
+fn walk(root: &Path) -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for entry in WalkDir::new(root).sort_by_file_name().into_iter().filter_entry(is_ours) {
+        let entry = entry?;
+        let path = entry.path();
+        let is_text = path.extension().is_some_and(|e| {
+            ["rs", "toml", "md", "py"].iter().any(|extension| e.eq_ignore_ascii_case(extension))
+        });
+        if !entry.file_type().is_file() || !is_text {
+            continue;
+        }
+        let text = std::fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
+        sources.push(Source {
+            path: path.strip_prefix(root)?.to_string_lossy().into_owned(),
+            text: String::from_utf8_lossy(&text).into_owned(),
+        });
+    }
+    Ok(sources)
+}
+
+/// Folders that hold no source: build output, the version store, environments, archives.
+fn is_ours(entry: &DirEntry) -> bool {
+    let name = entry.file_name().to_string_lossy();
+    let is_skipped = ["target", "__pycache__", "fulgurite-data"].contains(&name.as_ref())
+        || (name.starts_with('.') && ![".ci", ".cargo"].contains(&name.as_ref()));
+    entry.depth() == 0 || !(entry.file_type().is_dir() && is_skipped)
+}
