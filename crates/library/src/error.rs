@@ -40,18 +40,34 @@ pub enum Error {
         /// Read drives of a panel.
         drives: u16,
     },
-    /// A partition would have no shelf of its own.
+    /// A drive would have no shelf.
     #[error(
-        "shuttles_per_panel is {shuttles}, so one side of a panel has {partitions} partitions, \
-         but each needs a shelf of its own next to a drive, and there are {shelves}"
+        "a read rack has {drives} drives on a panel, but only {shelves} shelves to put them at"
     )]
-    PartitionShelves {
+    DriveShelves {
+        /// Drives of a read rack on one panel.
+        drives: u16,
+        /// Shelves of a panel.
+        shelves: u16,
+    },
+    /// A partition would have no shelf of its own beside a drive.
+    #[error(
+        "shuttles_per_panel is {shuttles}, which makes {partitions} partitions on one side of a \
+         panel, but only {max} can each have a shelf beside a drive"
+    )]
+    PartitionsPerSide {
         /// Shuttles of a panel.
         shuttles: u16,
-        /// Partitions on the side that has more.
+        /// Partitions on that side.
         partitions: u16,
-        /// Shelves that border a drive.
-        shelves: u16,
+        /// How many it can have.
+        max: u16,
+    },
+    /// No drive has this throughput.
+    #[error("a read drive has 30 to 210 MB/s in steps of 30, not {megabytes}")]
+    Throughput {
+        /// Millions of bytes per second.
+        megabytes: u32,
     },
     /// The library holds all the requests it can.
     #[error("request {request} is one more than the {limit} that can wait")]
@@ -177,7 +193,9 @@ impl Error {
             Self::ShapeRange { .. }
             | Self::DrivesPerPanel { .. }
             | Self::ShuttlesPerDrive { .. }
-            | Self::PartitionShelves { .. }
+            | Self::DriveShelves { .. }
+            | Self::PartitionsPerSide { .. }
+            | Self::Throughput { .. }
             | Self::BadTracks { .. }
             | Self::OtherPanel { .. } => ErrorKind::Invalid,
             Self::NoSuchSlot { .. } | Self::NoSuchPanel { .. } => ErrorKind::NotFound,

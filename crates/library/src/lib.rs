@@ -17,6 +17,43 @@
 //! verification in the second slot of a drive whenever no customer needs the drive, and every
 //! platter back to its own slot (Silica, sections 3.1, 4.1 and 6).
 //!
+//! # A driver
+//!
+//! Gives events one at a time with a clock that does not run backwards, carries out every command
+//! and answers it once, in any order and at any later time. This one has machines that take no
+//! time; a live driver waits [`Mechanics::duration`], and reads real tracks for `Read` and
+//! `VerifyPass`, before it answers.
+//!
+//! ```
+//! use std::collections::VecDeque;
+//!
+//! use fulgurite_library::{Event, Library, LibraryShape, Outcome, Output, RequestId, TrackSpan};
+//! use fulgurite_units::{Controller, Instant, Outbox, PlatterId, SlotIndex, TrackIndex};
+//!
+//! let mut library = Library::new(&LibraryShape::small())?;
+//! let mut events = VecDeque::from([Event::Read {
+//!     request: RequestId::new(1),
+//!     platter: PlatterId::from_random([7; 16]),
+//!     slot: SlotIndex::new(4_321),
+//!     tracks: TrackSpan::new(TrackIndex::new(5), 2),
+//! }]);
+//! let mut outcomes = Vec::new();
+//! let mut out = Outbox::new();
+//! while let Some(event) = events.pop_front() {
+//!     library.step(Instant::ZERO, event, &mut out);
+//!     for output in out.drain() {
+//!         match output {
+//!             Output::Do(command) => events.push_back(Event::Completed { command: command.id }),
+//!             Output::Halt { .. } => {} // Nothing here runs long enough to be stopped.
+//!             Output::Finished { outcome, .. } => outcomes.push(outcome),
+//!             Output::Rejected { reason, .. } => return Err(reason),
+//!         }
+//!     }
+//! }
+//! assert_eq!(outcomes, [Outcome::Read]);
+//! # Ok::<(), fulgurite_library::Error>(())
+//! ```
+//!
 //! What it is not: it knows no bytes, no objects and no sets, it does not choose slots, and it
 //! models no traffic between shuttles yet. The durations of the real prototype are in
 //! [`Mechanics`], which the drivers use and the controller never sees.
@@ -26,14 +63,25 @@
 //! eject bay; nothing has a write drive.
 
 mod action;
+mod controller;
+mod drives;
 mod error;
 mod event;
+mod faults;
+mod floor;
 mod ids;
+mod invariants;
 pub mod limits;
+mod mechanics;
 mod shape;
+mod shuttles;
+mod state;
 
 pub use action::{Action, Command, Destination, DriveSlot, Source};
+pub use controller::Library;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Fault, Outcome, Output, TrackSpan};
 pub use ids::{CommandId, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIndex, ZoneIndex};
+pub use mechanics::{Mechanics, Throughput};
 pub use shape::{LibraryShape, SlotAddress};
+pub use state::Place;

@@ -50,6 +50,23 @@ pub struct SlotAddress {
     pub position: u16,
 }
 
+/// What lies left or right of the cut of a panel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side {
+    /// Read racks standing at this end.
+    pub(crate) racks: u16,
+    /// Partitions of this side.
+    pub(crate) partitions: u16,
+    /// Which read racks its partitions use: even ones, odd ones, or all.
+    parity: Option<u16>,
+}
+
+impl Side {
+    pub(crate) fn has_read_rack(&self, rack: u16) -> bool {
+        self.parity.is_none_or(|parity| rack % 2 == parity)
+    }
+}
+
 impl Default for LibraryShape {
     fn default() -> Self {
         Self::small()
@@ -137,7 +154,41 @@ impl LibraryShape {
         if shuttles > SHUTTLES_PER_DRIVE_MAX * drives {
             return Err(Error::ShuttlesPerDrive { shuttles, drives });
         }
+        self.validate_partitions()
+    }
+
+    /// Each drive has a shelf, and each partition has a shelf beside a drive.
+    fn validate_partitions(&self) -> Result<(), Error> {
+        let drives = self.drives_per_read_rack / self.panels;
+        let (shuttles, shelves) = (self.shuttles_per_panel, self.shelves_per_panel);
+        if drives > shelves {
+            return Err(Error::DriveShelves { drives, shelves });
+        }
+        let shared = shelves / drives >= SHUTTLES_PER_DRIVE_MAX;
+        let max = if shared { SHUTTLES_PER_DRIVE_MAX * drives } else { drives };
+        for partitions in self.sides().map(|side| side.partitions) {
+            if partitions > max {
+                return Err(Error::PartitionsPerSide { shuttles, partitions, max });
+            }
+        }
         Ok(())
+    }
+
+    /// The two sides of a panel, left and right of the cut. A lone shuttle, or read racks at one
+    /// end only, make one side of the whole panel.
+    pub(crate) fn sides(&self) -> [Side; 2] {
+        let (left_racks, right_racks) = (self.read_racks.div_ceil(2), self.read_racks / 2);
+        let shuttles = self.shuttles_per_panel;
+        if right_racks == 0 || shuttles < 2 {
+            let everything = Side { racks: left_racks, partitions: shuttles, parity: None };
+            let nothing = Side { racks: right_racks, partitions: 0, parity: Some(1) };
+            return [everything, nothing];
+        }
+        let right = (shuttles * right_racks / self.read_racks).max(1);
+        [
+            Side { racks: left_racks, partitions: shuttles - right, parity: Some(0) },
+            Side { racks: right_racks, partitions: right, parity: Some(1) },
+        ]
     }
 
     /// Read drives of one panel.
