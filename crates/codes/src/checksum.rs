@@ -19,6 +19,12 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
 }
 
+/// CRC32C of bytes whose beginning has the CRC32C `crc` and that go on with `bytes`.
+#[must_use]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
 /// BLAKE3 over bytes that arrive in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct RunningChecksum(blake3::Hasher);

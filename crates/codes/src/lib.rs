@@ -11,7 +11,9 @@ pub mod definition;
 mod erasure;
 mod error;
 
-pub use checksum::{CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, sector_checksum};
+pub use checksum::{
+    CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
+};
 pub use erasure::{Decoder, Encoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::definition::{element, multiply, to_polynomial};
-use crate::{CodeError, ErasureCode, ErrorKind, Shard, crc32c, sector_checksum};
+use crate::{CodeError, ErasureCode, ErrorKind, Shard, crc32c, crc32c_append, sector_checksum};
 
 fn bytes(count: usize, size: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut state = seed | 1;
@@ -158,4 +158,5 @@ fn checksums_are_the_published_functions() {
     // BLAKE3 of the empty input and CRC32C of "123456789", from their test vectors.
     assert_eq!(sector_checksum(b"")[..4], [0xaf, 0x13, 0x49, 0xb9]);
     assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+    assert_eq!(crc32c_append(crc32c(b"1234"), b"56789"), 0xE306_9283);
 }

@@ -1,0 +1,283 @@
+//! What can go wrong with a platter. An unreadable sector is not here: it is data of a report.
+
+use std::io;
+
+use fulgurite_codes::CodeError;
+use fulgurite_units::{ArchiveId, PlatterId, TrackIndex};
+
+use crate::geometry::InformationTrack;
+
+/// A redundancy level, from the cheapest to read to the dearest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CodeLevel {
+    /// The redundancy sectors of the track itself.
+    Track,
+    /// The redundancy tracks of the large group, on the same platter.
+    Group,
+    /// The redundancy platters of the platter-set.
+    Set,
+}
+
+impl std::fmt::Display for CodeLevel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Track => "within-track",
+            Self::Group => "large-group",
+            Self::Set => "cross-platter",
+        })
+    }
+}
+
+/// A track whose bytes the named level, the last one tried, could not bring back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Unreadable {
+    /// The platter that holds (or held) the track.
+    pub platter: PlatterId,
+    /// The track that was wanted.
+    pub track: InformationTrack,
+    /// The level of code that gave up.
+    pub level: CodeLevel,
+    /// Sectors lost in the code word that gave up; platters, when it is the cross-platter code.
+    pub lost: u32,
+    /// Sectors, or platters, that this code can lose.
+    pub redundancy: u32,
+}
+
+impl std::fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { platter, track, level, lost, redundancy } = self;
+        let unit = if *level == CodeLevel::Set { "platters" } else { "sectors" };
+        write!(
+            f,
+            "track {track} of platter {platter} is unreadable: the {level} code lost {lost} \
+             {unit} and can restore {redundancy}"
+        )
+    }
+}
+
+/// A platter could not be written, opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GlassError {
+    /// The numbers of a geometry do not make a platter.
+    #[error("geometry \"{profile}\" is invalid: {reason}")]
+    Geometry {
+        /// Its name.
+        profile: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There is no profile of this name.
+    #[error("there is no geometry profile \"{profile}\"; use demo, desk or silica")]
+    UnknownProfile {
+        /// The name asked for.
+        profile: String,
+    },
+    /// The source or sink failed.
+    #[error("platter i/o failed at byte {offset}")]
+    Io {
+        /// Byte offset in the platter file.
+        offset: u64,
+        /// The cause.
+        source: io::Error,
+    },
+    /// No sector of a platter header was found at the front or the back.
+    #[error("this is not a platter: no header sector can be read at its front or back")]
+    NotAPlatter,
+    /// Written by a later version of the format.
+    #[error("platter format version {found} is not supported (this program reads version {known})")]
+    UnsupportedVersion {
+        /// The version on the platter.
+        found: u16,
+        /// The version that can be read.
+        known: u16,
+    },
+    /// The platter's header says nonsense.
+    #[error("the header of platter {platter} is invalid: {reason}")]
+    Header {
+        /// The platter, as its sectors name it.
+        platter: PlatterId,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Some pages of the header are lost in all replicas.
+    #[error("the header of platter {platter} is incomplete: {missing} of {pages} pages are lost")]
+    HeaderLost {
+        /// The platter, as its sectors name it.
+        platter: PlatterId,
+        /// Pages without a readable replica.
+        missing: u32,
+        /// Pages of the JSON part of the header.
+        pages: u32,
+    },
+    /// The header does not fit the header track of this geometry.
+    #[error("the header takes {pages} sectors and the header track has {sectors}")]
+    HeaderTooLong {
+        /// Sectors needed for one replica.
+        pages: u32,
+        /// Sectors of a track.
+        sectors: u32,
+    },
+    /// Another archive's platter.
+    #[error("platter {platter} belongs to archive {found}, not to {expected}")]
+    WrongArchive {
+        /// The platter found.
+        platter: PlatterId,
+        /// The archive asked for.
+        expected: ArchiveId,
+        /// The archive that wrote it.
+        found: ArchiveId,
+    },
+    /// Another platter of the same archive.
+    #[error("this is platter {found}, not {expected}")]
+    WrongPlatter {
+        /// The platter asked for.
+        expected: PlatterId,
+        /// The platter found.
+        found: PlatterId,
+    },
+    /// The file ends before the platter does.
+    #[error("platter {platter} is truncated: {found} of {expected} bytes")]
+    Truncated {
+        /// The platter.
+        platter: PlatterId,
+        /// Bytes that its header asks for.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// The file goes on after the platter's end.
+    #[error("platter {platter} has {found} bytes instead of {expected}")]
+    Overlong {
+        /// The platter.
+        platter: PlatterId,
+        /// Bytes that its header asks for.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// The platter has no valid final record: its write did not finish, or all copies are damaged.
+    #[error("platter {platter} is not sealed: no copy of its final record is valid")]
+    Unsealed {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// Header and final record are not of the same write.
+    #[error("the final record of platter {platter} does not match its header: {reason}")]
+    SealMismatch {
+        /// The platter.
+        platter: PlatterId,
+        /// What differs.
+        reason: String,
+    },
+    /// More user bytes were written than the header announced.
+    #[error("platter {platter} was planned for {planned} bytes and got more")]
+    Overrun {
+        /// The platter.
+        platter: PlatterId,
+        /// User bytes announced.
+        planned: u64,
+    },
+    /// The write ended before the user bytes that the header announced.
+    #[error("platter {platter} was planned for {planned} bytes and got {written}")]
+    Incomplete {
+        /// The platter.
+        platter: PlatterId,
+        /// User bytes announced.
+        planned: u64,
+        /// User bytes given.
+        written: u64,
+    },
+    /// What was just written reads back differently.
+    #[error("platter {platter} does not read back at track {track}: {erasure}")]
+    ReadBack {
+        /// The platter.
+        platter: PlatterId,
+        /// The physical track.
+        track: TrackIndex,
+        /// What is wrong with the sector.
+        erasure: crate::sector::Erasure,
+    },
+    /// A place outside the platter was asked for.
+    #[error("platter {platter} has {size} user bytes; {length} bytes at {offset} are outside")]
+    Range {
+        /// The platter.
+        platter: PlatterId,
+        /// First byte asked for.
+        offset: u64,
+        /// Bytes asked for.
+        length: u64,
+        /// User bytes of the platter.
+        size: u64,
+    },
+    /// All levels that were at hand failed.
+    #[error("{0}")]
+    Unreadable(Unreadable),
+    /// A file list does not parse.
+    #[error("the file list is damaged at byte {offset}: {reason}")]
+    List {
+        /// Byte offset in the list.
+        offset: u64,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The members handed in are not those of the set.
+    #[error("a set of {expected} platters was given {found} members, position {wanted} wanted")]
+    SetShape {
+        /// Members of a full set.
+        expected: usize,
+        /// Members given.
+        found: usize,
+        /// The position to recover.
+        wanted: usize,
+    },
+    /// A code refused its arguments.
+    #[error(transparent)]
+    Code(#[from] CodeError),
+}
+
+/// What a caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The source or sink failed; the medium may be fine.
+    Unavailable,
+    /// The medium is damaged beyond what was tried.
+    Corrupt,
+    /// The medium is fine but not the one asked for.
+    Conflict,
+    /// The request is wrong.
+    Invalid,
+}
+
+impl GlassError {
+    /// What a caller can do about this error.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { .. } => ErrorKind::Unavailable,
+            Self::NotAPlatter
+            | Self::Header { .. }
+            | Self::HeaderLost { .. }
+            | Self::Truncated { .. }
+            | Self::Overlong { .. }
+            | Self::Unsealed { .. }
+            | Self::SealMismatch { .. }
+            | Self::ReadBack { .. }
+            | Self::Unreadable(_)
+            | Self::List { .. } => ErrorKind::Corrupt,
+            Self::WrongArchive { .. }
+            | Self::WrongPlatter { .. }
+            | Self::UnsupportedVersion { .. } => ErrorKind::Conflict,
+            Self::Geometry { .. }
+            | Self::UnknownProfile { .. }
+            | Self::HeaderTooLong { .. }
+            | Self::Overrun { .. }
+            | Self::Incomplete { .. }
+            | Self::Range { .. }
+            | Self::SetShape { .. }
+            | Self::Code(_) => ErrorKind::Invalid,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Simulated sector failures: which sectors the medium fails to read.
+//!
+//! Failures are a pure function of seed and place, so a platter fails alike each time it is read
+//! and a run repeats from its seed. This stands in for the voxel channel, which is not here yet.
+
+use fulgurite_units::{LayerIndex, PlatterId, Ratio, Seed, TrackIndex};
+
+/// Says which sectors cannot be read.
+pub trait Faults: Sync {
+    /// Whether this sector fails.
+    fn fails(&self, platter: PlatterId, track: TrackIndex, layer: LayerIndex) -> bool;
+}
+
+/// A medium that never fails.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoFaults;
+
+impl Faults for NoFaults {
+    fn fails(&self, _: PlatterId, _: TrackIndex, _: LayerIndex) -> bool {
+        false
+    }
+}
+
+/// Independent failures of sectors and of whole tracks, at given rates.
+#[derive(Clone, Copy, Debug)]
+pub struct SeededFaults {
+    key: u64,
+    sector_limit: u64,
+    track_limit: u64,
+}
+
+impl SeededFaults {
+    /// Each sector fails with chance `sector_rate`; each track fails whole with `track_rate`.
+    #[must_use]
+    pub fn new(seed: Seed, sector_rate: Ratio, track_rate: Ratio) -> Self {
+        Self {
+            key: seed.child(b"sector faults").stream().next_u64(),
+            sector_limit: limit(sector_rate),
+            track_limit: limit(track_rate),
+        }
+    }
+}
+
+impl Faults for SeededFaults {
+    fn fails(&self, platter: PlatterId, track: TrackIndex, layer: LayerIndex) -> bool {
+        let id = u128::from_le_bytes(platter.to_bytes());
+        #[expect(clippy::cast_possible_truncation, reason = "both halves of the id are taken")]
+        let (low, high) = (id as u64, (id >> 64) as u64);
+        let track_hash = mix(mix(mix(self.key ^ low) ^ high) ^ u64::from(track.get()));
+        // A layer is a 16-bit number: bit 16 keeps the draws of sectors apart from the track's.
+        mix(track_hash) < self.track_limit
+            || mix(track_hash ^ 1 << 16 ^ u64::from(layer.get())) < self.sector_limit
+    }
+}
+
+/// The value below which a uniform 64-bit draw has the chance `rate`; at rate 1 one draw of 2^64
+/// is missed.
+fn limit(rate: Ratio) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a ratio is in 0..=1 and float casts saturate"
+    )]
+    let limit = (rate.get() * 18_446_744_073_709_551_616.0) as u64;
+    limit
+}
+
+/// The finalizer of SplitMix64: a fast mixing of 64 bits.
+const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ value >> 31
+}

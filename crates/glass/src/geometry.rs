@@ -1,0 +1,427 @@
+//! Geometry: the numbers of a platter, and what follows from them.
+//!
+//! ```text
+//! file of a platter          (one cell = one track image; the last group may be short)
+//! +--------+--------------------+------------------+-----+--------+------------+
+//! | header | group 0:           | group 0:         | ... | header | final      |
+//! | track  | information tracks | redundancy tracks|     | track  | record     |
+//! +--------+--------------------+------------------+-----+--------+------------+
+//! physical 0  1 ..                                        last
+//! ```
+//!
+//! Only information tracks that carry something exist; the redundancy tracks of a short last group
+//! follow its last information track. This is arithmetic only: nothing here reads or writes.
+
+use std::fmt;
+
+use fulgurite_codes::ErasureCode;
+use fulgurite_units::{LayerIndex, TrackIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::GlassError;
+use crate::limits::{SECTOR_PAYLOAD_BYTES_MAX, TRACK_IMAGE_BYTES_MAX, TRACK_SECTORS_MAX};
+use crate::seal::SEAL_BYTES;
+use crate::sector::SECTOR_OVERHEAD;
+
+/// The numbers of a platter and of its platter-set, under a profile name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Geometry {
+    /// Name of the profile.
+    pub profile: String,
+    /// Bytes of payload in a sector, a multiple of 64.
+    pub sector_payload_bytes: u32,
+    /// Information sectors of a track (I_t).
+    pub track_information_sectors: u16,
+    /// Redundancy sectors of a track (R_t).
+    pub track_redundancy_sectors: u16,
+    /// Information tracks of a large group (I_l).
+    pub group_information_tracks: u16,
+    /// Redundancy tracks of a large group (R_l).
+    pub group_redundancy_tracks: u16,
+    /// Sectors of each track that one code word of the large-group code takes.
+    pub group_span_sectors: u16,
+    /// Large groups of a platter.
+    pub groups: u32,
+    /// Information platters of a set (I_p).
+    pub set_information_platters: u16,
+    /// Redundancy platters of a set (R_p).
+    pub set_redundancy_platters: u16,
+    /// Sectors of each platter's track that one code word of the cross-platter code takes.
+    pub set_span_sectors: u16,
+}
+
+/// An information track, counted over the platter without headers and redundancy.
+///
+/// User byte `n` of a platter lies in information track `n / track_user_bytes`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct InformationTrack(u32);
+
+impl InformationTrack {
+    /// The information track at this position.
+    #[must_use]
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// The position as a plain integer.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+impl fmt::Display for InformationTrack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Where a user byte lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Which information track.
+    pub track: InformationTrack,
+    /// Which sector of it.
+    pub layer: LayerIndex,
+    /// Which byte of the sector's payload.
+    pub byte: u32,
+}
+
+/// Sectors `first .. first + count` of each track: what one code word of a span code takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// First information sector.
+    pub first: u16,
+    /// How many; the last column of a track may be shorter than the span.
+    pub count: u16,
+}
+
+impl Geometry {
+    /// The profile of this name: `demo`, `desk` or `silica`.
+    ///
+    /// # Errors
+    /// [`GlassError::UnknownProfile`].
+    pub fn profile(name: &str) -> Result<Self, GlassError> {
+        let (payload, track, group, span, groups, set_span) = match name {
+            "demo" => (8 << 10, (32, 4), (64, 3), 32, 1, 32),
+            "desk" => (64 << 10, (128, 11), (128, 3), 8, 4, 16),
+            "silica" => (100 << 10, (200, 16), (300, 6), 4, 400, 16),
+            _ => return Err(GlassError::UnknownProfile { profile: name.to_owned() }),
+        };
+        Ok(Self {
+            profile: name.to_owned(),
+            sector_payload_bytes: payload,
+            track_information_sectors: track.0,
+            track_redundancy_sectors: track.1,
+            group_information_tracks: group.0,
+            group_redundancy_tracks: group.1,
+            group_span_sectors: span,
+            groups,
+            set_information_platters: 16,
+            set_redundancy_platters: 3,
+            set_span_sectors: set_span,
+        })
+    }
+
+    /// Checks that the numbers make a platter within the limits of the format.
+    ///
+    /// # Errors
+    /// [`GlassError::Geometry`] with the first reason found.
+    pub fn validate(&self) -> Result<(), GlassError> {
+        let refuse =
+            |reason: String| Err(GlassError::Geometry { profile: self.profile.clone(), reason });
+        let payload = self.sector_payload_bytes;
+        if payload == 0 || !payload.is_multiple_of(64) || payload > SECTOR_PAYLOAD_BYTES_MAX {
+            return refuse(format!(
+                "a sector payload of {payload} bytes is not a multiple of 64 up to \
+                 {SECTOR_PAYLOAD_BYTES_MAX}"
+            ));
+        }
+        let sectors =
+            u32::from(self.track_information_sectors) + u32::from(self.track_redundancy_sectors);
+        if sectors > TRACK_SECTORS_MAX {
+            return refuse(format!("a track of {sectors} sectors exceeds {TRACK_SECTORS_MAX}"));
+        }
+        let image = u64::from(sectors) * u64::from(payload + SECTOR_OVERHEAD_U32);
+        if image > TRACK_IMAGE_BYTES_MAX {
+            return refuse(format!("a track of {image} bytes exceeds {TRACK_IMAGE_BYTES_MAX}"));
+        }
+        for span in [self.group_span_sectors, self.set_span_sectors] {
+            if span == 0 || span > self.track_information_sectors {
+                return refuse(format!("a span of {span} sectors is not within a track"));
+            }
+        }
+        let tracks = u64::from(self.groups)
+            * (u64::from(self.group_information_tracks) + u64::from(self.group_redundancy_tracks));
+        if tracks == 0 || tracks + 2 > u64::from(u32::MAX) {
+            return refuse(format!("a platter of {tracks} tracks is not possible"));
+        }
+        let codes = [
+            ("track", self.track_code()),
+            ("large-group", self.group_code(self.group_span_sectors)),
+            ("cross-platter", self.set_code(self.set_span_sectors)),
+        ];
+        for (level, code) in codes {
+            if let Err(error) = code {
+                return refuse(format!("{level} code: {error}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of a sector in the file: header, payload, checksum.
+    #[must_use]
+    pub const fn sector_image_bytes(&self) -> usize {
+        self.sector_payload_bytes as usize + SECTOR_OVERHEAD
+    }
+
+    /// Sectors of a track, information and redundancy.
+    #[must_use]
+    pub const fn track_sectors(&self) -> u16 {
+        self.track_information_sectors + self.track_redundancy_sectors
+    }
+
+    /// Bytes of a track in the file.
+    #[must_use]
+    pub const fn track_image_bytes(&self) -> usize {
+        self.sector_image_bytes() * self.track_sectors() as usize
+    }
+
+    /// User bytes of a track.
+    #[must_use]
+    pub const fn track_user_bytes(&self) -> usize {
+        self.sector_payload_bytes as usize * self.track_information_sectors as usize
+    }
+
+    /// Information tracks of a full platter.
+    #[must_use]
+    pub const fn information_tracks(&self) -> u32 {
+        self.groups * self.group_information_tracks as u32
+    }
+
+    /// User bytes of a full platter.
+    #[must_use]
+    pub const fn platter_user_bytes(&self) -> u64 {
+        self.track_user_bytes() as u64 * self.information_tracks() as u64
+    }
+
+    /// Platters of a full set.
+    #[must_use]
+    pub const fn set_platters(&self) -> u16 {
+        self.set_information_platters + self.set_redundancy_platters
+    }
+
+    /// User bytes of a full set.
+    #[must_use]
+    pub const fn set_user_bytes(&self) -> u64 {
+        self.platter_user_bytes() * self.set_information_platters as u64
+    }
+
+    /// Information tracks that `user_bytes` take: the last one may be part full.
+    #[must_use]
+    pub fn tracks_for(&self, user_bytes: u64) -> u32 {
+        let tracks = user_bytes.div_ceil(self.track_user_bytes() as u64);
+        u32::try_from(tracks).unwrap_or(u32::MAX)
+    }
+
+    /// Where the user byte at `offset` lies. The offset is below [`Self::platter_user_bytes`].
+    ///
+    /// # Panics
+    /// When the offset is outside the platter.
+    #[must_use]
+    pub fn address(&self, offset: u64) -> Address {
+        assert!(offset < self.platter_user_bytes(), "user byte {offset} is outside the platter");
+        let in_track = offset % self.track_user_bytes() as u64;
+        let payload = u64::from(self.sector_payload_bytes);
+        let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
+        Address {
+            track: InformationTrack(narrow(offset / self.track_user_bytes() as u64)),
+            layer: LayerIndex::new(u16::try_from(in_track / payload).unwrap_or(u16::MAX)),
+            byte: narrow(in_track % payload),
+        }
+    }
+
+    /// The tracks of a platter that holds `used` information tracks.
+    ///
+    /// # Panics
+    /// When the platter has not so many.
+    #[must_use]
+    pub fn map(&self, used: u32) -> TrackMap {
+        assert!(used <= self.information_tracks(), "{used} tracks do not fit the platter");
+        TrackMap { geometry: self.clone(), used }
+    }
+
+    /// The columns of the large-group code.
+    pub fn group_columns(&self) -> impl Iterator<Item = Column> + use<> {
+        columns(self.track_information_sectors, self.group_span_sectors)
+    }
+
+    /// The columns of the cross-platter code.
+    pub fn set_columns(&self) -> impl Iterator<Item = Column> + use<> {
+        columns(self.track_information_sectors, self.set_span_sectors)
+    }
+
+    /// The code within a track.
+    ///
+    /// # Errors
+    /// When the field is too small for it.
+    pub fn track_code(&self) -> Result<ErasureCode, GlassError> {
+        code(self.track_information_sectors, self.track_redundancy_sectors, 1)
+    }
+
+    /// The code of one column of a large group, `count` sectors of each track.
+    ///
+    /// # Errors
+    /// When the field is too small for it.
+    pub fn group_code(&self, count: u16) -> Result<ErasureCode, GlassError> {
+        code(self.group_information_tracks, self.group_redundancy_tracks, count)
+    }
+
+    /// The code of one column of a platter-set, `count` sectors of each platter.
+    ///
+    /// # Errors
+    /// When the field is too small for it.
+    pub fn set_code(&self, count: u16) -> Result<ErasureCode, GlassError> {
+        code(self.set_information_platters, self.set_redundancy_platters, count)
+    }
+}
+
+fn code(information: u16, redundancy: u16, count: u16) -> Result<ErasureCode, GlassError> {
+    let span = usize::from(count);
+    Ok(ErasureCode::new(usize::from(information) * span, usize::from(redundancy) * span)?)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the overhead of a sector is 128 bytes")]
+const SECTOR_OVERHEAD_U32: u32 = SECTOR_OVERHEAD as u32;
+
+fn columns(sectors: u16, span: u16) -> impl Iterator<Item = Column> {
+    (0..sectors)
+        .step_by(usize::from(span))
+        .map(move |first| Column { first, count: span.min(sectors - first) })
+}
+
+/// What a physical track holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrackRole {
+    /// A replica of the header: the front one is 0, the back one is 1.
+    Header(u8),
+    /// User bytes.
+    Information(InformationTrack),
+    /// Redundancy of a large group.
+    Redundancy {
+        /// Which large group.
+        group: u32,
+        /// Which of its redundancy tracks.
+        index: u16,
+    },
+}
+
+/// The physical tracks of one platter: a geometry and how much of it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrackMap {
+    geometry: Geometry,
+    used: u32,
+}
+
+impl TrackMap {
+    /// The platter's geometry.
+    #[must_use]
+    pub const fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Information tracks on the platter.
+    #[must_use]
+    pub const fn information_tracks(&self) -> u32 {
+        self.used
+    }
+
+    /// Large groups on the platter, the last one perhaps short.
+    #[must_use]
+    pub const fn groups(&self) -> u32 {
+        self.used.div_ceil(self.geometry.group_information_tracks as u32)
+    }
+
+    /// Information tracks of large group `group`.
+    #[must_use]
+    pub fn group_tracks(&self, group: u32) -> u16 {
+        let full = self.geometry.group_information_tracks;
+        let left = self.used.saturating_sub(group * u32::from(full));
+        u16::try_from(left).map_or(full, |left| left.min(full))
+    }
+
+    /// Physical tracks on the platter, both headers included.
+    #[must_use]
+    pub const fn tracks(&self) -> u32 {
+        2 + self.used + self.groups() * self.geometry.group_redundancy_tracks as u32
+    }
+
+    /// The large group of an information track.
+    #[must_use]
+    pub const fn group_of(&self, track: InformationTrack) -> u32 {
+        track.0 / self.geometry.group_information_tracks as u32
+    }
+
+    /// The physical place of an information track of this platter.
+    ///
+    /// # Panics
+    /// When the platter has not so many information tracks.
+    #[must_use]
+    pub fn physical(&self, track: InformationTrack) -> TrackIndex {
+        assert!(track.0 < self.used, "information track {track} of {} tracks", self.used);
+        let before = self.group_of(track) * u32::from(self.geometry.group_redundancy_tracks);
+        TrackIndex::new(1 + track.0 + before)
+    }
+
+    /// The physical place of a redundancy track of a large group of this platter.
+    ///
+    /// # Panics
+    /// When the platter has no such track.
+    #[must_use]
+    pub fn physical_redundancy(&self, group: u32, index: u16) -> TrackIndex {
+        let per_group = u32::from(self.geometry.group_redundancy_tracks);
+        assert!(group < self.groups(), "group {group} of {}", self.groups());
+        assert!(u32::from(index) < per_group, "redundancy track {index} of {per_group}");
+        let last = (group + 1) * u32::from(self.geometry.group_information_tracks);
+        TrackIndex::new(1 + last.min(self.used) + group * per_group + u32::from(index))
+    }
+
+    /// What the physical track holds; `None` behind the last one.
+    #[must_use]
+    pub fn role(&self, track: TrackIndex) -> Option<TrackRole> {
+        let (track, last) = (track.get(), self.tracks() - 1);
+        if track == 0 {
+            return Some(TrackRole::Header(0));
+        }
+        if track >= last {
+            return (track == last).then_some(TrackRole::Header(1));
+        }
+        let information = u32::from(self.geometry.group_information_tracks);
+        let redundancy = u32::from(self.geometry.group_redundancy_tracks);
+        let group = (track - 1) / (information + redundancy);
+        let place = (track - 1) % (information + redundancy);
+        let here = u32::from(self.group_tracks(group));
+        if place < here {
+            Some(TrackRole::Information(InformationTrack(group * information + place)))
+        } else {
+            let index = u16::try_from(place - here).unwrap_or(u16::MAX);
+            Some(TrackRole::Redundancy { group, index })
+        }
+    }
+
+    /// Byte offset of a physical track in the platter's file.
+    #[must_use]
+    pub const fn offset(&self, track: TrackIndex) -> u64 {
+        track.get() as u64 * self.geometry.track_image_bytes() as u64
+    }
+
+    /// Bytes of the whole file: all tracks and the final record.
+    #[must_use]
+    pub const fn file_bytes(&self) -> u64 {
+        self.tracks() as u64 * self.geometry.track_image_bytes() as u64 + SEAL_BYTES as u64
+    }
+}

@@ -1,0 +1,197 @@
+//! The large-group code at work: a track that its own redundancy cannot restore.
+//!
+//! ```text
+//! column by column, only those that hold a lost sector of the wanted track:
+//!   1. read the column's sectors of every other track of the group
+//!   2. more lost than the column's redundancy? read those tracks whole, restore them within
+//!      themselves, take their sectors
+//!   3. decode; as soon as the wanted track has no more losses than its own redundancy, the
+//!      within-track code does the rest
+//! ```
+//!
+//! Memory: one column of the group and one more track. This reads a whole group at worst, which is
+//! why it is not the first thing tried.
+
+use fulgurite_codes::Shard;
+use fulgurite_units::TrackIndex;
+
+use crate::GlassError;
+use crate::error::{CodeLevel, Unreadable};
+use crate::faults::Faults;
+use crate::geometry::{Column, InformationTrack};
+use crate::reader::{PlatterReader, PlatterSource};
+use crate::sector::payload;
+use crate::track::TrackBuffer;
+
+/// One column of a group in memory.
+struct ColumnBuffer {
+    /// `count` sector images of each track.
+    images: Vec<u8>,
+    /// Whether each of them is lost.
+    lost: Vec<bool>,
+}
+
+impl<R: PlatterSource> PlatterReader<R> {
+    /// Restores the information sectors of a track whose own redundancy is not enough. The buffer
+    /// holds the track as loaded.
+    pub(crate) fn repair_by_group(
+        &self,
+        track: InformationTrack,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+    ) -> Result<(), GlassError> {
+        let geometry = &self.header.geometry;
+        let group = self.map.group_of(track);
+        let first = group * u32::from(geometry.group_information_tracks);
+        let members: Vec<TrackIndex> = (first..first + u32::from(self.map.group_tracks(group)))
+            .map(|track| self.map.physical(InformationTrack::new(track)))
+            .chain(
+                (0..geometry.group_redundancy_tracks)
+                    .map(|index| self.map.physical_redundancy(group, index)),
+            )
+            .collect();
+        let mut state = ColumnBuffer { images: Vec::new(), lost: Vec::new() };
+        let mut spare = TrackBuffer::new();
+        for column in geometry.group_columns() {
+            let layers = layers(column);
+            if !buffer.lost[layers].contains(&true) {
+                continue;
+            }
+            self.load_column(&members, column, faults, &mut state)?;
+            let code = geometry.group_code(column.count)?;
+            if lost_count(&state) > code.redundancy() {
+                self.repair_column(track, &members, column, faults, &mut state, &mut spare)?;
+            }
+            let lost = lost_count(&state);
+            if lost > code.redundancy() {
+                return Err(GlassError::Unreadable(Unreadable {
+                    platter: self.header.platter,
+                    track,
+                    level: CodeLevel::Group,
+                    lost: u32::try_from(lost).unwrap_or(u32::MAX),
+                    redundancy: u32::try_from(code.redundancy()).unwrap_or(u32::MAX),
+                }));
+            }
+            self.decode_column(track, column, &state, buffer)?;
+            if buffer.lost_count() <= geometry.track_redundancy_sectors {
+                break;
+            }
+        }
+        if buffer.lacks_information() { buffer.decode(geometry) } else { Ok(()) }
+    }
+
+    /// Reads and checks a column of all tracks of the group.
+    fn load_column(
+        &self,
+        members: &[TrackIndex],
+        column: Column,
+        faults: &dyn Faults,
+        state: &mut ColumnBuffer,
+    ) -> Result<(), GlassError> {
+        let sector_bytes = self.header.geometry.sector_image_bytes();
+        let span_bytes = usize::from(column.count) * sector_bytes;
+        state.images.resize(members.len() * span_bytes, 0);
+        state.lost.clear();
+        for (&place, span) in members.iter().zip(state.images.chunks_exact_mut(span_bytes)) {
+            self.load_span(place, column, faults, span, &mut state.lost)?;
+        }
+        Ok(())
+    }
+
+    /// Reads and checks a column of one track: sector images into `span`, losses onto `lost`.
+    pub(crate) fn load_span(
+        &self,
+        place: TrackIndex,
+        column: Column,
+        faults: &dyn Faults,
+        span: &mut [u8],
+        lost: &mut Vec<bool>,
+    ) -> Result<(), GlassError> {
+        let sector_bytes = self.header.geometry.sector_image_bytes();
+        let offset = self.map.offset(place) + u64::from(column.first) * sector_bytes as u64;
+        self.source.read_at(offset, span).map_err(|source| GlassError::Io { offset, source })?;
+        for (layer, sector) in layers(column).zip(span.chunks_exact(sector_bytes)) {
+            lost.push(self.check(place, layer, sector, faults).is_err());
+        }
+        Ok(())
+    }
+
+    /// Restores sectors of the column within their own tracks, where those can.
+    fn repair_column(
+        &self,
+        wanted: InformationTrack,
+        members: &[TrackIndex],
+        column: Column,
+        faults: &dyn Faults,
+        state: &mut ColumnBuffer,
+        spare: &mut TrackBuffer,
+    ) -> Result<(), GlassError> {
+        let geometry = &self.header.geometry;
+        let sector_bytes = geometry.sector_image_bytes();
+        let count = usize::from(column.count);
+        let wanted = self.map.physical(wanted);
+        for (member, &place) in members.iter().enumerate() {
+            let shards = member * count..(member + 1) * count;
+            if place == wanted || !state.lost[shards.clone()].contains(&true) {
+                continue;
+            }
+            if self.load(place, faults, spare)? > geometry.track_redundancy_sectors {
+                continue;
+            }
+            spare.decode(geometry)?;
+            let from = usize::from(column.first) * sector_bytes;
+            state.images[member * count * sector_bytes..][..count * sector_bytes]
+                .copy_from_slice(&spare.image[from..from + count * sector_bytes]);
+            state.lost[shards].fill(false);
+        }
+        Ok(())
+    }
+
+    fn decode_column(
+        &self,
+        wanted: InformationTrack,
+        column: Column,
+        state: &ColumnBuffer,
+        buffer: &mut TrackBuffer,
+    ) -> Result<(), GlassError> {
+        let geometry = &self.header.geometry;
+        let sector_bytes = geometry.sector_image_bytes();
+        let count = usize::from(column.count);
+        let code = geometry.group_code(column.count)?;
+        let used = usize::from(self.map.group_tracks(self.map.group_of(wanted))) * count;
+        let own = usize::try_from(wanted.get() % u32::from(geometry.group_information_tracks))
+            .unwrap_or(usize::MAX);
+        let shard = |index: usize| {
+            // Stored shards are those of the used information tracks, then the redundancy.
+            let stored = if index < used {
+                index
+            } else if index < code.information() {
+                return Shard::Zero;
+            } else {
+                index - code.information() + used
+            };
+            if state.lost[stored] {
+                Shard::Lost
+            } else {
+                Shard::Given(payload(&state.images[stored * sector_bytes..][..sector_bytes]))
+            }
+        };
+        let mut decoder = code.decoder(geometry.sector_payload_bytes as usize)?;
+        decoder.decode(shard, |index, offset, piece| {
+            if index / count == own {
+                buffer.restore(usize::from(column.first) + index % count, offset, piece);
+            }
+        })?;
+        buffer.lost[layers(column)].fill(false);
+        Ok(())
+    }
+}
+
+/// The layers of a column.
+pub(crate) fn layers(column: Column) -> std::ops::Range<usize> {
+    usize::from(column.first)..usize::from(column.first) + usize::from(column.count)
+}
+
+fn lost_count(state: &ColumnBuffer) -> usize {
+    state.lost.iter().filter(|&&lost| lost).count()
+}

@@ -1,0 +1,338 @@
+//! The header of a platter: everything a reader must know, as JSON and as plain text.
+//!
+//! ```text
+//! header document    JSON (one object, UTF-8) + blank line + text of docs/formats/platter.md
+//! cut into pages     page i = bytes i * (P - 16) .. of the document
+//! header track       sector of layer l holds page l mod pages, so each page stands there often
+//!
+//! payload of a header sector
+//!  0      4       8            12               16                                    P
+//! +------+-------+------------+----------------+-------------------------------------+
+//! | page | pages | JSON bytes | document bytes | bytes of the page, then zeros       |
+//! +------+-------+------------+----------------+-------------------------------------+
+//! ```
+//!
+//! The header track is not protected by a code, because a reader needs the header to know the
+//! code: it is protected by its replicas, at the front and at the back of the platter.
+
+use fulgurite_codes::definition::{BASIS, POLYNOMIAL};
+use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use crate::geometry::{Geometry, TrackMap};
+use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
+use crate::sector::u32_at;
+use crate::{FORMAT_VERSION, GlassError};
+
+/// The plain-text description of the format that every platter carries.
+pub const FORMAT_TEXT: &str = include_str!("../../../docs/formats/platter.md");
+
+const ABOUT: &str = "Fulgurite platter. All about its format is in the text after this JSON.";
+
+/// Bytes before the document's bytes in a header sector's payload.
+const PAGE_HEADER_BYTES: usize = 16;
+
+/// What a platter holds, where, and how to read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatterHeader {
+    /// The archive that wrote the platter.
+    pub archive: ArchiveId,
+    /// The platter.
+    pub platter: PlatterId,
+    /// Which attempt to write it, from 0; a failed attempt is scrap.
+    pub generation: u32,
+    /// The platter-set it belongs to.
+    pub set: SetId,
+    /// Its part in the set.
+    pub role: PlatterRole,
+    /// All platters of the set by position: information first, then redundancy. `None` for those
+    /// that were not written because the set was closed short; they count as zeros.
+    pub members: Vec<Option<SetMember>>,
+    /// The numbers of the platter and the set.
+    pub geometry: Geometry,
+    /// Bytes of bodies, from user byte 0. On a redundancy platter: bytes of redundancy.
+    pub data_bytes: u64,
+    /// Bytes of the file list, which follows the bodies. None on a redundancy platter.
+    pub list_bytes: u64,
+    /// Entries of the file list.
+    pub list_entries: u32,
+    /// When the set was planned.
+    pub created: UnixTime,
+    /// Name and version of the program that wrote it.
+    pub software: String,
+}
+
+/// A platter's part in its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum PlatterRole {
+    /// Holds user bytes.
+    Information {
+        /// Which of the information platters.
+        index: u16,
+    },
+    /// Holds redundancy of the information platters.
+    Redundancy {
+        /// Which of the redundancy platters.
+        index: u16,
+    },
+}
+
+/// What each platter of a set knows of each other, enough to rebuild one that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetMember {
+    /// The platter at this position.
+    pub platter: PlatterId,
+    /// Its bytes of bodies (or redundancy).
+    pub data_bytes: u64,
+    /// Bytes of its file list, which follows.
+    pub list_bytes: u64,
+}
+
+/// The erasure code, in the words of `fulgurite_codes::definition`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodeDescription {
+    field: String,
+    polynomial: String,
+    basis: Vec<String>,
+    evaluation: String,
+    implementation: String,
+    sector_checksum: String,
+}
+
+impl CodeDescription {
+    fn new() -> Self {
+        Self {
+            field: "GF(2^16)".to_owned(),
+            polynomial: format!("{POLYNOMIAL:#X}"),
+            basis: BASIS.iter().map(|element| format!("{element:04X}")).collect(),
+            evaluation: "sum of c(x) x^k is 0 for k < m; redundancy j at x(j), information i at \
+                         x(m + i); m is the redundancy count rounded up to a power of two"
+                .to_owned(),
+            implementation: "crate reed-solomon-simd 3.1, high rate".to_owned(),
+            sector_checksum: "BLAKE3, 256 bits".to_owned(),
+        }
+    }
+}
+
+/// The JSON object as it is stored.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    about: String,
+    format_version: u16,
+    platter: PlatterHeader,
+    codes: CodeDescription,
+}
+
+impl PlatterHeader {
+    /// Bytes of bodies and file list.
+    #[must_use]
+    pub const fn user_bytes(&self) -> u64 {
+        self.data_bytes.saturating_add(self.list_bytes)
+    }
+
+    /// The platter's position among the members of its set.
+    #[must_use]
+    pub fn position(&self) -> usize {
+        match self.role {
+            PlatterRole::Information { index } => usize::from(index),
+            PlatterRole::Redundancy { index } => {
+                usize::from(self.geometry.set_information_platters) + usize::from(index)
+            }
+        }
+    }
+
+    /// The platter's tracks. The header must be valid.
+    ///
+    /// # Panics
+    /// When the user bytes do not fit the geometry.
+    #[must_use]
+    pub fn map(&self) -> TrackMap {
+        self.geometry.map(self.geometry.tracks_for(self.user_bytes()))
+    }
+
+    /// Checks that the header describes a platter that can be.
+    ///
+    /// # Errors
+    /// [`GlassError::Header`] or [`GlassError::Geometry`].
+    pub fn validate(&self) -> Result<(), GlassError> {
+        self.geometry.validate()?;
+        let refuse = |reason: String| Err(GlassError::Header { platter: self.platter, reason });
+        let capacity = self.geometry.platter_user_bytes();
+        if self.user_bytes() > capacity {
+            return refuse(format!("{} user bytes exceed {capacity}", self.user_bytes()));
+        }
+        let in_range = match self.role {
+            PlatterRole::Information { index } => index < self.geometry.set_information_platters,
+            PlatterRole::Redundancy { index } => index < self.geometry.set_redundancy_platters,
+        };
+        if !in_range {
+            return refuse(format!("{:?} is not part of a set", self.role));
+        }
+        if self.members.len() != usize::from(self.geometry.set_platters()) {
+            return refuse(format!("a set of {} members", self.members.len()));
+        }
+        let own = SetMember {
+            platter: self.platter,
+            data_bytes: self.data_bytes,
+            list_bytes: self.list_bytes,
+        };
+        if self.members[self.position()] != Some(own) {
+            return refuse(format!("the set does not list this platter at {}", self.position()));
+        }
+        for member in self.members.iter().flatten() {
+            let bytes = member.data_bytes.saturating_add(member.list_bytes);
+            if bytes > capacity {
+                return refuse(format!("member {} of {bytes} bytes", member.platter));
+            }
+        }
+        Ok(())
+    }
+
+    /// The header document, cut for sectors of this geometry.
+    pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
+        let document = Document {
+            about: ABOUT.to_owned(),
+            format_version: FORMAT_VERSION,
+            platter: self.clone(),
+            codes: CodeDescription::new(),
+        };
+        let json = serde_json::to_string(&document).map_err(|error| GlassError::Header {
+            platter: self.platter,
+            reason: error.to_string(),
+        })?;
+        let text = format!("{json}\n\n{FORMAT_TEXT}").into_bytes();
+        let page_bytes = self.geometry.sector_payload_bytes as usize - PAGE_HEADER_BYTES;
+        let pages = text.len().div_ceil(page_bytes);
+        let sectors = usize::from(self.geometry.track_sectors());
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        if pages > sectors || narrow(text.len()) > HEADER_DOCUMENT_BYTES_MAX {
+            return Err(GlassError::HeaderTooLong {
+                pages: narrow(pages),
+                sectors: narrow(sectors),
+            });
+        }
+        Ok(HeaderPages { json_bytes: narrow(json.len()), text, page_bytes })
+    }
+
+    fn parse(json: &[u8], platter: PlatterId) -> Result<Self, GlassError> {
+        let invalid = |reason: String| GlassError::Header { platter, reason };
+        let document: Document =
+            serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
+        if document.format_version != FORMAT_VERSION {
+            return Err(invalid(format!("format version {}", document.format_version)));
+        }
+        if document.codes != CodeDescription::new() {
+            return Err(invalid("the code is not the one this program knows".to_owned()));
+        }
+        document.platter.validate()?;
+        Ok(document.platter)
+    }
+}
+
+/// A header document, ready to be laid into header sectors.
+pub(crate) struct HeaderPages {
+    text: Vec<u8>,
+    json_bytes: u32,
+    page_bytes: usize,
+}
+
+impl HeaderPages {
+    /// Fills the payload of the header sector of layer `layer`.
+    pub(crate) fn fill(&self, layer: usize, payload: &mut [u8]) {
+        let pages = self.text.len().div_ceil(self.page_bytes);
+        let page = layer % pages;
+        let from = page * self.page_bytes;
+        let bytes = &self.text[from..self.text.len().min(from + self.page_bytes)];
+        let fields = [page, pages, self.json_bytes as usize, self.text.len()];
+        for (at, field) in fields.into_iter().enumerate() {
+            let field = u32::try_from(field).unwrap_or(u32::MAX);
+            payload[at * 4..][..4].copy_from_slice(&field.to_le_bytes());
+        }
+        let (filled, rest) = payload[PAGE_HEADER_BYTES..].split_at_mut(bytes.len());
+        filled.copy_from_slice(bytes);
+        rest.fill(0);
+    }
+}
+
+/// Header pages found so far, until the JSON is whole.
+pub(crate) struct HeaderCollector {
+    archive: ArchiveId,
+    platter: PlatterId,
+    generation: u32,
+    payload_bytes: u32,
+    json_bytes: u32,
+    pages: Vec<Option<Vec<u8>>>,
+}
+
+impl HeaderCollector {
+    /// A collector for the platter of the first good header sector found; `None` when the payload
+    /// does not hold a page.
+    pub(crate) fn new(header: &crate::sector::SectorHeader, payload: &[u8]) -> Option<Self> {
+        let json_bytes = u32_at(payload, 8);
+        let document_bytes = u32_at(payload, 12);
+        if json_bytes == 0
+            || json_bytes > document_bytes
+            || document_bytes > HEADER_DOCUMENT_BYTES_MAX
+        {
+            return None;
+        }
+        let page_bytes = payload.len() - PAGE_HEADER_BYTES;
+        let pages = (json_bytes as usize).div_ceil(page_bytes);
+        Some(Self {
+            archive: header.archive,
+            platter: header.platter,
+            generation: header.generation,
+            payload_bytes: header.payload_bytes,
+            json_bytes,
+            pages: vec![None; pages],
+        })
+    }
+
+    /// Takes a good header sector, if it belongs to the same platter and to the JSON.
+    pub(crate) fn add(&mut self, header: &crate::sector::SectorHeader, payload: &[u8]) {
+        let same = header.archive == self.archive
+            && header.platter == self.platter
+            && header.generation == self.generation
+            && header.payload_bytes == self.payload_bytes
+            && u32_at(payload, 8) == self.json_bytes;
+        let page = u32_at(payload, 0) as usize;
+        if same && let Some(slot) = self.pages.get_mut(page) {
+            slot.get_or_insert_with(|| payload[PAGE_HEADER_BYTES..].to_vec());
+        }
+    }
+
+    /// Whether every page of the JSON was found.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.pages.iter().all(Option::is_some)
+    }
+
+    /// The header, once complete.
+    pub(crate) fn finish(&self) -> Result<PlatterHeader, GlassError> {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let missing = self.pages.iter().filter(|page| page.is_none()).count();
+        if missing > 0 {
+            return Err(GlassError::HeaderLost {
+                platter: self.platter,
+                missing: count(missing),
+                pages: count(self.pages.len()),
+            });
+        }
+        let mut json: Vec<u8> = self.pages.iter().flatten().flatten().copied().collect();
+        json.truncate(self.json_bytes as usize);
+        let header = PlatterHeader::parse(&json, self.platter)?;
+        let same = header.archive == self.archive
+            && header.platter == self.platter
+            && header.generation == self.generation
+            && header.geometry.sector_payload_bytes == self.payload_bytes;
+        if !same {
+            let reason = "it disagrees with the sectors that carry it".to_owned();
+            return Err(GlassError::Header { platter: self.platter, reason });
+        }
+        Ok(header)
+    }
+}

@@ -1,0 +1,54 @@
+//! The medium: geometry, sectors and the platter format, written once and read many times.
+//!
+//! ```text
+//! PlatterHeader --> WriteDrive::write(Blank) --> PlatterWriter --finish--> Written
+//!                                                     |
+//!                                                PlatterSink, later PlatterSource
+//!                                                     |
+//! user bytes <-- TrackBuffer <-- PlatterReader::read_track <-- open
+//!                                    lost? within-track, large-group; then SetDecoder
+//! ```
+//!
+//! No I/O of its own: sinks and sources are handed in. No encryption: bytes are what the caller
+//! gives. The medium is simulated at fidelity `sector`: payloads and redundancy are real, which
+//! sectors fail is drawn from [`Faults`]. The format is docs/formats/platter.md, which each platter
+//! carries as [`FORMAT_TEXT`].
+
+mod airgap;
+mod error;
+mod faults;
+mod geometry;
+mod group;
+mod header;
+pub mod limits;
+mod list;
+mod open;
+mod reader;
+mod seal;
+mod sector;
+mod set;
+mod track;
+mod verify;
+mod writer;
+
+pub use airgap::{Blank, WriteDrive, Written};
+pub use error::{CodeLevel, ErrorKind, GlassError, Unreadable};
+pub use faults::{Faults, NoFaults, SeededFaults};
+pub use geometry::{Address, Column, Geometry, InformationTrack, TrackMap, TrackRole};
+pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};
+pub use list::{ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes};
+pub use reader::{PlatterReader, PlatterSource, TrackReport};
+pub use seal::{SEAL_BYTES, SEAL_MAGIC, SEAL_RECORD_BYTES, Seal};
+pub use sector::{
+    Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
+};
+pub use set::{Member, SetDecoder, SetEncoder, SetReport};
+pub use track::TrackBuffer;
+pub use verify::{SectorMap, TrackScan, VerifyReport};
+pub use writer::{PlatterSink, PlatterWriter};
+
+/// Version of the platter format that this crate writes and reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Finding a platter's header in a source that may be damaged, of another size, or no platter.
+//!
+//! ```text
+//! front: sectors are self-describing, so the search walks from byte 0: a good sector says how
+//!        long it is; where none begins, the search goes on 64 bytes further
+//! back:  the final record says where the back header track begins; without it there is no way
+//!        to know, and a platter without a final record is not sealed anyway
+//! ```
+//!
+//! Only whole, checked sectors count, and only until the JSON part of the header is complete.
+
+use crate::faults::Faults;
+use crate::header::{HeaderCollector, PlatterHeader};
+use crate::limits::{HEADER_SEARCH_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX};
+use crate::reader::PlatterSource;
+use crate::seal::{SEAL_BYTES, Seal};
+use crate::sector::{
+    Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
+    checksum_matches, payload,
+};
+use crate::{FORMAT_VERSION, GlassError};
+
+/// Sector images begin at multiples of this many bytes, whatever the geometry.
+const STEP: usize = 64;
+
+/// Bytes looked at together while no sector begins.
+const WINDOW: usize = 64 << 10;
+
+/// The header of the platter, from any replica.
+pub(crate) fn find_header<R: PlatterSource>(
+    source: &R,
+    faults: &dyn Faults,
+) -> Result<PlatterHeader, GlassError> {
+    let mut search = Search { source, faults, found: None, version: None, image: Vec::new() };
+    let size = source.bytes();
+    search.walk(0, size.min(HEADER_SEARCH_BYTES_MAX))?;
+    if !search.is_complete()
+        && let Some(seal) = search.seal()?
+    {
+        let track = u64::from(seal.track_sectors)
+            * (u64::from(seal.payload_bytes) + SECTOR_OVERHEAD as u64);
+        let end = size - SEAL_BYTES as u64;
+        search.walk(end.saturating_sub(track), end)?;
+    }
+    match (&search.found, search.version) {
+        (Some(found), _) => found.finish(),
+        (None, Some(found)) => Err(GlassError::UnsupportedVersion { found, known: FORMAT_VERSION }),
+        (None, None) => Err(GlassError::NotAPlatter),
+    }
+}
+
+struct Search<'a, R> {
+    source: &'a R,
+    faults: &'a dyn Faults,
+    found: Option<HeaderCollector>,
+    /// Another version that a sector claims to be of.
+    version: Option<u16>,
+    image: Vec<u8>,
+}
+
+impl<R: PlatterSource> Search<'_, R> {
+    fn is_complete(&self) -> bool {
+        self.found.as_ref().is_some_and(HeaderCollector::is_complete)
+    }
+
+    /// Takes every header sector from `from` on, until the header is complete, a good sector is
+    /// not a header's, or `end` is reached.
+    fn walk(&mut self, from: u64, end: u64) -> Result<(), GlassError> {
+        let mut at = from;
+        while !self.is_complete() && at + SECTOR_OVERHEAD as u64 <= end {
+            match self.sector(at, end)? {
+                Step::Header(bytes) => at += bytes,
+                Step::Nothing => at = self.next_magic(at + STEP as u64, end)?,
+                Step::Other => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at the sector that may begin at `at`.
+    fn sector(&mut self, at: u64, end: u64) -> Result<Step, GlassError> {
+        let mut head = [0; SECTOR_HEADER_BYTES];
+        self.read(at, &mut head)?;
+        let header = match SectorHeader::parse(&head) {
+            Ok(header) => header,
+            Err(erasure) => {
+                if let Erasure::Version(found) = erasure {
+                    self.version.get_or_insert(found);
+                }
+                return Ok(Step::Nothing);
+            }
+        };
+        let bytes = u64::from(header.payload_bytes) + SECTOR_OVERHEAD as u64;
+        let plausible = header.payload_bytes > 0
+            && header.payload_bytes <= SECTOR_PAYLOAD_BYTES_MAX
+            && header.payload_bytes.is_multiple_of(64)
+            && at + bytes <= end;
+        if !plausible {
+            return Ok(Step::Nothing);
+        }
+        let mut image = std::mem::take(&mut self.image);
+        image.resize(header.payload_bytes as usize + SECTOR_OVERHEAD, 0);
+        let read = self.read(at, &mut image);
+        let good = read.is_ok() && checksum_matches(&image);
+        let step = if !good {
+            Step::Nothing
+        } else if header.kind != SectorKind::Header {
+            Step::Other
+        } else {
+            if !self.faults.fails(header.platter, header.track, header.layer) {
+                let content = payload(&image);
+                if self.found.is_none() {
+                    self.found = HeaderCollector::new(&header, content);
+                }
+                if let Some(found) = &mut self.found {
+                    found.add(&header, content);
+                }
+            }
+            Step::Header(bytes)
+        };
+        self.image = image;
+        read.map(|()| step)
+    }
+
+    /// The next place from `at` on where a sector may begin, or `end`.
+    fn next_magic(&mut self, mut at: u64, end: u64) -> Result<u64, GlassError> {
+        let mut window = std::mem::take(&mut self.image);
+        while at < end {
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX);
+            window.resize(left.min(WINDOW), 0);
+            self.read(at, &mut window)?;
+            let hit = (0..window.len())
+                .step_by(STEP)
+                .find(|&place| window[place..].starts_with(&SECTOR_MAGIC));
+            match hit {
+                Some(place) => {
+                    at += place as u64;
+                    break;
+                }
+                None => at += window.len() as u64,
+            }
+        }
+        self.image = window;
+        Ok(at.min(end))
+    }
+
+    fn seal(&self) -> Result<Option<Seal>, GlassError> {
+        let size = self.source.bytes();
+        if size < SEAL_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut tail = [0; SEAL_BYTES];
+        self.read(size - SEAL_BYTES as u64, &mut tail)?;
+        Ok(Seal::find(&tail))
+    }
+
+    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), GlassError> {
+        self.source.read_at(offset, buffer).map_err(|source| GlassError::Io { offset, source })
+    }
+}
+
+enum Step {
+    /// A good header sector of so many bytes.
+    Header(u64),
+    /// No good sector begins here.
+    Nothing,
+    /// A good sector that is no header's: the header track is over.
+    Other,
+}

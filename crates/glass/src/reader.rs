@@ -1,0 +1,304 @@
+//! Reading a platter: header first, then whole tracks, each byte checked or restored from checked
+//! ones.
+//!
+//! ```text
+//! open        header sectors from the front, else from the back; final record; length
+//! read_track  whole track --checksums, simulated faults--> lost sectors
+//!             at most R_t lost: within-track code
+//!             more: large-group code, only the columns that hold lost sectors (see group.rs)
+//!             still lost: an error that names the level; cross-platter is the caller's next step
+//! ```
+//!
+//! The reader keeps no state between tracks, so one may serve several threads, each with its own
+//! [`TrackBuffer`].
+
+use std::io;
+use std::ops::Range;
+
+use fulgurite_units::{ArchiveId, PlatterId, TrackIndex};
+
+use crate::error::CodeLevel;
+use crate::faults::Faults;
+use crate::geometry::{InformationTrack, TrackMap, TrackRole};
+use crate::header::PlatterHeader;
+use crate::seal::{SEAL_BYTES, Seal};
+use crate::sector::{Erasure, SectorKind};
+use crate::track::TrackBuffer;
+use crate::writer::sector_header;
+use crate::{GlassError, open};
+
+/// Where a platter is read from: a file, as a rule.
+pub trait PlatterSource {
+    /// Fills the buffer with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// When not all of them could be read.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+
+    /// Bytes of the source.
+    fn bytes(&self) -> u64;
+}
+
+impl<S: PlatterSource + ?Sized> PlatterSource for &S {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        (**self).read_at(offset, buffer)
+    }
+
+    fn bytes(&self) -> u64 {
+        (**self).bytes()
+    }
+}
+
+/// A platter in memory, for tests and small platters.
+impl PlatterSource for Vec<u8> {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        read_slice(self, offset, buffer)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.len() as u64
+    }
+}
+
+pub(crate) fn read_slice(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX);
+    let range = from.checked_add(buffer.len()).and_then(|end| bytes.get(from..end));
+    match range {
+        Some(range) => {
+            buffer.copy_from_slice(range);
+            Ok(())
+        }
+        None => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// A platter whose header and final record were read and found right.
+#[derive(Debug)]
+pub struct PlatterReader<R> {
+    pub(crate) source: R,
+    pub(crate) header: PlatterHeader,
+    pub(crate) map: TrackMap,
+    seal: Seal,
+}
+
+/// What it took to read a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct TrackReport {
+    /// The track.
+    pub track: InformationTrack,
+    /// Sectors of the track that failed, information and redundancy.
+    pub failed: u16,
+    /// The dearest level of code that was needed; `None` when no information sector failed.
+    pub repaired_by: Option<CodeLevel>,
+    /// Further sectors that the track could have lost before it needed its large group; negative
+    /// when it did need it.
+    pub margin: i32,
+}
+
+impl<R: PlatterSource> PlatterReader<R> {
+    /// Opens a platter; with `expected`, only that one.
+    ///
+    /// # Errors
+    /// Named by what is wrong: not a platter, another archive's or another one, truncated, not
+    /// sealed, of an unknown version.
+    pub fn open(
+        source: R,
+        expected: Option<(ArchiveId, PlatterId)>,
+        faults: &dyn Faults,
+    ) -> Result<Self, GlassError> {
+        let header = open::find_header(&source, faults)?;
+        if let Some((archive, platter)) = expected {
+            if header.archive != archive {
+                return Err(GlassError::WrongArchive {
+                    platter: header.platter,
+                    expected: archive,
+                    found: header.archive,
+                });
+            }
+            if header.platter != platter {
+                return Err(GlassError::WrongPlatter { expected: platter, found: header.platter });
+            }
+        }
+        let map = header.map();
+        let (platter, expected, found) = (header.platter, map.file_bytes(), source.bytes());
+        if found < expected {
+            return Err(GlassError::Truncated { platter, expected, found });
+        }
+        if found > expected {
+            return Err(GlassError::Overlong { platter, expected, found });
+        }
+        let mut tail = [0; SEAL_BYTES];
+        let offset = expected - SEAL_BYTES as u64;
+        source.read_at(offset, &mut tail).map_err(|source| GlassError::Io { offset, source })?;
+        let seal = Seal::find(&tail).ok_or(GlassError::Unsealed { platter })?;
+        check_seal(&header, &map, &seal)?;
+        Ok(Self { source, header, map, seal })
+    }
+
+    /// The platter's header.
+    pub const fn header(&self) -> &PlatterHeader {
+        &self.header
+    }
+
+    /// The platter's tracks.
+    pub const fn map(&self) -> &TrackMap {
+        &self.map
+    }
+
+    /// The platter's final record.
+    pub const fn seal(&self) -> &Seal {
+        &self.seal
+    }
+
+    /// Reads one information track whole. On success every user byte in the buffer was checked,
+    /// or restored from bytes that were.
+    ///
+    /// # Errors
+    /// [`GlassError::Unreadable`] when this platter's codes cannot bring the track back.
+    ///
+    /// # Panics
+    /// When the platter has no such track.
+    pub fn read_track(
+        &self,
+        track: InformationTrack,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+    ) -> Result<TrackReport, GlassError> {
+        let geometry = &self.header.geometry;
+        let failed = self.load(self.map.physical(track), faults, buffer)?;
+        let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(failed);
+        let repaired_by = if !buffer.lacks_information() {
+            None
+        } else if margin >= 0 {
+            buffer.decode(geometry)?;
+            Some(CodeLevel::Track)
+        } else {
+            self.repair_by_group(track, faults, buffer)?;
+            Some(CodeLevel::Group)
+        };
+        assert!(!buffer.lacks_information(), "a track read is whole");
+        Ok(TrackReport { track, failed, repaired_by, margin })
+    }
+
+    /// Hands out the user bytes of a range, in order, in pieces of at most a sector. Pieces that
+    /// were handed out before an error are right.
+    ///
+    /// # Errors
+    /// When the range is not on the platter, a track is unreadable, or `sink` fails.
+    pub fn read_user(
+        &self,
+        range: Range<u64>,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), GlassError>,
+    ) -> Result<(), GlassError> {
+        let size = self.header.user_bytes();
+        if range.start > range.end || range.end > size {
+            return Err(GlassError::Range {
+                platter: self.header.platter,
+                offset: range.start,
+                length: range.end.saturating_sub(range.start),
+                size,
+            });
+        }
+        let track_bytes = self.header.geometry.track_user_bytes();
+        let mut offset = range.start;
+        while offset < range.end {
+            let address = self.header.geometry.address(offset);
+            self.read_track(address.track, faults, buffer)?;
+            let start = u64::from(address.track.get()) * track_bytes as u64;
+            let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            let end = range.end.min(start + track_bytes as u64);
+            for piece in buffer.user_bytes(within(offset), within(end) - within(offset)) {
+                sink(piece)?;
+            }
+            offset = end;
+        }
+        Ok(())
+    }
+
+    /// Reads a physical track into the buffer and marks what is lost; how many sectors failed.
+    pub(crate) fn load(
+        &self,
+        place: TrackIndex,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+    ) -> Result<u16, GlassError> {
+        let mut failed = 0;
+        self.load_each(place, faults, buffer, |_, erasure| failed += u16::from(erasure.is_some()))?;
+        Ok(failed)
+    }
+
+    /// Like `load`, and tells what became of each sector.
+    pub(crate) fn load_each(
+        &self,
+        place: TrackIndex,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+        mut each: impl FnMut(&[u8], Option<Erasure>),
+    ) -> Result<(), GlassError> {
+        buffer.prepare(&self.header.geometry);
+        let offset = self.map.offset(place);
+        self.source
+            .read_at(offset, &mut buffer.image)
+            .map_err(|source| GlassError::Io { offset, source })?;
+        let sector_bytes = self.header.geometry.sector_image_bytes();
+        for (layer, sector) in buffer.image.chunks_exact(sector_bytes).enumerate() {
+            let erasure = self.check(place, layer, sector, faults).err();
+            buffer.lost[layer] = erasure.is_some();
+            each(sector, erasure);
+        }
+        Ok(())
+    }
+
+    /// Checks one sector image as the sector that belongs here.
+    pub(crate) fn check(
+        &self,
+        place: TrackIndex,
+        layer: usize,
+        sector: &[u8],
+        faults: &dyn Faults,
+    ) -> Result<(), Erasure> {
+        let expected = sector_header(&self.header, place, layer, self.kind(place, layer));
+        if faults.fails(self.header.platter, place, expected.layer) {
+            return Err(Erasure::Simulated);
+        }
+        expected.check(sector)
+    }
+
+    fn kind(&self, place: TrackIndex, layer: usize) -> SectorKind {
+        let coded = |kind| {
+            if layer < usize::from(self.header.geometry.track_information_sectors) {
+                kind
+            } else {
+                SectorKind::TrackRedundancy
+            }
+        };
+        match self.map.role(place) {
+            Some(TrackRole::Information(_)) => coded(SectorKind::Information),
+            Some(TrackRole::Redundancy { .. }) => coded(SectorKind::GroupRedundancy),
+            Some(TrackRole::Header(_)) | None => SectorKind::Header,
+        }
+    }
+}
+
+fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(), GlassError> {
+    let geometry = &header.geometry;
+    let differences = [
+        ("archive", seal.archive != header.archive),
+        ("platter", seal.platter != header.platter),
+        ("generation", seal.generation != header.generation),
+        ("tracks", seal.tracks != map.tracks()),
+        ("sectors of a track", seal.track_sectors != u32::from(geometry.track_sectors())),
+        ("payload bytes", seal.payload_bytes != geometry.sector_payload_bytes),
+        ("user bytes", seal.user_bytes != header.user_bytes()),
+        ("file bytes", seal.file_bytes != map.file_bytes()),
+    ];
+    match differences.iter().find(|(_, differs)| *differs) {
+        None => Ok(()),
+        Some((name, _)) => Err(GlassError::SealMismatch {
+            platter: header.platter,
+            reason: format!("the {name} differ"),
+        }),
+    }
+}

@@ -1,0 +1,322 @@
+//! The cross-platter code: any `R_p` platters of a set may be lost.
+//!
+//! ```text
+//! platter   0   1   2  ... 15 | 16  17  18
+//! track t  [t] [t] [-] ... [t]| [t] [t] [t]      columns of `set_span` sectors are one code word
+//!                   ^ not written: zeros
+//! ```
+//!
+//! Redundancy platters are platters like any other: what the encoder yields are their user bytes,
+//! to be written with a [`crate::PlatterWriter`], which adds their own inner redundancy.
+//! Memory is one column of the set, whatever the size of a track.
+
+use std::collections::BTreeMap;
+
+use fulgurite_codes::{Decoder, Encoder, Shard};
+use fulgurite_units::PlatterId;
+
+use crate::GlassError;
+use crate::error::{CodeLevel, Unreadable};
+use crate::faults::Faults;
+use crate::geometry::{Column, Geometry, InformationTrack};
+use crate::group::layers;
+use crate::header::PlatterHeader;
+use crate::reader::{PlatterReader, PlatterSource};
+use crate::sector::payload;
+use crate::track::TrackBuffer;
+
+/// Computes the user bytes of a set's redundancy platters.
+#[derive(Debug)]
+pub struct SetEncoder {
+    geometry: Geometry,
+    encoders: BTreeMap<u16, Encoder>,
+    images: Vec<u8>,
+    redundancy: Vec<u8>,
+    spare: TrackBuffer,
+}
+
+impl SetEncoder {
+    /// An encoder for sets of this geometry.
+    #[must_use]
+    pub fn new(geometry: &Geometry) -> Self {
+        Self {
+            geometry: geometry.clone(),
+            encoders: BTreeMap::new(),
+            images: Vec::new(),
+            redundancy: Vec::new(),
+            spare: TrackBuffer::new(),
+        }
+    }
+
+    /// Encodes one track of all information platters (`None`, or a platter without this track,
+    /// counts as zeros). `out` gets the user bytes of the track for each redundancy platter, by
+    /// its index, in order and in pieces of one column.
+    ///
+    /// # Errors
+    /// When an information platter cannot be read, or `out` fails.
+    ///
+    /// # Panics
+    /// When not all information platters of a set are named.
+    pub fn encode_track<R: PlatterSource>(
+        &mut self,
+        track: InformationTrack,
+        platters: &[Option<&PlatterReader<R>>],
+        faults: &dyn Faults,
+        mut out: impl FnMut(u16, &[u8]) -> Result<(), GlassError>,
+    ) -> Result<(), GlassError> {
+        assert_eq!(platters.len(), usize::from(self.geometry.set_information_platters));
+        for column in self.geometry.set_columns() {
+            self.encode_column(track, column, platters, faults)?;
+            let bytes = usize::from(column.count) * self.geometry.sector_payload_bytes as usize;
+            for (index, piece) in (0u16..).zip(self.redundancy.chunks_exact(bytes)) {
+                out(index, piece)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_column<R: PlatterSource>(
+        &mut self,
+        track: InformationTrack,
+        column: Column,
+        platters: &[Option<&PlatterReader<R>>],
+        faults: &dyn Faults,
+    ) -> Result<(), GlassError> {
+        let sector_bytes = self.geometry.sector_image_bytes();
+        let payload_bytes = self.geometry.sector_payload_bytes as usize;
+        let count = usize::from(column.count);
+        self.images.resize(platters.len() * count * sector_bytes, 0);
+        let has = |reader: &PlatterReader<R>| track.get() < reader.map().information_tracks();
+        for (platter, span) in
+            platters.iter().zip(self.images.chunks_exact_mut(count * sector_bytes))
+        {
+            if let Some(reader) = platter
+                && has(reader)
+            {
+                reader.read_span(track, column, faults, span, &mut self.spare)?;
+            }
+        }
+        let code = self.geometry.set_code(column.count)?;
+        let encoder = match self.encoders.entry(column.count) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(code.encoder(payload_bytes)?)
+            }
+        };
+        self.redundancy.resize(code.redundancy() * payload_bytes, 0);
+        let (images, redundancy) = (&self.images, &mut self.redundancy);
+        encoder.encode(
+            |shard| {
+                platters[shard / count]
+                    .is_some_and(has)
+                    .then(|| payload(&images[shard * sector_bytes..][..sector_bytes]))
+            },
+            |shard, offset, piece| {
+                redundancy[shard * payload_bytes + offset..][..piece.len()].copy_from_slice(piece);
+            },
+        )?;
+        Ok(())
+    }
+}
+
+/// What is at hand of one platter of a set.
+#[derive(Debug)]
+pub enum Member<'a, R> {
+    /// The platter can be read.
+    Platter(&'a PlatterReader<R>),
+    /// Its track was read already.
+    Track(&'a TrackBuffer),
+    /// It was never written, or has no such track: counts as zeros.
+    NotWritten,
+    /// It is lost, or its track is unreadable.
+    Lost,
+}
+
+/// What it took to recover a track from its set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SetReport {
+    /// The track.
+    pub track: InformationTrack,
+    /// Other platters whose track was needed and could not be had.
+    pub lost: u16,
+    /// Platters whose track was used.
+    pub used: u16,
+}
+
+/// Recovers tracks of lost information platters.
+#[derive(Debug)]
+pub struct SetDecoder {
+    geometry: Geometry,
+    platters: Vec<Option<PlatterId>>,
+    decoders: BTreeMap<u16, Decoder>,
+    images: Vec<u8>,
+    spare: TrackBuffer,
+}
+
+impl SetDecoder {
+    /// A decoder for the set that this platter, any one of it, belongs to.
+    #[must_use]
+    pub fn new(header: &PlatterHeader) -> Self {
+        Self {
+            geometry: header.geometry.clone(),
+            platters: header.members.iter().map(|m| m.map(|m| m.platter)).collect(),
+            decoders: BTreeMap::new(),
+            images: Vec::new(),
+            spare: TrackBuffer::new(),
+        }
+    }
+
+    /// Recovers the track of the information platter at position `wanted` into `out`. `members`
+    /// are all platters of the set by position; only as many as needed are read, the first ones
+    /// first. What stands at `wanted` itself is not looked at.
+    ///
+    /// # Errors
+    /// [`GlassError::Unreadable`] with the platters lost, when too many are.
+    pub fn recover_track<R: PlatterSource>(
+        &mut self,
+        track: InformationTrack,
+        members: &[Member<'_, R>],
+        wanted: usize,
+        faults: &dyn Faults,
+        out: &mut TrackBuffer,
+    ) -> Result<SetReport, GlassError> {
+        let information = usize::from(self.geometry.set_information_platters);
+        let platter = self.platters.get(wanted).copied().flatten();
+        let (Some(platter), true) =
+            (platter, wanted < information && members.len() == self.platters.len())
+        else {
+            return Err(GlassError::SetShape {
+                expected: self.platters.len(),
+                found: members.len(),
+                wanted,
+            });
+        };
+        out.prepare(&self.geometry);
+        // A member that failed once is not tried again for the next column.
+        let mut lost: Vec<bool> = members.iter().map(|m| matches!(m, Member::Lost)).collect();
+        lost[wanted] = true;
+        let mut used = 0;
+        for column in self.geometry.set_columns() {
+            let given = self.load_column(track, column, members, &mut lost, faults)?;
+            used = given.iter().filter(|given| **given).count();
+            if used < information {
+                let lost = lost.iter().filter(|&&lost| lost).count();
+                return Err(GlassError::Unreadable(Unreadable {
+                    platter,
+                    track,
+                    level: CodeLevel::Set,
+                    lost: u32::try_from(lost).unwrap_or(u32::MAX),
+                    redundancy: u32::from(self.geometry.set_redundancy_platters),
+                }));
+            }
+            self.decode_column(track, column, members, &given, wanted, out)?;
+        }
+        let count = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let others = lost.iter().filter(|&&lost| lost).count() - 1;
+        Ok(SetReport { track, lost: count(others), used: count(used) })
+    }
+
+    /// Reads a column of members until as many as there are information platters are at hand.
+    fn load_column<R: PlatterSource>(
+        &mut self,
+        track: InformationTrack,
+        column: Column,
+        members: &[Member<'_, R>],
+        lost: &mut [bool],
+        faults: &dyn Faults,
+    ) -> Result<Vec<bool>, GlassError> {
+        let span_bytes = usize::from(column.count) * self.geometry.sector_image_bytes();
+        self.images.resize(members.len() * span_bytes, 0);
+        let mut given = vec![false; members.len()];
+        let mut missing = usize::from(self.geometry.set_information_platters);
+        for (position, span) in self.images.chunks_exact_mut(span_bytes).enumerate() {
+            if missing == 0 {
+                break;
+            }
+            if lost[position] {
+                continue;
+            }
+            if let Member::Platter(reader) = members[position]
+                && track.get() < reader.map().information_tracks()
+            {
+                match reader.read_span(track, column, faults, span, &mut self.spare) {
+                    Ok(()) => {}
+                    Err(GlassError::Unreadable(_)) => {
+                        lost[position] = true;
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            given[position] = true;
+            missing -= 1;
+        }
+        Ok(given)
+    }
+
+    fn decode_column<R: PlatterSource>(
+        &mut self,
+        track: InformationTrack,
+        column: Column,
+        members: &[Member<'_, R>],
+        given: &[bool],
+        wanted: usize,
+        out: &mut TrackBuffer,
+    ) -> Result<(), GlassError> {
+        let sector_bytes = self.geometry.sector_image_bytes();
+        let payload_bytes = self.geometry.sector_payload_bytes as usize;
+        let count = usize::from(column.count);
+        let decoder = match self.decoders.entry(column.count) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(self.geometry.set_code(column.count)?.decoder(payload_bytes)?)
+            }
+        };
+        let images = &self.images;
+        let shard = |index: usize| {
+            let (position, sector) = (index / count, index % count);
+            if !given[position] {
+                return Shard::Lost;
+            }
+            match members[position] {
+                Member::Platter(reader) if track.get() < reader.map().information_tracks() => {
+                    Shard::Given(payload(&images[index * sector_bytes..][..sector_bytes]))
+                }
+                Member::Track(buffer) => {
+                    Shard::Given(buffer.sector(usize::from(column.first) + sector))
+                }
+                Member::Platter(_) | Member::NotWritten => Shard::Zero,
+                Member::Lost => Shard::Lost,
+            }
+        };
+        decoder.decode(shard, |index, offset, piece| {
+            if index / count == wanted {
+                out.restore(usize::from(column.first) + index % count, offset, piece);
+            }
+        })?;
+        out.lost[layers(column)].fill(false);
+        Ok(())
+    }
+}
+
+impl<R: PlatterSource> PlatterReader<R> {
+    /// Reads the sectors of one column of a track into `span` (images, one after the other); the
+    /// whole track, restored, when any of them fails.
+    fn read_span(
+        &self,
+        track: InformationTrack,
+        column: Column,
+        faults: &dyn Faults,
+        span: &mut [u8],
+        spare: &mut TrackBuffer,
+    ) -> Result<(), GlassError> {
+        let mut lost = Vec::with_capacity(usize::from(column.count));
+        self.load_span(self.map.physical(track), column, faults, span, &mut lost)?;
+        if lost.contains(&true) {
+            self.read_track(track, faults, spare)?;
+            let from = usize::from(column.first) * self.header.geometry.sector_image_bytes();
+            span.copy_from_slice(&spare.image[from..from + span.len()]);
+        }
+        Ok(())
+    }
+}

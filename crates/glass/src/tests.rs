@@ -1,0 +1,1 @@
+//! Tests of this crate's parts; whole platters are tested in tests/.

@@ -1,0 +1,143 @@
+//! A track in memory: its sectors as they were read, which of them are lost, and the within-track
+//! code that brings them back in place.
+//!
+//! The buffer is kept by the caller and used for track after track, so reading allocates nothing.
+
+use fulgurite_codes::{Decoder, Shard};
+
+use crate::GlassError;
+use crate::geometry::Geometry;
+use crate::sector::{SECTOR_HEADER_BYTES, payload};
+
+/// One track: sector images, of which the lost ones hold nothing of use until restored.
+#[derive(Debug, Default)]
+pub struct TrackBuffer {
+    pub(crate) image: Vec<u8>,
+    /// Whether the sector of each layer is lost.
+    pub(crate) lost: Vec<bool>,
+    shape: Option<Shape>,
+    decoder: Option<Decoder>,
+}
+
+/// The numbers of a geometry that a track in memory depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    sector_bytes: usize,
+    information: usize,
+    redundancy: usize,
+}
+
+impl TrackBuffer {
+    /// An empty buffer; it takes its size from the first platter it is used with.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// User bytes of the track, sector by sector, in order.
+    pub fn sectors(&self) -> impl Iterator<Item = &[u8]> {
+        let (information, sector_bytes) = match self.shape {
+            Some(shape) => (shape.information, shape.sector_bytes),
+            None => (0, 1),
+        };
+        self.image.chunks_exact(sector_bytes).take(information).map(payload)
+    }
+
+    /// User bytes `from .. from + length` of the track, in pieces.
+    ///
+    /// # Panics
+    /// When the range is not inside the track.
+    pub fn user_bytes(&self, from: usize, length: usize) -> impl Iterator<Item = &[u8]> {
+        let payload_bytes = self.sectors().next().map_or(1, <[u8]>::len);
+        let size = self.sectors().count() * payload_bytes;
+        let end = from.checked_add(length).filter(|&end| end <= size);
+        let end = end.unwrap_or_else(|| panic!("{length} bytes at {from} of a track of {size}"));
+        let first = from / payload_bytes;
+        self.sectors()
+            .enumerate()
+            .skip(first)
+            .take(end.div_ceil(payload_bytes).saturating_sub(first))
+            .map(move |(index, sector)| {
+                let start = index * payload_bytes;
+                &sector[from.max(start) - start..end.min(start + payload_bytes) - start]
+            })
+            .filter(|piece| !piece.is_empty())
+    }
+
+    /// Makes room for a track of this geometry, all of it lost.
+    pub(crate) fn prepare(&mut self, geometry: &Geometry) {
+        let shape = Shape {
+            sector_bytes: geometry.sector_image_bytes(),
+            information: usize::from(geometry.track_information_sectors),
+            redundancy: usize::from(geometry.track_redundancy_sectors),
+        };
+        if self.shape != Some(shape) {
+            self.shape = Some(shape);
+            self.decoder = None;
+        }
+        self.image.resize(geometry.track_image_bytes(), 0);
+        self.lost.clear();
+        self.lost.resize(usize::from(geometry.track_sectors()), true);
+    }
+
+    /// Sectors that are lost now.
+    pub(crate) fn lost_count(&self) -> u16 {
+        let lost = self.lost.iter().filter(|&&lost| lost).count();
+        u16::try_from(lost).unwrap_or(u16::MAX)
+    }
+
+    /// Whether any information sector is lost.
+    pub(crate) fn lacks_information(&self) -> bool {
+        let information = self.shape.map_or(0, |shape| shape.information);
+        self.lost[..information].contains(&true)
+    }
+
+    /// The payload of a layer.
+    pub(crate) fn sector(&self, layer: usize) -> &[u8] {
+        let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
+        payload(&self.image[layer * sector_bytes..][..sector_bytes])
+    }
+
+    /// Puts a restored piece of a layer's payload in its place.
+    pub(crate) fn restore(&mut self, layer: usize, offset: usize, piece: &[u8]) {
+        let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
+        let from = layer * sector_bytes + SECTOR_HEADER_BYTES + offset;
+        self.image[from..from + piece.len()].copy_from_slice(piece);
+    }
+
+    /// Restores all lost information sectors with the within-track code.
+    ///
+    /// The caller has seen that not more than the track's redundancy is lost.
+    pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), GlassError> {
+        let shape = self.shape.unwrap_or_else(|| unreachable!("the buffer was prepared"));
+        let mut decoder = match self.decoder.take() {
+            Some(decoder) => decoder,
+            None => geometry.track_code()?.decoder(geometry.sector_payload_bytes as usize)?,
+        };
+        // Restored pieces go into sectors that are lost, given ones come from sectors that are
+        // not: the split keeps the two apart without a copy of the track.
+        let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
+        let mut given: Vec<Shard<'_>> = Vec::with_capacity(shape.information + shape.redundancy);
+        for (layer, image) in self.image.chunks_exact_mut(shape.sector_bytes).enumerate() {
+            if self.lost[layer] {
+                given.push(Shard::Lost);
+                lost.push((layer, image));
+            } else {
+                given.push(Shard::Given(payload(image)));
+            }
+        }
+        let result = decoder.decode(
+            |index| given[index],
+            |layer, offset, piece| {
+                if let Ok(at) = lost.binary_search_by_key(&layer, |&(lost, _)| lost) {
+                    let from = SECTOR_HEADER_BYTES + offset;
+                    lost[at].1[from..from + piece.len()].copy_from_slice(piece);
+                }
+            },
+        );
+        self.decoder = Some(decoder);
+        result?;
+        self.lost[..shape.information].fill(false);
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! Reading a whole platter once, as every later read will read it: is each byte safe, and by how
+//! much?
+//!
+//! One pass in the order of the file. Counting failed sectors is enough to know that a track can
+//! be restored within itself, so nothing is decoded in the pass; tracks with more failures are
+//! tried with their large group afterwards.
+
+use std::fmt;
+
+use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum};
+use fulgurite_units::{PlatterId, TrackIndex};
+use serde::Serialize;
+
+use crate::GlassError;
+use crate::faults::Faults;
+use crate::geometry::{InformationTrack, TrackRole};
+use crate::reader::{PlatterReader, PlatterSource};
+use crate::track::TrackBuffer;
+
+/// What a pass over the platter found in one physical track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TrackScan {
+    /// The physical track.
+    pub track: TrackIndex,
+    /// What it holds.
+    pub role: TrackRole,
+    /// Its sectors.
+    pub sectors: u16,
+    /// Those of them that failed.
+    pub failed: u16,
+}
+
+/// What verification found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerifyReport {
+    /// The platter.
+    pub platter: PlatterId,
+    /// Physical tracks read.
+    pub tracks: u32,
+    /// Sectors read.
+    pub sectors: u64,
+    /// Sectors that failed.
+    pub failed_sectors: u64,
+    /// Failures that the worst track could still have had before its own redundancy was used up;
+    /// negative when it was. Header tracks have no redundancy of this kind and do not count.
+    pub worst_margin: i32,
+    /// Information tracks that needed their large group and came back.
+    pub repaired_by_group: u32,
+    /// Information tracks that this platter's codes cannot bring back.
+    pub unreadable: Vec<InformationTrack>,
+    /// Bytes read in the pass.
+    pub bytes: u64,
+    /// Whether the sectors are those that the final record was made over; `None` when a sector
+    /// failed, because then it cannot be told.
+    pub seal_matches: Option<bool>,
+}
+
+impl VerifyReport {
+    /// Whether every user byte of the platter can be read.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.unreadable.is_empty() && self.seal_matches != Some(false)
+    }
+}
+
+/// Which sectors of a platter are good, for people and for `--json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SectorMap {
+    /// The platter.
+    pub platter: PlatterId,
+    /// Each physical track.
+    pub tracks: Vec<TrackScan>,
+}
+
+impl<R: PlatterSource> PlatterReader<R> {
+    /// Reads the whole platter and reports what every later read has to expect. `progress` gets
+    /// tracks read and tracks in all.
+    ///
+    /// # Errors
+    /// When the source fails. Unreadable tracks are in the report.
+    pub fn verify(
+        &self,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+        progress: &mut dyn FnMut(u32, u32),
+    ) -> Result<VerifyReport, GlassError> {
+        let geometry = &self.header.geometry;
+        let redundancy = i32::from(geometry.track_redundancy_sectors);
+        let tracks = self.map.tracks();
+        let mut report = VerifyReport {
+            platter: self.header.platter,
+            tracks,
+            sectors: 0,
+            failed_sectors: 0,
+            worst_margin: redundancy,
+            repaired_by_group: 0,
+            unreadable: Vec::new(),
+            bytes: 0,
+            seal_matches: None,
+        };
+        let mut suspects = Vec::new();
+        let digest = self.scan(faults, buffer, &mut |scan| {
+            report.sectors += u64::from(scan.sectors);
+            report.failed_sectors += u64::from(scan.failed);
+            report.bytes += geometry.track_image_bytes() as u64;
+            let margin = redundancy - i32::from(scan.failed);
+            match scan.role {
+                TrackRole::Header(_) => {}
+                TrackRole::Redundancy { .. } => {
+                    report.worst_margin = report.worst_margin.min(margin)
+                }
+                TrackRole::Information(track) => {
+                    report.worst_margin = report.worst_margin.min(margin);
+                    if margin < 0 {
+                        suspects.push(track);
+                    }
+                }
+            }
+            progress(scan.track.get() + 1, tracks);
+        })?;
+        if report.failed_sectors == 0 {
+            report.seal_matches = Some(digest.finish() == self.seal().digest);
+        }
+        for track in suspects {
+            match self.read_track(track, faults, buffer) {
+                Ok(_) => report.repaired_by_group += 1,
+                Err(GlassError::Unreadable(_)) => report.unreadable.push(track),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(report)
+    }
+
+    /// Which sectors can be read.
+    ///
+    /// # Errors
+    /// When the source fails.
+    pub fn sector_map(
+        &self,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+    ) -> Result<SectorMap, GlassError> {
+        let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
+        self.scan(faults, buffer, &mut |scan| map.tracks.push(*scan))?;
+        Ok(map)
+    }
+
+    /// One pass over all tracks; returns the running checksum of all good sectors.
+    fn scan(
+        &self,
+        faults: &dyn Faults,
+        buffer: &mut TrackBuffer,
+        each: &mut dyn FnMut(&TrackScan),
+    ) -> Result<RunningChecksum, GlassError> {
+        let sectors = self.header.geometry.track_sectors();
+        let mut digest = RunningChecksum::new();
+        for track in (0..self.map.tracks()).map(TrackIndex::new) {
+            let mut failed = 0;
+            self.load_each(track, faults, buffer, |sector, erasure| match erasure {
+                None => digest.update(&sector[sector.len() - CHECKSUM_BYTES..]),
+                Some(_) => failed += 1,
+            })?;
+            let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
+            each(&TrackScan { track, role, sectors, failed });
+        }
+        Ok(digest)
+    }
+}
+
+impl fmt::Display for SectorMap {
+    /// One line for each run of tracks of one kind that are all good, and for each other track.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = |scan: &TrackScan| match scan.role {
+            TrackRole::Header(_) => "header",
+            TrackRole::Information(_) => "information",
+            TrackRole::Redundancy { .. } => "redundancy",
+        };
+        let alike =
+            |a: &TrackScan, b: &TrackScan| a.failed == 0 && b.failed == 0 && kind(a) == kind(b);
+        for run in self.tracks.chunk_by(alike) {
+            let (first, last) = (&run[0], &run[run.len() - 1]);
+            let good = first.sectors - first.failed;
+            write!(f, "track {}", first.track)?;
+            if run.len() > 1 {
+                write!(f, " to {}", last.track)?;
+            }
+            write!(f, ": {}, {good} of {} sectors good", kind(first), first.sectors)?;
+            writeln!(f, "{}", if run.len() > 1 { " each" } else { "" })?;
+        }
+        Ok(())
+    }
+}
