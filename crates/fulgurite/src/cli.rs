@@ -1,0 +1,174 @@
+//! The command line: what can be said, and how each run ends.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, Overrides, TlsChoice};
+use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
+use crate::objects;
+use crate::output::{Output, note};
+use crate::remote::RemoteArgs;
+
+/// An open archive: an S3 endpoint over (simulated) glass storage.
+#[derive(Debug, Parser)]
+#[command(name = "fulgurite", version, about, after_help = EXIT_CODES_HELP, max_term_width = 100)]
+struct Cli {
+    /// Print one JSON object a line instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Form of log lines on standard error
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        default_value = "text",
+        env = "FULGURITE_LOG_FORMAT",
+        hide_env = true,
+        global = true
+    )]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Store files and folders as objects
+    Put(WithRemote<objects::PutArgs>),
+    /// Fetch objects into a folder
+    Get(WithRemote<objects::GetArgs>),
+    /// List buckets or objects
+    Ls(WithRemote<objects::LsArgs>),
+    /// Delete objects
+    Rm(WithRemote<objects::RmArgs>),
+    /// Make a bucket
+    Mb(WithRemote<objects::BucketArgs>),
+    /// Delete an empty bucket
+    Rb(WithRemote<objects::BucketArgs>),
+    /// Ask for readable copies of archived objects
+    Restore(WithRemote<objects::RestoreArgs>),
+    /// Show class and restore state of objects
+    Status(WithRemote<objects::StatusArgs>),
+}
+
+/// A command's own flags and those of the server.
+#[derive(Debug, Args)]
+struct WithRemote<A: Args> {
+    #[command(flatten)]
+    own: A,
+    #[command(flatten)]
+    remote: RemoteArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Print what is in effect: file, environment and flags together, as a file
+    Show(ConfigArgs),
+}
+
+/// Where configuration comes from.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<std::net::SocketAddr>,
+    /// TLS: off, auto (self-signed) or CERT,KEY (PEM files)
+    #[arg(long, value_name = "CHOICE")]
+    tls: Option<TlsChoice>,
+    /// Platter profile: demo, desk or silica
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+}
+
+impl ConfigArgs {
+    /// The configuration in effect.
+    pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        let overrides =
+            Overrides { listen: self.listen, tls: self.tls.clone(), profile: self.profile.clone() };
+        Ok(Config::load(self.config.as_deref(), std::env::vars(), overrides)?)
+    }
+}
+
+/// Parses, runs, and turns the outcome into an exit code.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::parse();
+    start_log(&cli);
+    let out = Output::new(cli.json);
+    let result = run(&cli.command, &out).and_then(|()| out.flush());
+    let exit = match result {
+        Ok(()) => Exit::Success,
+        Err(error) => {
+            let exit = exit_of(&error);
+            if exit != Exit::Success {
+                // What was printed before the failure is still a result.
+                let _ = out.flush();
+                note(format_args!("fulgurite: {error:#}"));
+            }
+            exit
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
+    if let Command::Config(ConfigCommand::Show(args)) = command {
+        return show_config(args, out);
+    }
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run_async(command, out))
+}
+
+async fn run_async(command: &Command, out: &Output) -> anyhow::Result<()> {
+    match command {
+        Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
+        Command::Put(args) => objects::put(&args.own, &args.remote, out).await,
+        Command::Get(args) => objects::get(&args.own, &args.remote, out).await,
+        Command::Ls(args) => objects::ls(&args.own, &args.remote, out).await,
+        Command::Rm(args) => objects::rm(&args.own, &args.remote, out).await,
+        Command::Mb(args) => objects::make_bucket(&args.own, &args.remote, out).await,
+        Command::Rb(args) => objects::remove_bucket(&args.own, &args.remote, out).await,
+        Command::Restore(args) => objects::restore(&args.own, &args.remote, out).await,
+        Command::Status(args) => objects::status(&args.own, &args.remote, out).await,
+    }
+}
+
+fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
+    let config = args.load()?;
+    out.json(&config)?;
+    out.text(config.show()?.trim_end())
+}
+
+/// Log lines go to standard error; `FULGURITE_LOG` (or `RUST_LOG`) says which.
+fn start_log(cli: &Cli) {
+    let default = "warn";
+    let filter = EnvFilter::try_from_env("FULGURITE_LOG")
+        .or_else(|_| EnvFilter::try_from_default_env())
+        .unwrap_or_else(|_| EnvFilter::new(default));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match cli.log_format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    if let Err(error) = started {
+        note(format_args!("fulgurite: no log: {error}"));
+    }
+}

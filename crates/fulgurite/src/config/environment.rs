@@ -1,0 +1,81 @@
+//! `FULGURITE_*` variables: a setting's place in the file, in capitals, joined by `_`.
+
+use std::fmt::Display;
+use std::str::FromStr;
+
+use super::{Config, ConfigError, Expedited};
+
+type Setter = fn(&mut Config, &str) -> Result<(), String>;
+
+/// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
+const SETTINGS: [(&str, Setter); 14] = [
+    ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
+    ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
+    ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
+    ("FULGURITE_PROFILE", |c, v| set(&mut c.profile, v)),
+    ("FULGURITE_SEAL_STAGED_BYTES", |c, v| set_some(&mut c.seal.staged_bytes, v)),
+    ("FULGURITE_SEAL_AGE", |c, v| set(&mut c.seal.age, v)),
+    ("FULGURITE_STORAGE_LOG_CAPACITY", |c, v| set(&mut c.storage.log_capacity, v)),
+    ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
+    ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
+    ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
+    ("FULGURITE_MEDIUM_SEED", |c, v| set(&mut c.medium.seed, v)),
+    ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
+        set_ratio(&mut c.medium.sector_failure_rate, v)
+    }),
+    ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
+    ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
+];
+
+/// Variables with the prefix that other parts of the program read.
+const ELSEWHERE: [&str; 8] = [
+    "FULGURITE_DATA",
+    "FULGURITE_CONFIG",
+    "FULGURITE_ENDPOINT",
+    "FULGURITE_ACCESS_KEY",
+    "FULGURITE_SECRET_KEY",
+    "FULGURITE_LOG",
+    "FULGURITE_LOG_FORMAT",
+    "FULGURITE_FAIL_POINT",
+];
+
+/// Applies every variable of `environment` that names a setting; a near miss is warned of.
+pub(super) fn apply(
+    config: &mut Config,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<(), ConfigError> {
+    for (name, value) in environment {
+        if let Some((_, setter)) = SETTINGS.iter().find(|(known, _)| *known == name) {
+            setter(config, &value)
+                .map_err(|reason| ConfigError::Environment { name: name.clone(), reason })?;
+        } else if name.starts_with("FULGURITE_") && !ELSEWHERE.contains(&name.as_str()) {
+            tracing::warn!(name, "environment variable is not a setting and was ignored");
+        }
+    }
+    Ok(())
+}
+
+fn set<T: FromStr<Err: Display>>(field: &mut T, value: &str) -> Result<(), String> {
+    *field = value.parse().map_err(|error: T::Err| error.to_string())?;
+    Ok(())
+}
+
+fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Result<(), String> {
+    *field = Some(value.parse().map_err(|error: T::Err| error.to_string())?);
+    Ok(())
+}
+
+fn set_ratio(field: &mut fulgurite_units::Ratio, value: &str) -> Result<(), String> {
+    let number: f64 = value.parse().map_err(|_| format!("\"{value}\" is not a number"))?;
+    *field = number.try_into().map_err(|error: fulgurite_units::RatioError| error.to_string())?;
+    Ok(())
+}
+
+fn set_expedited(field: &mut Expedited, value: &str) -> Result<(), String> {
+    *field = match value {
+        "refuse" => Expedited::Refuse,
+        "standard" => Expedited::Standard,
+        _ => return Err(format!("\"{value}\" is neither refuse nor standard")),
+    };
+    Ok(())
+}

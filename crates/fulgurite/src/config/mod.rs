@@ -1,0 +1,289 @@
+//! Configuration: one TOML file into plain structs, then environment, then flags.
+//!
+//! Unknown keys are refused, values carry their units, and `config show` prints what is in effect
+//! as a file that means the same. Not here: credentials, which never stand in a configuration.
+
+mod environment;
+mod tls;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use fulgurite_glass::Geometry;
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{ByteCount, Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use tls::TlsChoice;
+
+/// Everything `serve` can be told, as it stands in the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// Address and port to listen on.
+    pub(crate) listen: SocketAddr,
+    /// Domain whose subdomains are buckets; without it only path-style addressing works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) domain: Option<String>,
+    /// `off`, `auto` or `CERT,KEY`.
+    pub(crate) tls: TlsChoice,
+    /// Platter profile: `demo`, `desk` or `silica`. `[geometry]` overrides it.
+    pub(crate) profile: String,
+    /// When staged bodies are sealed without being asked.
+    pub(crate) seal: Seal,
+    /// Space for staged, online and restored bodies.
+    pub(crate) storage: Storage,
+    /// Restore.
+    pub(crate) restore: Restore,
+    /// Keys.
+    pub(crate) keys: Keys,
+    /// Defects of the simulated medium.
+    pub(crate) medium: Medium,
+    /// The simulated library.
+    pub(crate) library: Library,
+    /// A platter geometry of one's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) geometry: Option<Geometry>,
+}
+
+/// `[seal]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Seal {
+    /// As soon as this much is staged; by default a full platter-set, or a quarter of the logs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) staged_bytes: Option<ByteCount>,
+    /// As soon as the oldest staged body is this old.
+    pub(crate) age: Duration,
+}
+
+/// `[storage]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Storage {
+    /// Most bytes the staging, online and restored logs hold together.
+    pub(crate) log_capacity: ByteCount,
+}
+
+/// `[restore]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Restore {
+    /// Expedited on `DEEP_ARCHIVE`.
+    pub(crate) expedited: Expedited,
+    /// Length of a restore day; shorter only for tests.
+    pub(crate) day: Duration,
+}
+
+/// What Expedited means for `DEEP_ARCHIVE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Expedited {
+    /// Refuse it, as AWS does.
+    Refuse,
+    /// Serve it as Standard.
+    Standard,
+}
+
+/// `[keys]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Keys {
+    /// Master key file; by default `DATA/keys/master.key`, made on first use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) master_key: Option<PathBuf>,
+}
+
+/// `[medium]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Medium {
+    /// Seed from which every failing sector follows.
+    pub(crate) seed: u64,
+    /// Chance that a sector cannot be decoded.
+    pub(crate) sector_failure_rate: Ratio,
+    /// Chance that a whole track cannot be decoded.
+    pub(crate) track_failure_rate: Ratio,
+}
+
+/// `[library]`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Library {
+    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
+    pub(crate) time_scale: f64,
+    /// Seed of the sampled mechanical times.
+    pub(crate) seed: u64,
+    /// Panels, racks, shelves, slots, drives, shuttles.
+    pub(crate) shape: LibraryShape,
+}
+
+/// A configuration is wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub(crate) enum ConfigError {
+    #[error("cannot read configuration \"{path}\"")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error("configuration \"{path}\" is wrong")]
+    Syntax { path: String, source: Box<toml::de::Error> },
+    #[error("environment variable {name}: {reason}")]
+    Environment { name: String, reason: String },
+    #[error("setting {name}: {reason}")]
+    Value { name: &'static str, reason: String },
+    #[error("configuration cannot be shown")]
+    Unshowable { source: toml::ser::Error },
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9000)),
+            domain: None,
+            tls: TlsChoice::Off,
+            profile: "desk".to_owned(),
+            seal: Seal::default(),
+            storage: Storage::default(),
+            restore: Restore::default(),
+            keys: Keys::default(),
+            medium: Medium::default(),
+            library: Library::default(),
+            geometry: None,
+        }
+    }
+}
+
+impl Default for Seal {
+    fn default() -> Self {
+        Self { staged_bytes: None, age: Duration::from_secs(24 * 3600) }
+    }
+}
+
+impl Default for Storage {
+    fn default() -> Self {
+        Self { log_capacity: ByteCount::gib(256) }
+    }
+}
+
+impl Default for Restore {
+    fn default() -> Self {
+        Self { expedited: Expedited::Refuse, day: Duration::from_secs(24 * 3600) }
+    }
+}
+
+/// Flags of the command line that outrank file and environment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Overrides {
+    /// `--listen`
+    pub(crate) listen: Option<SocketAddr>,
+    /// `--tls`
+    pub(crate) tls: Option<TlsChoice>,
+    /// `--profile`
+    pub(crate) profile: Option<String>,
+}
+
+impl Config {
+    /// File, then `FULGURITE_*` of `environment`, then flags; checked, with defaults filled in.
+    pub(crate) fn load(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        overrides: Overrides,
+    ) -> Result<Self, ConfigError> {
+        let mut config = match file {
+            Some(path) => Self::read(path)?,
+            None => Self::default(),
+        };
+        environment::apply(&mut config, environment)?;
+        config.override_with(overrides);
+        config.fill_in()?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        let shown = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
+        Self::parse(&text)
+            .map_err(|source| ConfigError::Syntax { path: shown, source: Box::new(source) })
+    }
+
+    /// Reads TOML text.
+    pub(crate) fn parse(text: &str) -> Result<Self, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// The configuration as a file.
+    pub(crate) fn show(&self) -> Result<String, ConfigError> {
+        toml::to_string(self).map_err(|source| ConfigError::Unshowable { source })
+    }
+
+    /// The geometry in effect.
+    pub(crate) fn effective_geometry(&self) -> Result<Geometry, ConfigError> {
+        match &self.geometry {
+            Some(geometry) => Ok(geometry.clone()),
+            None => Geometry::profile(&self.profile).map_err(|error| ConfigError::Value {
+                name: "profile",
+                reason: format!("{error}; write demo, desk or silica"),
+            }),
+        }
+    }
+
+    fn override_with(&mut self, overrides: Overrides) {
+        if let Some(listen) = overrides.listen {
+            self.listen = listen;
+        }
+        if let Some(tls) = overrides.tls {
+            self.tls = tls;
+        }
+        if let Some(profile) = overrides.profile {
+            self.profile = profile;
+            self.geometry = None;
+        }
+    }
+
+    /// A set too large for the logs is sealed short, before the logs are full of it.
+    fn fill_in(&mut self) -> Result<(), ConfigError> {
+        let set = self.effective_geometry()?.set_user_bytes();
+        let room = self.storage.log_capacity.get() / 4;
+        self.seal.staged_bytes.get_or_insert(ByteCount::new(set.min(room)));
+        Ok(())
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
+        let geometry = self.effective_geometry()?;
+        if let Err(error) = geometry.validate() {
+            return refuse("geometry", error.to_string());
+        }
+        let shape = &self.library.shape;
+        if let Err(error) = shape.validate() {
+            return refuse("library.shape", error.to_string());
+        }
+        let (zones, platters) = (shape.zone_count(), u32::from(geometry.set_platters()));
+        if zones < platters {
+            return refuse(
+                "library.shape",
+                format!("{zones} blast zones cannot keep the {platters} platters of a set apart"),
+            );
+        }
+        if !(self.library.time_scale.is_finite() && self.library.time_scale >= 0.0) {
+            return refuse("library.time_scale", "it is not a number from 0 up".to_owned());
+        }
+        if self.restore.day == Duration::ZERO {
+            return refuse("restore.day", "a day of no length never ends".to_owned());
+        }
+        let capacity = self.storage.log_capacity;
+        match self.seal.staged_bytes {
+            Some(bytes) if bytes == ByteCount::ZERO || bytes > capacity => refuse(
+                "seal.staged_bytes",
+                format!("{bytes} is not between 1B and storage.log_capacity, {capacity}"),
+            ),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The access key and secret key of a data directory: made once, kept with mode 0600.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+use crate::exit::{Coded, Exit};
+
+/// An access key and its secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyPair {
+    /// Public name.
+    pub(crate) access_key: String,
+    /// Secret.
+    pub(crate) secret_key: String,
+}
+
+impl std::fmt::Debug for KeyPair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyPair").field("access_key", &self.access_key).finish_non_exhaustive()
+    }
+}
+
+const ACCESS_KEY_LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+impl KeyPair {
+    /// A new pair from the system's entropy: 20 letters, and 40 of the Base64 URL alphabet.
+    pub(crate) fn generate() -> anyhow::Result<Self> {
+        use base64::Engine as _;
+        let mut random = [0u8; 47];
+        getrandom::fill(&mut random)
+            .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+        let (name, secret) = random.split_at(17);
+        let letters = name.iter().map(|b| char::from(ACCESS_KEY_LETTERS[usize::from(b & 31)]));
+        let access_key = format!("FUL{}", letters.collect::<String>());
+        let secret_key = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(secret);
+        Ok(Self { access_key, secret_key })
+    }
+
+    /// What the admin API takes as a bearer token: only somebody with the secret can make it.
+    pub(crate) fn admin_token(&self) -> String {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret_key.as_bytes());
+        let message = format!("fulgurite-admin v1 {}", self.access_key);
+        hex::encode(hmac::sign(&key, message.as_bytes()).as_ref())
+    }
+}
+
+/// Where the pair of the data directory `data` lies.
+pub(crate) fn credentials_path(data: &Path) -> PathBuf {
+    data.join("credentials.toml")
+}
+
+/// The pair of the data directory, if it has one.
+pub(crate) fn read(data: &Path) -> anyhow::Result<Option<KeyPair>> {
+    let path = credentials_path(data);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot read \"{}\"", path.display()));
+        }
+    };
+    let pair = toml::from_str(&text).map_err(|error| {
+        // The error shows the line it stumbled over, which may hold the secret.
+        let at = error.span().map_or(0, |span| span.start);
+        let message = format!("credentials \"{}\" are wrong at byte {at}", path.display());
+        Coded::new(Exit::Config, message)
+    })?;
+    Ok(Some(pair))
+}
+
+/// The pair of the data directory, made now if it has none; `true` says that it is new.
+pub(crate) fn read_or_generate(data: &Path) -> anyhow::Result<(KeyPair, bool)> {
+    if let Some(pair) = read(data)? {
+        return Ok((pair, false));
+    }
+    let pair = KeyPair::generate()?;
+    let path = credentials_path(data);
+    write_private(&path, toml::to_string(&pair)?.as_bytes())
+        .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    Ok((pair, true))
+}
+
+/// Writes a file only its owner may read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let temporary = path.with_extension("part");
+    let _ = std::fs::remove_file(&temporary);
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}

@@ -1,0 +1,51 @@
+//! Every bound of the command line by name, and the relations between them.
+
+use std::time::Duration;
+
+use fulgurite_units::ByteCount;
+
+/// Attempts of one request, the first included, before its error is shown.
+pub(crate) const ATTEMPTS_MAX: u32 = 6;
+/// Pause before the second attempt; it doubles with each one that follows.
+pub(crate) const BACKOFF_FIRST: Duration = Duration::from_millis(100);
+/// Longest pause between two attempts.
+pub(crate) const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// Longest wait for a connection.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of a server in the middle of an S3 answer.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(300);
+/// Largest XML or JSON document that is read from a server.
+pub(crate) const DOCUMENT_BYTES_MAX: usize = 32 << 20;
+/// Largest line of a progress stream that is read from a server.
+pub(crate) const LINE_BYTES_MAX: usize = 32 << 20;
+
+/// A file larger than this is put in parts.
+pub(crate) const MULTIPART_THRESHOLD_BYTES: u64 = ByteCount::mib(64).get();
+/// Smallest part: large enough to keep a connection busy, small enough to keep four in memory.
+pub(crate) const PART_BYTES_MIN: u64 = ByteCount::mib(16).get();
+/// Most parts of one object (S3).
+pub(crate) const PARTS_MAX: u64 = 10_000;
+/// Parts of one file on their way at one time.
+pub(crate) const PARTS_IN_FLIGHT_MAX: usize = 4;
+/// Bodies on their way to a server hold at most this much memory together.
+pub(crate) const BODY_MEMORY_MIB: u32 = 256;
+/// Objects transferred at one time, unless `--transfers` says otherwise.
+pub(crate) const TRANSFERS_DEFAULT: usize = 16;
+/// Most objects transferred at one time.
+pub(crate) const TRANSFERS_MAX: usize = 256;
+/// Keys named by one `DeleteObjects` call (S3).
+pub(crate) const DELETE_KEYS_MAX: usize = 1000;
+/// Longest key, in bytes of UTF-8 (S3).
+pub(crate) const KEY_BYTES_MAX: usize = 1024;
+/// Bytes gathered before they are written to a file.
+pub(crate) const WRITE_BUFFER_BYTES: usize = 1 << 20;
+/// First pause between two looks at a running restore.
+pub(crate) const POLL_FIRST: Duration = Duration::from_millis(200);
+/// Longest pause between two looks at a running restore.
+pub(crate) const POLL_MAX: Duration = Duration::from_secs(15);
+/// Failed objects that are named one by one on the terminal; the rest is counted.
+pub(crate) const FAILURES_SHOWN_MAX: usize = 10;
+
+const _: () = assert!(PART_BYTES_MIN <= MULTIPART_THRESHOLD_BYTES, "a multipart file has parts");
+const _: () = assert!(MULTIPART_THRESHOLD_BYTES >> 20 <= BODY_MEMORY_MIB as u64, "a body fits");
+const _: () = assert!(TRANSFERS_DEFAULT <= TRANSFERS_MAX, "the default is allowed");

@@ -1,0 +1,225 @@
+//! `get s3://bucket/key-or-prefix DIR`: objects become files below a folder.
+//!
+//! A key is fetched under its last name. A prefix keeps its last folder's name, and with a slash at
+//! its end only what is below it is meant: the mirror of `put`. Nothing is ever written outside the
+//! folder, whatever keys say.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use super::{Failures, counted, for_each, list_all, parse_transfers};
+use crate::exit::{Coded, Exit};
+use crate::limits;
+use crate::names::{S3Url, path_of};
+use crate::output::{Output, note, rate};
+use crate::progress::bytes_bar;
+use crate::remote::RemoteArgs;
+use crate::s3::{Client, ListedObject, S3ErrorKind};
+
+/// Flags of `get`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct GetArgs {
+    /// Object or prefix: s3://bucket/key
+    #[arg(value_name = "S3-URL")]
+    url: S3Url,
+    /// Folder to write into; made if it does not exist
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Objects fetched at one time
+    #[arg(long, value_name = "N", default_value_t = limits::TRANSFERS_DEFAULT,
+          value_parser = parse_transfers)]
+    transfers: usize,
+}
+
+/// What a get did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GetSummary {
+    /// Objects fetched.
+    pub(crate) objects: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// Wall seconds.
+    pub(crate) seconds: f64,
+    /// Objects that wait for a restore.
+    pub(crate) archived: u64,
+}
+
+/// Everything a get needs but the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GetJob<'a> {
+    /// Client.
+    pub(crate) client: &'a Client,
+    /// Bucket.
+    pub(crate) bucket: &'a str,
+    /// What every key begins with and no path does.
+    pub(crate) strip: &'a str,
+    /// Folder to write into.
+    pub(crate) folder: &'a Path,
+    /// Objects at one time.
+    pub(crate) transfers: usize,
+    /// Results.
+    pub(crate) out: &'a Output,
+}
+
+/// Runs `get`.
+pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
+    let client = remote.client()?;
+    let objects = find(&client, &args.url).await?;
+    std::fs::create_dir_all(&args.folder)
+        .map_err(|error| anyhow::Error::from(error).context(args.folder.display().to_string()))?;
+    let strip = match args.url.key.trim_end_matches('/').rfind('/') {
+        _ if args.url.key.ends_with('/') => args.url.key.as_str(),
+        Some(slash) => &args.url.key[..=slash],
+        None => "",
+    };
+    let job = GetJob {
+        client: &client,
+        bucket: &args.url.bucket,
+        strip,
+        folder: &args.folder,
+        transfers: args.transfers,
+        out,
+    };
+    let (summary, failures) = get_all(&job, &objects).await?;
+    out.json(&json!({
+        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
+        "seconds": summary.seconds, "archived": summary.archived, "failed": failures.count(),
+    }))?;
+    out.text(format_args!(
+        "{}, {} in {:.1} s ({})",
+        counted(summary.objects, "object"),
+        fulgurite_units::ByteCount::new(summary.bytes),
+        summary.seconds,
+        rate(summary.bytes, summary.seconds)
+    ))?;
+    failures.into_result("fetched", summary.objects)?;
+    if summary.archived > 0 {
+        let recursive = if objects.len() > 1 { "--recursive " } else { "" };
+        let message = format!(
+            "{} of {} archived; first run: fulgurite restore {recursive}--wait {}",
+            summary.archived,
+            counted(objects.len() as u64, "object"),
+            args.url
+        );
+        return Err(Coded::new(Exit::Archived, message).into());
+    }
+    Ok(())
+}
+
+/// The object of this key, or else everything in this folder.
+async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>> {
+    if !url.key.is_empty() && !url.key.ends_with('/') {
+        match client.head(&url.bucket, &url.key).await {
+            Ok(head) => return Ok(vec![head.into_listed(&url.key)]),
+            Err(error) if error.kind() == S3ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let objects = list_all(client, &url.bucket, &url.folder_prefix()).await?;
+    if objects.is_empty() && !url.key.is_empty() {
+        return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
+    }
+    Ok(objects)
+}
+
+/// Fetches every object that is readable now.
+pub(crate) async fn get_all(
+    job: &GetJob<'_>,
+    objects: &[ListedObject],
+) -> anyhow::Result<(GetSummary, Failures)> {
+    let readable = |object: &&ListedObject| !object.needs_restore() || is_folder_mark(object);
+    let bytes = objects.iter().filter(readable).map(|object| object.bytes).sum();
+    let bar = bytes_bar("get", bytes, job.out.is_json());
+    let started = Instant::now();
+    let mut summary = GetSummary::default();
+    let mut failures = Failures::default();
+    let waiting = objects.iter().filter(|object| !readable(object));
+    for (index, object) in waiting.enumerate() {
+        summary.archived += 1;
+        let in_progress = object.restore.is_some();
+        job.out.json(&json!({
+            "type": "archived", "key": object.key, "class": object.class,
+            "restore_in_progress": in_progress,
+        }))?;
+        if index < limits::FAILURES_SHOWN_MAX && !job.out.is_json() {
+            let state = if in_progress { "is being restored" } else { "is archived" };
+            bar.suspend(|| note(format_args!("{} {state} ({})", object.key, object.class)));
+        }
+    }
+    let work = |object| get_one(job, object, &bar);
+    for_each(objects.iter().filter(readable), job.transfers, work, |(object, result)| {
+        match result {
+            Ok(path) => {
+                summary.objects += 1;
+                summary.bytes += object.bytes;
+                job.out.json(&json!({
+                    "type": "object", "key": object.key, "path": path.to_string_lossy(),
+                    "bytes": object.bytes,
+                }))?;
+            }
+            Err(error) => failures.add(&bar, &object.key, &error),
+        }
+        Ok(())
+    })
+    .await?;
+    bar.finish_and_clear();
+    summary.seconds = started.elapsed().as_secs_f64();
+    Ok((summary, failures))
+}
+
+async fn get_one<'o>(
+    job: &GetJob<'_>,
+    object: &'o ListedObject,
+    bar: &ProgressBar,
+) -> (&'o ListedObject, anyhow::Result<PathBuf>) {
+    (object, fetch(job, object, bar).await)
+}
+
+async fn fetch(
+    job: &GetJob<'_>,
+    object: &ListedObject,
+    bar: &ProgressBar,
+) -> anyhow::Result<PathBuf> {
+    let relative = path_of(job.strip, &object.key)
+        .map_err(|error| Coded::new(Exit::Failure, error.to_string()))?;
+    let path = job.folder.join(&relative);
+    if is_folder_mark(object) {
+        make_folders(job.folder, &relative)?;
+        return Ok(path);
+    }
+    if let Some(parent) = relative.parent() {
+        make_folders(job.folder, parent)?;
+    }
+    job.client.get_file(job.bucket, &object.key, &path, &|bytes| bar.inc(bytes)).await?;
+    Ok(path)
+}
+
+/// An empty object whose key ends in `/` stands for a folder.
+fn is_folder_mark(object: &ListedObject) -> bool {
+    object.bytes == 0 && object.key.ends_with('/')
+}
+
+/// Makes `relative` below `folder`, and refuses to go through a link that was there before.
+fn make_folders(folder: &Path, relative: &Path) -> anyhow::Result<()> {
+    let mut path = folder.to_owned();
+    for component in relative.components() {
+        path.push(component);
+        match std::fs::create_dir(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let is_folder = std::fs::symlink_metadata(&path)?.is_dir();
+                if !is_folder {
+                    let message = format!("\"{}\" is in the way: not a folder", path.display());
+                    return Err(Coded::new(Exit::Failure, message).into());
+                }
+            }
+            Err(error) => {
+                return Err(anyhow::Error::from(error).context(path.display().to_string()));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Commands about objects: put, get, ls, rm, mb, rb, restore, status.
+//!
+//! Each is a plan (a list of files or keys, complete before the first byte moves) and a bounded
+//! number of transfers at one time. A failed object does not stop the others; it is named, and the
+//! exit code says so.
+
+mod get;
+mod ls;
+mod put;
+mod restore;
+mod rm;
+mod status;
+
+use std::fmt::Display;
+use std::future::Future;
+
+use futures::StreamExt as _;
+use indicatif::ProgressBar;
+
+pub(crate) use get::{GetArgs, GetSummary, get, get_all};
+pub(crate) use ls::{LsArgs, ls};
+pub(crate) use put::{PutArgs, PutSummary, put, put_all};
+pub(crate) use restore::{RestoreArgs, RestoreCounts, restore, restore_all};
+pub(crate) use rm::{BucketArgs, RmArgs, make_bucket, remove_bucket, rm};
+pub(crate) use status::{StatusArgs, status};
+
+use crate::exit::{Coded, Exit};
+use crate::limits;
+use crate::output::note;
+use crate::s3::{Client, ListScope, ListedObject, S3Error};
+
+/// Every object whose key begins with `prefix`, in key order.
+pub(crate) async fn list_all(
+    client: &Client,
+    bucket: &str,
+    prefix: &str,
+) -> Result<Vec<ListedObject>, S3Error> {
+    let scope = ListScope { bucket, prefix, by_folder: false };
+    let mut objects = Vec::new();
+    let mut token: Option<String> = None;
+    loop {
+        let page = client.list(scope, token.as_deref()).await?;
+        objects.extend(page.objects);
+        if page.next.is_none() {
+            return Ok(objects);
+        }
+        token = page.next;
+    }
+}
+
+/// The failures of a run: each is named once, and the last word is the exit code.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    count: u64,
+    exit: Option<Exit>,
+}
+
+impl Failures {
+    /// Names one failure on standard error, as long as people can take it.
+    pub(crate) fn add(&mut self, bar: &ProgressBar, what: impl Display, error: &anyhow::Error) {
+        self.count += 1;
+        let exit = crate::exit::exit_of(error);
+        self.exit = Some(match self.exit {
+            None => exit,
+            Some(before) if before == exit => exit,
+            Some(_) => Exit::Failure,
+        });
+        if self.count <= limits::FAILURES_SHOWN_MAX as u64 {
+            bar.suspend(|| note(format_args!("{what}: {error:#}")));
+        }
+    }
+
+    /// How many.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The error that ends the run, if any object failed; `done` objects did not.
+    pub(crate) fn into_result(self, verb: &str, done: u64) -> anyhow::Result<()> {
+        let Some(exit) = self.exit else { return Ok(()) };
+        let exit = if done > 0 { Exit::Partial } else { exit };
+        let count = self.count;
+        let message = format!("{count} of {} objects could not be {verb}", done + count);
+        Err(Coded::new(exit, message).into())
+    }
+}
+
+/// Runs `work` on all `items`, at most `at_once` at one time, and hands each result to `done`.
+pub(crate) async fn for_each<I, T, F>(
+    items: impl IntoIterator<Item = I>,
+    at_once: usize,
+    work: impl Fn(I) -> F,
+    mut done: impl FnMut(T) -> anyhow::Result<()>,
+) -> anyhow::Result<()>
+where
+    F: Future<Output = T>,
+{
+    let mut results = futures::stream::iter(items).map(work).buffer_unordered(at_once);
+    while let Some(result) = results.next().await {
+        done(result)?;
+    }
+    Ok(())
+}
+
+/// Reads `--transfers`.
+fn parse_transfers(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count) if (1..=limits::TRANSFERS_MAX).contains(&count) => Ok(count),
+        _ => Err(format!("write a number from 1 to {}", limits::TRANSFERS_MAX)),
+    }
+}
+
+/// `3 objects`, `1 object`
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", crate::output::grouped(count))
+}

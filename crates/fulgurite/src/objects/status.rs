@@ -1,0 +1,116 @@
+//! `status s3://bucket/prefix`: class and restore state of every object below a prefix.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::ByteCount;
+use serde::Serialize;
+use serde_json::json;
+
+use super::counted;
+use crate::exit::{Coded, Exit};
+use crate::names::S3Url;
+use crate::output::Output;
+use crate::remote::RemoteArgs;
+use crate::s3::{ListScope, ListedObject, is_archived_class};
+
+/// Flags of `status`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Object or prefix: s3://bucket/prefix
+    #[arg(value_name = "S3-URL")]
+    url: S3Url,
+    /// Only the counts
+    #[arg(long, short)]
+    summary: bool,
+}
+
+/// Where an object stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// Not in an archive class.
+    Online,
+    /// Archived: restore it first.
+    Archived,
+    /// A copy is being made.
+    Restoring,
+    /// A copy is there.
+    Restored,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Online => "online",
+            Self::Archived => "archived",
+            Self::Restoring => "restoring",
+            Self::Restored => "restored",
+        }
+    }
+}
+
+/// Where `object` stands.
+pub(crate) fn state_of(object: &ListedObject) -> State {
+    match &object.restore {
+        _ if !is_archived_class(&object.class) => State::Online,
+        None => State::Archived,
+        Some(restore) if restore.in_progress => State::Restoring,
+        Some(_) => State::Restored,
+    }
+}
+
+/// Runs `status`.
+pub(crate) async fn status(
+    args: &StatusArgs,
+    remote: &RemoteArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let client = remote.client()?;
+    let url = &args.url;
+    let scope = ListScope { bucket: &url.bucket, prefix: &url.key, by_folder: false };
+    let mut totals: BTreeMap<State, (u64, u64)> = BTreeMap::new();
+    let mut token: Option<String> = None;
+    loop {
+        let page = client.list(scope, token.as_deref()).await?;
+        for object in &page.objects {
+            let total = totals.entry(state_of(object)).or_default();
+            total.0 += 1;
+            total.1 += object.bytes;
+            if !args.summary {
+                print(object, out)?;
+            }
+        }
+        if page.next.is_none() {
+            break;
+        }
+        token = page.next;
+    }
+    if totals.is_empty() && !url.key.is_empty() {
+        return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
+    }
+    for (state, (objects, bytes)) in &totals {
+        out.json(&json!({
+            "type": "summary", "state": state, "objects": objects, "bytes": bytes,
+        }))?;
+        let bytes = ByteCount::new(*bytes);
+        out.text(format_args!("{:9}  {}, {bytes}", state.name(), counted(*objects, "object")))?;
+    }
+    Ok(())
+}
+
+fn print(object: &ListedObject, out: &Output) -> anyhow::Result<()> {
+    let state = state_of(object);
+    let expiry = object.restore.as_ref().and_then(|restore| restore.expiry.as_deref());
+    out.json(&json!({
+        "type": "object", "key": object.key, "bytes": object.bytes, "class": object.class,
+        "state": state, "expiry": expiry,
+    }))?;
+    out.text(format_args!(
+        "{:9}  {:12}  {:24}  {:>10}  {}",
+        state.name(),
+        object.class,
+        expiry.unwrap_or("-"),
+        ByteCount::new(object.bytes).to_string(),
+        object.key
+    ))
+}

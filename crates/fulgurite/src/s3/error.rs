@@ -1,0 +1,111 @@
+//! What can go wrong between this client and an S3 endpoint.
+
+/// What the caller should do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum S3ErrorKind {
+    /// The bucket or object does not exist.
+    NotFound,
+    /// The object is archived: restore it first.
+    Archived,
+    /// The credentials are refused.
+    Denied,
+    /// The state of the thing forbids it.
+    Conflict,
+    /// Try later.
+    Unavailable,
+    /// Bytes differ from their checksum.
+    Corrupt,
+    /// The request itself is wrong.
+    Invalid,
+    /// The server failed, or answered something that is not S3.
+    Internal,
+}
+
+/// A request to an S3 endpoint failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub(crate) enum S3Error {
+    #[error("{operation} of {target} was refused with {status} {code}: {message}")]
+    Service { operation: &'static str, target: String, status: u16, code: String, message: String },
+    #[error("{operation} of {target}: no answer from {endpoint}")]
+    Unreachable {
+        operation: &'static str,
+        target: String,
+        endpoint: String,
+        source: reqwest::Error,
+    },
+    #[error("answer to {operation} is not understood: {reason}")]
+    Protocol { operation: &'static str, reason: String },
+    #[error("{algorithm} of {target} is {actual}, not {expected}: it was damaged on the way")]
+    Damaged { target: String, algorithm: &'static str, expected: String, actual: String },
+    #[error("{target} ended after {received} of {expected} bytes")]
+    Short { target: String, received: u64, expected: u64 },
+    #[error("key \"{key}\" has a segment \".\" or \"..\", which an HTTP path cannot carry")]
+    UnaddressableKey { key: String },
+    #[error("request cannot be signed: {reason}")]
+    Unsigned { reason: String },
+    #[error("endpoint \"{endpoint}\" is not usable: {reason}")]
+    BadEndpoint { endpoint: String, reason: String },
+    #[error("file \"{path}\" changed while it was read")]
+    FileChanged { path: String },
+    #[error("cannot {action} \"{path}\"")]
+    File { action: &'static str, path: String, source: std::io::Error },
+}
+
+impl S3Error {
+    /// What the caller should do.
+    pub(crate) fn kind(&self) -> S3ErrorKind {
+        match self {
+            Self::Service { status, code, .. } => kind_of_answer(*status, code),
+            Self::Unreachable { .. } => S3ErrorKind::Unavailable,
+            Self::Damaged { .. } | Self::Short { .. } => S3ErrorKind::Corrupt,
+            Self::UnaddressableKey { .. } | Self::BadEndpoint { .. } => S3ErrorKind::Invalid,
+            Self::File { source, .. } => match source.kind() == std::io::ErrorKind::NotFound {
+                true => S3ErrorKind::NotFound,
+                false => S3ErrorKind::Internal,
+            },
+            Self::Protocol { .. } | Self::Unsigned { .. } | Self::FileChanged { .. } => {
+                S3ErrorKind::Internal
+            }
+        }
+    }
+
+    /// The S3 error code, when the server gave one.
+    pub(crate) fn code(&self) -> &str {
+        if let Self::Service { code, .. } = self { code } else { "" }
+    }
+
+    /// Whether another attempt of the same request can succeed.
+    pub(crate) fn is_transient(&self) -> bool {
+        match self {
+            Self::Service { status, code, .. } => {
+                matches!(status, 429 | 500 | 502 | 503 | 504)
+                    && code != "GlacierExpeditedRetrievalNotAvailable"
+                    && code != "NotImplemented"
+            }
+            Self::Unreachable { source, .. } => !source.is_builder(),
+            Self::Short { .. } => true,
+            Self::Protocol { .. }
+            | Self::Damaged { .. }
+            | Self::UnaddressableKey { .. }
+            | Self::Unsigned { .. }
+            | Self::BadEndpoint { .. }
+            | Self::FileChanged { .. }
+            | Self::File { .. } => false,
+        }
+    }
+}
+
+fn kind_of_answer(status: u16, code: &str) -> S3ErrorKind {
+    match (status, code) {
+        (404, _) => S3ErrorKind::NotFound,
+        (403, "InvalidObjectState") => S3ErrorKind::Archived,
+        (401 | 403, _) => S3ErrorKind::Denied,
+        (409 | 412, _) => S3ErrorKind::Conflict,
+        (429 | 503, _) => S3ErrorKind::Unavailable,
+        (400, "BadDigest" | "InvalidDigest" | "IncompleteBody") => S3ErrorKind::Corrupt,
+        (400..=499, _) => S3ErrorKind::Invalid,
+        _ => S3ErrorKind::Internal,
+    }
+}

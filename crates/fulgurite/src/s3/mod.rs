@@ -1,0 +1,21 @@
+//! A thin S3 client for any endpoint: the dozen calls the command line needs, signed, checked and
+//! retried.
+//!
+//! Why not an SDK: the calls are few, and archive semantics (restore, restore status in listings)
+//! deserve the same care as the rest. Not a general S3 library: path-style addressing only.
+
+mod checksum;
+mod client;
+mod error;
+mod sign;
+mod transfer;
+mod uri;
+mod xml;
+
+pub(crate) use client::{Client, ClientConfig, ListScope, RestoreAnswer, Trust};
+pub(crate) use error::{S3Error, S3ErrorKind};
+pub(crate) use transfer::{Budget, PutSource};
+pub(crate) use xml::{ListedObject, is_archived_class};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! Bodies: files put whole or in parts, objects fetched into files, both checked end to end.
+//!
+//! ```text
+//! put:  read piece -> CRC-64 -> send with the CRC -> server compares -> parts' CRCs combine
+//! get:  stream -> KEY.part, hashing; broken off: continue with Range and If-Match; compare; rename
+//! ```
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use reqwest::{Method, Response};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::checksum::{CRC64_HEADER, Verifier, crc64, crc64_combine, crc64_text};
+use super::client::{Call, Client, ObjectHead, head_of, pause_before};
+use super::error::S3Error;
+use super::xml::{self, PartDone};
+use crate::limits;
+
+/// Memory that bodies on their way may hold together.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Arc<Semaphore>);
+
+impl Budget {
+    /// The whole budget.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Semaphore::new(limits::BODY_MEMORY_MIB as usize)))
+    }
+
+    /// Waits until `bytes` fit. A piece above the whole budget gets all of it.
+    async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+        let mib = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
+        let permits = mib.clamp(1, limits::BODY_MEMORY_MIB);
+        Arc::clone(&self.0).acquire_many_owned(permits).await.ok()
+    }
+}
+
+/// A file on its way to an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PutSource<'a> {
+    /// Where it lies.
+    pub(crate) path: &'a Path,
+    /// Its length when it was found.
+    pub(crate) bytes: u64,
+    /// Storage class to ask for.
+    pub(crate) class: &'a str,
+}
+
+impl Client {
+    /// Puts the file `source` as `key`; `sent` hears of bytes that arrived. Returns the ETag.
+    pub(crate) async fn put_file(
+        &self,
+        bucket: &str,
+        key: &str,
+        source: PutSource<'_>,
+        budget: &Budget,
+        sent: &(dyn Fn(u64) + Sync),
+    ) -> Result<String, S3Error> {
+        if source.bytes > limits::MULTIPART_THRESHOLD_BYTES {
+            return self.put_parts(bucket, key, source, budget, sent).await;
+        }
+        let _memory = budget.take(source.bytes).await;
+        let body = read_piece(source.path, 0, source.bytes, true).await?;
+        let etag = self.put_bytes(bucket, key, body, source.class).await?;
+        sent(source.bytes);
+        Ok(etag)
+    }
+
+    /// Puts `body` as `key` in one call. Returns the ETag.
+    pub(crate) async fn put_bytes(
+        &self,
+        bucket: &str,
+        key: &str,
+        body: Bytes,
+        class: &str,
+    ) -> Result<String, S3Error> {
+        let crc = crc64_text(crc64(&body));
+        let call = Call::new("PutObject", Method::PUT, bucket)
+            .key(key)
+            .header("x-amz-storage-class", class)
+            .header(CRC64_HEADER, crc.clone())
+            .body(body);
+        let response = self.send(&call).await?;
+        check_echo(&call, &response, &crc)?;
+        Ok(head_of(response.headers()).etag)
+    }
+
+    async fn put_parts(
+        &self,
+        bucket: &str,
+        key: &str,
+        source: PutSource<'_>,
+        budget: &Budget,
+        sent: &(dyn Fn(u64) + Sync),
+    ) -> Result<String, S3Error> {
+        let create = Call::new("CreateMultipartUpload", Method::POST, bucket)
+            .key(key)
+            .query("uploads", "")
+            .header("x-amz-storage-class", source.class)
+            .header("x-amz-checksum-algorithm", "CRC64NVME")
+            .header("x-amz-checksum-type", "FULL_OBJECT");
+        let upload = xml::parse_upload_id(&self.document(&create).await?)?;
+        let done = self.send_parts(bucket, key, &upload, source, budget, sent).await;
+        let done = match done {
+            Ok(parts) => self.complete(bucket, key, &upload, &parts).await,
+            Err(error) => Err(error),
+        };
+        if done.is_err() {
+            let abort = Call::new("AbortMultipartUpload", Method::DELETE, bucket)
+                .key(key)
+                .query("uploadId", upload);
+            if let Err(error) = self.send(&abort).await {
+                tracing::debug!(%error, "the upload could not be aborted");
+            }
+        }
+        done
+    }
+
+    async fn send_parts(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        source: PutSource<'_>,
+        budget: &Budget,
+        sent: &(dyn Fn(u64) + Sync),
+    ) -> Result<Vec<PartDone>, S3Error> {
+        let part_bytes = part_bytes(source.bytes);
+        let count = source.bytes.div_ceil(part_bytes);
+        assert!(count <= limits::PARTS_MAX, "parts grow with the file");
+        let parts = futures::stream::iter(0..count).map(|index| async move {
+            let start = index * part_bytes;
+            let bytes = part_bytes.min(source.bytes - start);
+            let _memory = budget.take(bytes).await;
+            let is_last = index + 1 == count;
+            let body = read_piece(source.path, start, bytes, is_last).await?;
+            let part = self.put_part(bucket, key, upload, index + 1, body).await?;
+            sent(bytes);
+            Ok::<_, S3Error>(part)
+        });
+        parts.buffered(limits::PARTS_IN_FLIGHT_MAX).try_collect().await
+    }
+
+    async fn put_part(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        number: u64,
+        body: Bytes,
+    ) -> Result<PartDone, S3Error> {
+        let crc = crc64(&body);
+        let bytes = body.len() as u64;
+        let call = Call::new("UploadPart", Method::PUT, bucket)
+            .key(key)
+            .query("partNumber", number.to_string())
+            .query("uploadId", upload)
+            .header(CRC64_HEADER, crc64_text(crc))
+            .body(body);
+        let response = self.send(&call).await?;
+        check_echo(&call, &response, &crc64_text(crc))?;
+        let etag = response.headers().get("etag").and_then(|v| v.to_str().ok());
+        let etag = etag.unwrap_or_default().to_owned();
+        Ok(PartDone { number, etag, crc, bytes })
+    }
+
+    async fn complete(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        parts: &[PartDone],
+    ) -> Result<String, S3Error> {
+        let mut all = parts.iter();
+        let first = all.next().map_or(0, |part| part.crc);
+        let crc = all.fold(first, |crc, part| crc64_combine(crc, part.crc, part.bytes));
+        let call = Call::new("CompleteMultipartUpload", Method::POST, bucket)
+            .key(key)
+            .query("uploadId", upload)
+            .header(CRC64_HEADER, crc64_text(crc))
+            .header("x-amz-checksum-type", "FULL_OBJECT")
+            .header("content-type", "application/xml")
+            .body(Bytes::from(xml::complete_request(parts)));
+        // S3 may answer 200 and tell of a failure in the document.
+        let answer = self.document(&call).await?;
+        let failure = xml::parse_error(&answer);
+        if !failure.code.is_empty() {
+            return Err(S3Error::Service {
+                operation: call.operation,
+                target: call.target(),
+                status: 200,
+                code: failure.code,
+                message: failure.message,
+            });
+        }
+        Ok(xml::parse_etag(&answer))
+    }
+
+    /// Fetches `key` into the file `path`, by way of `path.part`; `received` hears of bytes.
+    pub(crate) async fn get_file(
+        &self,
+        bucket: &str,
+        key: &str,
+        path: &Path,
+        received: &(dyn Fn(u64) + Sync),
+    ) -> Result<ObjectHead, S3Error> {
+        let part = part_path(path);
+        let fetched = self.fetch(bucket, key, &part, received).await;
+        if fetched.is_err() {
+            let _ = tokio::fs::remove_file(&part).await;
+            return fetched;
+        }
+        tokio::fs::rename(&part, path).await.map_err(file_error("name", path))?;
+        fetched
+    }
+
+    async fn fetch(
+        &self,
+        bucket: &str,
+        key: &str,
+        part: &Path,
+        received: &(dyn Fn(u64) + Sync),
+    ) -> Result<ObjectHead, S3Error> {
+        let call = Call::new("GetObject", Method::GET, bucket)
+            .key(key)
+            .header("x-amz-checksum-mode", "ENABLED");
+        let mut response = self.send(&call).await?;
+        let head = head_of(response.headers());
+        let mut verifier = Verifier::new(response.headers());
+        let file = tokio::fs::File::create(part).await.map_err(file_error("create", part))?;
+        let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, file);
+        let (mut at, mut attempt) = (0, 1);
+        loop {
+            let error = match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    verifier.update(&chunk);
+                    file.write_all(&chunk).await.map_err(file_error("write", part))?;
+                    at += chunk.len() as u64;
+                    received(chunk.len() as u64);
+                    continue;
+                }
+                Ok(None) if at == head.bytes => break,
+                Ok(None) => {
+                    S3Error::Short { target: call.target(), received: at, expected: head.bytes }
+                }
+                Err(source) => self.unreachable(&call, source),
+            };
+            if attempt == limits::ATTEMPTS_MAX || at >= head.bytes {
+                return Err(error);
+            }
+            pause_before(attempt).await;
+            attempt += 1;
+            response = self.continue_from(bucket, key, at, &head.etag).await?;
+        }
+        file.flush().await.map_err(file_error("write", part))?;
+        verifier.finish(&call.target())?;
+        Ok(head)
+    }
+
+    async fn continue_from(
+        &self,
+        bucket: &str,
+        key: &str,
+        at: u64,
+        etag: &str,
+    ) -> Result<Response, S3Error> {
+        let call = Call::new("GetObject", Method::GET, bucket)
+            .key(key)
+            .header("range", format!("bytes={at}-"))
+            .header("if-match", format!("\"{etag}\""));
+        let response = self.send(&call).await?;
+        if response.status().as_u16() != 206 {
+            let reason = format!("a range was answered with {}", response.status().as_u16());
+            return Err(S3Error::Protocol { operation: call.operation, reason });
+        }
+        Ok(response)
+    }
+}
+
+/// Length of the parts of a file of `bytes`: whole MiB, few enough parts.
+pub(super) fn part_bytes(bytes: u64) -> u64 {
+    let least = bytes.div_ceil(limits::PARTS_MAX).next_multiple_of(1 << 20);
+    least.max(limits::PART_BYTES_MIN)
+}
+
+fn part_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    PathBuf::from(name)
+}
+
+/// Reads `bytes` bytes at `start`; with `is_last`, also that the file ends there.
+async fn read_piece(path: &Path, start: u64, bytes: u64, is_last: bool) -> Result<Bytes, S3Error> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let changed = || S3Error::FileChanged { path: path.display().to_string() };
+        let file = File::open(&path).map_err(file_error("open", &path))?;
+        let length = usize::try_from(bytes).map_err(|_| changed())?;
+        let mut buffer = vec![0; length];
+        file.read_exact_at(&mut buffer, start).map_err(|source| {
+            if source.kind() == std::io::ErrorKind::UnexpectedEof {
+                changed()
+            } else {
+                file_error("read", &path)(source)
+            }
+        })?;
+        let now = file.metadata().map_err(file_error("read", &path))?.len();
+        if is_last && now != start + bytes {
+            return Err(changed());
+        }
+        Ok(Bytes::from(buffer))
+    });
+    read.await.unwrap_or_else(|error| {
+        Err(S3Error::Protocol { operation: "read", reason: error.to_string() })
+    })
+}
+
+fn file_error(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> S3Error {
+    let path = path.display().to_string();
+    move |source| S3Error::File { action, path, source }
+}
+
+/// A server that keeps checksums says which it computed: it must be ours.
+fn check_echo(call: &Call<'_>, response: &Response, sent: &str) -> Result<(), S3Error> {
+    let echo = response.headers().get(CRC64_HEADER).and_then(|v| v.to_str().ok());
+    match echo {
+        Some(echo) if echo != sent => Err(S3Error::Damaged {
+            target: call.target(),
+            algorithm: "CRC64NVME",
+            expected: sent.to_owned(),
+            actual: echo.to_owned(),
+        }),
+        Some(_) | None => Ok(()),
+    }
+}
