@@ -8,6 +8,8 @@
 //! ```
 //!
 //! Only whole, checked sectors count, and only until the JSON part of the header is complete.
+//! Every version keeps magic, version, payload length and checksum where they are, so a platter of
+//! another version is told from a damaged one.
 
 use crate::faults::Faults;
 use crate::header::{HeaderCollector, PlatterHeader};
@@ -16,7 +18,7 @@ use crate::reader::PlatterSource;
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{
     Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
-    checksum_matches, payload,
+    checksum_matches, payload, u32_at,
 };
 use crate::{FORMAT_VERSION, GlassError};
 
@@ -81,45 +83,48 @@ impl<R: PlatterSource> Search<'_, R> {
     fn sector(&mut self, at: u64, end: u64) -> Result<Step, GlassError> {
         let mut head = [0; SECTOR_HEADER_BYTES];
         self.read(at, &mut head)?;
-        let header = match SectorHeader::parse(&head) {
-            Ok(header) => header,
-            Err(erasure) => {
-                if let Erasure::Version(found) = erasure {
-                    self.version.get_or_insert(found);
-                }
-                return Ok(Step::Nothing);
-            }
-        };
-        let bytes = u64::from(header.payload_bytes) + SECTOR_OVERHEAD as u64;
-        let plausible = header.payload_bytes > 0
-            && header.payload_bytes <= SECTOR_PAYLOAD_BYTES_MAX
-            && header.payload_bytes.is_multiple_of(64)
+        let header = SectorHeader::parse(&head);
+        if !matches!(header, Ok(_) | Err(Erasure::Version(_))) {
+            return Ok(Step::Nothing);
+        }
+        let payload_bytes = u32_at(&head, 24);
+        let bytes = u64::from(payload_bytes) + SECTOR_OVERHEAD as u64;
+        let plausible = payload_bytes > 0
+            && payload_bytes <= SECTOR_PAYLOAD_BYTES_MAX
+            && payload_bytes.is_multiple_of(64)
             && at + bytes <= end;
         if !plausible {
             return Ok(Step::Nothing);
         }
         let mut image = std::mem::take(&mut self.image);
-        image.resize(header.payload_bytes as usize + SECTOR_OVERHEAD, 0);
+        image.resize(payload_bytes as usize + SECTOR_OVERHEAD, 0);
         let read = self.read(at, &mut image);
-        let good = read.is_ok() && checksum_matches(&image);
-        let step = if !good {
-            Step::Nothing
-        } else if header.kind != SectorKind::Header {
-            Step::Other
-        } else {
-            if !self.faults.fails(header.platter, header.track, header.layer) {
-                let content = payload(&image);
-                if self.found.is_none() {
-                    self.found = HeaderCollector::new(&header, content);
-                }
-                if let Some(found) = &mut self.found {
-                    found.add(&header, content);
-                }
+        let step = match header {
+            _ if read.is_err() || !checksum_matches(&image) => Step::Nothing,
+            Ok(header) if header.kind == SectorKind::Header => {
+                self.collect(&header, payload(&image));
+                Step::Header(bytes)
             }
-            Step::Header(bytes)
+            Err(Erasure::Version(found)) => {
+                self.version.get_or_insert(found);
+                Step::Other
+            }
+            Ok(_) | Err(_) => Step::Other,
         };
         self.image = image;
         read.map(|()| step)
+    }
+
+    fn collect(&mut self, header: &SectorHeader, content: &[u8]) {
+        if self.faults.fails(header.platter, header.track, header.layer) {
+            return;
+        }
+        if self.found.is_none() {
+            self.found = HeaderCollector::new(header, content);
+        }
+        if let Some(found) = &mut self.found {
+            found.add(header, content);
+        }
     }
 
     /// The next place from `at` on where a sector may begin, or `end`.

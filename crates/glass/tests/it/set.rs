@@ -1,0 +1,149 @@
+//! Platters of a set bring each other back.
+
+use fulgurite_glass::{
+    CodeLevel, GlassError, InformationTrack, Member, NoFaults, PlatterReader, SetDecoder,
+    SetReport, TrackBuffer,
+};
+use proptest::prelude::*;
+
+use crate::support::{At, open, platter_id, read_all, tiny, user_bytes, write_set};
+
+fn members<'a>(
+    readers: &'a [Option<PlatterReader<&'a Vec<u8>>>],
+    lost: &[usize],
+) -> Vec<Member<'a, &'a Vec<u8>>> {
+    readers
+        .iter()
+        .enumerate()
+        .map(|(position, reader)| match reader {
+            _ if lost.contains(&position) => Member::Lost,
+            Some(reader) => Member::Platter(reader),
+            None => Member::NotWritten,
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn any_two_platters_of_three_and_two_come_back(
+        seed: u64, sizes in prop::array::uniform3(0usize..60_000), short: bool,
+        lost in prop::sample::subsequence(vec![0usize, 1, 2, 3, 4], 2),
+    ) {
+        let platters: Vec<Option<Vec<u8>>> = sizes
+            .iter()
+            .enumerate()
+            .map(|(i, &size)| (!short || i < 2).then(|| user_bytes(size, seed ^ i as u64)))
+            .collect();
+        let files = write_set(&tiny(), &platters);
+        let readers: Vec<_> = files.iter().map(|f| f.as_ref().map(|f| open(f).unwrap())).collect();
+        let mut out = TrackBuffer::new();
+        for &wanted in lost.iter().filter(|&&p| p < 3) {
+            let Some(bytes) = &platters[wanted] else { continue };
+            let mut decoder = SetDecoder::new(readers[3].as_ref().unwrap().header());
+            let mut recovered = Vec::new();
+            for track in 0..tiny().tracks_for(bytes.len() as u64) {
+                let track = InformationTrack::new(track);
+                decoder
+                    .recover_track(track, &members(&readers, &lost), wanted, &NoFaults, &mut out)
+                    .unwrap();
+                out.sectors().for_each(|sector| recovered.extend_from_slice(sector));
+            }
+            prop_assert!(recovered.len() >= bytes.len());
+            prop_assert_eq!(&recovered[..bytes.len()], &bytes[..]);
+            prop_assert!(recovered[bytes.len()..].iter().all(|&byte| byte == 0));
+        }
+    }
+}
+
+fn full_set() -> (Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>) {
+    let platters: Vec<_> = (0..3).map(|i| Some(user_bytes(50_000 + i * 1000, i as u64))).collect();
+    let files = write_set(&tiny(), &platters);
+    (platters, files)
+}
+
+#[test]
+fn three_lost_platters_are_an_error_that_names_platter_and_level() {
+    let (_, files) = full_set();
+    let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
+    let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());
+    let error = decoder
+        .recover_track(
+            InformationTrack::new(1),
+            &members(&readers, &[1, 2, 4]),
+            1,
+            &NoFaults,
+            &mut TrackBuffer::new(),
+        )
+        .unwrap_err();
+    let GlassError::Unreadable(unreadable) = &error else { panic!("{error}") };
+    assert_eq!(unreadable.level, CodeLevel::Set);
+    assert_eq!((unreadable.platter, unreadable.lost, unreadable.redundancy), (platter_id(1), 3, 2));
+    assert_eq!(
+        error.to_string(),
+        "track 1 of platter 02020202-0202-0202-0202-020202020202 is unreadable: the cross-platter \
+         code lost 3 platters and can restore 2"
+    );
+}
+
+#[test]
+fn damaged_members_are_restored_or_left_out() {
+    let (platters, files) = full_set();
+    let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
+    let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());
+    let mut out = TrackBuffer::new();
+    let track = InformationTrack::new(0);
+    // A failing sector in every platter's track is within each platter's own power.
+    let mut faults = At::default();
+    faults.0.insert((1, 2));
+    let report =
+        decoder.recover_track(track, &members(&readers, &[0]), 0, &faults, &mut out).unwrap();
+    assert_eq!(report, SetReport { track, lost: 0, used: 3 });
+    let bytes = platters[0].as_ref().unwrap();
+    assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
+
+    // Tracks handed over as already read serve as well as platters do.
+    let mut tracks = Vec::new();
+    for position in [2, 3, 4] {
+        let mut buffer = TrackBuffer::new();
+        readers[position].as_ref().unwrap().read_track(track, &NoFaults, &mut buffer).unwrap();
+        tracks.push(buffer);
+    }
+    let given: Vec<Member<'_, &Vec<u8>>> = vec![
+        Member::Lost,
+        Member::Lost,
+        Member::Track(&tracks[0]),
+        Member::Track(&tracks[1]),
+        Member::Track(&tracks[2]),
+    ];
+    decoder.recover_track(track, &given, 1, &NoFaults, &mut out).unwrap();
+    let bytes = platters[1].as_ref().unwrap();
+    assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
+}
+
+#[test]
+fn an_unreadable_member_counts_as_lost() {
+    let (platters, mut files) = full_set();
+    // Platter 1 loses track 0 and a redundancy track of its group in fact, not by simulation.
+    let image = tiny().track_image_bytes();
+    files[1].as_mut().unwrap()[image..3 * image].fill(0);
+    let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
+    assert!(read_all(readers[1].as_ref().unwrap(), &NoFaults).is_err());
+    let mut decoder = SetDecoder::new(readers[4].as_ref().unwrap().header());
+    let mut out = TrackBuffer::new();
+    let track = InformationTrack::new(0);
+    let report =
+        decoder.recover_track(track, &members(&readers, &[0]), 0, &NoFaults, &mut out).unwrap();
+    assert_eq!(report, SetReport { track, lost: 1, used: 3 });
+    let bytes = platters[0].as_ref().unwrap();
+    assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
+    let error = decoder
+        .recover_track(track, &members(&readers, &[0, 2]), 0, &NoFaults, &mut out)
+        .unwrap_err();
+    assert!(matches!(error, GlassError::Unreadable(u) if u.lost == 3), "{error}");
+    assert!(matches!(
+        decoder.recover_track(track, &members(&readers, &[]), 3, &NoFaults, &mut out),
+        Err(GlassError::SetShape { wanted: 3, .. })
+    ));
+}

@@ -1,0 +1,46 @@
+//! Platters to slots: no two platters of a set share a blast zone, the emptiest areas first.
+//!
+//! A blast zone is what one failure may take at once: one shelf of one rack (Silica section 6).
+//! The library's shape is the library's; this takes zones as numbers and chooses among them.
+
+use fulgurite_units::SlotIndex;
+
+use crate::LayoutError;
+
+/// One blast zone of a library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneState {
+    /// The zone.
+    pub zone: u32,
+    /// Slots of it.
+    pub total: u32,
+    /// Free slots of it.
+    pub free: u32,
+    /// The slot that the next platter would take; `None` when none is free.
+    pub next: Option<SlotIndex>,
+    /// Whether a platter of the same set lies here already.
+    pub taken: bool,
+}
+
+/// Chooses a slot for each of `platters` platters of one set, each in another zone. Zones with the
+/// smallest share of used slots come first, lower zone numbers first among equals.
+///
+/// # Errors
+/// [`LayoutError::TooFewZones`] when there are not as many zones with a free slot.
+pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotIndex>, LayoutError> {
+    let mut usable: Vec<(&ZoneState, SlotIndex)> = zones
+        .iter()
+        .filter(|zone| !zone.taken && zone.free > 0)
+        .filter_map(|zone| zone.next.map(|slot| (zone, slot)))
+        .collect();
+    if usable.len() < platters {
+        return Err(LayoutError::TooFewZones { platters, zones: usable.len() });
+    }
+    // used_a / total_a < used_b / total_b, without the division.
+    let used = |zone: &ZoneState| u64::from(zone.total.saturating_sub(zone.free));
+    usable.sort_by(|(a, _), (b, _)| {
+        let (left, right) = (used(a) * u64::from(b.total), used(b) * u64::from(a.total));
+        left.cmp(&right).then(a.zone.cmp(&b.zone))
+    });
+    Ok(usable[..platters].iter().map(|&(_, slot)| slot).collect())
+}
