@@ -11,20 +11,20 @@
 //!   PATH/N.jnl             journals, at least one
 //!   PATH/keyspaces/0       the list of keyspaces
 //!   PATH/keyspaces/N       one keyspace; `current` names its present tables
-//!   PATH/spaces            ours: a version line, then the name of every space, one a line
+//!   PATH/spaces            ours: a version line, then for each space `N NAME`
 //!   PATH.part              a store that is being created; scrap if found
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::errors::{damaged, file};
-use crate::{CatalogError, Space};
+use crate::CatalogError;
 
-/// The names of the spaces a store was created with.
-pub(super) type Names = BTreeSet<String>;
+/// The spaces of a store by name, and the number of the directory of each.
+pub(super) type Directories = BTreeMap<String, u64>;
 
 /// First line of the file `spaces`. The number is the version of what is ours in the directory.
 const HEADER: &str = "fulgurite catalog ";
@@ -43,14 +43,28 @@ pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
 }
 
 /// Checks that the store at `path` is unlocked and that all its parts are there.
-pub(super) fn check(path: &Path) -> Result<Names, CatalogError> {
+pub(super) fn check(path: &Path) -> Result<Directories, CatalogError> {
     check_unlocked(path)?;
     for part in ["version", "keyspaces/0/current"] {
         if !exists(&path.join(part))? {
             return Err(damaged(path, format!("{part} is missing")));
         }
     }
-    let names = read_spaces(path)?;
+    let directories = read_spaces(path)?;
+    for (name, number) in &directories {
+        let directory = path.join("keyspaces").join(number.to_string());
+        if !exists(&directory.join("current"))? {
+            return Err(damaged(&directory, format!("current of space {name} is missing")));
+        }
+    }
+    check_journals(path)?;
+    for entry in entries(&path.join("keyspaces"))? {
+        check_keyspace(&entry)?;
+    }
+    Ok(directories)
+}
+
+fn check_journals(path: &Path) -> Result<(), CatalogError> {
     let mut journal_count = 0;
     for entry in entries(path)? {
         let journal = entry.path().extension().is_some_and(|extension| extension == "jnl");
@@ -65,10 +79,7 @@ pub(super) fn check(path: &Path) -> Result<Names, CatalogError> {
     if journal_count == 0 {
         return Err(damaged(path, "no journal is there"));
     }
-    for entry in entries(&path.join("keyspaces"))? {
-        check_keyspace(&entry)?;
-    }
-    Ok(names)
+    Ok(())
 }
 
 fn check_keyspace(entry: &DirEntry) -> Result<(), CatalogError> {
@@ -85,6 +96,12 @@ fn check_keyspace(entry: &DirEntry) -> Result<(), CatalogError> {
         return Err(damaged(&path, "current is missing"));
     }
     Ok(())
+}
+
+/// The number that the directory of a keyspace is called by.
+pub(super) fn directory_number(path: &Path) -> Result<u64, CatalogError> {
+    let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
+    number.ok_or_else(|| damaged(path, "it is not a keyspace"))
 }
 
 /// The place to create a store for `path`, empty.
@@ -107,17 +124,11 @@ pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(parent.unwrap_or_else(|| Path::new(".")))
 }
 
-/// Writes the names `known` and those of `spaces`, durably and at once.
-pub(super) fn write_spaces<'a>(
-    path: &Path,
-    known: impl Iterator<Item = &'a str>,
-    spaces: &'a [Space],
-) -> Result<(), CatalogError> {
-    let names: BTreeSet<&str> = known.chain(spaces.iter().map(|space| space.name())).collect();
+/// Writes the list of spaces, durably and at once.
+pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(), CatalogError> {
     let mut text = format!("{HEADER}{VERSION}\n");
-    for name in names {
-        text.push_str(name);
-        text.push('\n');
+    for (name, number) in directories {
+        text.push_str(&format!("{number} {name}\n"));
     }
     let part = path.join("spaces.part");
     let written = File::create(&part).and_then(|mut file| {
@@ -129,7 +140,7 @@ pub(super) fn write_spaces<'a>(
     sync_directory(path)
 }
 
-fn read_spaces(path: &Path) -> Result<Names, CatalogError> {
+fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     let text = match fs::read_to_string(path.join("spaces")) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -148,7 +159,12 @@ fn read_spaces(path: &Path) -> Result<Names, CatalogError> {
     if found != Some(VERSION) {
         return Err(CatalogError::Version { path: path.to_owned(), found, expected: VERSION });
     }
-    Ok(text.lines().skip(1).map(str::to_owned).collect())
+    let space = |line: &str| {
+        let (number, name) = line.split_once(' ')?;
+        Some((name.to_owned(), number.parse().ok()?))
+    };
+    let spaces: Option<Directories> = text.lines().skip(1).map(space).collect();
+    spaces.ok_or_else(|| damaged(path, "spaces is not a list of spaces"))
 }
 
 // The backend takes the lock itself; this is asked first so that a store in use is not inspected

@@ -1,0 +1,334 @@
+//! The committer over a store whose every batch the test lets through, fails or panics, so that
+//! groups form where the test wants them and no test waits for a clock.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX};
+use crate::{
+    Batch, CatalogError, Committer, ErrorKind, KeyRange, KeyValue, MemoryStore, Order, ReadView,
+    Space, Ticket, Transaction, Visitor,
+};
+
+const ROWS: Space = Space::new("rows");
+
+/// What becomes of the next batch.
+enum Fate {
+    Durable,
+    Fails,
+    Panics,
+}
+
+/// A store that reports each batch and waits to be told its fate.
+struct GatedStore {
+    inner: MemoryStore,
+    arrived: Sender<usize>,
+    fates: Mutex<Receiver<Fate>>,
+}
+
+/// The test's side of a [`GatedStore`].
+struct Gate {
+    arrived: Receiver<usize>,
+    fates: Sender<Fate>,
+}
+
+impl Gate {
+    /// Waits until a batch is at the gate; returns its rows.
+    fn batch(&self) -> usize {
+        self.arrived.recv().unwrap()
+    }
+
+    fn open(&self, fate: Fate) {
+        self.fates.send(fate).unwrap();
+    }
+}
+
+fn gated() -> (Arc<GatedStore>, Gate) {
+    let ((arrived, at_gate), (fates, decided)) = (channel(), channel());
+    let inner = MemoryStore::new(&[ROWS]);
+    let store = GatedStore { inner, arrived, fates: Mutex::new(decided) };
+    (Arc::new(store), Gate { arrived: at_gate, fates })
+}
+
+impl ReadView for GatedStore {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        self.inner.get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        self.inner.scan(space, range, order, visit)
+    }
+}
+
+impl KeyValue for GatedStore {
+    fn spaces(&self) -> &[Space] {
+        self.inner.spaces()
+    }
+
+    fn snapshot(&self) -> Box<dyn ReadView> {
+        self.inner.snapshot()
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
+        self.arrived.send(batch.row_count()).unwrap();
+        match self.fates.lock().unwrap().recv().unwrap() {
+            Fate::Durable => self.inner.apply(batch),
+            Fate::Fails => {
+                let source = Arc::new(std::io::Error::other("disk on fire"));
+                Err(CatalogError::Io { action: "write a batch", source })
+            }
+            Fate::Panics => panic!("engine on fire"),
+        }
+    }
+}
+
+/// The error of a crate above: what closures return.
+#[derive(Debug)]
+enum UpperError {
+    Catalog(CatalogError),
+    Refused,
+}
+
+impl From<CatalogError> for UpperError {
+    fn from(error: CatalogError) -> Self {
+        Self::Catalog(error)
+    }
+}
+
+fn put(committer: &Committer, key: &'static str) -> Ticket<(), CatalogError> {
+    committer.submit_blocking(move |rows| rows.put(ROWS, key, key))
+}
+
+fn keys(view: &dyn ReadView) -> Vec<String> {
+    let rows = view.range(ROWS, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap();
+    rows.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
+}
+
+fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn waiting_closures_share_one_batch_and_are_answered_after_it() {
+    let (store, gate) = gated();
+    let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+    let mut first = put(&committer, "first");
+    assert_eq!(gate.batch(), 1);
+    let mut rest: Vec<_> = ["a", "b", "c"].map(|key| put(&committer, key)).into();
+    assert!(poll_once(&mut first).is_pending(), "no answer before the batch is durable");
+    gate.open(Fate::Durable);
+    first.wait().unwrap();
+
+    assert_eq!(gate.batch(), 3, "what waited is one batch");
+    assert!(rest.iter_mut().all(|ticket| poll_once(ticket).is_pending()));
+    assert_eq!(keys(&*store), ["first"]);
+    gate.open(Fate::Durable);
+    rest.into_iter().for_each(|ticket| ticket.wait().unwrap());
+    assert_eq!(keys(&*store), ["a", "b", "c", "first"]);
+
+    let counts = committer.metrics().counts();
+    assert_eq!((counts.groups, counts.groups_synced, counts.closures, counts.rows), (2, 2, 4, 4));
+    assert_eq!(counts.group_sizes[..3], [1, 1, 0]);
+}
+
+#[test]
+fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
+    let (store, gate) = gated();
+    let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+    let first = put(&committer, "first");
+    gate.batch();
+    let accepted = put(&committer, "accepted");
+    let rejected: Ticket<(), _> = committer.submit_blocking(|rows| {
+        rows.put(ROWS, "rejected", "")?;
+        rows.delete(ROWS, "accepted")?;
+        Err(UpperError::Refused)
+    });
+    let panicked: Ticket<(), UpperError> = committer.submit_blocking(|rows| {
+        rows.put(ROWS, "panicked", "")?;
+        panic!("bug in {}", "a closure")
+    });
+    let seen = committer.submit_blocking(|rows| Ok::<_, CatalogError>(keys(rows)));
+    gate.open(Fate::Durable);
+    first.wait().unwrap();
+    assert_eq!(gate.batch(), 1);
+    gate.open(Fate::Durable);
+
+    accepted.wait().unwrap();
+    assert!(matches!(rejected.wait(), Err(UpperError::Refused)));
+    let Err(UpperError::Catalog(error)) = panicked.wait() else { panic!("an error") };
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert_eq!(error.to_string(), "transaction closure panicked: bug in a closure");
+    assert_eq!(seen.wait().unwrap(), ["accepted", "first"]);
+    assert_eq!(keys(&*store), ["accepted", "first"]);
+    let counts = committer.metrics().counts();
+    assert_eq!((counts.closures, counts.closures_rejected, counts.closures_panicked), (5, 2, 1));
+}
+
+#[test]
+fn a_failed_batch_fails_its_whole_group_and_all_later_ones() {
+    for (fate, kind) in [(Fate::Fails, ErrorKind::Unavailable), (Fate::Panics, ErrorKind::Internal)]
+    {
+        let (store, gate) = gated();
+        let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+        let first = put(&committer, "first");
+        gate.batch();
+        let writer = put(&committer, "lost");
+        let reader = committer.submit_blocking(|rows| rows.get(ROWS, b"lost"));
+        let rejected = committer.submit_blocking(|_| Err::<(), _>(UpperError::Refused));
+        gate.open(Fate::Durable);
+        first.wait().unwrap();
+        gate.batch();
+        gate.open(fate);
+
+        assert_eq!(writer.wait().unwrap_err().kind(), kind);
+        assert_eq!(reader.wait().unwrap_err().kind(), kind, "it saw a row that is lost");
+        let Err(UpperError::Catalog(error)) = rejected.wait() else { panic!("the error") };
+        assert_eq!(error.kind(), kind);
+        let later = put(&committer, "later").wait().unwrap_err();
+        assert_eq!(later.kind(), ErrorKind::Unavailable, "the store is not asked again");
+        assert_eq!(keys(&*store), ["first"]);
+        assert_eq!(committer.metrics().counts().groups_failed, 1);
+    }
+}
+
+#[test]
+fn a_group_without_writes_is_answered_without_a_batch() {
+    let (store, gate) = gated();
+    let committer = Committer::start(store).unwrap();
+    let read = committer.commit_blocking(|rows| rows.get(ROWS, b"absent"));
+    assert_eq!(read.unwrap(), None);
+    assert!(gate.arrived.try_recv().is_err(), "no batch came to the gate");
+    let counts = committer.metrics().counts();
+    assert_eq!((counts.groups, counts.groups_synced), (1, 0));
+}
+
+#[test]
+fn a_group_ends_at_its_limit_of_bytes() {
+    let (store, gate) = gated();
+    let committer = Committer::start(store).unwrap();
+    let first = put(&committer, "first");
+    gate.batch();
+    let tickets: Vec<_> = ["a", "b", "c"]
+        .map(|key| {
+            let value = vec![0; GROUP_BYTES_MAX * 2 / 3];
+            committer.submit_blocking(move |rows| rows.put(ROWS, key, value))
+        })
+        .into();
+    gate.open(Fate::Durable);
+    first.wait().unwrap();
+    for rows in [2, 1] {
+        assert_eq!(gate.batch(), rows);
+        gate.open(Fate::Durable);
+    }
+    tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
+}
+
+#[test]
+fn a_full_queue_makes_submitters_wait() {
+    let (store, gate) = gated();
+    let committer = Committer::start(store).unwrap();
+    let first = put(&committer, "first");
+    gate.batch();
+    let work = |rows: &mut Transaction<'_>| rows.put(ROWS, "key", "value");
+    let mut tickets = Vec::new();
+    for _ in 0..QUEUE_CLOSURES_MAX {
+        let mut submit = Box::pin(committer.submit(work));
+        let Poll::Ready(ticket) = poll_once(&mut submit) else { panic!("room in the queue") };
+        tickets.push(ticket);
+    }
+    let mut waiting = Box::pin(committer.submit(work));
+    assert!(poll_once(&mut waiting).is_pending());
+    let mut given_up = Box::pin(committer.submit(work));
+    assert!(poll_once(&mut given_up).is_pending());
+    drop(given_up);
+
+    let groups = QUEUE_CLOSURES_MAX.div_ceil(GROUP_CLOSURES_MAX) + 2;
+    (0..groups).for_each(|_| gate.open(Fate::Durable));
+    first.wait().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    tickets.push(runtime.block_on(waiting));
+    tickets.into_iter().for_each(|ticket| ticket.wait().unwrap());
+    let answered = QUEUE_CLOSURES_MAX + 2;
+    assert_eq!(committer.metrics().counts().closures, answered as u64, "not what was given up");
+}
+
+#[test]
+fn dropping_the_committer_runs_what_is_queued() {
+    let store = Arc::new(MemoryStore::new(&[ROWS]));
+    let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+    let tickets: Vec<_> = (0..500_u32)
+        .map(|row| committer.submit_blocking(move |rows| rows.put(ROWS, row.to_le_bytes(), "")))
+        .collect();
+    let unwatched = put(&committer, "unwatched");
+    drop(unwatched);
+    drop(committer);
+    tickets.into_iter().for_each(|ticket: Ticket<(), CatalogError>| ticket.wait().unwrap());
+    assert_eq!(store.range(ROWS, &KeyRange::all(), Order::Ascending, 1_000).unwrap().len(), 501);
+    assert_eq!(Arc::strong_count(&store), 1, "the thread let go of the store");
+}
+
+#[test]
+fn the_last_handle_may_be_dropped_by_a_closure() {
+    let store = Arc::new(MemoryStore::new(&[ROWS]));
+    let committer = Arc::new(Committer::start(store).unwrap());
+    let (release, held) = channel::<()>();
+    let handle = Arc::clone(&committer);
+    let ticket = committer.submit_blocking(move |rows| {
+        held.recv().unwrap();
+        let counts = handle.metrics().counts();
+        drop(handle);
+        rows.put(ROWS, "key", "value")?;
+        Ok::<_, CatalogError>(counts.closures)
+    });
+    drop(committer);
+    release.send(()).unwrap();
+    assert_eq!(ticket.wait().unwrap(), 0);
+}
+
+/// Reads a number and writes the next one: lost updates would show.
+fn increment(rows: &mut Transaction<'_>) -> Result<u64, CatalogError> {
+    let bytes = rows.get(ROWS, b"count")?.unwrap_or_else(|| vec![0; 8]);
+    let count = u64::from_le_bytes(bytes.try_into().unwrap()) + 1;
+    rows.put(ROWS, "count", count.to_le_bytes())?;
+    Ok(count)
+}
+
+#[test]
+fn closures_from_threads_and_tasks_run_one_after_the_other() {
+    let store = Arc::new(MemoryStore::new(&[ROWS]));
+    let committer = Arc::new(Committer::start(store).unwrap());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                (0..100).for_each(|_| {
+                    committer.commit_blocking(increment).unwrap();
+                })
+            });
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let mut counts = runtime.block_on(async {
+        let tasks: Vec<_> = (0..32)
+            .map(|_| {
+                let committer = Arc::clone(&committer);
+                tokio::spawn(async move { committer.commit(increment).await.unwrap() })
+            })
+            .collect();
+        let mut counts = Vec::new();
+        for task in tasks {
+            counts.push(task.await.unwrap());
+        }
+        counts
+    });
+    counts.sort_unstable();
+    assert_eq!(counts, (401..=432).collect::<Vec<_>>(), "each saw the one before it");
+}

@@ -1,0 +1,102 @@
+//! The overlay of a transaction against three maps laid over each other.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+
+use crate::{
+    Batch, ErrorKind, KeyRange, KeyValue, MemoryStore, Order, ReadView, Space, Transaction,
+};
+
+const ROWS: Space = Space::new("rows");
+const OTHER: Space = Space::new("other");
+const SPACES: [Space; 2] = [ROWS, OTHER];
+
+type Layer = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    vec(0_u8..3, 1..3)
+}
+
+fn layer() -> impl Strategy<Value = Layer> {
+    btree_map(key(), proptest::option::of(vec(any::<u8>(), 0..2)), 0..10)
+}
+
+fn batch(layer: &Layer) -> Batch {
+    let mut batch = Batch::new();
+    for (key, value) in layer {
+        match value {
+            Some(value) => batch.put(ROWS, key.clone(), value.clone()).unwrap(),
+            None => batch.delete(ROWS, key.clone()).unwrap(),
+        }
+    }
+    batch
+}
+
+proptest! {
+    #[test]
+    fn reads_see_own_writes_over_the_group_over_the_store(
+        base in layer(), group in layer(), own in layer(),
+        start in key(), end in key(), limit in 0_usize..12,
+    ) {
+        let store = MemoryStore::new(&SPACES);
+        store.apply(batch(&base)).unwrap();
+        let group_batch = batch(&group);
+        let mut transaction = Transaction::new(&store, &SPACES, &group_batch);
+        for (key, value) in &own {
+            match value {
+                Some(value) => transaction.put(ROWS, key.clone(), value.clone()).unwrap(),
+                None => transaction.delete(ROWS, key.clone()).unwrap(),
+            }
+        }
+        let mut merged = base;
+        merged.extend(group.clone());
+        merged.extend(own.clone());
+        for (key, value) in &merged {
+            prop_assert_eq!(&transaction.get(ROWS, key).unwrap(), value);
+        }
+        for range in [KeyRange::all(), KeyRange::between(start.clone(), end), KeyRange::prefix(&start)] {
+            let mut expected: Vec<_> = merged
+                .iter()
+                .filter(|(key, _)| range.contains(key))
+                .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
+                .collect();
+            for order in [Order::Ascending, Order::Descending] {
+                let page = transaction.range(ROWS, &range, order, limit).unwrap();
+                prop_assert_eq!(&page[..], &expected[..limit.min(expected.len())]);
+                expected.reverse();
+            }
+        }
+        prop_assert_eq!(transaction.range(OTHER, &KeyRange::all(), Order::Ascending, 1).unwrap(), []);
+        prop_assert_eq!(transaction.is_read_only(), own.is_empty());
+
+        // What the group becomes is what the closure saw.
+        let mut grown = group_batch.clone();
+        grown.absorb(transaction.into_writes());
+        let mut layers = group;
+        layers.extend(own);
+        prop_assert_eq!(grown.bytes(), batch(&layers).bytes());
+        prop_assert_eq!(grown, batch(&layers));
+    }
+}
+
+#[test]
+fn writes_that_cannot_be_stored_are_refused() {
+    let store = MemoryStore::new(&SPACES);
+    let group = Batch::new();
+    let mut transaction = Transaction::new(&store, &SPACES, &group);
+    let unknown = Space::new("unknown");
+    assert_eq!(transaction.put(unknown, [1], [1]).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(transaction.delete(unknown, [1]).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(transaction.get(unknown, &[1]).unwrap_err().kind(), ErrorKind::Invalid);
+    let value = vec![0; crate::limits::VALUE_BYTES_MAX];
+    let fitting = crate::limits::TRANSACTION_BYTES_MAX / (value.len() + 100);
+    for row in 0..fitting {
+        transaction.put(ROWS, row.to_le_bytes(), value.clone()).unwrap();
+    }
+    // Replacing a row takes no more room than it frees, but the check does not rely on that.
+    let error = transaction.put(ROWS, [9], value).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    assert!(transaction.get(ROWS, &[9]).unwrap().is_none());
+}
