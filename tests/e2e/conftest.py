@@ -1,0 +1,61 @@
+"""Fixtures: archives that are killed when their test ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Server, binary, seed
+
+Start = Callable[..., Server]
+
+
+def pytest_report_header() -> str:
+    """Show how to repeat this run."""
+    return f"FULGURITE_TEST_SEED={seed()}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program() -> Path:
+    """The program under test is built before the tests run."""
+    path = binary()
+    assert path.exists(), f"{path} is missing; run: cargo build --package fulgurite"
+    return path
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Start archives, each in a new folder unless one is given; all are killed at the end."""
+    servers: list[Server] = []
+
+    def make(config: dict[str, Any] | None = None, **options: Any) -> Server:
+        folder = options.pop("folder", None) or tmp_path_factory.mktemp("archive")
+        server = Server(folder=folder, config={"profile": "demo"} | (config or {}), **options)
+        servers.append(server)
+        return server.start()
+
+    yield make
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def server(start: Start) -> Server:
+    """One archive with the default configuration, shared by the tests of a module."""
+    return start()
+
+
+@pytest.fixture(scope="module")
+def s3(server: Server) -> Any:
+    """A boto3 client of the module's archive."""
+    return server.s3()
+
+
+@pytest.fixture
+def bucket(s3: Any, request: pytest.FixtureRequest) -> str:
+    """A new bucket of the module's archive, named after the test."""
+    name = "".join(c if c.isalnum() else "-" for c in request.node.name.lower()).strip("-")[:60]
+    s3.create_bucket(Bucket=name)
+    return name

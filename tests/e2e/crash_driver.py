@@ -1,0 +1,193 @@
+"""Load for the crash test, and the memory of what was acknowledged.
+
+Every key belongs to one thread, so at most one request for it is under way when the archive dies;
+that request may have happened or not, every earlier one must have happened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
+from harness import Server, keys_of, read, restore
+
+BUCKET = "crash"
+KEYS_PER_THREAD = 24
+BODY_BYTES_MAX = 40_000
+# Restore days of the last check are the configured short ones; this many outlast the test.
+DAYS_FOREVER = 36_000
+# What the archive may answer while it is alive; anything else is a finding.
+EXPECTED_CODES = {"InvalidObjectState", "RestoreAlreadyInProgress", "SlowDown"}
+
+
+@dataclass(frozen=True)
+class Version:
+    """One acknowledged upload; bodies are made from their seed, not kept."""
+
+    body_seed: int
+    size: int
+    storage_class: str
+    tag: str
+
+    def body(self) -> bytes:
+        """Make the bytes."""
+        return random.Random(self.body_seed).randbytes(self.size)
+
+
+@dataclass
+class Key:
+    """What is known of one key."""
+
+    name: str
+    acknowledged: Version | None = None
+    # Outcomes that a request without an answer may have had.
+    possible: list[Version | None] = field(default_factory=list)
+
+
+class Driver:
+    """Puts, deletes, restores and reads on several threads until the archive dies."""
+
+    connection_errors = (NoConnection, HTTPClientError)
+
+    def __init__(self, server: Server, seed: int, threads: int) -> None:
+        """Make clients and keys; nothing is sent yet."""
+        self.server = server
+        self.client = server.s3()
+        self.findings: list[str] = []
+        self.acknowledged = 0
+        self._random = random.Random(seed)
+        self._stop = threading.Event()
+        self._clients = [server.s3() for _ in range(threads)]
+        self._keys = [
+            [Key(f"{thread}/{at:02} {thread}+%") for at in range(KEYS_PER_THREAD)]
+            for thread in range(threads)
+        ]
+
+    def keys(self) -> list[Key]:
+        """Every key of every thread."""
+        return [key for keys in self._keys for key in keys]
+
+    def run(self, until: Callable[[], None]) -> None:
+        """Load the archive while `until` runs; return when every thread has stopped."""
+        self._stop.clear()
+        threads = [
+            threading.Thread(
+                target=self._work, args=(client, keys, self._random.randrange(1 << 30))
+            )
+            for client, keys in zip(self._clients, self._keys, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            until()
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+
+    def _work(self, client: Any, keys: list[Key], seed: int) -> None:
+        rng = random.Random(seed)
+        verbs = [self._put, self._put, self._put, self._put_parts, self._delete, self._restore]
+        verbs += [self._read, self._read]
+        while not self._stop.is_set():
+            key, verb = rng.choice(keys), rng.choice(verbs)
+            try:
+                verb(client, key, rng)
+                self.acknowledged += 1
+            except self.connection_errors:
+                return  # the archive is gone
+            except ClientError as error:
+                code = error.response["Error"]["Code"]
+                if code not in EXPECTED_CODES:
+                    self.findings.append(f"{verb.__name__} of {key.name!r}: {error}")
+
+    def _begin(self, key: Key, outcome: Version | None) -> None:
+        key.possible.append(outcome)
+
+    def _done(self, key: Key, outcome: Version | None) -> None:
+        key.acknowledged = outcome
+        key.possible.clear()
+
+    def _new_version(self, rng: random.Random, is_parts: bool) -> Version:
+        body_seed, size = rng.randrange(1 << 62), int(rng.random() ** 3 * BODY_BYTES_MAX)
+        storage_class = rng.choice(["STANDARD", "GLACIER", "DEEP_ARCHIVE", "DEEP_ARCHIVE"])
+        digest = hashlib.md5(random.Random(body_seed).randbytes(size))
+        tag = digest.hexdigest()
+        if is_parts:
+            tag = hashlib.md5(digest.digest()).hexdigest() + "-1"
+        return Version(body_seed, size, storage_class, tag)
+
+    def _put(self, client: Any, key: Key, rng: random.Random) -> None:
+        version = self._new_version(rng, is_parts=False)
+        self._begin(key, version)
+        client.put_object(
+            Bucket=BUCKET, Key=key.name, Body=version.body(), StorageClass=version.storage_class
+        )
+        self._done(key, version)
+
+    def _put_parts(self, client: Any, key: Key, rng: random.Random) -> None:
+        version = self._new_version(rng, is_parts=True)
+        target = {"Bucket": BUCKET, "Key": key.name}
+        upload = client.create_multipart_upload(**target, StorageClass=version.storage_class)
+        target["UploadId"] = upload["UploadId"]
+        part = client.upload_part(**target, PartNumber=1, Body=version.body())
+        self._begin(key, version)
+        parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+        client.complete_multipart_upload(**target, MultipartUpload=parts)
+        self._done(key, version)
+
+    def _delete(self, client: Any, key: Key, rng: random.Random) -> None:
+        self._begin(key, None)
+        client.delete_object(Bucket=BUCKET, Key=key.name)
+        self._done(key, None)
+
+    def _restore(self, client: Any, key: Key, rng: random.Random) -> None:
+        version = key.acknowledged
+        if version is None or version.storage_class == "STANDARD":
+            return
+        restore(client, BUCKET, key.name, days=1)
+
+    def _read(self, client: Any, key: Key, rng: random.Random) -> None:
+        version = key.acknowledged
+        if version is not None and read(client, BUCKET, key.name) != version.body():
+            self.findings.append(f"{key.name!r} gave other bytes than were put")
+
+    def check_listing(self) -> None:
+        """After a restart: every key is what was acknowledged, or what was under way."""
+        listed = {item["Key"]: item for item in keys_of(self.client, BUCKET)}
+        strangers = listed.keys() - {key.name for key in self.keys()}
+        assert not strangers, f"keys nobody put: {strangers}"
+        for key in self.keys():
+            item = listed.get(key.name)
+            allowed = [key.acknowledged, *key.possible]
+            found = [version for version in allowed if matches(version, item)]
+            assert found, f"{key.name!r}: allowed {allowed}, listed {item}"
+            key.acknowledged, key.possible = found[0], []
+
+    def check_standard(self, limit: int | None = None) -> None:
+        """STANDARD objects are readable at once."""
+        kept = [key for key in self.keys() if key.acknowledged]
+        standard = [key for key in kept if key.acknowledged.storage_class == "STANDARD"]
+        if limit is not None:
+            standard = self._random.sample(standard, min(limit, len(standard)))
+        for key in standard:
+            assert read(self.client, BUCKET, key.name) == key.acknowledged.body(), key
+
+    def archived(self) -> list[Key]:
+        """Keys whose object is archived."""
+        kept = [key for key in self.keys() if key.acknowledged]
+        return [key for key in kept if key.acknowledged.storage_class != "STANDARD"]
+
+
+def matches(version: Version | None, item: dict[str, Any] | None) -> bool:
+    """Whether a listed item is this version."""
+    if version is None or item is None:
+        return version is None and item is None
+    listed = (item["ETag"].strip('"'), item["Size"], item["StorageClass"])
+    return listed == (version.tag, version.size, version.storage_class)

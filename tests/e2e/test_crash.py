@@ -1,0 +1,175 @@
+"""Two hundred deaths: `kill -9` at random moments and at every named step of an object's life.
+
+After every restart all that was acknowledged is there, nothing else is, and at the end every byte
+comes back from glass: a staged copy that went before its set was verified would be missed then.
+Set FULGURITE_TEST_SEED to repeat a run's load; the moments of random kills stay the clock's.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from pathlib import Path
+
+from conftest import Start
+from crash_driver import BUCKET, DAYS_FOREVER, Driver
+from harness import (
+    TINY_GEOMETRY,
+    Server,
+    binary,
+    read,
+    restore,
+    run,
+    seed,
+    wait_restored,
+    wait_until,
+)
+
+KILLS = 200
+THREADS = 4
+# Passages let through before the death: the first one, and some in the thick of the load.
+PASSAGES = [0, 1, 5]
+FAIL_POINT_SECONDS = 20.0
+LOAD_SECONDS_MAX = 0.5
+START_SECONDS_MAX = 0.15
+FULL_CHECK_EVERY = 50
+CONFIG = {
+    "geometry": TINY_GEOMETRY,
+    # Seals run all the time, and restored copies expire within the test.
+    "seal": {"staged_bytes": "300KiB", "age": "1s"},
+    "restore": {"day": "1s"},
+}
+
+
+def fail_points() -> list[str]:
+    """Every named step, as the program lists them."""
+    done = run([str(binary()), "serve", "--list-fail-points"])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def check_everything(server: Server, driver: Driver) -> None:
+    """Seal, restore every archived object, and compare every byte."""
+    server.seal()
+    status = server.status()
+    assert status["objects_staged"] == 0, status
+    driver.check_standard()
+    for key in driver.archived():
+        wait_until(f"{key.name!r} takes a restore", lambda key=key: is_asked(driver, key.name))
+    wait_restored(driver.client, BUCKET)
+    for key in driver.archived():
+        assert key.acknowledged is not None
+        assert read(driver.client, BUCKET, key.name) == key.acknowledged.body(), key
+
+
+def is_asked(driver: Driver, key: str) -> bool:
+    """Ask for a copy that outlasts the test; a restore already under way may end too soon."""
+    try:
+        restore(driver.client, BUCKET, key, days=DAYS_FOREVER)
+    except driver.client.exceptions.ClientError as error:
+        assert error.response["Error"]["Code"] == "RestoreAlreadyInProgress"
+        return False
+    return True
+
+
+def kill_at_fail_point(server: Server, driver: Driver, point: str, passages: int) -> None:
+    """Load until the archive kills itself at the point."""
+
+    def dead() -> bool:
+        return not server.is_running()
+
+    what = f"the archive dies at {point} after {passages} passages"
+    driver.run(lambda: wait_until(what, dead, FAIL_POINT_SECONDS))
+    assert server.process is not None
+    assert server.process.returncode == -9, server.tail()
+
+
+def kill_at_random(server: Server, driver: Driver, rng: random.Random) -> None:
+    """Load for a moment, then kill."""
+    moment = rng.uniform(0.0, LOAD_SECONDS_MAX)
+
+    def wait_and_kill() -> None:
+        # A moment of load, not a wait for something: there is nothing to ask for.
+        time.sleep(moment)
+        server.kill()
+
+    driver.run(wait_and_kill)
+
+
+def kill_while_starting(server: Server, rng: random.Random) -> None:
+    """Kill a process that is still opening its data directory."""
+    server.launch()
+    time.sleep(rng.uniform(0.0, START_SECONDS_MAX))
+    server.kill()
+
+
+def plan(rng: random.Random) -> list[tuple[str, int] | None]:
+    """Fail points with their passages, and None for kills at random; in random order."""
+    named = [(point, passages) for point in fail_points() for passages in PASSAGES]
+    kills: list[tuple[str, int] | None] = [*named, *[None] * (KILLS - len(named))]
+    rng.shuffle(kills)
+    return kills
+
+
+def test_two_hundred_kills(start: Start) -> None:
+    """Kill, restart and check, over and over, on one data directory."""
+    rng = random.Random(seed())
+    server = start(CONFIG)
+    driver = Driver(server, rng.randrange(1 << 32), THREADS)
+    driver.client.create_bucket(Bucket=BUCKET)
+    server.kill()
+    kills = plan(rng)
+    assert len(kills) >= KILLS
+    for done, kill in enumerate(kills):
+        print(f"kill {done}: {kill or 'at random'}, {driver.acknowledged} acknowledged")
+        if kill is None and rng.random() < 0.2:
+            kill_while_starting(server, rng)
+        server.environment.pop("FULGURITE_FAIL_POINT", None)
+        if kill is not None:
+            server.environment["FULGURITE_FAIL_POINT"] = f"{kill[0]}:{kill[1]}"
+        try:
+            server.start()
+        except AssertionError:
+            # The step may come while interrupted work is finished at the start.
+            if kill is None or server.is_running():
+                raise
+            continue
+        check_after_restart(server, driver, is_armed=kill is not None)
+        if kill is not None:
+            kill_at_fail_point(server, driver, *kill)
+        else:
+            kill_at_random(server, driver, rng)
+        assert not driver.findings, driver.findings
+        if done % FULL_CHECK_EVERY == 0:
+            server.environment.pop("FULGURITE_FAIL_POINT", None)
+            server.start()
+            driver.check_listing()
+            check_everything(server, driver)
+            server.kill()
+    server.environment.pop("FULGURITE_FAIL_POINT", None)
+    server.start()
+    driver.check_listing()
+    check_everything(server, driver)
+    check_rebuilt_catalog(server, driver)
+    print(f"{len(kills)} kills, {driver.acknowledged} requests acknowledged")
+
+
+def check_after_restart(server: Server, driver: Driver, is_armed: bool) -> None:
+    """Listing and some bodies; an armed archive may die of its own work meanwhile."""
+    try:
+        driver.check_listing()
+        driver.check_standard(limit=5)
+    except driver.connection_errors:
+        assert is_armed, server.tail()
+
+
+def check_rebuilt_catalog(server: Server, driver: Driver) -> None:
+    """With the catalog gone, what was deleted stays deleted and what was archived is there."""
+    server.stop()
+    shutil.rmtree(Path(server.data) / "catalog")
+    done = server.run("recover", "--data", str(server.data))
+    assert done.returncode == 0, done.stderr
+    server.start()
+    driver.check_listing()
+    check_everything(server, driver)
