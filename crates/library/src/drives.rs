@@ -31,16 +31,20 @@ impl Library {
     }
 
     fn start_next(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
-        if self.drives[index.as_usize()].broken {
-            return;
-        }
-        let action = self.customer_action(index).or_else(|| self.verification_action(index));
-        let Some(action) = action else { return };
+        let Some(action) = self.next_action(index) else { return };
         if let Action::Read { platter, request, .. } = action {
             self.begin_read(platter, request);
         }
         let command = self.command(Actor::Drive(index), action, out);
         self.drives[index.as_usize()].work = Some(Work { command, action, halting: false });
+    }
+
+    /// What an idle drive does next, if anything.
+    pub(crate) fn next_action(&self, index: DriveIndex) -> Option<Action> {
+        if self.drives[index.as_usize()].broken {
+            return None;
+        }
+        self.customer_action(index).or_else(|| self.verification_action(index))
     }
 
     fn halt_for_customer(&mut self, index: DriveIndex, work: Work, out: &mut Outbox<Output>) {

@@ -17,6 +17,7 @@ impl Library {
         self.check_requests();
         self.check_commands();
         self.check_trips();
+        self.check_work_conserved();
     }
 
     /// Every platter is in exactly one place, and that place knows it.
@@ -180,6 +181,20 @@ impl Library {
         for claim in claims {
             let trip = &self.shuttles[claim.as_usize()].trip;
             assert!(trip.is_some(), "shuttle {claim} comes for no platter it claims");
+        }
+    }
+
+    /// Nothing rests that has something to do, and no customer waits for a verification that was
+    /// not asked to stop.
+    fn check_work_conserved(&self) {
+        for (index, shuttle) in self.indexed_shuttles() {
+            let resting = shuttle.trip.is_none() && !shuttle.broken;
+            let due = resting && self.next_errand(index).is_some();
+            assert!(!due, "shuttle {index} rests although a platter waits for it");
+        }
+        for (index, drive) in self.indexed_drives() {
+            let due = drive.work.is_none() && self.next_action(index).is_some();
+            assert!(!due, "drive {index} rests although a platter waits in it");
         }
     }
 

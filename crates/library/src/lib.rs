@@ -85,3 +85,6 @@ pub use ids::{CommandId, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIn
 pub use mechanics::{Mechanics, Throughput};
 pub use shape::{LibraryShape, SlotAddress};
 pub use state::Place;
+
+#[cfg(test)]
+mod tests;

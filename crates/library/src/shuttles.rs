@@ -31,7 +31,7 @@ const CRAB_METERS: f64 = 0.51;
 
 /// A trip that is due, not planned yet.
 #[derive(Clone, Copy, Debug)]
-struct Errand {
+pub(crate) struct Errand {
     kind: TripKind,
     platter: PlatterId,
     from: Source,
@@ -53,7 +53,8 @@ impl Library {
         }
     }
 
-    fn next_errand(&self, index: ShuttleIndex) -> Option<Errand> {
+    /// Where an idle shuttle goes next, if anywhere.
+    pub(crate) fn next_errand(&self, index: ShuttleIndex) -> Option<Errand> {
         let patient = self.shuttles[index.as_usize()].fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
         let home = self.return_errand(index);
         if patient {
@@ -151,7 +152,7 @@ impl Library {
     }
 
     /// Whether another shuttle picks or places on the same shelf of the same rack.
-    fn is_obscured(&self, slot: SlotIndex, by_other_than: ShuttleIndex) -> bool {
+    pub(crate) fn is_obscured(&self, slot: SlotIndex, by_other_than: ShuttleIndex) -> bool {
         let zone = self.floor.zone(slot);
         let mut others = self.shuttles.iter().enumerate();
         others.any(|(index, shuttle)| {

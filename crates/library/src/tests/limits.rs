@@ -1,0 +1,145 @@
+//! Everything over a limit, and everything that makes no sense, is rejected by name and leaves
+//! nothing behind.
+
+use expect_test::expect;
+use fulgurite_units::{Controller, Instant, Outbox, SlotIndex, TrackIndex};
+
+use super::twin::{panel, platter_id};
+use crate::limits::{EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
+use crate::{Error, ErrorKind, Event, Library, LibraryShape, Output, RequestId, TrackSpan};
+
+struct Desk {
+    library: Library,
+    out: Outbox<Output>,
+}
+
+impl Desk {
+    fn new(shape: &LibraryShape) -> Self {
+        Self { library: Library::new(shape).unwrap(), out: Outbox::new() }
+    }
+
+    /// The rejection an event leads to, if any.
+    fn send(&mut self, event: Event) -> Option<Error> {
+        self.library.step(Instant::ZERO, event, &mut self.out);
+        self.out.drain().fold(None, |found, output| match output {
+            Output::Rejected { reason, .. } => Some(reason),
+            Output::Do(_) | Output::Halt { .. } | Output::Finished { .. } => found,
+        })
+    }
+}
+
+fn read(request: u64, platter: u8, slot: u32, first: u32, track_count: u32) -> Event {
+    Event::Read {
+        request: RequestId::new(request),
+        platter: platter_id(platter),
+        slot: SlotIndex::new(slot),
+        tracks: TrackSpan::new(TrackIndex::new(first), track_count),
+    }
+}
+
+fn verify(request: u64, platter: u8, side: u16) -> Event {
+    Event::Verify {
+        request: RequestId::new(request),
+        platter: platter_id(platter),
+        panel: panel(side),
+        tracks: TrackSpan::new(TrackIndex::new(0), 1),
+    }
+}
+
+fn store(request: u64, platter: u8, slot: u32) -> Event {
+    Event::Store {
+        request: RequestId::new(request),
+        platter: platter_id(platter),
+        slot: SlotIndex::new(slot),
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_rejected() {
+    let mut desk = Desk::new(&LibraryShape::small());
+    assert_eq!(desk.send(read(1, 1, 100, 0, 1)), None);
+    assert_eq!(desk.send(verify(2, 2, 0)), None);
+    let wrong = [
+        read(1, 1, 100, 0, 1),
+        read(3, 1, 101, 0, 1),
+        read(3, 3, 100, 0, 1),
+        read(3, 3, 7_000, 0, 1),
+        read(3, 3, 300, 0, 0),
+        read(3, 3, 300, u32::MAX, 1),
+        read(3, 2, 300, 0, 1),
+        verify(3, 2, 0),
+        verify(3, 1, 0),
+        verify(3, 3, 1),
+        store(3, 2, 300),
+        store(3, 3, 300),
+        store(3, 2, 7_000),
+    ];
+    let mut reasons = String::new();
+    for event in wrong {
+        let reason = desk.send(event).expect("it is rejected");
+        reasons += &format!("{:?}: {reason}\n", reason.kind());
+        desk.library.check();
+        assert_eq!(desk.library.request_count(), 2);
+    }
+    expect![[r#"
+        Conflict: request 1 is not finished yet
+        Conflict: platter 01010101-0101-0101-0101-010101010101 lives in slot 100, not in slot 101
+        Conflict: slot 100 belongs to platter 01010101-0101-0101-0101-010101010101, not to 03030303-0303-0303-0303-030303030303
+        NotFound: there is no slot 7000; the library has 7000
+        Invalid: request 3 asks for 0 tracks from track 0
+        Invalid: request 3 asks for 1 tracks from track 4294967295
+        Conflict: platter 02020202-0202-0202-0202-020202020202 is not stored yet
+        Conflict: platter 02020202-0202-0202-0202-020202020202 is in the library already
+        Conflict: platter 01010101-0101-0101-0101-010101010101 is in the library already
+        NotFound: there is no panel 1
+        Conflict: platter 02020202-0202-0202-0202-020202020202 does not wait for a slot
+        Conflict: platter 03030303-0303-0303-0303-030303030303 does not wait for a slot
+        NotFound: there is no slot 7000; the library has 7000
+    "#]].assert_eq(&reasons);
+}
+
+#[test]
+fn requests_have_a_limit() {
+    let mut desk = Desk::new(&LibraryShape::small());
+    for request in 0..REQUESTS_MAX as u64 {
+        assert_eq!(desk.send(read(request, 1, 100, 0, 1)), None);
+    }
+    let over = desk.send(read(REQUESTS_MAX as u64, 1, 100, 0, 1)).unwrap();
+    assert_eq!(over.kind(), ErrorKind::Unavailable);
+    assert!(matches!(over, Error::QueueFull { limit: REQUESTS_MAX, .. }), "{over}");
+    // One gone, one more fits.
+    assert_eq!(desk.send(Event::Cancel { request: RequestId::new(5) }), None);
+    assert_eq!(desk.send(read(5, 1, 100, 0, 1)), None);
+    desk.library.check();
+}
+
+#[test]
+fn the_eject_bay_has_a_limit() {
+    let mut desk = Desk::new(&LibraryShape::small());
+    let shuttles = desk.library.shuttles.len();
+    for number in 0..EJECT_BAY_PLATTERS_MAX + shuttles {
+        let mut event = verify(number as u64, 0, 0);
+        if let Event::Verify { platter, .. } = &mut event {
+            *platter = fulgurite_units::PlatterId::from_bytes((number as u128).to_le_bytes());
+        }
+        assert_eq!(desk.send(event), None, "platter {number}");
+    }
+    let over = desk.send(verify(9_999, 255, 0)).unwrap();
+    assert!(matches!(over, Error::EjectBayFull { limit: EJECT_BAY_PLATTERS_MAX, .. }), "{over}");
+    desk.library.check();
+}
+
+#[test]
+fn platters_stay_on_their_panel() {
+    let mut desk = Desk::new(&LibraryShape::mdu());
+    assert_eq!(desk.send(verify(1, 1, 1)), None);
+    let mut command = 0;
+    while desk.library.request_count() > 0 {
+        desk.send(Event::Completed { command: crate::CommandId::new(command) });
+        command += 1;
+    }
+    let wrong = desk.send(store(2, 1, 0)).unwrap();
+    assert!(matches!(wrong, Error::OtherPanel { .. }), "{wrong}");
+    let half = desk.library.shape().slot_count() / 2;
+    assert_eq!(desk.send(store(2, 1, half)), None);
+}
