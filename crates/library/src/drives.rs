@@ -1,15 +1,15 @@
 //! What the drives do: customers first, verification in the time that is left.
 //!
 //! ```text
-//!   customer slot:      Mount -> (Switch) -> [Seek ->] Read -> ... -> Unmount -> a shuttle returns it
-//!   verification slot:  Mount -> (Switch) -> VerifyPass -> ... -> Unmount -> a shuttle shelves it
+//!   customer slot:      Mount -> (Switch) -> [Seek ->] Read -> ... -> Unmount -> returned home
+//!   verification slot:  Mount -> (Switch) -> VerifyPass -> ... -> Unmount -> shelved
 //!                                               ^  |
 //!                                               |  '--- halted when a customer's platter arrives
 //!                                               '------ goes on when the customer's is released
 //! ```
 //!
-//! A drive does one thing at a time. Both slots can hold a mounted platter; a switch (1 s) is needed
-//! to turn from one to the other.
+//! A drive does one thing at a time. Both slots can hold a mounted platter; a switch (1 s) is
+//! needed to turn from one to the other.
 
 use fulgurite_units::{DriveIndex, Outbox, PlatterId, TrackIndex};
 

@@ -52,8 +52,8 @@ pub enum Error {
     },
     /// A partition would have no shelf of its own beside a drive.
     #[error(
-        "shuttles_per_panel is {shuttles}, which makes {partitions} partitions on one side of a \
-         panel, but only {max} can each have a shelf beside a drive"
+        "shuttles_per_panel is {shuttles}: {partitions} partitions on one side of a panel, \
+         but {max} fit beside its drives"
     )]
     PartitionsPerSide {
         /// Shuttles of a panel.

@@ -148,8 +148,8 @@ fn impossible_shapes_are_refused_by_name() {
         drives_per_read_rack is 3, but must be a multiple of the 2 panels
         shuttles_per_panel is 9, but a panel with 4 read drives takes at most twice as many
         a read rack has 10 drives on a panel, but only 9 shelves to put them at
-        shuttles_per_panel is 24, which makes 12 partitions on one side of a panel, but only 10 can each have a shelf beside a drive
-        shuttles_per_panel is 9, which makes 6 partitions on one side of a panel, but only 4 can each have a shelf beside a drive"#]].assert_eq(&errors.join("\n"));
+        shuttles_per_panel is 24: 12 partitions on one side of a panel, but 10 fit beside its drives
+        shuttles_per_panel is 9: 6 partitions on one side of a panel, but 4 fit beside its drives"#]].assert_eq(&errors.join("\n"));
 }
 
 #[test]
