@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ACCESS_KEY = "E2EACCESSKEY00000001"
 SECRET_KEY = "e2e-secret-of-forty-characters-abcdefghij"
 REGION = "us-east-1"
+KEYS = {"FULGURITE_ACCESS_KEY": ACCESS_KEY, "FULGURITE_SECRET_KEY": SECRET_KEY}
 READY_SECONDS = 20.0
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.02
@@ -149,7 +150,6 @@ class Server:
         """The command line that serves the data directory."""
         command = [str(binary()), "serve", "--data", str(self.data)]
         command += ["--listen", f"127.0.0.1:{self.port}"]
-        command += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY]
         if self.config:
             path = self.folder / "config.toml"
             path.write_text(to_toml(self.config), encoding="utf-8")
@@ -159,9 +159,9 @@ class Server:
         return command
 
     def process_environment(self) -> dict[str, str]:
-        """Ours without the variables of these tests, which would be warned of."""
+        """Ours, with the credentials, without the variables of these tests."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith("FULGURITE_")}
-        return {**clean, **self.environment}
+        return clean | KEYS | self.environment
 
     def launch(self) -> None:
         """Start the process without waiting for it."""
@@ -255,13 +255,13 @@ class Server:
 
     def run(self, *arguments: str, timeout: float = 300.0) -> subprocess.CompletedProcess[str]:
         """Run the program to its end."""
-        return run([str(binary()), *arguments], timeout=timeout)
+        return run([str(binary()), *arguments], timeout, KEYS)
 
     def admin(self, verb: str, *arguments: str) -> Any:
-        """Run `fulgurite admin VERB --json`; it must succeed."""
+        """Run `fulgurite admin VERB --json`: the last object it prints. It must succeed."""
         done = self.run("admin", verb, "--data", str(self.data), "--json", *arguments)
         assert done.returncode == 0, f"{done.stderr}\n{self.tail()}"
-        return json.loads(done.stdout)
+        return json.loads(done.stdout.splitlines()[-1])
 
     def seal(self) -> Any:
         """Seal everything staged: the report."""

@@ -15,6 +15,9 @@ use crate::shell;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a server that starts is asked.
 const READY_POLL: Duration = Duration::from_millis(5);
+/// Credentials, for server and administrator.
+const KEYS: [(&str, &str); 2] =
+    [("FULGURITE_ACCESS_KEY", ACCESS_KEY), ("FULGURITE_SECRET_KEY", SECRET_KEY)];
 /// The bucket of every benchmark.
 const BUCKET: &str = "/bench";
 
@@ -36,8 +39,9 @@ impl Server {
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let mut command = Command::new(&bench.binary);
         command.arg("serve").arg("--data").arg(data);
-        command.args(["--listen", &address.to_string()]);
-        command.args(["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY]);
+        command.args(["--listen", &address.to_string(), "--profile", "demo"]).envs(KEYS);
+        // Nothing is sealed before it is asked for, so that each row measures one thing.
+        command.env("FULGURITE_SEAL_STAGED_BYTES", "64GiB");
         let log = std::fs::File::create(bench.folder.join("serve.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let begin = Instant::now();
@@ -94,7 +98,8 @@ impl Server {
     /// Seals what is staged; returns when it is verified and released.
     pub(super) fn seal(&self) -> Result<Duration> {
         let mut command = Command::new(&self.binary);
-        command.args(["admin", "seal", "--data"]).arg(&self.data).stdout(Stdio::null());
+        command.args(["admin", "seal", "--data"]).arg(&self.data).envs(KEYS);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         peer::timed(&mut command)
     }
 
