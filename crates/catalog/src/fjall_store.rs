@@ -18,10 +18,10 @@
 //! That bounds memory over all spaces, lets whole journals go, and bounds what a start after a
 //! crash has to replay.
 //!
-//! What does not hold either: power loss in the middle of a journal write may leave a record whose
-//! checksum fails, and fjall then refuses to open rather than to cut it off. And a damaged record
-//! *header* in the journal is taken for its end, so rows after it are lost in silence; they are
-//! rebuilt from the staging log and the platters, not from here.
+//! What does not hold either: at open fjall takes a missing part for one that was never created,
+//! a damaged record of a journal for the end of it, and the list of tables as it finds it; rows
+//! are then lost in silence, and their tables deleted. The modules `layout` and `journal` check
+//! the directory first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -38,6 +38,7 @@ use crate::error::panic_message;
 use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
 
 mod errors;
+mod journal;
 mod layout;
 
 /// How much memory and how many threads the store may use.

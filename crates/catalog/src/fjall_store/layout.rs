@@ -2,15 +2,17 @@
 //!
 //! fjall takes a missing part for one that was never created: without its version marker it
 //! starts an empty database, without the list of keyspaces or the manifest of one it *deletes*
-//! their tables, without a journal it starts an empty one. Here a missing part is damage, and
-//! nothing is removed.
+//! their tables, without a journal it starts an empty one. It writes a checksum of the list of
+//! tables and does not look at it. Here a missing or altered part is damage, and nothing is
+//! removed.
 //!
 //! ```text
 //!   PATH/version           written last by fjall when it creates a database
 //!   PATH/lock              held while it is open
 //!   PATH/N.jnl             journals, at least one
 //!   PATH/keyspaces/0       the list of keyspaces
-//!   PATH/keyspaces/N       one keyspace; `current` names its present tables
+//!   PATH/keyspaces/N       one keyspace; its tables are listed in the file `vM`, and the file
+//!                          `current` holds M and the checksum of `vM`
 //!   PATH/spaces            ours: a version line, then for each space `N NAME`
 //!   PATH.part              a store that is being created; scrap if found
 //! ```
@@ -20,7 +22,10 @@ use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use super::errors::{damaged, file};
+use super::journal;
 use crate::CatalogError;
 
 /// The spaces of a store by name, and the number of the directory of each.
@@ -29,6 +34,12 @@ pub(super) type Directories = BTreeMap<String, u64>;
 /// First line of the file `spaces`. The number is the version of what is ours in the directory.
 const HEADER: &str = "fulgurite catalog ";
 const VERSION: u8 = 1;
+
+/// The keyspace in which fjall lists the others.
+const KEYSPACE_LIST: u64 = 0;
+
+/// The kind of checksum in `current`.
+const CHECKSUM_XXH3: u8 = 0;
 
 /// Whether there is no store at `path`: no directory, or an empty one.
 pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
@@ -45,39 +56,54 @@ pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
 /// Checks that the store at `path` is unlocked and that all its parts are there.
 pub(super) fn check(path: &Path) -> Result<Directories, CatalogError> {
     check_unlocked(path)?;
-    for part in ["version", "keyspaces/0/current"] {
-        if !exists(&path.join(part))? {
-            return Err(damaged(path, format!("{part} is missing")));
-        }
+    if !exists(&path.join("version"))? {
+        return Err(damaged(path, "version is missing"));
     }
     let directories = read_spaces(path)?;
-    for (name, number) in &directories {
-        let directory = path.join("keyspaces").join(number.to_string());
-        if !exists(&directory.join("current"))? {
-            return Err(damaged(&directory, format!("current of space {name} is missing")));
-        }
+    for number in directories.values().chain(&[KEYSPACE_LIST]) {
+        check_table_list(&path.join("keyspaces").join(number.to_string()))?;
     }
-    check_journals(path)?;
+    journal::check(&journals(path)?)?;
     for entry in entries(&path.join("keyspaces"))? {
         check_keyspace(&entry)?;
     }
     Ok(directories)
 }
 
-fn check_journals(path: &Path) -> Result<(), CatalogError> {
-    let mut journal_count = 0;
+/// The journals of the store, the one being written last.
+fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+    let mut journals = BTreeMap::new();
     for entry in entries(path)? {
-        let journal = entry.path().extension().is_some_and(|extension| extension == "jnl");
-        if journal {
-            let numbered = entry.path().file_stem().is_some_and(is_number);
-            if !numbered || !is_kind(&entry, fs::FileType::is_file)? {
-                return Err(damaged(&entry.path(), "it is not a journal"));
-            }
-            journal_count += 1;
+        let file = entry.path();
+        if file.extension().is_none_or(|extension| extension != "jnl") {
+            continue;
         }
+        let number = file.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+        let Some(number) = number.filter(|_| file.is_file()) else {
+            return Err(damaged(&file, "it is not a journal"));
+        };
+        journals.insert(number, file);
     }
-    if journal_count == 0 {
+    if journals.is_empty() {
         return Err(damaged(path, "no journal is there"));
+    }
+    Ok(journals.into_values().collect())
+}
+
+/// Compares the list of tables of the keyspace at `path` with its checksum.
+fn check_table_list(path: &Path) -> Result<(), CatalogError> {
+    let current = read(&path.join("current"))?;
+    let mut fields = current.as_slice();
+    let (Some(number), Some(checksum), [CHECKSUM_XXH3]) =
+        (fields.split_off(..8), fields.split_off(..16), fields)
+    else {
+        return Err(damaged(path, "current is not a checksum"));
+    };
+    let number = number.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+    let checksum = checksum.iter().rev().fold(0, |sum, &byte| sum << 8 | u128::from(byte));
+    let list = path.join(format!("v{number}"));
+    if xxh3_128(&read(&list)?) != checksum {
+        return Err(damaged(&list, "its checksum differs"));
     }
     Ok(())
 }
@@ -141,16 +167,8 @@ pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(),
 }
 
 fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
-    let text = match fs::read_to_string(path.join("spaces")) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(damaged(path, "spaces is missing"));
-        }
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            return Err(damaged(path, "spaces is not text"));
-        }
-        Err(error) => return Err(file("read the list of spaces", error)),
-    };
+    let text = String::from_utf8(read(&path.join("spaces"))?)
+        .map_err(|_| damaged(path, "spaces is not text"))?;
     let version = text.lines().next().and_then(|line| line.strip_prefix(HEADER));
     let Some(version) = version.filter(|_| text.ends_with('\n')) else {
         return Err(damaged(path, "spaces is not a list of spaces"));
@@ -177,6 +195,15 @@ fn check_unlocked(path: &Path) -> Result<(), CatalogError> {
         Err(TryLockError::WouldBlock) => Err(CatalogError::Locked { path: path.to_owned() }),
         Err(TryLockError::Error(error)) => Err(file("lock the store", error)),
     }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CatalogError> {
+    fs::read(path).map_err(|error| {
+        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) {
+            return damaged(path, "it is missing");
+        }
+        file("read the store", error)
+    })
 }
 
 fn entries(path: &Path) -> Result<Vec<DirEntry>, CatalogError> {

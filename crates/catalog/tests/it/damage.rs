@@ -179,11 +179,97 @@ fn an_unfinished_creation_is_begun_again() {
     assert!(!part.exists());
 }
 
+/// What a crash leaves: the directory of a store that took `ROWS` batches and was not closed,
+/// its journal, and where the last batch begins and ends in it.
+fn crashed() -> (TempDir, PathBuf, String, usize, usize) {
+    let parent = tempfile::tempdir().unwrap();
+    let (path, left) = (parent.path().join("catalog"), parent.path().join("left"));
+    let config = FjallConfig { write_buffer: ByteCount::mib(16), ..CONFIG };
+    let store = FjallStore::open(&path, &SPACES, &config).unwrap();
+    let journal = "0.jnl".to_owned();
+    let end = || {
+        let content = fs::read(path.join(&journal)).unwrap();
+        content.iter().rposition(|&byte| byte != 0).unwrap() + 1
+    };
+    (1..ROWS).for_each(|row| store.apply(batch(row)).unwrap());
+    let start = end();
+    store.apply(batch(0)).unwrap();
+    let end = end();
+    // Every batch was synced, so the files as they are now are what a power cut leaves.
+    copy(&path, &left);
+    (parent, left, journal, start, end)
+}
+
+#[test]
+fn a_torn_last_batch_is_cut_off() {
+    let (parent, whole, journal, start, end) = crashed();
+    for seed in 0..40 {
+        let mut random = Seed::new(seed).stream();
+        let mut within = |from: usize, to: usize| {
+            from + usize::try_from(random.below((to - from) as u64)).unwrap()
+        };
+        let path = parent.path().join("torn");
+        copy(&whole, &path);
+        let mut content = fs::read(path.join(&journal)).unwrap();
+        // Pages that did not reach the disk are zeros, or the file is shorter.
+        let from = within(start, end);
+        if seed % 2 == 0 {
+            let to = within(from, end) + 1;
+            content[from..to].fill(0);
+        } else {
+            content.truncate(from);
+        }
+        fs::write(path.join(&journal), content).unwrap();
+        for _ in 0..2 {
+            let store = open(&path).unwrap();
+            let rows = (count(&store, LEFT).unwrap(), count(&store, RIGHT).unwrap());
+            assert_eq!(rows, (ROWS - 1, ROWS - 1), "seed {seed}");
+        }
+        let store = open(&path).unwrap();
+        store.apply(batch(0)).unwrap();
+        assert_eq!(count(&store, LEFT).unwrap(), ROWS, "seed {seed}");
+        drop(store);
+        assert_eq!(count(&open(&path).unwrap(), LEFT).unwrap(), ROWS, "seed {seed}");
+        fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_batch_before_the_last_is_refused_and_kept() {
+    let (parent, whole, journal, start, _) = crashed();
+    let mut refused = 0;
+    for seed in 0..40 {
+        let mut random = Seed::new(seed).stream();
+        let path = parent.path().join("damaged");
+        copy(&whole, &path);
+        let mut content = fs::read(path.join(&journal)).unwrap();
+        let at = usize::try_from(random.below(start as u64 - 3)).unwrap();
+        content[at..at + 3].iter_mut().for_each(|byte| *byte ^= 0x55);
+        fs::write(path.join(&journal), &content).unwrap();
+        match open(&path) {
+            // The version of a batch has no checksum.
+            Ok(store) => assert_eq!(count(&store, LEFT).unwrap(), ROWS, "seed {seed}"),
+            Err(error) => {
+                refused += 1;
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "seed {seed}: {error}");
+                assert_eq!(fs::read(path.join(&journal)).unwrap(), content, "nothing is removed");
+            }
+        }
+        fs::remove_dir_all(&path).unwrap();
+    }
+    assert!(refused > 30, "{refused} of 40 refused");
+}
+
+/// How many flips to try; the environment may ask for more.
+fn flip_count() -> u64 {
+    std::env::var("FULGURITE_FLIP_COUNT").map_or(60, |count| count.parse().unwrap())
+}
+
 #[test]
 fn a_flipped_byte_is_an_error_or_harmless() {
     let (parent, whole) = closed();
     let mut refused = 0;
-    for seed in 0..60 {
+    for seed in 0..flip_count() {
         let mut random = Seed::new(seed).stream();
         let path = parent.path().join("damaged");
         copy(&whole, &path);
