@@ -6,11 +6,15 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
+use crate::admin::{AdminCommand, admin};
 use crate::config::{Config, Overrides, TlsChoice};
+use crate::demo::{DemoArgs, demo};
 use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
+use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
 use crate::output::{Output, note};
 use crate::remote::RemoteArgs;
+use crate::serve::{ServeArgs, serve};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
 #[derive(Debug, Parser)]
@@ -45,6 +49,8 @@ enum LogFormat {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve an archive over S3
+    Serve(ServeArgs),
     /// Show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -64,6 +70,13 @@ enum Command {
     Restore(WithRemote<objects::RestoreArgs>),
     /// Show class and restore state of objects
     Status(WithRemote<objects::StatusArgs>),
+    /// Seal, verify and watch a running archive
+    #[command(subcommand)]
+    Admin(AdminCommand),
+    /// Show what a platter file holds
+    Inspect(InspectArgs),
+    /// Archive a folder, damage the platters, bring every byte back
+    Demo(DemoArgs),
 }
 
 /// A command's own flags and those of the server.
@@ -132,6 +145,9 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
     if let Command::Config(ConfigCommand::Show(args)) = command {
         return show_config(args, out);
     }
+    if let Command::Inspect(args) = command {
+        return inspect(args, out);
+    }
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(run_async(command, out))
@@ -140,6 +156,10 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
 async fn run_async(command: &Command, out: &Output) -> anyhow::Result<()> {
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
+        Command::Inspect(args) => inspect(args, out),
+        Command::Serve(args) => serve(args, out).await,
+        Command::Admin(command) => admin(command, out).await,
+        Command::Demo(args) => demo(args, out).await,
         Command::Put(args) => objects::put(&args.own, &args.remote, out).await,
         Command::Get(args) => objects::get(&args.own, &args.remote, out).await,
         Command::Ls(args) => objects::ls(&args.own, &args.remote, out).await,
@@ -159,7 +179,10 @@ fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
 
 /// Log lines go to standard error; `FULGURITE_LOG` (or `RUST_LOG`) says which.
 fn start_log(cli: &Cli) {
-    let default = "warn";
+    let default = match cli.command {
+        Command::Serve(_) => "info",
+        _ => "warn",
+    };
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")
         .or_else(|_| EnvFilter::try_from_default_env())
         .unwrap_or_else(|_| EnvFilter::new(default));

@@ -5,6 +5,10 @@
 
 use std::fmt;
 
+use fulgurite_archive::ArchiveError;
+use fulgurite_gateway::GatewayError;
+use fulgurite_glass::GlassError;
+
 use crate::config::ConfigError;
 use crate::s3::{S3Error, S3ErrorKind};
 
@@ -87,6 +91,15 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<S3Error>() {
         return Some(exit_of_s3(error.kind()));
     }
+    if let Some(error) = cause.downcast_ref::<ArchiveError>() {
+        return Some(exit_of_archive(error));
+    }
+    if let Some(error) = cause.downcast_ref::<GatewayError>() {
+        return Some(exit_of_gateway(error));
+    }
+    if let Some(error) = cause.downcast_ref::<GlassError>() {
+        return Some(exit_of_glass(error));
+    }
     let io = cause.downcast_ref::<std::io::Error>()?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive")]
     match io.kind() {
@@ -94,6 +107,36 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         std::io::ErrorKind::NotFound => Some(Exit::NotFound),
         std::io::ErrorKind::PermissionDenied => Some(Exit::Denied),
         _ => None,
+    }
+}
+
+fn exit_of_archive(error: &ArchiveError) -> Exit {
+    use fulgurite_archive::ErrorKind;
+    #[expect(clippy::wildcard_enum_match_arm, reason = "both enums are non-exhaustive")]
+    match error {
+        ArchiveError::Locked { .. } => Exit::Locked,
+        ArchiveError::Unusable { .. } | ArchiveError::WrongMasterKey { .. } => Exit::Config,
+        _ => match error.kind() {
+            ErrorKind::NotFound => Exit::NotFound,
+            ErrorKind::Unavailable => Exit::Unavailable,
+            ErrorKind::Corrupt => Exit::Corrupt,
+            ErrorKind::Invalid => Exit::Usage,
+            _ => Exit::Failure,
+        },
+    }
+}
+
+fn exit_of_gateway(error: &GatewayError) -> Exit {
+    use fulgurite_gateway::ErrorKind;
+    if error.kind() == ErrorKind::Invalid { Exit::Config } else { Exit::Failure }
+}
+
+fn exit_of_glass(error: &GlassError) -> Exit {
+    use fulgurite_glass::ErrorKind;
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
+        ErrorKind::Invalid => Exit::Usage,
+        _ => Exit::Failure,
     }
 }
 

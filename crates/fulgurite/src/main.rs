@@ -1,9 +1,13 @@
 //! `fulgurite`: an open archive, as one program.
 
+mod admin;
+mod banner;
 mod cli;
 mod config;
 mod credentials;
+mod demo;
 mod exit;
+mod inspect;
 mod limits;
 mod names;
 mod objects;
@@ -11,6 +15,7 @@ mod output;
 mod progress;
 mod remote;
 mod s3;
+mod serve;
 mod server_file;
 
 use std::process::ExitCode;

@@ -14,13 +14,18 @@ use serde::Serialize;
 #[derive(Debug)]
 pub(crate) struct Output {
     is_json: bool,
-    stdout: Mutex<BufWriter<Stdout>>,
+    stdout: Mutex<Option<BufWriter<Stdout>>>,
 }
 
 impl Output {
     /// Results as JSON lines, or as text.
     pub(crate) fn new(is_json: bool) -> Self {
-        Self { is_json, stdout: Mutex::new(BufWriter::new(std::io::stdout())) }
+        Self { is_json, stdout: Mutex::new(Some(BufWriter::new(std::io::stdout()))) }
+    }
+
+    /// Results nobody sees: for steps within a larger run.
+    pub(crate) fn silent() -> Self {
+        Self { is_json: false, stdout: Mutex::new(None) }
     }
 
     /// Whether `--json` was given.
@@ -45,13 +50,18 @@ impl Output {
     /// Makes everything printed so far visible.
     pub(crate) fn flush(&self) -> anyhow::Result<()> {
         let mut stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(stdout.flush()?)
+        match &mut *stdout {
+            Some(stdout) => Ok(stdout.flush()?),
+            None => Ok(()),
+        }
     }
 
     fn line(&self, line: impl fmt::Display) -> anyhow::Result<()> {
         let mut stdout = self.stdout.lock().unwrap_or_else(PoisonError::into_inner);
-        writeln!(stdout, "{line}")?;
-        Ok(())
+        match &mut *stdout {
+            Some(stdout) => Ok(writeln!(stdout, "{line}")?),
+            None => Ok(()),
+        }
     }
 }
 

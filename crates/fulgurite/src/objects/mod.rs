@@ -17,16 +17,18 @@ use std::future::Future;
 use futures::StreamExt as _;
 use indicatif::ProgressBar;
 
-pub(crate) use get::{GetArgs, GetSummary, get, get_all};
+pub(crate) use get::{GetArgs, GetJob, GetSummary, get, get_all};
 pub(crate) use ls::{LsArgs, ls};
-pub(crate) use put::{PutArgs, PutSummary, put, put_all};
-pub(crate) use restore::{RestoreArgs, RestoreCounts, restore, restore_all};
+pub(crate) use put::{PlannedPut, PutArgs, PutJob, PutSummary, put, put_all};
+pub(crate) use restore::{
+    RestoreArgs, RestoreJob, RestoreTier, restore, restore_all, wait_for_restore,
+};
 pub(crate) use rm::{BucketArgs, RmArgs, make_bucket, remove_bucket, rm};
 pub(crate) use status::{StatusArgs, status};
 
 use crate::exit::{Coded, Exit};
 use crate::limits;
-use crate::output::note;
+use crate::output::{grouped, note};
 use crate::s3::{Client, ListScope, ListedObject, S3Error};
 
 /// Every object whose key begins with `prefix`, in key order.
@@ -113,5 +115,5 @@ fn parse_transfers(text: &str) -> Result<usize, String> {
 /// `3 objects`, `1 object`
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", crate::output::grouped(count))
+    format!("{} {noun}{plural}", grouped(count))
 }

@@ -275,6 +275,11 @@ impl PlannedPut {
         Self { path, key, bytes, is_folder: false }
     }
 
+    /// Its length.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// The key.
     pub(crate) fn key(&self) -> &str {
         &self.key

@@ -75,7 +75,8 @@ pub(crate) struct RestoreCounts {
 }
 
 impl RestoreCounts {
-    const fn total(self) -> u64 {
+    /// All requests that were taken.
+    pub(crate) const fn total(self) -> u64 {
         self.accepted + self.extended + self.in_progress + self.not_archived
     }
 }
@@ -118,7 +119,7 @@ pub(crate) async fn restore(
     let (mut counts, failures) = restore_all(&job, &keys).await?;
     counts.not_archived += plain;
     if args.wait && failures.count() == 0 {
-        wait(&client, url, args.recursive, out).await?;
+        wait_for_restore(&client, url, args.recursive, out.is_json()).await?;
     }
     let seconds = started.elapsed().as_secs_f64();
     out.json(&json!({
@@ -205,13 +206,13 @@ async fn request<'k>(
 }
 
 /// Looks, less and less often, until no object meant is archived without a copy.
-async fn wait(
+pub(crate) async fn wait_for_restore(
     client: &Client,
     url: &S3Url,
     is_recursive: bool,
-    out: &Output,
+    is_quiet: bool,
 ) -> anyhow::Result<()> {
-    let bar = count_bar("restore", 0, out.is_json());
+    let bar = count_bar("restore", 0, is_quiet);
     let mut pause = limits::POLL_FIRST;
     let mut was_stuck = false;
     loop {

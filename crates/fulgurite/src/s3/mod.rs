@@ -12,9 +12,10 @@ mod transfer;
 mod uri;
 mod xml;
 
-pub(crate) use client::{Client, ClientConfig, ListScope, RestoreAnswer, Trust};
+pub(crate) use client::{Client, ClientConfig, ListScope, RestoreAnswer, Trust, http_builder};
 pub(crate) use error::{S3Error, S3ErrorKind};
 pub(crate) use transfer::{Budget, PutSource};
+pub(crate) use uri::percent_encode;
 pub(crate) use xml::{ListedObject, is_archived_class};
 
 #[cfg(test)]

@@ -1,0 +1,351 @@
+//! `admin`: what an operator asks a running archive to do, over its admin API.
+//!
+//! The token is derived from the secret key, so whoever can start the server can administer it.
+//! Long calls answer with one JSON object a line: progress, and at last a report or an error.
+
+use bytes::BytesMut;
+use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
+use fulgurite_units::{ByteCount, PlatterId};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::exit::{Coded, Exit};
+use crate::limits;
+use crate::names::S3Url;
+use crate::objects::counted;
+use crate::output::{Output, grouped, rate};
+use crate::progress::spinner;
+use crate::remote::{Remote, RemoteArgs};
+use crate::s3::http_builder;
+
+/// What can be asked.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Write everything staged to glass now; returns when it is verified, stored and released
+    Seal {
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Read platters whole again and report their margins
+    Verify {
+        /// Only this platter
+        #[arg(long, value_name = "ID")]
+        platter: Option<PlatterId>,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show what the archive holds and what it is doing
+    Status {
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+    /// Show on which platters and tracks an object lies
+    Locate {
+        /// Object: s3://bucket/key
+        #[arg(value_name = "S3-URL")]
+        url: S3Url,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
+}
+
+/// Runs `admin`.
+pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Result<()> {
+    match command {
+        AdminCommand::Seal { remote } => seal(&AdminClient::new(&remote.resolve()?)?, out).await,
+        AdminCommand::Verify { platter, remote } => {
+            verify(&AdminClient::new(&remote.resolve()?)?, *platter, out).await
+        }
+        AdminCommand::Status { remote } => {
+            status(&AdminClient::new(&remote.resolve()?)?, out).await
+        }
+        AdminCommand::Locate { url, remote } => {
+            let places =
+                AdminClient::new(&remote.resolve()?)?.locate(&url.bucket, &url.key).await?;
+            for place in &places {
+                out.json(place)?;
+                out.text(show_place(place))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let report = client.seal(out.is_json()).await?;
+    out.json(&report)?;
+    out.text(format_args!(
+        "{} with {} on glass in {:.1} s ({})",
+        counted(report.objects, "object"),
+        ByteCount::new(report.bytes),
+        report.seconds,
+        rate(report.bytes, report.seconds)
+    ))?;
+    for set in &report.sets {
+        out.text(format_args!(
+            "set {}: {} information + {} redundancy platters, {}",
+            set.set, set.information_platters, set.redundancy_platters, set.state
+        ))?;
+    }
+    if report.kept_staged > 0 {
+        let bodies = counted(report.kept_staged, "body");
+        out.text(format_args!("{bodies} would not survive where they were written; still staged"))?;
+    }
+    Ok(())
+}
+
+async fn verify(
+    client: &AdminClient,
+    platter: Option<PlatterId>,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let platters = client.verify(platter, out.is_json()).await?;
+    let mut unreadable = 0;
+    for report in &platters {
+        out.json(report)?;
+        let verdict = match &report.error {
+            Some(error) => error.clone(),
+            None if report.tracks_unreadable > 0 => {
+                let tracks = counted(report.tracks_unreadable, "track");
+                format!("{tracks} that only the set can give back")
+            }
+            None => format!("margin {}", report.margin_min),
+        };
+        unreadable += u64::from(report.error.is_some() || report.tracks_unreadable > 0);
+        out.text(format_args!(
+            "{}  {} of {} sectors failed  {verdict}",
+            report.platter,
+            grouped(report.sectors_failed),
+            grouped(report.sectors)
+        ))?;
+    }
+    out.text(format_args!("{} read", counted(platters.len() as u64, "platter")))?;
+    if unreadable == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} of {} cannot be read alone",
+        unreadable,
+        counted(platters.len() as u64, "platter")
+    );
+    Err(Coded::new(Exit::Corrupt, message).into())
+}
+
+async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let status = client.status().await?;
+    out.json(&status)?;
+    out.text(show_status(&status))
+}
+
+fn show_status(s: &Status) -> String {
+    let mut lines = vec![
+        format!("archive    {} (software {})", s.archive, s.version),
+        format!("medium     simulated glass, profile {}, fidelity {}", s.profile, s.fidelity),
+        format!(
+            "objects    {} on disk, {} staged, {} on glass",
+            grouped(s.objects_online),
+            grouped(s.objects_staged),
+            grouped(s.objects_on_glass)
+        ),
+        format!("staged     {}", ByteCount::new(s.staged_bytes)),
+        format!(
+            "logs       {} of {}",
+            ByteCount::new(s.log_bytes),
+            ByteCount::new(s.log_bytes_max)
+        ),
+        format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set")),
+        format!(
+            "restores   {} waiting, {} held",
+            grouped(s.restores_waiting),
+            counted(s.restored_objects, "copy")
+        ),
+        format!(
+            "repaired   {} by track, {} by group, {} by set",
+            grouped(s.repaired_by_track),
+            grouped(s.repaired_by_group),
+            grouped(s.repaired_by_set)
+        ),
+        format!("pipeline   {}", s.pipeline),
+    ];
+    if let Some(seconds) = s.debug_day_seconds {
+        lines.push(format!("day        {seconds} s: for tests, not a real day"));
+    }
+    lines.join("\n")
+}
+
+/// A place on glass, or on the way to it, for people.
+pub(crate) fn show_place(place: &ShardPlace) -> String {
+    let bytes = ByteCount::new(place.bytes);
+    let Some(platter) = place.platter else {
+        return format!("body {}: {bytes} {}", place.body, place.residence);
+    };
+    let slot = place.slot.map_or_else(|| "no slot".to_owned(), |slot| format!("slot {slot}"));
+    let (first, last) = (place.track_first, place.track_last);
+    let tracks =
+        if first == last { format!("track {first}") } else { format!("tracks {first} to {last}") };
+    format!("body {}: {bytes} on platter {platter}, {tracks}, {slot}", place.body)
+}
+
+/// A client of the admin API.
+#[derive(Debug)]
+pub(crate) struct AdminClient {
+    http: reqwest::Client,
+    endpoint: String,
+    token: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Progress(Progress),
+    Report(serde_json::Value),
+    Error(AdminFailure),
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    pipeline: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct AdminFailure {
+    code: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct FailureDocument {
+    error: AdminFailure,
+}
+
+impl AdminFailure {
+    fn into_coded(self) -> Coded {
+        let exit = match self.code.as_str() {
+            "NotFound" => Exit::NotFound,
+            "AccessDenied" => Exit::Denied,
+            "Unavailable" | "SlowDown" => Exit::Unavailable,
+            "Corrupt" => Exit::Corrupt,
+            "Invalid" => Exit::Usage,
+            _ => Exit::Failure,
+        };
+        Coded::new(exit, self.message)
+    }
+}
+
+impl AdminClient {
+    /// A client of the server `remote`.
+    pub(crate) fn new(remote: &Remote) -> anyhow::Result<Self> {
+        let http = http_builder(&remote.trust)
+            .map_err(|reason| Coded::new(Exit::Config, reason))?
+            .connect_timeout(limits::CONNECT_TIMEOUT)
+            .build()?;
+        let endpoint = remote.endpoint.trim_end_matches('/').to_owned();
+        Ok(Self { http, endpoint, token: remote.keys.admin_token() })
+    }
+
+    /// Seals everything staged.
+    pub(crate) async fn seal(&self, is_quiet: bool) -> anyhow::Result<SealReport> {
+        self.follow("seal", "seal", &[], is_quiet).await
+    }
+
+    /// Reads platters whole: one, or all.
+    pub(crate) async fn verify(
+        &self,
+        platter: Option<PlatterId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<Vec<VerifiedPlatter>> {
+        let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
+        self.follow("verify", "verify", &query, is_quiet).await
+    }
+
+    /// Counters and states.
+    pub(crate) async fn status(&self) -> anyhow::Result<Status> {
+        self.get("status", &[]).await
+    }
+
+    /// Where one object's bytes are.
+    pub(crate) async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardPlace>> {
+        let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
+        self.get("locate", &query).await
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        query: &[(&str, String)],
+    ) -> anyhow::Result<T> {
+        let request = self.http.get(self.url(call, query)).bearer_auth(&self.token);
+        let response = self.checked(request).await?;
+        let bytes = response.bytes().await.map_err(|error| self.lost(error))?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+
+    /// Sends a long call and follows it to its report.
+    async fn follow<T: DeserializeOwned>(
+        &self,
+        call: &str,
+        what: &'static str,
+        query: &[(&str, String)],
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        let bar = spinner(what, is_quiet);
+        let request = self.http.post(self.url(call, query)).bearer_auth(&self.token);
+        let mut response = self.checked(request).await?;
+        let mut pending = BytesMut::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(error))? {
+            pending.extend_from_slice(&chunk);
+            while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+                let line = pending.split_to(end + 1);
+                match serde_json::from_slice(&line)? {
+                    Line::Progress(progress) => bar.set_message(progress.pipeline),
+                    Line::Report(report) => {
+                        bar.finish_and_clear();
+                        return Ok(serde_json::from_value(report)?);
+                    }
+                    Line::Error(failure) => {
+                        bar.finish_and_clear();
+                        return Err(failure.into_coded().into());
+                    }
+                }
+            }
+            if pending.len() > limits::LINE_BYTES_MAX {
+                return Err(Coded::new(Exit::Failure, "a line of the answer has no end").into());
+            }
+        }
+        let message = format!("the server stopped before its {what} was done");
+        Err(Coded::new(Exit::Unavailable, message).into())
+    }
+
+    /// Sends `request`; an answer that is no success becomes the error it tells of.
+    async fn checked(&self, request: reqwest::RequestBuilder) -> anyhow::Result<reqwest::Response> {
+        let response = request.send().await.map_err(|error| self.lost(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let text = response.text().await.unwrap_or_default();
+        let failure = serde_json::from_str(&text).map_or_else(
+            |_| AdminFailure {
+                code: if status.as_u16() == 404 { "NotFound" } else { "Unknown" }.to_owned(),
+                message: format!("{} answered {status}: not a Fulgurite server?", self.endpoint),
+            },
+            |document: FailureDocument| document.error,
+        );
+        Err(failure.into_coded().into())
+    }
+
+    fn lost(&self, error: reqwest::Error) -> anyhow::Error {
+        let coded = Coded::new(Exit::Unavailable, format!("no answer from {}", self.endpoint));
+        anyhow::Error::from(error.without_url()).context(coded)
+    }
+
+    fn url(&self, call: &str, query: &[(&str, String)]) -> String {
+        let pairs: Vec<String> = query
+            .iter()
+            .map(|(name, value)| format!("{name}={}", crate::s3::percent_encode(value, false)))
+            .collect();
+        let mark = if pairs.is_empty() { "" } else { "?" };
+        format!("{}/-/admin/{call}{mark}{}", self.endpoint, pairs.join("&"))
+    }
+}

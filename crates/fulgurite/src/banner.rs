@@ -1,0 +1,101 @@
+//! What `serve` says when it listens: the endpoint, and lines to copy for three clients.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::config::Config;
+use crate::credentials::{KeyPair, credentials_path};
+use crate::output::Output;
+use crate::serve::KeyOrigin;
+use crate::server_file::ServerFile;
+
+/// What is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Banner<'a> {
+    /// Data directory.
+    pub(crate) data: &'a Path,
+    /// Configuration in effect.
+    pub(crate) config: &'a Config,
+    /// Where the server is.
+    pub(crate) file: &'a ServerFile,
+    /// Its keys.
+    pub(crate) keys: &'a KeyPair,
+    /// Where they came from.
+    pub(crate) origin: KeyOrigin,
+}
+
+/// Prints it.
+pub(crate) fn show(banner: &Banner<'_>, out: &Output) -> anyhow::Result<()> {
+    let secret = (banner.origin == KeyOrigin::New).then_some(banner.keys.secret_key.as_str());
+    out.json(&json!({
+        "type": "listening", "endpoint": banner.file.endpoint, "pid": banner.file.pid,
+        "data": banner.data.to_string_lossy(), "access_key": banner.keys.access_key,
+        "secret_key": secret, "certificate": banner.file.certificate,
+    }))?;
+    out.text(text(banner))
+}
+
+/// The same for people.
+pub(crate) fn text(banner: &Banner<'_>) -> String {
+    let Banner { data, config, file, keys, origin } = banner;
+    let endpoint = &file.endpoint;
+    let stored = credentials_path(data);
+    let stored = stored.display();
+    let (secret, note) = match origin {
+        KeyOrigin::New => (
+            keys.secret_key.as_str(),
+            format!("{}   shown this once, kept in {stored}", keys.secret_key),
+        ),
+        KeyOrigin::Stored => ("SECRET", format!("in {stored}")),
+        KeyOrigin::Given => ("SECRET", "as given".to_owned()),
+    };
+    let profile = config.geometry.as_ref().map_or(&config.profile, |geometry| &geometry.profile);
+    let mut text = format!(
+        "Fulgurite {} serves {}\n\n\
+         \x20 endpoint    {endpoint}\n\
+         \x20 access key  {}\n\
+         \x20 secret key  {note}\n",
+        env!("CARGO_PKG_VERSION"),
+        data.display(),
+        keys.access_key,
+    );
+    if let Some(certificate) = &file.certificate {
+        text.push_str(&format!("  trust       {}\n", certificate.display()));
+    }
+    text.push_str(&format!("  medium      simulated glass, profile {profile}\n\n"));
+    text.push_str(&clients(file, &keys.access_key, secret));
+    text.push_str("\nStop with Ctrl-C or SIGTERM.");
+    text
+}
+
+fn clients(file: &ServerFile, access_key: &str, secret: &str) -> String {
+    let endpoint = &file.endpoint;
+    let ca = file.certificate.as_ref().map(|path| path.display().to_string());
+    let aws_ca = ca.as_ref().map_or_else(String::new, |ca| format!(" AWS_CA_BUNDLE='{ca}'"));
+    let boto_ca = ca.as_ref().map_or_else(String::new, |ca| format!(", verify=\"{ca}\""));
+    let aws = format!(
+        "aws\n\
+         \x20 export AWS_ACCESS_KEY_ID={access_key} AWS_SECRET_ACCESS_KEY={secret} \
+         AWS_REGION=us-east-1 AWS_ENDPOINT_URL={endpoint}{aws_ca}\n\
+         \x20 aws s3 mb s3://my-bucket\n\
+         \x20 aws s3 cp FILE s3://my-bucket/ --storage-class DEEP_ARCHIVE\n\
+         \x20 aws s3api restore-object --bucket my-bucket --key FILE --restore-request Days=7\n"
+    );
+    let boto3 = format!(
+        "boto3\n\
+         \x20 s3 = boto3.client(\"s3\", endpoint_url=\"{endpoint}\", region_name=\"us-east-1\",\n\
+         \x20     aws_access_key_id=\"{access_key}\", aws_secret_access_key=\"{secret}\"{boto_ca})\n"
+    );
+    let rclone = match ca {
+        None => "rclone\n  needs TLS: start with --tls auto\n".to_owned(),
+        Some(ca) => format!(
+            "rclone\n\
+             \x20 rclone config create fulgurite s3 provider=Other endpoint={endpoint} \
+             access_key_id={access_key} secret_access_key={secret}\n\
+             \x20 rclone copy DIR fulgurite:my-bucket --ca-cert '{ca}' \
+             --s3-storage-class DEEP_ARCHIVE\n"
+        ),
+    };
+    format!("{aws}{boto3}{rclone}")
+}

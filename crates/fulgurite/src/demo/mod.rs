@@ -1,0 +1,289 @@
+//! `demo`: the whole life of a folder in one run: in through S3, onto glass, damaged, and back.
+//!
+//! ```text
+//! folder --put--> archive --seal, verify--> platters --damage: sectors, tracks, one whole platter
+//!    ^                                                          |
+//!    '-- compare every byte <-- get <-- restore (codes repair) -'
+//! ```
+//!
+//! The archive, its HTTP endpoint and the client are those of every other command; only the medium
+//! and the mechanics are simulated, and the report says so.
+
+mod compare;
+mod damage;
+mod report;
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
+use fulgurite_units::{ByteCount, Duration, Seed};
+
+use crate::admin::AdminClient;
+use crate::config::{Config, Overrides};
+use crate::credentials::KeyPair;
+use crate::exit::{Coded, Exit};
+use crate::limits;
+use crate::names::S3Url;
+use crate::objects::{self, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier};
+use crate::output::{Output, note};
+use crate::remote::Remote;
+use crate::s3::{Client, S3ErrorKind, Trust};
+use crate::serve::{self, Running};
+
+use report::Report;
+
+/// Flags of `demo`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Folder to archive; by default the project's own sources
+    #[arg(value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Number from which all damage follows
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Keep the temporary directory: archive, platters, restored files
+    #[arg(long)]
+    keep: bool,
+}
+
+const BUCKET: &str = "demo";
+const CLASS: &str = "DEEP_ARCHIVE";
+const PREFIX: &str = "files/";
+/// Files whose places are shown.
+const PLACES_SHOWN: usize = 3;
+
+/// Runs `demo`.
+pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
+    let place = tempfile::Builder::new()
+        .prefix("fulgurite-demo-")
+        .tempdir()
+        .context("cannot make a temporary directory")?;
+    let root = place.path().to_owned();
+    let result = run(args, &root, out).await;
+    let is_corrupt =
+        result.as_ref().err().is_some_and(|error| crate::exit::exit_of(error) == Exit::Corrupt);
+    if args.keep || is_corrupt {
+        let kept = place.keep();
+        note(format_args!("kept: {}", kept.display()));
+    }
+    result
+}
+
+async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
+    let source = source::choose(args.folder.as_deref(), &root.join("source"))?;
+    let files = source.files()?;
+    if files.is_empty() {
+        let message = format!("\"{}\" holds no files", source.folder.display());
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
+    let data = root.join("archive");
+    std::fs::create_dir(&data)?;
+    let overrides = Overrides {
+        listen: Some((std::net::Ipv4Addr::LOCALHOST, 0).into()),
+        profile: Some("demo".to_owned()),
+        tls: None,
+    };
+    let mut config = Config::load(None, std::iter::empty(), overrides)?;
+    // Nothing is sealed before it is asked for, so that staging and sealing are seen apart.
+    config.seal.staged_bytes = Some(config.storage.log_capacity);
+    config.seal.age = Duration::from_secs(7 * 24 * 3600);
+    let keys = KeyPair::generate()?;
+    let archive = serve::open(&config, &data).await?;
+    let running = serve::listen(&config, &data, &keys, archive).await?;
+    let stage = Stage::new(&running, keys, &config, &data, root, out)?;
+    let result = stage.play(args.seed, &source, &files).await;
+    let stopped = running.stop().await;
+    let report = result?;
+    stopped?;
+    report.show(out)?;
+    match report.differing.len() {
+        0 => Ok(()),
+        count => {
+            let message = format!("{} came back different", objects::counted(count as u64, "file"));
+            Err(Coded::new(Exit::Corrupt, message).into())
+        }
+    }
+}
+
+/// The archive of a demo and those who talk to it.
+struct Stage<'a> {
+    client: Client,
+    admin: AdminClient,
+    endpoint: String,
+    config: &'a Config,
+    data: &'a Path,
+    root: &'a Path,
+    out: &'a Output,
+    /// The steps are silent: only the report is data.
+    quiet: Output,
+}
+
+impl<'a> Stage<'a> {
+    fn new(
+        running: &Running,
+        keys: KeyPair,
+        config: &'a Config,
+        data: &'a Path,
+        root: &'a Path,
+        out: &'a Output,
+    ) -> anyhow::Result<Self> {
+        let remote = Remote {
+            endpoint: running.endpoint.clone(),
+            keys,
+            session_token: None,
+            region: "us-east-1".to_owned(),
+            trust: Trust::System,
+        };
+        Ok(Self {
+            client: remote.client()?,
+            admin: AdminClient::new(&remote)?,
+            endpoint: running.endpoint.clone(),
+            config,
+            data,
+            root,
+            out,
+            quiet: Output::silent(),
+        })
+    }
+
+    fn step(&self, what: impl std::fmt::Display) {
+        if !self.out.is_json() {
+            note(format_args!("- {what}"));
+        }
+    }
+
+    async fn play(
+        &self,
+        seed: u64,
+        source: &source::Source,
+        files: &[PlannedPut],
+    ) -> anyhow::Result<Report> {
+        let mut report = Report::new(seed, source, &self.endpoint);
+        let geometry = self.config.effective_geometry()?;
+        self.put(files, &mut report).await?;
+        self.step("sealing: plan, encode, write, read back, store");
+        let sealed = self.admin.seal(self.out.is_json()).await?;
+        report.sealed(&sealed);
+        self.step("verifying every platter");
+        all_readable(&self.admin.verify(None, self.out.is_json()).await?)?;
+        self.must_be_archived(files).await?;
+        self.step("damaging sectors, tracks and one whole platter");
+        report.platter_bytes = damage::platter_bytes(&self.data.join("platters"))?;
+        report.damage =
+            damage::damage(&self.data.join("platters"), &self.root.join("lost"), Seed::new(seed))?;
+        self.restore(files, &mut report).await?;
+        self.compare(source, files, &mut report).await?;
+        let status = self.admin.status().await?;
+        report.repaired(&status, geometry);
+        for file in files.iter().step_by(files.len().div_ceil(PLACES_SHOWN)) {
+            let places: Vec<ShardPlace> = self.admin.locate(BUCKET, file.key()).await?;
+            report.places.push((file.key().to_owned(), places));
+        }
+        Ok(report)
+    }
+
+    async fn put(&self, files: &[PlannedPut], report: &mut Report) -> anyhow::Result<()> {
+        let bytes = files.iter().map(PlannedPut::bytes).sum();
+        let count = objects::counted(files.len() as u64, "file");
+        self.step(format_args!("putting {count}, {}", ByteCount::new(bytes)));
+        self.client.create_bucket(BUCKET).await?;
+        let job = PutJob {
+            client: &self.client,
+            bucket: BUCKET,
+            class: CLASS,
+            transfers: limits::TRANSFERS_DEFAULT,
+            out: &self.quiet,
+        };
+        let (summary, failures) = objects::put_all(&job, files).await?;
+        failures.into_result("put", summary.objects)?;
+        report.put = summary;
+        Ok(())
+    }
+
+    /// Staging is dropped: the archive has no byte of the file but on glass, and says so.
+    async fn must_be_archived(&self, files: &[PlannedPut]) -> anyhow::Result<()> {
+        let status = self.admin.status().await?;
+        if status.objects_staged != 0 || status.staged_bytes != 0 {
+            let message = format!("{} objects are still staged", status.objects_staged);
+            return Err(Coded::new(Exit::Failure, message).into());
+        }
+        let probe = self.root.join("probe");
+        let key = files[0].key();
+        match self.client.get_file(BUCKET, key, &probe, &|_| {}).await {
+            Err(error) if error.kind() == S3ErrorKind::Archived => Ok(()),
+            Err(error) => Err(error.into()),
+            Ok(_) => {
+                let message = format!("\"{key}\" could be read without a restore");
+                Err(Coded::new(Exit::Failure, message).into())
+            }
+        }
+    }
+
+    async fn restore(&self, files: &[PlannedPut], report: &mut Report) -> anyhow::Result<()> {
+        self.step("restoring everything from what is left");
+        let keys: Vec<String> = files.iter().map(|file| file.key().to_owned()).collect();
+        let started = Instant::now();
+        let job = RestoreJob {
+            client: &self.client,
+            bucket: BUCKET,
+            days: 1,
+            tier: RestoreTier::Standard,
+            transfers: limits::TRANSFERS_DEFAULT,
+            out: &self.quiet,
+        };
+        let (counts, failures) = objects::restore_all(&job, &keys).await?;
+        failures.into_result("restored", counts.total())?;
+        let url = S3Url { bucket: BUCKET.to_owned(), key: PREFIX.to_owned() };
+        objects::wait_for_restore(&self.client, &url, true, self.out.is_json()).await?;
+        report.restore_seconds = started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    async fn compare(
+        &self,
+        source: &source::Source,
+        files: &[PlannedPut],
+        report: &mut Report,
+    ) -> anyhow::Result<()> {
+        self.step("fetching and comparing every byte");
+        let folder = self.root.join("restored");
+        std::fs::create_dir(&folder)?;
+        let objects = objects::list_all(&self.client, BUCKET, PREFIX).await?;
+        if objects.len() != files.len() {
+            let message = format!("{} of {} files are listed", objects.len(), files.len());
+            return Err(Coded::new(Exit::Corrupt, message).into());
+        }
+        let job = GetJob {
+            client: &self.client,
+            bucket: BUCKET,
+            strip: PREFIX,
+            folder: &folder,
+            transfers: limits::TRANSFERS_DEFAULT,
+            out: &self.quiet,
+        };
+        let (summary, failures) = objects::get_all(&job, &objects).await?;
+        failures.into_result("fetched", summary.objects)?;
+        report.get = summary;
+        let (original, files) = (source.folder.clone(), files.to_vec());
+        report.differing = tokio::task::spawn_blocking(move || {
+            compare::differing(&original, &folder, PREFIX, &files)
+        })
+        .await??;
+        Ok(())
+    }
+}
+
+/// Before anything was damaged, every platter must read back whole.
+fn all_readable(platters: &[VerifiedPlatter]) -> anyhow::Result<()> {
+    let bad = platters.iter().find(|p| p.error.is_some() || p.tracks_unreadable > 0);
+    let Some(bad) = bad else { return Ok(()) };
+    let reason = bad.error.clone().unwrap_or_else(|| "tracks are unreadable".to_owned());
+    let message = format!("platter {} failed before it was damaged: {reason}", bad.platter);
+    Err(Coded::new(Exit::Corrupt, message).into())
+}
+
+#[cfg(test)]
+mod tests;

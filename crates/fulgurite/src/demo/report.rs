@@ -1,0 +1,175 @@
+//! What a demo found, as one JSON object or as a page of text.
+
+use fulgurite_archive::status::{SealReport, ShardPlace, Status};
+use fulgurite_glass::Geometry;
+use fulgurite_units::ByteCount;
+use serde_json::json;
+
+use super::damage::Damage;
+use super::source::Source;
+use crate::admin::show_place;
+use crate::objects::{GetSummary, PutSummary, counted};
+use crate::output::{Output, grouped, rate};
+
+/// What a demo found.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    seed: u64,
+    origin: &'static str,
+    folder: String,
+    endpoint: String,
+    /// Ingest.
+    pub(crate) put: PutSummary,
+    seal_seconds: f64,
+    sealed_bytes: u64,
+    platters: (u64, u64),
+    /// Bytes of all platter files before the damage.
+    pub(crate) platter_bytes: u64,
+    /// Damage.
+    pub(crate) damage: Damage,
+    /// From the first request to the last copy.
+    pub(crate) restore_seconds: f64,
+    /// Download.
+    pub(crate) get: GetSummary,
+    /// Keys that came back different.
+    pub(crate) differing: Vec<String>,
+    repaired: (u64, u64, u64),
+    geometry: Option<Geometry>,
+    /// Where a few files lay.
+    pub(crate) places: Vec<(String, Vec<ShardPlace>)>,
+}
+
+impl Report {
+    /// A report to be filled in.
+    pub(crate) fn new(seed: u64, source: &Source, endpoint: &str) -> Self {
+        Self {
+            seed,
+            origin: source.origin,
+            folder: source.folder.display().to_string(),
+            endpoint: endpoint.to_owned(),
+            put: PutSummary::default(),
+            seal_seconds: 0.0,
+            sealed_bytes: 0,
+            platters: (0, 0),
+            platter_bytes: 0,
+            damage: Damage::default(),
+            restore_seconds: 0.0,
+            get: GetSummary::default(),
+            differing: Vec::new(),
+            repaired: (0, 0, 0),
+            geometry: None,
+            places: Vec::new(),
+        }
+    }
+
+    /// Takes what sealing did.
+    pub(crate) fn sealed(&mut self, sealed: &SealReport) {
+        self.seal_seconds = sealed.seconds;
+        self.sealed_bytes = sealed.bytes;
+        for set in &sealed.sets {
+            self.platters.0 += u64::from(set.information_platters);
+            self.platters.1 += u64::from(set.redundancy_platters);
+        }
+    }
+
+    /// Takes how much redundancy was used.
+    pub(crate) fn repaired(&mut self, status: &Status, geometry: Geometry) {
+        self.repaired =
+            (status.repaired_by_track, status.repaired_by_group, status.repaired_by_set);
+        self.geometry = Some(geometry);
+    }
+
+    /// Prints it.
+    pub(crate) fn show(&self, out: &Output) -> anyhow::Result<()> {
+        out.json(&self.to_json())?;
+        out.text(self.to_text())
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let places: Vec<_> =
+            self.places.iter().map(|(key, places)| json!({"key": key, "places": places})).collect();
+        json!({
+            "type": "demo", "seed": self.seed, "folder": self.folder,
+            "objects": self.put.objects, "bytes": self.put.bytes,
+            "put_seconds": self.put.seconds, "seal_seconds": self.seal_seconds,
+            "restore_seconds": self.restore_seconds, "get_seconds": self.get.seconds,
+            "information_platters": self.platters.0, "redundancy_platters": self.platters.1,
+            "platter_bytes": self.platter_bytes, "damage": self.damage,
+            "repaired_by_track": self.repaired.0, "repaired_by_group": self.repaired.1,
+            "repaired_by_set": self.repaired.2, "differing": self.differing, "places": places,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let put = &self.put;
+        let bytes = put.bytes;
+        let line = |what: &str, seconds: f64| {
+            format!("{what:10} {seconds:8.2} s  {}", rate(bytes, seconds))
+        };
+        let mut lines = vec![
+            String::new(),
+            format!("source     {} ({})", self.folder, self.origin),
+            format!("files      {}, {}", grouped(put.objects), ByteCount::new(bytes)),
+            line("put", put.seconds),
+            line("seal", self.seal_seconds),
+            line("restore", self.restore_seconds),
+            line("get", self.get.seconds),
+            format!(
+                "glass      {} information + {} redundancy platters, {} in all, {:.1} times the data",
+                self.platters.0,
+                self.platters.1,
+                ByteCount::new(self.platter_bytes),
+                times(self.platter_bytes, bytes)
+            ),
+            format!(
+                "damaged    {} taken away, {} destroyed, {} with flipped bytes (seed {})",
+                counted(self.damage.platters_lost.len() as u64, "platter"),
+                counted(self.damage.tracks, "track"),
+                counted(self.damage.sectors, "sector"),
+                self.seed
+            ),
+            format!(
+                "repaired   {} by their track, {} by their group, {} by the set",
+                counted(self.repaired.0, "sector"),
+                counted(self.repaired.1, "track"),
+                counted(self.repaired.2, "track")
+            ),
+        ];
+        lines.push("places     of a few files:".to_owned());
+        for (key, places) in &self.places {
+            lines.push(format!("  {key}"));
+            lines.extend(places.iter().map(|place| format!("    {}", show_place(place))));
+        }
+        lines.push(match &self.geometry {
+            Some(geometry) => format!(
+                "simulated  the glass (profile {}: which sectors fail, not how light writes them) \
+                 and the library's mechanics",
+                geometry.profile
+            ),
+            None => String::new(),
+        });
+        lines.push("real       S3, encryption, layout, all three codes, every byte".to_owned());
+        lines.push(self.verdict());
+        lines.join("\n")
+    }
+
+    fn verdict(&self) -> String {
+        if self.differing.is_empty() {
+            let files = counted(self.get.objects, "file");
+            return format!("result     every byte of {files} came back");
+        }
+        let mut text =
+            format!("result     {} DIFFER", counted(self.differing.len() as u64, "file"));
+        for key in self.differing.iter().take(crate::limits::FAILURES_SHOWN_MAX) {
+            text.push_str("\n  ");
+            text.push_str(key);
+        }
+        text
+    }
+}
+
+fn times(whole: u64, part: u64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+    let times = whole as f64 / part.max(1) as f64;
+    times
+}

@@ -1,0 +1,80 @@
+//! Which files a demo archives: a folder of one's own, the checkout one stands in, or a few
+//! sources that the program carries.
+
+use std::path::{Path, PathBuf};
+
+use walkdir::{DirEntry, WalkDir};
+
+use super::PREFIX;
+use crate::names::key_of;
+use crate::objects::PlannedPut;
+
+/// What is archived.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The folder.
+    pub(crate) folder: PathBuf,
+    /// Where it comes from, for the report.
+    pub(crate) origin: &'static str,
+}
+
+/// Sources the program carries for a demo far from any checkout.
+const CARRIED: [(&str, &str); 6] = [
+    ("Cargo.toml", include_str!("../../Cargo.toml")),
+    ("src/main.rs", include_str!("../main.rs")),
+    ("src/serve.rs", include_str!("../serve.rs")),
+    ("src/s3/client.rs", include_str!("../s3/client.rs")),
+    ("src/s3/transfer.rs", include_str!("../s3/transfer.rs")),
+    ("src/demo/mod.rs", include_str!("mod.rs")),
+];
+
+/// The folder to archive; `scratch` is where carried files are written if there is none.
+pub(crate) fn choose(folder: Option<&Path>, scratch: &Path) -> anyhow::Result<Source> {
+    if let Some(folder) = folder {
+        let is_folder = std::fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+        if !is_folder {
+            let message = format!("\"{}\" is not a folder", folder.display());
+            return Err(crate::exit::Coded::new(crate::exit::Exit::NotFound, message).into());
+        }
+        return Ok(Source { folder: folder.to_owned(), origin: "given" });
+    }
+    let here = std::env::current_dir()?;
+    if here.join("crates/fulgurite/Cargo.toml").is_file() {
+        return Ok(Source { folder: here, origin: "the project's own sources" });
+    }
+    for (name, text) in CARRIED {
+        let path = scratch.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, text)?;
+    }
+    Ok(Source { folder: scratch.to_owned(), origin: "sources the program carries" })
+}
+
+impl Source {
+    /// Its files in order, without version control and caches (marked by `CACHEDIR.TAG`), links
+    /// and special files.
+    pub(crate) fn files(&self) -> anyhow::Result<Vec<PlannedPut>> {
+        let mut files = Vec::new();
+        let entries = WalkDir::new(&self.folder).sort_by_file_name().into_iter();
+        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_passed_over(entry)) {
+            let entry = entry?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let relative = entry.path().strip_prefix(&self.folder).unwrap_or(entry.path());
+            let key = key_of(PREFIX, relative)?;
+            let bytes = entry.metadata()?.len();
+            files.push(PlannedPut::file(entry.into_path(), key, bytes));
+        }
+        Ok(files)
+    }
+}
+
+fn is_passed_over(entry: &DirEntry) -> bool {
+    entry.file_type().is_dir()
+        && (entry.file_name() == ".git"
+            || entry.file_name() == "target"
+            || entry.path().join("CACHEDIR.TAG").is_file())
+}

@@ -1,0 +1,247 @@
+//! `serve`: an archive and its gateway under one roof, from start to graceful stop.
+//!
+//! ```text
+//! lock and open DATA -> credentials -> listen -> server.json -> serve until SIGTERM or SIGINT
+//!                                                        stop: requests, then archive, then file
+//! ```
+
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fulgurite_archive::Archive;
+use fulgurite_archive::config::{
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy,
+};
+use fulgurite_gateway::{Credentials, ServerConfig, TlsConfig};
+use fulgurite_units::ByteCount;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::banner;
+use crate::cli::ConfigArgs;
+use crate::config::{Config, Expedited, TlsChoice};
+use crate::credentials::{self, KeyPair};
+use crate::exit::{Coded, Exit};
+use crate::output::{Output, note};
+use crate::server_file::ServerFile;
+
+/// Flags of `serve`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Data directory; made if it does not exist
+    #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
+    data: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Access key; without one, a pair is made once and kept in DATA/credentials.toml
+    #[arg(long, value_name = "KEY", env = "FULGURITE_ACCESS_KEY", requires = "secret_key")]
+    access_key: Option<String>,
+    /// Secret key; prefer the variable, a flag is seen by others
+    #[arg(
+        long,
+        value_name = "KEY",
+        env = "FULGURITE_SECRET_KEY",
+        hide_env_values = true,
+        requires = "access_key"
+    )]
+    secret_key: Option<String>,
+}
+
+/// Where the keys of a server came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyOrigin {
+    /// Made now: they are shown this once.
+    New,
+    /// Read from the data directory.
+    Stored,
+    /// Given by whoever started the server.
+    Given,
+}
+
+/// A server that answers.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// The archive behind it.
+    archive: Archive,
+    /// Where it answers.
+    pub(crate) endpoint: String,
+    /// Certificate to trust.
+    pub(crate) certificate: Option<PathBuf>,
+    shutdown: oneshot::Sender<()>,
+    gateway: JoinHandle<fulgurite_gateway::Result<()>>,
+}
+
+/// Runs `serve`.
+pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
+    let config = args.config.load()?;
+    let data = &args.data;
+    make_folder(data)?;
+    // Before anything is announced: a signal from now on is a graceful stop.
+    let (mut terminate, mut interrupt) = signals()?;
+    let archive = open(&config, data).await?;
+    let (keys, origin) = match (&args.access_key, &args.secret_key) {
+        (Some(access_key), Some(secret_key)) => {
+            let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
+            (KeyPair { access_key, secret_key }, KeyOrigin::Given)
+        }
+        _ => {
+            let (keys, is_new) = credentials::read_or_generate(data)?;
+            (keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored })
+        }
+    };
+    let running = listen(&config, data, &keys, archive).await?;
+    let file = ServerFile {
+        endpoint: running.endpoint.clone(),
+        pid: std::process::id(),
+        access_key: keys.access_key.clone(),
+        certificate: running.certificate.clone(),
+    };
+    file.write(data)?;
+    banner::show(&banner::Banner { data, config: &config, file: &file, keys: &keys, origin }, out)?;
+    out.flush()?;
+    wait_for(&mut terminate, &mut interrupt).await;
+    tracing::info!("stopping");
+    let stopped = tokio::select! {
+        stopped = running.stop() => stopped,
+        () = wait_for(&mut terminate, &mut interrupt) => {
+            note("fulgurite: stopped at once; the next start finishes what was cut short");
+            Ok(())
+        }
+    };
+    ServerFile::remove(data);
+    stopped
+}
+
+/// Makes the data directory, readable by its owner only.
+fn make_folder(data: &Path) -> anyhow::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
+        Coded::new(Exit::Config, format!("cannot make \"{}\": {error}", data.display())).into()
+    })
+}
+
+fn signals() -> anyhow::Result<(Signal, Signal)> {
+    let listen = |kind| signal(kind).context("cannot listen for signals");
+    Ok((listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
+}
+
+async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}
+
+/// Opens the archive in `data`.
+pub(crate) async fn open(config: &Config, data: &Path) -> anyhow::Result<Archive> {
+    Ok(Archive::open(archive_config(config, data)?).await?)
+}
+
+/// Binds the gateway to `archive` and lets it answer.
+pub(crate) async fn listen(
+    config: &Config,
+    data: &Path,
+    keys: &KeyPair,
+    archive: Archive,
+) -> anyhow::Result<Running> {
+    let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
+    let mut server = ServerConfig::new(config.listen, pair);
+    server.domain = config.domain.clone();
+    server.tls = match &config.tls {
+        TlsChoice::Off => None,
+        TlsChoice::Auto => {
+            let names = config.domain.iter().flat_map(|d| [d.clone(), format!("*.{d}")]).collect();
+            Some(TlsConfig::Auto { directory: data.join("tls"), names })
+        }
+        TlsChoice::Files { certificate, key } => {
+            Some(TlsConfig::Files { cert: certificate.clone(), key: key.clone() })
+        }
+    };
+    let server = match fulgurite_gateway::bind(server, archive.clone()).await {
+        Ok(server) => server,
+        Err(error) => {
+            let _ = archive.stop().await;
+            return Err(error.into());
+        }
+    };
+    let endpoint = endpoint_of(server.local_addr(), server.is_tls());
+    let is_self_signed = config.tls == TlsChoice::Auto;
+    let certificate = server.certificate().filter(|_| is_self_signed).map(absolute);
+    let (shutdown, stop) = oneshot::channel::<()>();
+    let gateway = tokio::spawn(server.serve(async move {
+        // A dropped sender asks for a stop just as a message does.
+        let _ = stop.await;
+    }));
+    Ok(Running { archive, endpoint, certificate, shutdown, gateway })
+}
+
+impl Running {
+    /// Lets running requests finish, then the archive.
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        drop(self.shutdown);
+        self.gateway.await.context("the gateway died")??;
+        Ok(self.archive.stop().await?)
+    }
+}
+
+/// How clients on this machine reach `address`.
+fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let mut address = address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    format!("{scheme}://{address}")
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The archive's part of the configuration.
+pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<ArchiveConfig> {
+    let geometry = config.effective_geometry()?;
+    let staged_bytes =
+        config.seal.staged_bytes.unwrap_or(ByteCount::new(geometry.set_user_bytes()));
+    Ok(ArchiveConfig {
+        data: data.to_owned(),
+        geometry,
+        seal: SealPolicy { staged_bytes, age: config.seal.age },
+        faults: MediumFaults {
+            seed: config.medium.seed,
+            sector_rate: config.medium.sector_failure_rate,
+            track_rate: config.medium.track_failure_rate,
+        },
+        library: LibraryOptions {
+            shape: config.library.shape.clone(),
+            time_scale: config.library.time_scale,
+            seed: config.library.seed,
+        },
+        log_capacity: config.storage.log_capacity,
+        master_key: config.keys.master_key.clone(),
+        expedited: match config.restore.expedited {
+            Expedited::Refuse => ExpeditedPolicy::Refuse,
+            Expedited::Standard => ExpeditedPolicy::Standard,
+        },
+        day: config.restore.day,
+        fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?,
+    })
+}
+
+/// Reads `NAME:COUNT`: die at this named step, for tests of crashes.
+pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let parsed = text.split_once(':').and_then(|(name, count)| {
+        let count = count.parse().ok()?;
+        Some((name.to_owned(), count))
+    });
+    parsed.map(Some).ok_or_else(|| {
+        let message = format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT");
+        Coded::new(Exit::Config, message).into()
+    })
+}
