@@ -1,100 +1,325 @@
 //! The archive as its front ends see it.
 
-use bytes::Bytes;
-use fulgurite_units::UploadId;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fulgurite_units::{PlatterId, UploadId};
 
 use crate::config::ArchiveConfig;
-use crate::digest::Checksum;
+use crate::multipart::{Completion, PartWriter, UploadName};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{
-    BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, PartInfo, PutOptions,
-    RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
+    BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, PartInfo,
+    PutOptions, RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
 };
-use crate::{ArchiveError, Result};
+use crate::pipeline::Workers;
+use crate::put::ObjectWriter;
+use crate::read::ObjectReader;
+use crate::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
+use crate::store::Store;
+use crate::{ArchiveError, Checksum, Result};
+use crate::{list, multipart, put, read, restore, status};
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Archive {}
-
-/// A body on its way in. Dropped before `finish`, it leaves nothing behind.
-#[derive(Debug)]
-pub struct ObjectWriter {}
-
-impl ObjectWriter {
-    /// Takes the next bytes of the body.
-    pub async fn write(&mut self, _bytes: Bytes) -> Result<()> { unimplemented!() }
-    /// Ends the body. `trailer` is a checksum that came after it. Returns when everything is durable.
-    pub async fn finish(self, _trailer: Option<Checksum>) -> Result<ObjectInfo> { unimplemented!() }
+pub struct Archive {
+    store: Arc<Store>,
+    workers: Arc<Workers>,
+    is_ready: Arc<AtomicBool>,
 }
 
-/// A part of a multipart upload on its way in.
-#[derive(Debug)]
-pub struct PartWriter {}
-
-impl PartWriter {
-    /// Takes the next bytes of the part.
-    pub async fn write(&mut self, _bytes: Bytes) -> Result<()> { unimplemented!() }
-    /// Ends the part.
-    pub async fn finish(self, _trailer: Option<Checksum>) -> Result<PartInfo> { unimplemented!() }
-}
-
-/// An object's bytes on their way out.
-#[derive(Debug)]
-pub struct ObjectReader {
-    /// The object.
-    pub info: ObjectInfo,
-    /// First byte that will be read.
-    pub first: u64,
-    /// Bytes that will be read.
-    pub bytes: u64,
-}
-
-impl ObjectReader {
-    /// The next bytes, verified; `None` at the end.
-    pub async fn next(&mut self) -> Option<Result<Bytes>> { unimplemented!() }
+/// Runs blocking work without holding up the async threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })?
 }
 
 impl Archive {
-    /// Opens or creates the archive in `config.data`.
-    pub async fn open(_config: ArchiveConfig) -> Result<Self> { unimplemented!() }
-    /// Finishes what is running, syncs and stops.
-    pub async fn stop(&self) -> Result<()> { unimplemented!() }
-    pub async fn create_bucket(&self, _bucket: &BucketName) -> Result<BucketInfo> { unimplemented!() }
-    pub async fn delete_bucket(&self, _bucket: &BucketName) -> Result<()> { unimplemented!() }
-    pub async fn head_bucket(&self, _bucket: &BucketName) -> Result<BucketInfo> { unimplemented!() }
-    pub async fn list_buckets(&self) -> Result<Vec<BucketInfo>> { unimplemented!() }
-    /// Begins a PUT; checks bucket and claims before any byte is taken.
-    pub async fn put(&self, _b: &BucketName, _k: &ObjectKey, _o: PutOptions) -> Result<ObjectWriter> { unimplemented!() }
-    pub async fn head(&self, _b: &BucketName, _k: &ObjectKey) -> Result<ObjectInfo> { unimplemented!() }
-    /// Opens an object for reading; `NotRestored` when it is archived without a restored copy.
-    pub async fn get(&self, _b: &BucketName, _k: &ObjectKey, _r: Option<ByteRange>) -> Result<ObjectReader> { unimplemented!() }
-    pub async fn list(&self, _b: &BucketName, _q: ListQuery) -> Result<ListPage> { unimplemented!() }
-    /// Deletes an object and destroys its key; a missing object is success (S3), `false` is returned.
-    pub async fn delete(&self, _b: &BucketName, _k: &ObjectKey) -> Result<bool> { unimplemented!() }
-    /// CopyObject: new body, new key. `options.meta` is used as given (the caller copies it for COPY).
-    pub async fn copy(&self, _from: (&BucketName, &ObjectKey), _to: (&BucketName, &ObjectKey), _o: PutOptions) -> Result<ObjectInfo> { unimplemented!() }
-    pub async fn restore(&self, _b: &BucketName, _k: &ObjectKey, _r: RestoreRequest) -> Result<RestoreOutcome> { unimplemented!() }
-    pub async fn create_upload(&self, _b: &BucketName, _k: &ObjectKey, _o: UploadOptions) -> Result<UploadInfo> { unimplemented!() }
-    pub async fn put_part(&self, _b: &BucketName, _k: &ObjectKey, _u: UploadId, _number: u32, _claim: crate::object::BodyClaim) -> Result<PartWriter> { unimplemented!() }
-    /// UploadPartCopy from a readable object.
-    pub async fn copy_part(&self, _from: (&BucketName, &ObjectKey), _range: Option<ByteRange>, _b: &BucketName, _k: &ObjectKey, _u: UploadId, _number: u32) -> Result<PartInfo> { unimplemented!() }
-    /// Completes; the checksum, if given, is checked against the combined one. Completing twice with the same parts is success.
-    pub async fn complete_upload(&self, _b: &BucketName, _k: &ObjectKey, _u: UploadId, _parts: Vec<CompletedPart>, _condition: WriteCondition, _checksum: Option<Checksum>) -> Result<ObjectInfo> { unimplemented!() }
-    pub async fn abort_upload(&self, _b: &BucketName, _k: &ObjectKey, _u: UploadId) -> Result<()> { unimplemented!() }
-    /// Uploads in progress of a bucket, ordered by (key, upload id), after the marker pair, at most `limit`; `true` when more follow.
-    pub async fn list_uploads(&self, _b: &BucketName, _prefix: &str, _after: Option<(String, Option<UploadId>)>, _limit: usize) -> Result<(Vec<UploadInfo>, bool)> { unimplemented!() }
-    /// Parts of an upload after number `after`, at most `limit`; `true` when more follow.
-    pub async fn list_parts(&self, _b: &BucketName, _k: &ObjectKey, _u: UploadId, _after: u32, _limit: usize) -> Result<(UploadInfo, Vec<PartInfo>, bool)> { unimplemented!() }
-    /// Seals everything staged now: returns when it is written, verified, stored and released.
-    pub async fn seal(&self) -> Result<crate::status::SealReport> { unimplemented!() }
-    /// Reads platters whole again: one, or all.
-    pub async fn verify(&self, _platter: Option<fulgurite_units::PlatterId>) -> Result<Vec<crate::status::VerifiedPlatter>> { unimplemented!() }
-    /// Counters and states for operators; cheap.
-    pub async fn status(&self) -> Result<crate::status::Status> { unimplemented!() }
-    /// Where one object's bytes are: platters, tracks, set.
-    pub async fn locate(&self, _b: &BucketName, _k: &ObjectKey) -> Result<Vec<crate::status::ShardPlace>> { unimplemented!() }
+    /// Opens or creates the archive in `config.data`, finishes what a crash cut short and starts
+    /// the background work.
+    ///
+    /// # Errors
+    /// When the directory is in use, damaged, or the master key is wrong.
+    pub async fn open(config: ArchiveConfig) -> Result<Self> {
+        blocking(move || {
+            let store = Arc::new(Store::open(config)?);
+            let workers = Arc::new(Workers::start(&store)?);
+            Ok(Self { store, workers, is_ready: Arc::new(AtomicBool::new(true)) })
+        })
+        .await
+    }
+
+    /// Stops the background work at its next safe point and waits for it.
+    ///
+    /// # Errors
+    /// When a worker died.
+    pub async fn stop(&self) -> Result<()> {
+        self.is_ready.store(false, Ordering::SeqCst);
+        let workers = Arc::clone(&self.workers);
+        blocking(move || workers.stop()).await
+    }
+
     /// Whether requests can be served now.
-    pub fn is_ready(&self) -> bool { unimplemented!() }
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.is_ready.load(Ordering::SeqCst)
+    }
+
+    /// Makes a bucket.
+    ///
+    /// # Errors
+    /// `BucketAlreadyOwnedByYou` when it exists.
+    pub async fn create_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
+        list::create_bucket(&self.store, bucket).await
+    }
+
+    /// Removes an empty bucket.
+    ///
+    /// # Errors
+    /// `BucketNotEmpty` when objects or uploads are in it.
+    pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
+        list::delete_bucket(&self.store, bucket).await
+    }
+
+    /// Looks a bucket up.
+    ///
+    /// # Errors
+    /// `NoSuchBucket`.
+    pub async fn head_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
+        let row = crate::commit::require_bucket(&*self.store.kv, bucket)?;
+        Ok(BucketInfo { name: bucket.to_string(), created: row.created })
+    }
+
+    /// All buckets by name.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub async fn list_buckets(&self) -> Result<Vec<BucketInfo>> {
+        list::list_buckets(&self.store)
+    }
+
+    /// Begins a PUT; bucket, metadata, length and conditions are checked before any byte is taken.
+    ///
+    /// # Errors
+    /// When one of them does not hold, or the archive is full.
+    pub async fn put(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        options: PutOptions,
+    ) -> Result<ObjectWriter> {
+        ObjectWriter::begin(&self.store, bucket, key, options)
+    }
+
+    /// What is known of an object.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `NoSuchBucket`.
+    pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
+        let row = crate::commit::require_object(&*self.store.kv, bucket, key)?;
+        Ok(row.info(key.as_str(), self.store.now()))
+    }
+
+    /// Opens an object for reading.
+    ///
+    /// # Errors
+    /// `NotRestored` when it is archived without a restored copy, `InvalidRange`, `NoSuchKey`.
+    pub async fn get(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        range: Option<ByteRange>,
+    ) -> Result<ObjectReader> {
+        read::open(&self.store, bucket, key, range)
+    }
+
+    /// One page of a bucket's objects.
+    ///
+    /// # Errors
+    /// `NoSuchBucket`.
+    pub async fn list(&self, bucket: &BucketName, query: ListQuery) -> Result<ListPage> {
+        let (store, bucket) = (Arc::clone(&self.store), bucket.clone());
+        blocking(move || list::list(&store, &bucket, &query)).await
+    }
+
+    /// Deletes an object and destroys its keys. A missing object is no error: `false`.
+    ///
+    /// # Errors
+    /// `NoSuchBucket`, or when the key table cannot be written.
+    pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey) -> Result<bool> {
+        put::delete(&self.store, bucket, key).await
+    }
+
+    /// CopyObject: a new body under a new key. `options.meta` is used as given.
+    ///
+    /// # Errors
+    /// As for reading the source and writing the target.
+    pub async fn copy(
+        &self,
+        from: (&BucketName, &ObjectKey),
+        to: (&BucketName, &ObjectKey),
+        options: PutOptions,
+    ) -> Result<ObjectInfo> {
+        put::copy(&self.store, from, to, options).await
+    }
+
+    /// RestoreObject. On return the request is on stable storage.
+    ///
+    /// # Errors
+    /// `NotArchived`, `RestoreAlreadyInProgress`, `ExpeditedNotAvailable`.
+    pub async fn restore(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        request: RestoreRequest,
+    ) -> Result<RestoreOutcome> {
+        restore::request(&self.store, bucket, key, request).await
+    }
+
+    /// Begins a multipart upload.
+    ///
+    /// # Errors
+    /// `NoSuchBucket`, `MetadataTooLarge`.
+    pub async fn create_upload(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        options: UploadOptions,
+    ) -> Result<UploadInfo> {
+        multipart::create(&self.store, bucket, key, options).await
+    }
+
+    /// Begins a part.
+    ///
+    /// # Errors
+    /// `NoSuchUpload`, `InvalidArgument` for a number outside 1 to 10,000.
+    pub async fn put_part(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload: UploadId,
+        number: u32,
+        claim: BodyClaim,
+    ) -> Result<PartWriter> {
+        PartWriter::begin(&self.store, name(bucket, key, upload), number, claim)
+    }
+
+    /// UploadPartCopy from a readable object.
+    ///
+    /// # Errors
+    /// As for reading the source and writing the part.
+    pub async fn copy_part(
+        &self,
+        from: (&BucketName, &ObjectKey),
+        range: Option<ByteRange>,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload: UploadId,
+        number: u32,
+    ) -> Result<PartInfo> {
+        let name = name(bucket, key, upload);
+        multipart::copy_part(&self.store, from, range, name, number).await
+    }
+
+    /// Joins parts to an object. Asked again after it was done, it answers the same.
+    ///
+    /// # Errors
+    /// `InvalidPart`, `InvalidPartOrder`, `EntityTooSmall`, `BadDigest`, `PreconditionFailed`.
+    pub async fn complete_upload(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload: UploadId,
+        parts: Vec<CompletedPart>,
+        condition: WriteCondition,
+        checksum: Option<Checksum>,
+    ) -> Result<ObjectInfo> {
+        let name = name(bucket, key, upload);
+        let completion = Completion { name, listed: parts, condition, checksum };
+        multipart::complete(&self.store, completion).await
+    }
+
+    /// Drops an upload and its parts.
+    ///
+    /// # Errors
+    /// `NoSuchUpload`.
+    pub async fn abort_upload(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload: UploadId,
+    ) -> Result<()> {
+        multipart::abort(&self.store, name(bucket, key, upload)).await
+    }
+
+    /// Uploads in progress, ordered by key and id, after the marker pair, at most `limit`; `true`
+    /// when more follow.
+    ///
+    /// # Errors
+    /// `NoSuchBucket`.
+    pub async fn list_uploads(
+        &self,
+        bucket: &BucketName,
+        prefix: &str,
+        after: Option<(String, Option<UploadId>)>,
+        limit: usize,
+    ) -> Result<(Vec<UploadInfo>, bool)> {
+        multipart::list_uploads(&self.store, bucket, prefix, after, limit)
+    }
+
+    /// Parts of an upload after number `after`, at most `limit`; `true` when more follow.
+    ///
+    /// # Errors
+    /// `NoSuchUpload`.
+    pub async fn list_parts(
+        &self,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        upload: UploadId,
+        after: u32,
+        limit: usize,
+    ) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
+        multipart::list_parts(&self.store, &name(bucket, key, upload), after, limit)
+    }
+
+    /// Seals everything staged now: returns when it is written, verified, stored and released.
+    ///
+    /// # Errors
+    /// When a set cannot be written or read back.
+    pub async fn seal(&self) -> Result<SealReport> {
+        self.workers.seal().await
+    }
+
+    /// Reads platters whole again: one, or all.
+    ///
+    /// # Errors
+    /// When a platter is not known. A platter that cannot be read is in the report.
+    pub async fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+        let workers = Arc::clone(&self.workers);
+        blocking(move || workers.verify(platter)).await
+    }
+
+    /// Counts and states for operators.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub async fn status(&self) -> Result<Status> {
+        let (store, workers) = (Arc::clone(&self.store), Arc::clone(&self.workers));
+        blocking(move || status::status(&store, workers.activity())).await
+    }
+
+    /// Where an object's bytes are.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub async fn locate(&self, bucket: &BucketName, key: &ObjectKey) -> Result<Vec<ShardPlace>> {
+        status::locate(&self.store, bucket, key)
+    }
 }
-#[allow(dead_code)]
-type E = ArchiveError;
+
+fn name(bucket: &BucketName, key: &ObjectKey, upload: UploadId) -> UploadName {
+    UploadName { bucket: bucket.clone(), key: key.clone(), upload }
+}

@@ -1,20 +1,48 @@
 //! The life of an object: staged, packed, sealed into glass, verified, released, restored, shredded.
 
+mod body;
+mod commit;
 pub mod config;
 mod digest;
+mod entry;
 mod error;
+mod expire;
 mod facade;
+mod fail_point;
+mod ingest;
+mod key_table;
+mod library_driver;
 pub mod limits;
+mod list;
+mod log;
+mod multipart;
 mod names;
 mod object;
+mod pipeline;
+mod plan;
+mod platter_files;
+mod put;
+mod read;
+mod restore;
+mod rows;
+mod seal;
+mod shard_reader;
+mod startup;
 pub mod status;
+mod store;
+mod sync;
+mod write_set;
 
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, ErrorKind, Result};
-pub use facade::{Archive, ObjectReader, ObjectWriter, PartWriter};
+pub use facade::Archive;
+pub use fail_point::FAIL_POINTS;
+pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,
     PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, StorageClass,
     Tier, UploadInfo, UploadOptions, WriteCondition,
 };
+pub use put::ObjectWriter;
+pub use read::ObjectReader;

@@ -28,7 +28,7 @@ pub const FRAME_BYTES: usize = 64 << 10;
 /// Bytes of one frame's authentication tag.
 pub const TAG_BYTES: usize = 16;
 /// Plaintext gathered before it is hashed, encrypted and written in one go.
-pub const CHUNK_BYTES: usize = 1 << 20;
+pub const CHUNK_BYTES: usize = 512 << 10;
 /// A body no larger than this is written inline, without a trip to the blocking pool.
 pub const INLINE_BYTES_MAX: usize = FRAME_BYTES;
 /// Size at which a log segment is closed and the next begun.

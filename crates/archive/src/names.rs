@@ -70,7 +70,9 @@ impl ObjectKey {
     /// `KeyTooLong` over 1,024 bytes, `InvalidKey` when empty.
     pub fn new(key: &str) -> Result<Self> {
         if key.is_empty() {
-            return Err(ArchiveError::InvalidArgument { what: "an object key is empty".to_owned() });
+            return Err(ArchiveError::InvalidArgument {
+                what: "an object key is empty".to_owned(),
+            });
         }
         if key.len() > KEY_BYTES_MAX {
             return Err(ArchiveError::KeyTooLong { bytes: key.len() });

@@ -1,7 +1,17 @@
 //! What operators are shown: state of the archive, and reports of long operations.
 
-use fulgurite_units::{PlatterId, SetId, UnixTime};
+use std::sync::atomic::Ordering;
+
+use fulgurite_catalog::{KeyRange, KeyValue as _};
+use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
+
+use crate::body::cipher_bytes;
+use crate::commit::{bodies, require_object, rows_in};
+use crate::names::{BucketName, ObjectKey};
+use crate::rows::{self, PLATTERS, PlatterRow, QUEUE, QueueRow, SETS, SetRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
 
 /// The archive at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -118,4 +128,101 @@ pub struct ShardPlace {
     pub residence: String,
     /// Storage slot in the library.
     pub slot: Option<u32>,
+}
+
+/// The status of an open archive; `activity` is what the pipeline says of itself.
+pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
+    let totals = rows::totals(&*store.kv)?;
+    let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*store.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
+    let sets: Vec<(Vec<u8>, SetRow)> =
+        rows_in(&*store.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+    let sets =
+        sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>>>()?;
+    let day = store.config.day.as_secs_f64();
+    let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
+    Ok(Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        archive: store.archive.to_string(),
+        profile: store.config.geometry.profile.clone(),
+        fidelity: "sector (simulated medium)".to_owned(),
+        objects_online: totals.objects_online,
+        objects_staged: totals.objects_staged,
+        objects_on_glass: totals.objects_on_glass,
+        staged_bytes: totals.staged_bytes,
+        staged_oldest: oldest.first().map(|(_, row)| row.arrived),
+        log_bytes: store.budget.used(),
+        log_bytes_max: store.budget.max(),
+        platters: sets
+            .iter()
+            .filter(is_stored)
+            .map(|s| u64::from(s.information_platters + s.redundancy_platters))
+            .sum(),
+        sets,
+        restores_waiting: totals.restores_waiting,
+        restored_objects: totals.restored,
+        pipeline: activity,
+        repaired_by_track: store.repairs.sectors_by_track.load(Ordering::Relaxed),
+        repaired_by_group: store.repairs.tracks_by_group.load(Ordering::Relaxed),
+        repaired_by_set: store.repairs.tracks_by_set.load(Ordering::Relaxed),
+        debug_day_seconds: (store.config.day != DAY).then_some(day),
+    })
+}
+
+/// A real day.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+
+pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
+    let id: [u8; 16] = key.try_into().map_err(|_| ArchiveError::Corrupt {
+        what: "a set row has a key that is no set id".to_owned(),
+    })?;
+    let count = |ids: &[PlatterId]| u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    Ok(SetStatus {
+        set: SetId::from_bytes(id),
+        state: row.state.name().to_owned(),
+        information_platters: count(&row.information),
+        redundancy_platters: count(&row.redundancy),
+        bytes: row.bytes,
+    })
+}
+
+/// Where an object's bytes are.
+pub(crate) fn locate(
+    store: &Store,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<Vec<ShardPlace>> {
+    let view = store.kv.snapshot();
+    let object = require_object(&*view, bucket, key)?;
+    let mut places = Vec::new();
+    for (index, body) in (0..).zip(bodies(&*view, &object)?) {
+        let in_log = body.log.is_some().then(|| ShardPlace {
+            body: index,
+            platter: None,
+            set: None,
+            track_first: 0,
+            track_last: 0,
+            bytes: cipher_bytes(body.bytes),
+            residence: if body.queued.is_some() { "staged" } else { "online" }.to_owned(),
+            slot: None,
+        });
+        places.extend(in_log);
+        for shard in &body.shards {
+            let row: Option<PlatterRow> = rows::get(&*view, PLATTERS, &shard.platter.to_bytes())?;
+            let Some(row) = row else { continue };
+            let set: Option<SetRow> = rows::get(&*view, SETS, &row.set.to_bytes())?;
+            let geometry = set.map_or_else(|| store.config.geometry.clone(), |set| set.geometry);
+            let last = shard.offset + shard.bytes.max(1) - 1;
+            places.push(ShardPlace {
+                body: index,
+                platter: Some(shard.platter),
+                set: Some(row.set),
+                track_first: geometry.address(shard.offset).track.get(),
+                track_last: geometry.address(last).track.get(),
+                bytes: shard.bytes,
+                residence: "glass".to_owned(),
+                slot: row.slot,
+            });
+        }
+    }
+    Ok(places)
 }

@@ -1,0 +1,255 @@
+//! Transactions that make objects and unmake them, and what has to happen after each.
+
+use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
+use fulgurite_units::ObjectId;
+use serde::de::DeserializeOwned;
+
+use crate::log::{Extent, LogKind};
+use crate::names::{BucketName, ObjectKey};
+use crate::object::WriteCondition;
+use crate::rows::{
+    self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, OBJECTS, ObjectRow, PLATTERS, PlatterRow,
+    QUEUE, QueueRow, RESTORES, SEGMENTS, SHREDS,
+};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// What a committed transaction left to be destroyed and given back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Retired {
+    pub(crate) keys: Vec<(u32, ObjectId)>,
+    pub(crate) extents: Vec<(LogKind, Extent)>,
+}
+
+/// Rows of `range`, decoded.
+pub(crate) fn rows_in<T: DeserializeOwned>(
+    view: &dyn ReadView,
+    space: Space,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, T)>> {
+    view.range(space, range, Order::Ascending, limit)?
+        .into_iter()
+        .map(|(key, value)| Ok((key, rows::decode(space, &value)?)))
+        .collect()
+}
+
+/// The bodies of an object, in order.
+pub(crate) fn bodies(view: &dyn ReadView, object: &ObjectRow) -> Result<Vec<BodyRow>> {
+    let range = rows::bodies_of(object.object_id);
+    let found: Vec<(Vec<u8>, BodyRow)> = rows_in(view, BODIES, &range, usize::MAX)?;
+    if found.len() != object.body_count as usize {
+        return Err(ArchiveError::Corrupt {
+            what: format!(
+                "object {} has {} of {} bodies in the catalog",
+                object.object_id,
+                found.len(),
+                object.body_count
+            ),
+        });
+    }
+    Ok(found.into_iter().map(|(_, row)| row).collect())
+}
+
+pub(crate) fn require_bucket(view: &dyn ReadView, bucket: &BucketName) -> Result<BucketRow> {
+    rows::get(view, BUCKETS, &rows::bucket_key(bucket.as_str()))?
+        .ok_or_else(|| ArchiveError::NoSuchBucket { bucket: bucket.to_string() })
+}
+
+pub(crate) fn find_object(
+    view: &dyn ReadView,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<Option<ObjectRow>> {
+    rows::get(view, OBJECTS, &rows::object_key(bucket.as_str(), key.as_str()))
+}
+
+pub(crate) fn require_object(
+    view: &dyn ReadView,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<ObjectRow> {
+    match find_object(view, bucket, key)? {
+        Some(row) => Ok(row),
+        None => {
+            require_bucket(view, bucket)?;
+            Err(ArchiveError::NoSuchKey { bucket: bucket.to_string(), key: key.to_string() })
+        }
+    }
+}
+
+pub(crate) fn check_condition(
+    condition: &WriteCondition,
+    current: Option<&ObjectRow>,
+    key: &ObjectKey,
+    bucket: &BucketName,
+) -> Result<()> {
+    if condition.absent && current.is_some() {
+        return Err(ArchiveError::PreconditionFailed { condition: "If-None-Match" });
+    }
+    match (&condition.etag, current) {
+        (None, _) => Ok(()),
+        (Some(_), None) => {
+            Err(ArchiveError::NoSuchKey { bucket: bucket.to_string(), key: key.to_string() })
+        }
+        (Some(etag), Some(row)) if etag == "*" || *etag == row.etag => Ok(()),
+        (Some(_), Some(_)) => Err(ArchiveError::PreconditionFailed { condition: "If-Match" }),
+    }
+}
+
+/// Adds to, or takes from, what rows name in each segment.
+pub(crate) fn account(
+    tx: &mut Transaction<'_>,
+    kind: LogKind,
+    extents: &[Extent],
+    is_added: bool,
+) -> Result<()> {
+    for extent in extents {
+        let key = rows::segment_key(kind, extent.segment);
+        let live: u64 = rows::get(tx, SEGMENTS, &key)?.unwrap_or(0);
+        let live = if is_added { live + extent.bytes } else { live.saturating_sub(extent.bytes) };
+        if live == 0 {
+            tx.delete(SEGMENTS, key)?;
+        } else {
+            rows::put(tx, SEGMENTS, key, &live)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes an object over whatever was there, and says what that leaves to destroy.
+pub(crate) fn insert_object(
+    tx: &mut Transaction<'_>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    mut row: ObjectRow,
+    mut bodies: Vec<BodyRow>,
+) -> Result<Retired> {
+    let mut retired = Retired::default();
+    remove_object(tx, bucket, key, &mut retired)?;
+    assert_eq!(row.body_count as usize, bodies.len(), "an object counts its bodies");
+    row.bodies_staged = if row.class.is_archived() { row.body_count } else { 0 };
+    for (index, body) in (0..).zip(&mut bodies) {
+        if row.class.is_archived() {
+            let sequence = rows::with_totals(tx, |totals| {
+                totals.sequence += 1;
+                totals.staged_bytes += body.bytes;
+                totals.sequence
+            })?;
+            body.queued = Some(sequence);
+            let queued = QueueRow {
+                object_id: row.object_id,
+                index,
+                bucket: bucket.to_string(),
+                key: key.to_string(),
+                arrived: row.modified,
+                bytes: body.bytes,
+            };
+            rows::put(tx, QUEUE, rows::sequence_key(sequence), &queued)?;
+        }
+        rows::put(tx, BODIES, rows::body_key(row.object_id, index), body)?;
+    }
+    let residence = row.residence();
+    rows::with_totals(tx, |totals| *totals.objects(residence) += 1)?;
+    rows::put(tx, OBJECTS, rows::object_key(bucket.as_str(), key.as_str()), &row)?;
+    Ok(retired)
+}
+
+/// Takes an object out of the catalog; `false` when there is none.
+pub(crate) fn remove_object(
+    tx: &mut Transaction<'_>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    retired: &mut Retired,
+) -> Result<bool> {
+    let Some(row) = find_object(tx, bucket, key)? else { return Ok(false) };
+    for (index, body) in (0..).zip(bodies(tx, &row)?) {
+        retire_body(tx, &body, retired)?;
+        tx.delete(BODIES, rows::body_key(row.object_id, index))?;
+    }
+    if let Some(mark) = row.restore {
+        tx.delete(RESTORES, row.object_id.to_bytes())?;
+        match mark.expiry {
+            Some(expiry) => {
+                tx.delete(EXPIRIES, rows::expiry_key(expiry, row.object_id))?;
+                rows::with_totals(tx, |totals| totals.restored -= 1)?;
+            }
+            None => rows::with_totals(tx, |totals| totals.restores_waiting -= 1)?,
+        }
+    }
+    let residence = row.residence();
+    rows::with_totals(tx, |totals| *totals.objects(residence) -= 1)?;
+    tx.delete(OBJECTS, rows::object_key(bucket.as_str(), key.as_str()))?;
+    Ok(true)
+}
+
+/// Notes what a body leaves behind. The caller removes the body's own row.
+pub(crate) fn retire_body(
+    tx: &mut Transaction<'_>,
+    body: &BodyRow,
+    retired: &mut Retired,
+) -> Result<()> {
+    rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)?;
+    retired.keys.push((body.key_slot, body.body_id));
+    if let Some((kind, extents)) = &body.log {
+        account(tx, *kind, extents, false)?;
+        retired.extents.extend(extents.iter().map(|&extent| (*kind, extent)));
+    }
+    if let Some(extents) = &body.restored {
+        account(tx, LogKind::Restored, extents, false)?;
+        retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
+    }
+    if let Some(sequence) = body.queued {
+        tx.delete(QUEUE, rows::sequence_key(sequence))?;
+        rows::with_totals(tx, |totals| totals.staged_bytes -= body.bytes)?;
+    }
+    for shard in &body.shards {
+        let key = shard.platter.to_bytes().to_vec();
+        if let Some(mut platter) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+            platter.live_bytes = platter.live_bytes.saturating_sub(shard.bytes);
+            rows::put(tx, PLATTERS, key, &platter)?;
+        }
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Destroys and gives back what a committed transaction retired. On return the keys are gone
+    /// from stable storage.
+    pub(crate) async fn finish_retired(&self, retired: Retired) -> Result<()> {
+        if !retired.keys.is_empty() {
+            self.keys.destroy(&retired.keys).await?;
+            self.fail.pass("delete-shredded");
+            let done = retired.keys.iter().map(|&(_, body)| body).collect();
+            // Not awaited: shredding a second time after a crash does no harm.
+            drop(self.committer.submit(move |tx| forget_shreds(tx, done)).await);
+        }
+        self.free(&retired.extents);
+        self.fail.pass("delete-freed");
+        Ok(())
+    }
+
+    /// Gives extents back that no row names any more.
+    pub(crate) fn free(&self, extents: &[(LogKind, Extent)]) {
+        for (kind, extent) in extents {
+            self.log(*kind).free(std::slice::from_ref(extent));
+        }
+    }
+}
+
+pub(crate) fn forget_shreds(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Result<()> {
+    for body in done {
+        tx.delete(SHREDS, body.to_bytes())?;
+    }
+    Ok(())
+}
+
+/// Counts new bodies' extents in their segments.
+pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Result<()> {
+    for body in bodies {
+        if let Some((kind, extents)) = &body.log {
+            account(tx, *kind, extents, true)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The sealed entry: everything the catalog knows of a body's object, encrypted with the body's
+//! own key, so that a catalog can be rebuilt from platters and keys, and from platters alone
+//! nothing can be learned.
+
+use fulgurite_catalog::ReadView;
+use fulgurite_units::{ObjectId, UnixTime, UploadId};
+use serde::{Deserialize, Serialize};
+
+use crate::body::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_entry};
+use crate::digest::Checksum;
+use crate::object::{ObjectMeta, StorageClass};
+use crate::rows::{self, BodyRow, ObjectRow};
+use crate::{ArchiveError, Result};
+
+/// What a platter's file list says, under encryption, of each body on it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) bucket: String,
+    pub(crate) bucket_created: UnixTime,
+    pub(crate) key: String,
+    pub(crate) object_id: ObjectId,
+    pub(crate) index: u32,
+    pub(crate) body_count: u32,
+    pub(crate) body_bytes: u64,
+    pub(crate) body_digest: u64,
+    pub(crate) bytes: u64,
+    pub(crate) etag: String,
+    pub(crate) modified: UnixTime,
+    pub(crate) class: StorageClass,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) checksum: Option<Checksum>,
+    pub(crate) part_count: Option<u32>,
+    pub(crate) upload_id: Option<UploadId>,
+}
+
+impl Entry {
+    pub(crate) fn new(
+        view: &dyn ReadView,
+        bucket: &str,
+        key: &str,
+        object: &ObjectRow,
+        index: u32,
+        body: &BodyRow,
+    ) -> Result<Self> {
+        let found: Option<rows::BucketRow> =
+            rows::get(view, rows::BUCKETS, &rows::bucket_key(bucket))?;
+        Ok(Self {
+            bucket: bucket.to_owned(),
+            bucket_created: found.map_or(object.modified, |row| row.created),
+            key: key.to_owned(),
+            object_id: object.object_id,
+            index,
+            body_count: object.body_count,
+            body_bytes: body.bytes,
+            body_digest: body.digest,
+            bytes: object.bytes,
+            etag: object.etag.clone(),
+            modified: object.modified,
+            class: object.class,
+            meta: object.meta.clone(),
+            checksum: object.checksum.clone(),
+            part_count: object.part_count,
+            upload_id: object.upload_id,
+        })
+    }
+
+    fn encode(&self) -> Result<Vec<u8>> {
+        rows::encode(self)
+    }
+
+    /// Length of the sealed entry.
+    pub(crate) fn sealed_bytes(&self) -> Result<usize> {
+        Ok(self.encode()?.len() + ENTRY_OVERHEAD_BYTES)
+    }
+
+    pub(crate) fn seal(&self, key: &SecretKey, body: ObjectId) -> Result<Vec<u8>> {
+        seal_entry(key, body, &self.encode()?)
+    }
+
+    /// The entry of `body`, if `key` opens it.
+    pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
+        let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
+            what: format!("the sealed entry of body {body} does not open"),
+        })?;
+        rows::decode(rows::BODIES, &plain)
+    }
+}

@@ -1,0 +1,255 @@
+//! A body on its way in: hashed, encrypted and written to a log as it streams.
+//!
+//! ```text
+//! write --> buffer (512 KiB) --> blocking pool: MD5, checksum, AES-GCM, CRC, pwrite
+//!               ^ fills while the one before it is worked on
+//! finish --> compare claims --> sync log and key table --> commit rows --> answer
+//! ```
+//!
+//! Nothing is visible before the commit, and a writer dropped before it leaves nothing: its room
+//! and its key slot are given back. Once the commit has begun it runs to its end even if the
+//! client goes away, for only its outcome says whom the bytes belong to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_units::{ObjectId, UnixTime};
+use tokio::task::JoinHandle;
+
+use crate::body::{BodyCipher, cipher_bytes, random_bytes};
+use crate::digest::{BodyDigest, BodyDigests, Checksum};
+use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
+use crate::log::{LogKind, LogWriter};
+use crate::object::BodyClaim;
+use crate::rows::BodyRow;
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// What the blocking pool works on.
+#[derive(Debug)]
+struct Work {
+    cipher: BodyCipher,
+    digest: BodyDigest,
+    crc: crc_fast::Digest,
+    writer: LogWriter,
+    frame: u64,
+    scratch: Vec<u8>,
+}
+
+impl Work {
+    fn take(&mut self, plain: &[u8], is_end: bool) -> Result<()> {
+        self.digest.update(plain);
+        self.scratch.clear();
+        self.cipher.encrypt(self.frame, plain, is_end, &mut self.scratch);
+        self.frame += plain.len().div_ceil(crate::limits::FRAME_BYTES) as u64;
+        self.crc.update(&self.scratch);
+        self.writer.write(&self.scratch)
+    }
+}
+
+/// The CRC that a body's ciphertext is kept with.
+pub(crate) fn cipher_crc() -> crc_fast::Digest {
+    crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme)
+}
+
+type Running = JoinHandle<(Box<Work>, Vec<u8>, Result<()>)>;
+
+/// A key slot that is given back unless its body is committed.
+#[derive(Debug)]
+struct KeyGuard {
+    store: Arc<Store>,
+    slot: u32,
+    body: ObjectId,
+    is_kept: bool,
+}
+
+impl Drop for KeyGuard {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.store.keys.discard(self.slot, self.body);
+        }
+    }
+}
+
+/// A body on its way in.
+#[derive(Debug)]
+pub(crate) struct Ingest {
+    claim: BodyClaim,
+    key: KeyGuard,
+    kind: LogKind,
+    received: u64,
+    buffer: Vec<u8>,
+    idle: Option<Box<Work>>,
+    running: Option<Running>,
+}
+
+/// A body whose bytes and key are on stable storage, waiting for its row.
+#[derive(Debug)]
+pub(crate) struct StagedBody {
+    pub(crate) row: BodyRow,
+    pub(crate) digests: BodyDigests,
+    key: KeyGuard,
+    writer: LogWriter,
+}
+
+impl StagedBody {
+    /// The row was committed.
+    fn keep(mut self) {
+        self.key.is_kept = true;
+        self.writer.keep();
+    }
+
+    /// Keeps or gives back what the body holds, by the outcome of the commit. When the catalog
+    /// itself failed nobody knows whether the row is there, so the bytes and the key stay.
+    pub(crate) fn settle<T>(self, outcome: Result<T>) -> Result<T> {
+        if matches!(&outcome, Ok(_) | Err(ArchiveError::Catalog(_))) {
+            self.keep();
+        }
+        outcome
+    }
+}
+
+impl Ingest {
+    /// Begins a body in the log `kind`.
+    pub(crate) fn begin(store: &Arc<Store>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
+        if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
+            return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
+        }
+        let writer = store.log(kind).writer(claim.bytes.map_or(0, cipher_bytes))?;
+        let body = ObjectId::from_random(random_bytes()?);
+        let (key, slot) = store.keys.create(body)?;
+        let key_guard = KeyGuard { store: Arc::clone(store), slot, body, is_kept: false };
+        let algorithm = claim.checksum.as_ref().map(|c| c.algorithm).or(claim.algorithm);
+        let work = Work {
+            cipher: BodyCipher::new(&key, body),
+            digest: BodyDigest::new(algorithm),
+            crc: cipher_crc(),
+            writer,
+            frame: 0,
+            scratch: Vec::new(),
+        };
+        Ok(Self {
+            claim,
+            key: key_guard,
+            kind,
+            received: 0,
+            buffer: Vec::new(),
+            idle: Some(Box::new(work)),
+            running: None,
+        })
+    }
+
+    /// Takes the next bytes.
+    pub(crate) async fn write(&mut self, mut bytes: Bytes) -> Result<()> {
+        self.received += bytes.len() as u64;
+        if let Some(declared) = self.claim.bytes.filter(|&declared| self.received > declared) {
+            return Err(ArchiveError::BodyTooLong { declared });
+        }
+        if self.received > BODY_BYTES_MAX {
+            return Err(ArchiveError::EntityTooLarge { bytes: self.received, max: BODY_BYTES_MAX });
+        }
+        while !bytes.is_empty() {
+            // A full buffer is worked on only when more follows: its last frame is then not the
+            // body's last.
+            if self.buffer.len() == CHUNK_BYTES {
+                self.hand_over(false).await?;
+            }
+            let now = bytes.split_to(bytes.len().min(CHUNK_BYTES - self.buffer.len()));
+            self.buffer.extend_from_slice(&now);
+        }
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> Result<()> {
+        if let Some(running) = self.running.take() {
+            let (work, buffer, outcome) = running.await.map_err(|error| {
+                ArchiveError::Internal { what: format!("a body's worker died: {error}") }
+            })?;
+            self.idle = Some(work);
+            if self.buffer.is_empty() {
+                self.buffer = buffer;
+                self.buffer.clear();
+            }
+            outcome?;
+        }
+        Ok(())
+    }
+
+    async fn hand_over(&mut self, is_end: bool) -> Result<()> {
+        let plain = std::mem::take(&mut self.buffer);
+        self.wait().await?;
+        let Some(mut work) = self.idle.take() else {
+            return Err(ArchiveError::Internal { what: "a failed body was written to".to_owned() });
+        };
+        if plain.len() <= INLINE_BYTES_MAX {
+            let outcome = work.take(&plain, is_end);
+            self.idle = Some(work);
+            return outcome;
+        }
+        self.running = Some(tokio::task::spawn_blocking(move || {
+            let outcome = work.take(&plain, is_end);
+            (work, plain, outcome)
+        }));
+        Ok(())
+    }
+
+    /// Ends the body: compares every claim, then syncs bytes and key.
+    pub(crate) async fn finish(mut self, trailer: Option<Checksum>) -> Result<StagedBody> {
+        if let Some(declared) = self.claim.bytes.filter(|&declared| self.received < declared) {
+            return Err(ArchiveError::IncompleteBody { declared, received: self.received });
+        }
+        self.hand_over(true).await?;
+        self.wait().await?;
+        let Some(work) = self.idle.take() else {
+            return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
+        };
+        let Work { digest, crc, writer, .. } = *work;
+        let digests = digest.finish();
+        check_claims(&self.claim, trailer, &digests)?;
+        self.key.store.fail.pass("put-written");
+        tokio::try_join!(writer.sync(), self.key.store.keys.sync())?;
+        self.key.store.fail.pass("put-staged");
+        let row = BodyRow {
+            body_id: self.key.body,
+            key_slot: self.key.slot,
+            bytes: digests.bytes,
+            digest: crc.finalize(),
+            log: Some((self.kind, writer.extents())),
+            queued: None,
+            shards: Vec::new(),
+            restored: None,
+        };
+        Ok(StagedBody { row, digests, key: self.key, writer })
+    }
+}
+
+fn check_claims(claim: &BodyClaim, trailer: Option<Checksum>, digests: &BodyDigests) -> Result<()> {
+    if let Some(expected) = claim.md5.filter(|md5| *md5 != digests.md5) {
+        return Err(ArchiveError::BadDigest {
+            algorithm: "Content-MD5",
+            expected: hex::encode(expected),
+            actual: hex::encode(digests.md5),
+        });
+    }
+    for expected in claim.checksum.iter().chain(&trailer) {
+        let actual = digests.checksum.as_ref().filter(|c| c.algorithm == expected.algorithm);
+        let Some(actual) = actual else {
+            return Err(ArchiveError::InvalidArgument {
+                what: format!("{} was not announced before the body", expected.algorithm.header()),
+            });
+        };
+        if actual.value != expected.value {
+            return Err(ArchiveError::BadDigest {
+                algorithm: expected.algorithm.name(),
+                expected: expected.text(),
+                actual: actual.text(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Modification times have whole seconds, as S3's headers do.
+pub(crate) fn whole_seconds(now: UnixTime) -> UnixTime {
+    UnixTime::from_millis(now.as_secs() * 1000)
+}

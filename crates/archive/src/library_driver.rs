@@ -1,0 +1,271 @@
+//! The live driver of the glass library: simulated mechanics, real reading.
+//!
+//! ```text
+//! read / verify / store --> inbox --> Library::step --> Move, Crab, Pick, Mount, Seek ... : timer
+//!                             ^                    '--> Read, VerifyPass: the request's work, on
+//!                             '--------- Completed -----  a thread of its own
+//! ```
+//!
+//! Mechanical operations take the paper's times (Silica, section 7.1) multiplied by `time_scale`;
+//! at 0 they take none. Reading takes the time the bytes take, and at least the drive's own time
+//! when it is scaled. The decisions are the controller's alone.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+
+use fulgurite_library::{
+    Action, Command, CommandId, Event, Fault, Library, Mechanics, Outcome, Output, PanelIndex,
+    RequestId, Throughput, TrackSpan,
+};
+use fulgurite_units::{
+    ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
+    SlotIndex, TrackIndex,
+};
+use tokio::sync::oneshot;
+
+use crate::config::LibraryOptions;
+use crate::{ArchiveError, Result};
+
+/// Orders waiting for the driver; one more waits at its sender.
+const INBOX_MAX: usize = 1024;
+/// How long the driver waits when nothing is under way.
+const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// What a drive does for a request once the platter is mounted and the track found.
+pub(crate) type Work = Box<dyn FnOnce() + Send>;
+
+/// How a request ended.
+pub(crate) type Answer = oneshot::Receiver<Result<(), String>>;
+
+enum Order {
+    Request { make: Box<dyn FnOnce(RequestId) -> Event + Send>, pending: Pending },
+    Done { command: CommandId },
+    Stop,
+}
+
+struct Pending {
+    work: Option<Work>,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+/// The handle of the driver's thread.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveLibrary {
+    inbox: SyncSender<Order>,
+}
+
+impl std::fmt::Debug for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Request { .. } => "Request",
+            Self::Done { .. } => "Done",
+            Self::Stop => "Stop",
+        })
+    }
+}
+
+impl LiveLibrary {
+    /// Starts the driver for platters whose tracks hold `track_size` user bytes.
+    pub(crate) fn start(options: &LibraryOptions, track_size: ByteCount) -> Result<Self> {
+        let library = Library::new(&options.shape)
+            .map_err(|e| ArchiveError::InvalidArgument { what: format!("library shape: {e}") })?;
+        let (inbox, orders) = sync_channel(INBOX_MAX);
+        let driver = Driver {
+            library,
+            mechanics: Mechanics::new(Throughput::PAPER, track_size),
+            random: Seed::new(options.seed).child(b"mechanics").stream(),
+            time_scale: options.time_scale,
+            started: std::time::Instant::now(),
+            next_request: 0,
+            pending: BTreeMap::new(),
+            timers: BinaryHeap::new(),
+            inbox: inbox.clone(),
+        };
+        std::thread::Builder::new()
+            .name("library".to_owned())
+            .spawn(move || driver.run(&orders))
+            .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
+        Ok(Self { inbox })
+    }
+
+    fn request(
+        &self,
+        make: impl FnOnce(RequestId) -> Event + Send + 'static,
+        work: Option<Work>,
+    ) -> Result<Answer> {
+        let (done, answer) = oneshot::channel();
+        let order = Order::Request { make: Box::new(make), pending: Pending { work, done } };
+        self.inbox.send(order).map_err(|_| ArchiveError::Stopping)?;
+        Ok(answer)
+    }
+
+    /// Has a drive do `work` with tracks of a stored platter.
+    pub(crate) fn read(
+        &self,
+        platter: PlatterId,
+        slot: SlotIndex,
+        tracks: TrackSpan,
+        work: Work,
+    ) -> Result<Answer> {
+        self.request(move |request| Event::Read { request, platter, slot, tracks }, Some(work))
+    }
+
+    /// Has a drive read a freshly written platter whole.
+    pub(crate) fn verify(&self, platter: PlatterId, tracks: u32, work: Work) -> Result<Answer> {
+        let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
+        let panel = PanelIndex::new(0);
+        self.request(move |request| Event::Verify { request, platter, panel, tracks }, Some(work))
+    }
+
+    /// Has a verified platter brought to its slot.
+    pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
+        self.request(move |request| Event::Store { request, platter, slot }, None)
+    }
+
+    /// Ends the driver; requests under way are answered with an error.
+    pub(crate) fn stop(&self) {
+        // The driver may be gone already.
+        let _ = self.inbox.send(Order::Stop);
+    }
+}
+
+/// Waits for an answer on a thread that may block.
+pub(crate) fn wait(answer: Answer) -> Result<()> {
+    answer
+        .blocking_recv()
+        .map_err(|_| ArchiveError::Stopping)?
+        .map_err(|what| ArchiveError::Internal { what: format!("the library: {what}") })
+}
+
+struct Driver {
+    library: Library,
+    mechanics: Mechanics,
+    random: RandomStream,
+    time_scale: f64,
+    started: std::time::Instant,
+    next_request: u64,
+    pending: BTreeMap<RequestId, Pending>,
+    timers: BinaryHeap<Reverse<(Instant, CommandId)>>,
+    inbox: SyncSender<Order>,
+}
+
+impl Driver {
+    fn now(&self) -> Instant {
+        let passed = self.started.elapsed().as_nanos();
+        Instant::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX))
+    }
+
+    fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            let wait = self.timers.peek().map_or(IDLE_WAIT, |Reverse((due, _))| {
+                std::time::Duration::from(due.since(self.now()))
+            });
+            match orders.recv_timeout(wait) {
+                Ok(Order::Request { make, pending }) => {
+                    let request = RequestId::new(self.next_request);
+                    self.next_request += 1;
+                    self.pending.insert(request, pending);
+                    self.step(make(request));
+                }
+                Ok(Order::Done { command }) => self.step(Event::Completed { command }),
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            while let Some(&Reverse((due, command))) = self.timers.peek()
+                && due <= self.now()
+            {
+                self.timers.pop();
+                self.step(Event::Completed { command });
+            }
+        }
+    }
+
+    /// Steps the controller until no command can be answered at once.
+    fn step(&mut self, event: Event) {
+        let mut events = vec![event];
+        let mut out = Outbox::new();
+        while let Some(event) = events.pop() {
+            self.library.step(self.now(), event, &mut out);
+            for output in out.drain().collect::<Vec<_>>() {
+                match output {
+                    Output::Do(command) => {
+                        if let Some(answer) = self.execute(&command) {
+                            events.push(answer);
+                        }
+                    }
+                    // A pass reads whole platters at memory speed; customers wait for it.
+                    Output::Halt { .. } => {}
+                    Output::Finished { request, outcome } => self.finish(request, outcome),
+                    Output::Rejected { request, reason } => {
+                        self.answer(request, Err(reason.to_string()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a command; the answer, if it is already there.
+    fn execute(&mut self, command: &Command) -> Option<Event> {
+        let work = match command.action {
+            Action::Read { request, .. } | Action::VerifyPass { request, .. } => {
+                self.pending.get_mut(&request).and_then(|pending| pending.work.take())
+            }
+            Action::Move { .. }
+            | Action::Crab { .. }
+            | Action::Pick { .. }
+            | Action::Place { .. }
+            | Action::Mount { .. }
+            | Action::Unmount { .. }
+            | Action::Switch { .. }
+            | Action::Seek { .. } => None,
+        };
+        let lasts = self.mechanics.duration(&command.action, &mut self.random).as_secs_f64();
+        let lasts = Duration::from_secs_f64(lasts * self.time_scale);
+        tracing::trace!(command = command.id.get(), action = ?command.action, ?lasts, "library");
+        match work {
+            Some(work) => self.work(command.id, work, lasts),
+            None if lasts == Duration::ZERO => Some(Event::Completed { command: command.id }),
+            None => {
+                self.timers.push(Reverse((self.now() + lasts, command.id)));
+                None
+            }
+        }
+    }
+
+    /// Runs a drive's work on a thread of its own: no more run at a time than there are drives.
+    fn work(&self, command: CommandId, work: Work, lasts: Duration) -> Option<Event> {
+        let inbox = self.inbox.clone();
+        let started = std::time::Instant::now();
+        let run = move || {
+            work();
+            let left = std::time::Duration::from(lasts).saturating_sub(started.elapsed());
+            std::thread::sleep(left);
+            // When the driver is gone the archive is stopping.
+            let _ = inbox.send(Order::Done { command });
+        };
+        match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
+            Ok(_) => None,
+            Err(error) => {
+                tracing::error!(%error, "a read drive cannot start");
+                Some(Event::Failed { command, fault: Fault::DriveBroken })
+            }
+        }
+    }
+
+    fn finish(&mut self, request: RequestId, outcome: Outcome) {
+        let answer = match outcome {
+            Outcome::Read | Outcome::Verified | Outcome::Stored => Ok(()),
+            Outcome::Canceled => Err("the request was canceled".to_owned()),
+            Outcome::Failed(fault) => Err(fault.to_string()),
+        };
+        self.answer(request, answer);
+    }
+
+    fn answer(&mut self, request: RequestId, answer: Result<(), String>) {
+        if let Some(pending) = self.pending.remove(&request) {
+            // A requester that went away needs no answer.
+            let _ = pending.done.send(answer);
+        }
+    }
+}

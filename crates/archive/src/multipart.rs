@@ -1,0 +1,454 @@
+//! Multipart uploads: parts in any order and any number of times, joined by one transaction.
+//!
+//! A part is a body of its own, with its own key, from the moment it is uploaded; completing an
+//! upload moves rows, not bytes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_catalog::{KeyRange, Order, ReadView, Transaction};
+use fulgurite_units::{ObjectId, UploadId};
+use md5::{Digest as _, Md5};
+
+use crate::body::random_bytes;
+use crate::commit::{
+    Retired, account_bodies, check_condition, find_object, insert_object, require_bucket,
+    retire_body, rows_in,
+};
+use crate::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
+use crate::ingest::{Ingest, whole_seconds};
+use crate::limits::{PART_BYTES_MIN, PART_NUMBER_MAX};
+use crate::names::{BucketName, ObjectKey};
+use crate::object::{
+    BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
+    WriteCondition,
+};
+use crate::put::{check_meta, log_of};
+use crate::rows::{self, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result, read};
+
+/// The upload that a call names.
+#[derive(Clone, Debug)]
+pub(crate) struct UploadName {
+    pub(crate) bucket: BucketName,
+    pub(crate) key: ObjectKey,
+    pub(crate) upload: UploadId,
+}
+
+impl UploadName {
+    fn row_key(&self) -> Vec<u8> {
+        rows::upload_key(self.bucket.as_str(), self.key.as_str(), self.upload)
+    }
+
+    fn find(&self, view: &dyn ReadView) -> Result<UploadRow> {
+        match rows::get(view, UPLOADS, &self.row_key())? {
+            Some(row) => Ok(row),
+            None => {
+                require_bucket(view, &self.bucket)?;
+                Err(ArchiveError::NoSuchUpload { upload: self.upload.to_string() })
+            }
+        }
+    }
+
+    fn parts(&self, view: &dyn ReadView) -> Result<Vec<(u32, PartRow)>> {
+        let range = KeyRange::prefix(&self.upload.to_bytes());
+        let found: Vec<(Vec<u8>, PartRow)> = rows_in(view, PARTS, &range, usize::MAX)?;
+        found.into_iter().map(|(key, row)| Ok((part_number(&key)?, row))).collect()
+    }
+}
+
+fn part_number(key: &[u8]) -> Result<u32> {
+    let mut reader = fulgurite_catalog::keys::KeyReader::new(key);
+    reader.fixed::<16>()?;
+    Ok(reader.u32()?)
+}
+
+fn upload_info(key: &str, upload_id: UploadId, row: &UploadRow) -> UploadInfo {
+    UploadInfo {
+        upload_id,
+        key: key.to_owned(),
+        initiated: row.initiated,
+        class: row.class,
+        algorithm: row.algorithm,
+        full_object: row.full_object,
+    }
+}
+
+fn part_info(number: u32, row: &PartRow) -> PartInfo {
+    PartInfo {
+        number,
+        bytes: row.body.bytes,
+        etag: hex::encode(row.md5),
+        modified: row.modified,
+        checksum: row.checksum.clone(),
+    }
+}
+
+pub(crate) async fn create(
+    store: &Arc<Store>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    options: UploadOptions,
+) -> Result<UploadInfo> {
+    check_meta(&options.meta)?;
+    let upload = UploadId::from_random(random_bytes()?);
+    let name = UploadName { bucket: bucket.clone(), key: key.clone(), upload };
+    let row = UploadRow {
+        initiated: whole_seconds(store.now()),
+        class: options.class,
+        meta: options.meta,
+        algorithm: options.algorithm,
+        full_object: options.full_object,
+    };
+    let info = upload_info(key.as_str(), upload, &row);
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+        require_bucket(tx, &name.bucket)?;
+        rows::put(tx, UPLOADS, name.row_key(), &row)
+    };
+    store.committer.commit(commit).await?;
+    Ok(info)
+}
+
+/// A part of a multipart upload on its way in. Dropped before `finish`, it leaves nothing behind.
+#[derive(Debug)]
+pub struct PartWriter {
+    store: Arc<Store>,
+    name: UploadName,
+    number: u32,
+    ingest: Ingest,
+}
+
+impl PartWriter {
+    pub(crate) fn begin(
+        store: &Arc<Store>,
+        name: UploadName,
+        number: u32,
+        mut claim: BodyClaim,
+    ) -> Result<Self> {
+        if !(1..=PART_NUMBER_MAX).contains(&number) {
+            return Err(ArchiveError::InvalidArgument {
+                what: format!("part number {number} is not between 1 and {PART_NUMBER_MAX}"),
+            });
+        }
+        let upload = name.find(&*store.kv)?;
+        claim.algorithm =
+            upload.algorithm.or(claim.algorithm).or(Some(ChecksumAlgorithm::Crc64Nvme));
+        if let (Some(wanted), Some(sent)) = (upload.algorithm, &claim.checksum)
+            && wanted != sent.algorithm
+        {
+            return Err(ArchiveError::InvalidArgument {
+                what: format!("the upload's checksum algorithm is {}", wanted.name()),
+            });
+        }
+        let ingest = Ingest::begin(store, log_of(upload.class), claim)?;
+        Ok(Self { store: Arc::clone(store), name, number, ingest })
+    }
+
+    /// Takes the next bytes of the part.
+    ///
+    /// # Errors
+    /// When the part passes its declared length, the archive is full or the disk fails.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.ingest.write(bytes).await
+    }
+
+    /// Ends the part; it replaces an earlier part of the same number.
+    ///
+    /// # Errors
+    /// When a claim does not hold, the upload is gone, or the disk fails.
+    pub async fn finish(self, trailer: Option<Checksum>) -> Result<PartInfo> {
+        let task = tokio::spawn(self.commit(trailer));
+        task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+    }
+
+    async fn commit(self, trailer: Option<Checksum>) -> Result<PartInfo> {
+        let Self { store, name, number, ingest } = self;
+        let staged = ingest.finish(trailer).await?;
+        let row = PartRow {
+            body: staged.row.clone(),
+            md5: staged.digests.md5,
+            modified: whole_seconds(store.now()),
+            checksum: staged.digests.checksum.clone(),
+        };
+        let info = part_info(number, &row);
+        let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
+            name.find(tx)?;
+            let key = rows::part_key(name.upload, number);
+            let mut retired = Retired::default();
+            if let Some(old) = rows::get::<PartRow>(tx, PARTS, &key)? {
+                retire_body(tx, &old.body, &mut retired)?;
+            }
+            account_bodies(tx, std::slice::from_ref(&row.body))?;
+            rows::put(tx, PARTS, key, &row)?;
+            Ok(retired)
+        };
+        let outcome = store.committer.commit(commit).await;
+        let retired = staged.settle(outcome)?;
+        store.fail.pass("part-committed");
+        store.finish_retired(retired).await?;
+        Ok(info)
+    }
+}
+
+/// UploadPartCopy.
+pub(crate) async fn copy_part(
+    store: &Arc<Store>,
+    from: (&BucketName, &ObjectKey),
+    range: Option<ByteRange>,
+    name: UploadName,
+    number: u32,
+) -> Result<PartInfo> {
+    let mut reader = read::open(store, from.0, from.1, range)?;
+    let claim = BodyClaim { bytes: Some(reader.bytes), ..BodyClaim::default() };
+    let mut writer = PartWriter::begin(store, name, number, claim)?;
+    while let Some(bytes) = reader.next().await {
+        writer.write(bytes?).await?;
+    }
+    writer.finish(None).await
+}
+
+/// Chooses the listed parts out of the uploaded ones.
+fn choose(
+    uploaded: Vec<(u32, PartRow)>,
+    listed: &[CompletedPart],
+) -> Result<(Vec<PartRow>, Vec<PartRow>)> {
+    let mut left: BTreeMap<u32, PartRow> = uploaded.into_iter().collect();
+    let mut chosen: Vec<PartRow> = Vec::with_capacity(listed.len());
+    let mut previous = 0;
+    for part in listed {
+        if part.number <= previous {
+            return Err(ArchiveError::InvalidPartOrder { part: part.number });
+        }
+        previous = part.number;
+        let row = left
+            .remove(&part.number)
+            .filter(|row| hex::encode(row.md5) == part.etag)
+            .filter(|row| part.checksum.as_ref().is_none_or(|c| row.checksum.as_ref() == Some(c)))
+            .ok_or(ArchiveError::InvalidPart { part: part.number })?;
+        chosen.push(row);
+    }
+    let Some((_, but_last)) = chosen.split_last() else {
+        return Err(ArchiveError::InvalidArgument { what: "no parts are listed".to_owned() });
+    };
+    for (row, part) in but_last.iter().zip(listed) {
+        if row.body.bytes < PART_BYTES_MIN {
+            let (part, bytes) = (part.number, row.body.bytes);
+            return Err(ArchiveError::EntityTooSmall { part, bytes, min: PART_BYTES_MIN });
+        }
+    }
+    Ok((chosen, left.into_values().collect()))
+}
+
+/// The ETag of a multipart object: MD5 of the parts' MD5s, and their count.
+fn multipart_etag(parts: &[PartRow]) -> String {
+    let mut md5 = Md5::new();
+    for part in parts {
+        md5.update(part.md5);
+    }
+    format!("{}-{}", hex::encode(md5.finalize()), parts.len())
+}
+
+/// The object's checksum out of its parts': of the full object for CRCs that combine, else of the
+/// parts' checksums in a row.
+fn multipart_checksum(upload: &UploadRow, parts: &[PartRow]) -> Option<Checksum> {
+    let algorithm = upload.algorithm.unwrap_or(ChecksumAlgorithm::Crc64Nvme);
+    let values: Option<Vec<&Checksum>> = parts
+        .iter()
+        .map(|part| part.checksum.as_ref().filter(|c| c.algorithm == algorithm))
+        .collect();
+    let values = values?;
+    if (upload.full_object || upload.algorithm.is_none())
+        && let Some(crc) = combining(algorithm)
+    {
+        let whole = parts.iter().zip(&values).fold(None, |sum: Option<u64>, (part, value)| {
+            let next = be_value(&value.value);
+            Some(
+                sum.map_or(next, |sum| crc_fast::checksum_combine(crc, sum, next, part.body.bytes)),
+            )
+        })?;
+        #[expect(clippy::big_endian_bytes, reason = "S3 shows CRCs big-endian")]
+        let bytes = whole.to_be_bytes();
+        let value = bytes[8 - algorithm.value_bytes()..].to_vec();
+        return Some(Checksum { algorithm, value, composite_parts: None });
+    }
+    let mut digest = BodyDigest::new(Some(algorithm));
+    for value in &values {
+        digest.update(&value.value);
+    }
+    let checksum = digest.finish().checksum?;
+    Some(Checksum { composite_parts: u32::try_from(parts.len()).ok(), ..checksum })
+}
+
+const fn combining(algorithm: ChecksumAlgorithm) -> Option<crc_fast::CrcAlgorithm> {
+    match algorithm {
+        ChecksumAlgorithm::Crc32 => Some(crc_fast::CrcAlgorithm::Crc32IsoHdlc),
+        ChecksumAlgorithm::Crc32c => Some(crc_fast::CrcAlgorithm::Crc32Iscsi),
+        ChecksumAlgorithm::Crc64Nvme => Some(crc_fast::CrcAlgorithm::Crc64Nvme),
+        ChecksumAlgorithm::Sha1 | ChecksumAlgorithm::Sha256 => None,
+    }
+}
+
+fn be_value(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+fn check_object_checksum(claimed: Option<&Checksum>, actual: Option<&Checksum>) -> Result<()> {
+    let Some(claimed) = claimed else { return Ok(()) };
+    match actual {
+        Some(actual) if actual.algorithm == claimed.algorithm && actual.value == claimed.value => {
+            Ok(())
+        }
+        _ => Err(ArchiveError::BadDigest {
+            algorithm: claimed.algorithm.name(),
+            expected: claimed.text(),
+            actual: actual.map_or_else(|| "not kept".to_owned(), Checksum::text),
+        }),
+    }
+}
+
+/// CompleteMultipartUpload as its client asked for it.
+#[derive(Debug)]
+pub(crate) struct Completion {
+    pub(crate) name: UploadName,
+    pub(crate) listed: Vec<CompletedPart>,
+    pub(crate) condition: WriteCondition,
+    pub(crate) checksum: Option<Checksum>,
+}
+
+pub(crate) async fn complete(store: &Arc<Store>, completion: Completion) -> Result<ObjectInfo> {
+    let object_id = ObjectId::from_random(random_bytes()?);
+    let now = store.now();
+    let (key, shared) = (completion.name.key.to_string(), Arc::clone(store));
+    let task = async move {
+        let commit = move |tx: &mut Transaction<'_>| {
+            join_parts(tx, &completion, object_id, whole_seconds(now))
+        };
+        let (row, retired) = shared.committer.commit(commit).await?;
+        shared.fail.pass("complete-committed");
+        shared.finish_retired(retired).await?;
+        shared.wake_pipeline();
+        Ok::<_, ArchiveError>(row)
+    };
+    let row = tokio::spawn(task)
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })??;
+    Ok(row.info(&key, now))
+}
+
+fn join_parts(
+    tx: &mut Transaction<'_>,
+    completion: &Completion,
+    object_id: ObjectId,
+    modified: fulgurite_units::UnixTime,
+) -> Result<(ObjectRow, Retired)> {
+    let name = &completion.name;
+    let current = find_object(tx, &name.bucket, &name.key)?;
+    let upload = match name.find(tx) {
+        Ok(upload) => upload,
+        Err(error) => {
+            // Asked again after it was done: the answer is the same.
+            return match current.filter(|row| row.upload_id == Some(name.upload)) {
+                Some(row) => Ok((row, Retired::default())),
+                None => Err(error),
+            };
+        }
+    };
+    let (chosen, dropped) = choose(name.parts(tx)?, &completion.listed)?;
+    check_condition(&completion.condition, current.as_ref(), &name.key, &name.bucket)?;
+    let checksum = multipart_checksum(&upload, &chosen);
+    check_object_checksum(completion.checksum.as_ref(), checksum.as_ref())?;
+    let count = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+    let row = ObjectRow {
+        object_id,
+        bytes: chosen.iter().map(|part| part.body.bytes).sum(),
+        etag: multipart_etag(&chosen),
+        modified,
+        class: upload.class,
+        meta: upload.meta,
+        checksum,
+        part_count: Some(count),
+        body_count: count,
+        bodies_staged: if upload.class.is_archived() { count } else { 0 },
+        upload_id: Some(name.upload),
+        restore: None,
+    };
+    let bodies = chosen.into_iter().map(|part| part.body).collect();
+    let mut retired = insert_object(tx, &name.bucket, &name.key, row.clone(), bodies)?;
+    for part in dropped {
+        retire_body(tx, &part.body, &mut retired)?;
+    }
+    forget_upload(tx, name)?;
+    Ok((row, retired))
+}
+
+fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
+    let parts = KeyRange::prefix(&name.upload.to_bytes());
+    for (key, _) in tx.range(PARTS, &parts, Order::Ascending, usize::MAX)? {
+        tx.delete(PARTS, key)?;
+    }
+    Ok(tx.delete(UPLOADS, name.row_key())?)
+}
+
+pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
+    let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
+        name.find(tx)?;
+        let mut retired = Retired::default();
+        for (_, part) in name.parts(tx)? {
+            retire_body(tx, &part.body, &mut retired)?;
+        }
+        forget_upload(tx, &name)?;
+        Ok(retired)
+    };
+    let retired = store.committer.commit(commit).await?;
+    store.finish_retired(retired).await
+}
+
+/// Uploads in progress, in order of key and upload id, after a marker.
+pub(crate) fn list_uploads(
+    store: &Store,
+    bucket: &BucketName,
+    prefix: &str,
+    after: Option<(String, Option<UploadId>)>,
+    limit: usize,
+) -> Result<(Vec<UploadInfo>, bool)> {
+    require_bucket(&*store.kv, bucket)?;
+    let mut range = rows::object_prefix(bucket.as_str(), prefix);
+    if let Some((key, upload)) = after {
+        // Without an upload id the marker stands for every upload of its key.
+        let upload = upload.unwrap_or(UploadId::from_bytes([0xFF; 16]));
+        range = range.after(&rows::upload_key(bucket.as_str(), &key, upload));
+    }
+    let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*store.kv, UPLOADS, &range, limit + 1)?;
+    let is_more = found.len() > limit;
+    found.truncate(limit);
+    let uploads = found
+        .iter()
+        .map(|(row_key, row)| {
+            let (key, upload) = rows::parse_upload_key(row_key)?;
+            Ok(upload_info(&key, upload, row))
+        })
+        .collect::<Result<_>>()?;
+    Ok((uploads, is_more))
+}
+
+/// Parts of an upload after number `after`.
+pub(crate) fn list_parts(
+    store: &Store,
+    name: &UploadName,
+    after: u32,
+    limit: usize,
+) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
+    let upload = name.find(&*store.kv)?;
+    let range =
+        KeyRange::prefix(&name.upload.to_bytes()).after(&rows::part_key(name.upload, after));
+    let mut found: Vec<(Vec<u8>, PartRow)> = rows_in(&*store.kv, PARTS, &range, limit + 1)?;
+    let is_more = found.len() > limit;
+    found.truncate(limit);
+    let parts = found
+        .iter()
+        .map(|(key, row)| Ok(part_info(part_number(key)?, row)))
+        .collect::<Result<_>>()?;
+    Ok((upload_info(name.key.as_str(), name.upload, &upload), parts, is_more))
+}

@@ -1,0 +1,202 @@
+//! The background threads: one seals and expires, one restores; both work from the catalog.
+//!
+//! ```text
+//! PUT commits ---- wake ---> sealing thread: policy? -> plan -> write -> verify -> store -> release
+//! admin seal  ---- order --'                 every second: expired copies go
+//! RestoreObject -- wake ---> restoring thread: restores in order of arrival, by platter
+//! ```
+//!
+//! Nothing is kept in a thread that a restart would miss: what is to be done is in rows.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use fulgurite_units::{ByteCount, PlatterId};
+use tokio::sync::oneshot;
+
+use crate::library_driver::LiveLibrary;
+use crate::platter_files::PlatterFiles;
+use crate::restore::Restorer;
+use crate::seal::Sealer;
+use crate::status::{SealReport, VerifiedPlatter};
+use crate::store::Store;
+use crate::{ArchiveError, Result, expire, startup};
+
+/// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
+const INBOX_MAX: usize = 64;
+/// How often expiry and the age of staged bodies are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How long sealing waits after it failed before it is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+#[derive(Debug)]
+pub(crate) enum Order {
+    Wake,
+    Seal(oneshot::Sender<Result<SealReport>>),
+    Stop,
+}
+
+/// How the store's clients reach the workers.
+#[derive(Debug)]
+pub(crate) struct Bells {
+    pipeline: SyncSender<Order>,
+    restore: SyncSender<Order>,
+}
+
+impl Bells {
+    /// Bells, and the inboxes they ring in: the sealing thread's and the restoring thread's.
+    pub(crate) fn new() -> (Self, Receiver<Order>, Receiver<Order>) {
+        let (pipeline, pipeline_inbox) = sync_channel(INBOX_MAX);
+        let (restore, restore_inbox) = sync_channel(INBOX_MAX);
+        (Self { pipeline, restore }, pipeline_inbox, restore_inbox)
+    }
+}
+
+impl Store {
+    /// Something was staged.
+    pub(crate) fn wake_pipeline(&self) {
+        // A full inbox means that the thread is awake anyway.
+        let _ = self.bells.pipeline.try_send(Order::Wake);
+    }
+
+    /// A restore was asked for.
+    pub(crate) fn wake_restore(&self) {
+        let _ = self.bells.restore.try_send(Order::Wake);
+    }
+}
+
+/// The background threads of an open archive.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    store: Arc<Store>,
+    library: LiveLibrary,
+    files: PlatterFiles,
+    activity: Arc<Mutex<String>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Workers {
+    pub(crate) fn start(store: &Arc<Store>) -> Result<Self> {
+        let track_size = ByteCount::new(store.config.geometry.track_user_bytes() as u64);
+        let library = LiveLibrary::start(&store.config.library, track_size)?;
+        let files = PlatterFiles::new(store.layout().platters());
+        startup::finish_shreds(store)?;
+        let activity = Arc::new(Mutex::new("idle".to_owned()));
+        let sealer = Sealer::new(store, &library, &files);
+        let restorer = Restorer::new(store, &library, &files);
+        let Some((pipeline_inbox, restore_inbox)) = lock(&store.inboxes).take() else {
+            return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
+        };
+        let shown = Arc::clone(&activity);
+        let threads = vec![
+            spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
+            spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
+        ];
+        store.wake_pipeline();
+        store.wake_restore();
+        let (store, threads) = (Arc::clone(store), Mutex::new(threads));
+        Ok(Self { store, library, files, activity, threads })
+    }
+
+    pub(crate) fn activity(&self) -> String {
+        lock(&self.activity).clone()
+    }
+
+    pub(crate) async fn seal(&self) -> Result<SealReport> {
+        let (reply, answer) = oneshot::channel();
+        let (bell, mut order) = (&self.store.bells.pipeline, Order::Seal(reply));
+        loop {
+            match bell.try_send(order) {
+                Ok(()) => break,
+                Err(TrySendError::Full(back)) => order = back,
+                Err(TrySendError::Disconnected(_)) => return Err(ArchiveError::Stopping),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        answer.await.map_err(|_| ArchiveError::Stopping)?
+    }
+
+    pub(crate) fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+        Sealer::new(&self.store, &self.library, &self.files).verify_stored(platter)
+    }
+
+    pub(crate) fn stop(&self) -> Result<()> {
+        self.store.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        for bell in [&self.store.bells.pipeline, &self.store.bells.restore] {
+            // A thread that is gone needs no order.
+            let _ = bell.send(Order::Stop);
+        }
+        let threads: Vec<_> = lock(&self.threads).drain(..).collect();
+        let died = threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count();
+        self.library.stop();
+        if died > 0 {
+            return Err(ArchiveError::Internal { what: format!("{died} workers died") });
+        }
+        Ok(())
+    }
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })
+}
+
+fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) {
+    let mut failed_at: Option<std::time::Instant> = None;
+    loop {
+        let mut replies = Vec::new();
+        match inbox.recv_timeout(TICK) {
+            Ok(Order::Seal(reply)) => replies.push(reply),
+            Ok(Order::Wake) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        if let Err(error) = expire::expire_due(sealer.store()) {
+            tracing::error!(%error, "expired copies stay");
+        }
+        let may_try = failed_at.is_none_or(|at| at.elapsed() >= RETRY);
+        let is_due = may_try && sealer.is_due().unwrap_or(true);
+        if replies.is_empty() && !is_due {
+            continue;
+        }
+        "sealing".clone_into(&mut lock(shown));
+        let outcome = sealer.seal_all();
+        match &outcome {
+            Ok(_) => {
+                failed_at = None;
+                "idle".clone_into(&mut lock(shown));
+            }
+            Err(ArchiveError::Stopping) => return,
+            Err(error) => {
+                tracing::error!(%error, "sealing failed; it is tried again");
+                failed_at = Some(std::time::Instant::now());
+                *lock(shown) = format!("waiting to retry: {error}");
+            }
+        }
+        if let Some(reply) = replies.pop() {
+            // An operator who went away needs no answer.
+            let _ = reply.send(outcome);
+        }
+    }
+}
+
+fn run_restoring(restorer: &Restorer, inbox: &Receiver<Order>) {
+    loop {
+        match inbox.recv_timeout(TICK) {
+            Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        match restorer.run() {
+            Ok(()) => {}
+            Err(ArchiveError::Stopping) => return,
+            Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),
+        }
+    }
+}

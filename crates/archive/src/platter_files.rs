@@ -1,0 +1,142 @@
+//! Platters as files: written once, front to back, renamed when whole, then read-only.
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use fulgurite_glass::{PlatterSink, PlatterSource};
+use fulgurite_units::PlatterId;
+
+use crate::log::sync_dir;
+use crate::{ArchiveError, Result};
+
+/// The folder that stands for the library's shelves.
+#[derive(Clone, Debug)]
+pub(crate) struct PlatterFiles {
+    dir: PathBuf,
+}
+
+/// A platter in the write drive.
+#[derive(Debug)]
+pub(crate) struct PlatterFileSink {
+    file: File,
+    path: PathBuf,
+    position: u64,
+}
+
+/// A platter in a read drive.
+#[derive(Debug)]
+pub(crate) struct PlatterFileSource {
+    file: File,
+    bytes: u64,
+}
+
+impl PlatterFiles {
+    pub(crate) const fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self, platter: PlatterId) -> PathBuf {
+        self.dir.join(format!("{platter}.glass"))
+    }
+
+    fn part(&self, platter: PlatterId) -> PathBuf {
+        self.dir.join(format!("{platter}.part"))
+    }
+
+    pub(crate) fn exists(&self, platter: PlatterId) -> bool {
+        self.path(platter).exists()
+    }
+
+    /// A blank platter in the write drive. What an interrupted attempt left is scrap.
+    pub(crate) fn blank(&self, platter: PlatterId) -> Result<PlatterFileSink> {
+        let path = self.part(platter);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .map_err(ArchiveError::io("create", &path))?;
+        Ok(PlatterFileSink { file, path, position: 0 })
+    }
+
+    /// Makes a finished platter durable.
+    pub(crate) fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
+        sink.file.sync_all().map_err(ArchiveError::io("sync", &sink.path))
+    }
+
+    /// Gives a synced platter its name; from now on it is read-only.
+    pub(crate) fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
+        let read_only = std::fs::Permissions::from_mode(0o444);
+        sink.file.set_permissions(read_only).map_err(ArchiveError::io("close", &sink.path))?;
+        std::fs::rename(&sink.path, self.path(platter))
+            .map_err(ArchiveError::io("rename", &sink.path))?;
+        sync_dir(&self.dir)
+    }
+
+    /// Removes a platter whose set was never verified; the next attempt writes a new one.
+    pub(crate) fn scrap(&self, platter: PlatterId) -> Result<()> {
+        for path in [self.part(platter), self.path(platter)] {
+            match std::fs::remove_file(&path) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(ArchiveError::io("remove", &path)(error)),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterFileSource> {
+        PlatterFileSource::open(&self.path(platter))
+    }
+
+    /// All platters in the folder.
+    pub(crate) fn all(&self) -> Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(&self.dir).map_err(ArchiveError::io("list", &self.dir))? {
+            let path = entry.map_err(ArchiveError::io("list", &self.dir))?.path();
+            if path.extension().is_some_and(|extension| extension == "glass") {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    }
+}
+
+impl PlatterSink for PlatterFileSink {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.file.write_all_at(bytes, self.position)?;
+        self.position += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn read_back(&mut self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+}
+
+impl PlatterFileSource {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(ArchiveError::io("open", path))?;
+        let bytes = file.metadata().map_err(ArchiveError::io("read", path))?.len();
+        Ok(Self { file, bytes })
+    }
+
+    /// Asks the system to forget what it holds of the file in memory, so that the next read comes
+    /// from the disk, as a verification must.
+    pub(crate) fn forget_cached(&self) {
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+}
+
+impl PlatterSource for PlatterFileSource {
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,164 @@
+//! PUT and COPY: a body in, an object row out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_catalog::Transaction;
+use fulgurite_units::ObjectId;
+
+use crate::body::random_bytes;
+use crate::commit::{
+    Retired, check_condition, find_object, insert_object, remove_object, require_bucket,
+};
+use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::ingest::{Ingest, whole_seconds};
+use crate::limits::USER_METADATA_BYTES_MAX;
+use crate::log::LogKind;
+use crate::names::{BucketName, ObjectKey};
+use crate::object::{ObjectInfo, ObjectMeta, PutOptions, StorageClass};
+use crate::read;
+use crate::rows::ObjectRow;
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// A body on its way in. Dropped before `finish`, it leaves nothing behind.
+#[derive(Debug)]
+pub struct ObjectWriter {
+    store: Arc<Store>,
+    bucket: BucketName,
+    key: ObjectKey,
+    options: PutOptions,
+    ingest: Ingest,
+}
+
+/// The log that bodies of a class are written to.
+pub(crate) const fn log_of(class: StorageClass) -> LogKind {
+    if class.is_archived() { LogKind::Staging } else { LogKind::Online }
+}
+
+/// Checks the size of user metadata.
+pub(crate) fn check_meta(meta: &ObjectMeta) -> Result<()> {
+    let bytes = meta.user.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > USER_METADATA_BYTES_MAX {
+        return Err(ArchiveError::MetadataTooLarge { bytes });
+    }
+    Ok(())
+}
+
+impl ObjectWriter {
+    pub(crate) fn begin(
+        store: &Arc<Store>,
+        bucket: &BucketName,
+        key: &ObjectKey,
+        options: PutOptions,
+    ) -> Result<Self> {
+        check_meta(&options.meta)?;
+        require_bucket(&*store.kv, bucket)?;
+        let current = find_object(&*store.kv, bucket, key)?;
+        check_condition(&options.condition, current.as_ref(), key, bucket)?;
+        let mut claim = options.claim.clone();
+        // Every object keeps a checksum; clients that name none get the cheapest strong one.
+        claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
+        let ingest = Ingest::begin(store, log_of(options.class), claim)?;
+        let (bucket, key) = (bucket.clone(), key.clone());
+        Ok(Self { store: Arc::clone(store), bucket, key, options, ingest })
+    }
+
+    /// Takes the next bytes of the body.
+    ///
+    /// # Errors
+    /// When the body passes its declared length, the archive is full or the disk fails.
+    pub async fn write(&mut self, bytes: Bytes) -> Result<()> {
+        self.ingest.write(bytes).await
+    }
+
+    /// Ends the body. `trailer` is a checksum that came after it. Returns when bytes, key and row
+    /// are on stable storage.
+    ///
+    /// # Errors
+    /// When a claim or a condition does not hold (nothing is stored), or the disk fails.
+    pub async fn finish(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
+        // A task of its own, so that a client that goes away does not cut the commit in two.
+        let task = tokio::spawn(self.commit(trailer));
+        task.await.map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+    }
+
+    async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
+        let Self { store, bucket, key, options, ingest } = self;
+        let staged = ingest.finish(trailer).await?;
+        let now = store.now();
+        let row = ObjectRow {
+            object_id: ObjectId::from_random(random_bytes()?),
+            bytes: staged.row.bytes,
+            etag: hex::encode(staged.digests.md5),
+            modified: whole_seconds(now),
+            class: options.class,
+            meta: options.meta,
+            checksum: staged.digests.checksum.clone(),
+            part_count: None,
+            body_count: 1,
+            bodies_staged: 0,
+            upload_id: None,
+            restore: None,
+        };
+        let info_key = key.to_string();
+        let (body, condition) = (staged.row.clone(), options.condition);
+        let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
+            require_bucket(tx, &bucket)?;
+            let current = find_object(tx, &bucket, &key)?;
+            check_condition(&condition, current.as_ref(), &key, &bucket)?;
+            crate::commit::account_bodies(tx, std::slice::from_ref(&body))?;
+            let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
+            Ok((row, retired))
+        };
+        let outcome = store.committer.commit(commit).await;
+        let (row, retired) = staged.settle(outcome)?;
+        store.fail.pass("put-committed");
+        store.finish_retired(retired).await?;
+        store.wake_pipeline();
+        Ok(row.info(&info_key, now))
+    }
+}
+
+/// Copies a readable object.
+pub(crate) async fn copy(
+    store: &Arc<Store>,
+    from: (&BucketName, &ObjectKey),
+    to: (&BucketName, &ObjectKey),
+    mut options: PutOptions,
+) -> Result<ObjectInfo> {
+    let mut reader = read::open(store, from.0, from.1, None)?;
+    options.claim.bytes = Some(reader.bytes);
+    if options.claim.algorithm.is_none() {
+        options.claim.algorithm = reader.info.checksum.as_ref().map(|c| c.algorithm);
+    }
+    let mut writer = ObjectWriter::begin(store, to.0, to.1, options)?;
+    while let Some(bytes) = reader.next().await {
+        writer.write(bytes?).await?;
+    }
+    writer.finish(None).await
+}
+
+/// Deletes an object; `false` when there was none.
+pub(crate) async fn delete(
+    store: &Arc<Store>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<bool> {
+    let (shared, bucket, key) = (Arc::clone(store), bucket.clone(), key.clone());
+    let task = async move {
+        let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
+            require_bucket(tx, &bucket)?;
+            let mut retired = Retired::default();
+            let was_there = remove_object(tx, &bucket, &key, &mut retired)?;
+            Ok((was_there, retired))
+        };
+        let (was_there, retired) = shared.committer.commit(commit).await?;
+        shared.fail.pass("delete-committed");
+        shared.finish_retired(retired).await?;
+        Ok(was_there)
+    };
+    tokio::spawn(task)
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
+}

@@ -1,0 +1,205 @@
+//! GET: an object's bytes on their way out, every frame authenticated.
+//!
+//! The extents are pinned when the object is opened, so an overwrite, a delete or an expiry that
+//! comes later does not touch what this reader still has to read.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_catalog::{KeyValue as _, ReadView};
+use tokio::task::JoinHandle;
+
+use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
+use crate::commit::{bodies, require_object};
+use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
+use crate::log::{Extent, LogKind, LogReader};
+use crate::names::{BucketName, ObjectKey};
+use crate::object::{ByteRange, ObjectInfo};
+use crate::rows::{BodyRow, ObjectRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// A stretch of one body.
+#[derive(Debug)]
+struct Span {
+    cipher: BodyCipher,
+    /// Where the body's ciphertext begins in the reader.
+    start: u64,
+    /// Plain bytes of the whole body.
+    body_bytes: u64,
+    /// Plain bytes still wanted: first, and one past the last.
+    next: u64,
+    end: u64,
+}
+
+#[derive(Debug)]
+struct Source {
+    reader: LogReader,
+    spans: VecDeque<Span>,
+}
+
+/// An object's bytes on their way out.
+#[derive(Debug)]
+pub struct ObjectReader {
+    /// The object.
+    pub info: ObjectInfo,
+    /// First byte that will be read.
+    pub first: u64,
+    /// Bytes that will be read.
+    pub bytes: u64,
+    idle: Option<Source>,
+    ahead: Option<JoinHandle<(Source, Result<Option<Bytes>>)>>,
+}
+
+/// Opens an object for reading.
+pub(crate) fn open(
+    store: &Arc<Store>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    range: Option<ByteRange>,
+) -> Result<ObjectReader> {
+    loop {
+        let view = store.kv.snapshot();
+        let row = require_object(&*view, bucket, key)?;
+        let now = store.now();
+        let info = row.info(key.as_str(), now);
+        if row.class.is_archived()
+            && !matches!(info.restore, Some(crate::RestoreState::Restored { .. }))
+        {
+            return Err(ArchiveError::NotRestored { class: row.class.name() });
+        }
+        let (first, bytes) = match range {
+            Some(range) => range.resolve(row.bytes)?,
+            None => (0, row.bytes),
+        };
+        let source = open_spans(store, &*view, &row, first, bytes);
+        // What was read before the extents were pinned may have gone meanwhile; look again.
+        let again = require_object(&*store.kv, bucket, key)?;
+        if again.object_id == row.object_id && again.restore == row.restore {
+            return Ok(ObjectReader { info, first, bytes, idle: Some(source?), ahead: None });
+        }
+    }
+}
+
+fn open_spans(
+    store: &Arc<Store>,
+    view: &dyn ReadView,
+    object: &ObjectRow,
+    first: u64,
+    bytes: u64,
+) -> Result<Source> {
+    let mut spans = VecDeque::new();
+    let mut extents: Vec<Extent> = Vec::new();
+    let (mut begin, mut start) = (0, 0);
+    let mut kind = LogKind::Online;
+    for body in bodies(view, object)? {
+        let end = begin + body.bytes;
+        let (from, to) = (first.max(begin), (first + bytes).min(end));
+        if from < to {
+            let (log, found) = readable_extents(object, &body)?;
+            kind = log;
+            extents.extend(found);
+            spans.push_back(Span {
+                cipher: BodyCipher::new(
+                    &store.keys.load(body.key_slot, body.body_id)?,
+                    body.body_id,
+                ),
+                start,
+                body_bytes: body.bytes,
+                next: from - begin,
+                end: to - begin,
+            });
+            start += cipher_bytes(body.bytes);
+        }
+        begin = end;
+    }
+    Ok(Source { reader: store.log(kind).reader(extents), spans })
+}
+
+fn readable_extents(object: &ObjectRow, body: &BodyRow) -> Result<(LogKind, Vec<Extent>)> {
+    let found = if object.class.is_archived() {
+        body.restored.clone().map(|extents| (LogKind::Restored, extents))
+    } else {
+        body.log.clone()
+    };
+    found.ok_or_else(|| ArchiveError::Corrupt {
+        what: format!("body {} of object {} has no readable copy", body.body_id, object.object_id),
+    })
+}
+
+impl Source {
+    /// Reads and decrypts the next stretch, of at most a chunk.
+    fn next(&mut self) -> Result<Option<Bytes>> {
+        let Some(span) = self.spans.front_mut() else { return Ok(None) };
+        let frame_bytes = FRAME_BYTES as u64;
+        let frame = span.next / frame_bytes;
+        let last = (span.end - 1) / frame_bytes;
+        let count = (last - frame + 1).min((CHUNK_BYTES / FRAME_BYTES) as u64);
+        let cipher_start = frame * FRAME_CIPHER_BYTES as u64;
+        let cipher_end =
+            cipher_bytes(span.body_bytes).min((frame + count) * FRAME_CIPHER_BYTES as u64);
+        let length = usize::try_from(cipher_end - cipher_start).unwrap_or(usize::MAX);
+        let mut buffer = vec![0; length];
+        self.reader.read_at(span.start + cipher_start, &mut buffer)?;
+        let frames = span.body_bytes.div_ceil(frame_bytes);
+        let plain_bytes = span.cipher.decrypt(frame, frames, &mut buffer)?.len();
+        let plain_start = frame * frame_bytes;
+        let skip = usize::try_from(span.next - plain_start).unwrap_or(usize::MAX);
+        let stop =
+            usize::try_from(span.end - plain_start).map_or(plain_bytes, |s| s.min(plain_bytes));
+        span.next = plain_start + stop as u64;
+        if span.next == span.end {
+            self.spans.pop_front();
+        }
+        buffer.truncate(stop);
+        Ok(Some(Bytes::from(buffer).slice(skip..)))
+    }
+
+    fn left(&self) -> u64 {
+        self.spans.iter().map(|span| span.end - span.next).sum()
+    }
+}
+
+impl ObjectReader {
+    /// The next bytes, verified; `None` at the end. After an error there is nothing more.
+    pub async fn next(&mut self) -> Option<Result<Bytes>> {
+        let (source, outcome) = if let Some(ahead) = self.ahead.take() {
+            match ahead.await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    return Some(Err(ArchiveError::Internal {
+                        what: format!("a reader died: {error}"),
+                    }));
+                }
+            }
+        } else {
+            let mut source = self.idle.take()?;
+            if source.left() <= INLINE_BYTES_MAX as u64 {
+                let outcome = source.next();
+                (source, outcome)
+            } else {
+                read_ahead(source).await.ok()?
+            }
+        };
+        match outcome {
+            Ok(Some(bytes)) => {
+                if source.left() > INLINE_BYTES_MAX as u64 {
+                    self.ahead = Some(read_ahead(source));
+                } else {
+                    self.idle = Some(source);
+                }
+                Some(Ok(bytes))
+            }
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
+
+fn read_ahead(mut source: Source) -> JoinHandle<(Source, Result<Option<Bytes>>)> {
+    tokio::task::spawn_blocking(move || {
+        let outcome = source.next();
+        (source, outcome)
+    })
+}

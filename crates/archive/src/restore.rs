@@ -1,0 +1,408 @@
+//! Restore: from a request row to a readable copy with an expiry.
+//!
+//! ```text
+//! RestoreObject -> row in restores, object marked ongoing -> 202
+//! restoring thread: a batch of requests -> shards by platter -> library -> drive -> tracks
+//!     -> restored log (ciphertext as it lies on glass) -> CRC -> sync -> copies committed
+//! ```
+//!
+//! All shards wanted of one platter are read in one mount, each track once. A track that its own
+//! platter cannot give back is recovered from the platter's set. A restore that fails stays
+//! requested: its row says why, and it is tried again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_units::{ObjectId, UnixTime};
+
+use crate::body::cipher_bytes;
+use crate::commit::{account, bodies, find_object, require_object, rows_in};
+use crate::config::ExpeditedPolicy;
+use crate::ingest::cipher_crc;
+use crate::library_driver::LiveLibrary;
+use crate::limits::{CHUNK_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
+use crate::log::{Extent, LogKind, LogWriter};
+use crate::names::{BucketName, ObjectKey};
+use crate::object::{RestoreOutcome, RestoreRequest, StorageClass, Tier};
+use crate::platter_files::PlatterFiles;
+use crate::rows::{
+    self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
+};
+use crate::shard_reader::{ShardReader, ShardWish};
+use crate::store::Store;
+use crate::write_set::joined_crc;
+use crate::{ArchiveError, Result};
+
+/// Ciphertext bytes restored together before they are synced and committed.
+const BATCH_BYTES: u64 = 256 << 20;
+/// Requests looked at for one batch.
+const BATCH_OBJECTS_MAX: usize = 4096;
+/// How long a restore that failed waits before it is tried again.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
+/// midnight UTC.
+pub(crate) fn expiry(from: UnixTime, days: u32, day: fulgurite_units::Duration) -> UnixTime {
+    let day_ms = (day.as_nanos() / 1_000_000).max(1);
+    let end = from.as_millis().saturating_add(day_ms.saturating_mul(u64::from(days)));
+    UnixTime::from_millis(end.div_ceil(day_ms).saturating_mul(day_ms))
+}
+
+fn effective_tier(store: &Store, class: StorageClass, tier: Tier) -> Result<Tier> {
+    match (class, tier, store.config.expedited) {
+        (StorageClass::DeepArchive, Tier::Expedited, ExpeditedPolicy::Refuse) => {
+            Err(ArchiveError::ExpeditedNotAvailable { class: class.name() })
+        }
+        (StorageClass::DeepArchive, Tier::Expedited, ExpeditedPolicy::Standard) => {
+            Ok(Tier::Standard)
+        }
+        _ => Ok(tier),
+    }
+}
+
+/// RestoreObject.
+pub(crate) async fn request(
+    store: &Arc<Store>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    request: RestoreRequest,
+) -> Result<RestoreOutcome> {
+    if !(1..=RESTORE_DAYS_MAX).contains(&request.days) {
+        return Err(ArchiveError::InvalidArgument {
+            what: format!("Days is a whole number from 1 to {RESTORE_DAYS_MAX}"),
+        });
+    }
+    let current = require_object(&*store.kv, bucket, key)?;
+    if !current.class.is_archived() {
+        return Err(ArchiveError::NotArchived { class: current.class.name() });
+    }
+    let tier = effective_tier(store, current.class, request.tier)?;
+    let now = store.now();
+    let mark = RestoreMark { days: request.days, tier, requested: now, expiry: None };
+    let day = store.config.day;
+    let (bucket, key) = (bucket.clone(), key.clone());
+    let commit = move |tx: &mut Transaction<'_>| {
+        accept(tx, &bucket, &key, mark, expiry(now, mark.days, day))
+    };
+    let outcome = store.committer.commit(commit).await?;
+    if outcome == RestoreOutcome::Accepted {
+        store.fail.pass("restore-accepted");
+        store.wake_restore();
+    }
+    Ok(outcome)
+}
+
+fn accept(
+    tx: &mut Transaction<'_>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    mark: RestoreMark,
+    new_expiry: UnixTime,
+) -> Result<RestoreOutcome> {
+    let mut object = require_object(tx, bucket, key)?;
+    if !object.class.is_archived() {
+        return Err(ArchiveError::NotArchived { class: object.class.name() });
+    }
+    let place = ExpiryRow { bucket: bucket.to_string(), key: key.to_string() };
+    let object_key = rows::object_key(bucket.as_str(), key.as_str());
+    match object.restore {
+        Some(RestoreMark { expiry: Some(old), .. }) if old > mark.requested => {
+            tx.delete(EXPIRIES, rows::expiry_key(old, object.object_id))?;
+            rows::put(tx, EXPIRIES, rows::expiry_key(new_expiry, object.object_id), &place)?;
+            object.restore = Some(RestoreMark { expiry: Some(new_expiry), ..mark });
+            rows::put(tx, OBJECTS, object_key, &object)?;
+            return Ok(RestoreOutcome::Extended);
+        }
+        Some(RestoreMark { expiry: Some(old), .. }) => {
+            // Expired but not yet swept: what is left of the copy is used again.
+            tx.delete(EXPIRIES, rows::expiry_key(old, object.object_id))?;
+            rows::with_totals(tx, |totals| {
+                totals.restored -= 1;
+                totals.restores_waiting += 1;
+            })?;
+        }
+        Some(ongoing) if mark.tier > ongoing.tier && mark.days == ongoing.days => {}
+        Some(_) => return Err(ArchiveError::RestoreAlreadyInProgress),
+        None => {
+            let waiting = rows::with_totals(tx, |totals| {
+                totals.restores_waiting += 1;
+                totals.restores_waiting
+            })?;
+            if waiting > RESTORE_QUEUE_MAX as u64 {
+                return Err(ArchiveError::Busy { what: "restores".to_owned() });
+            }
+        }
+    }
+    object.restore = Some(mark);
+    rows::put(tx, OBJECTS, object_key, &object)?;
+    let row = RestoreRow { bucket: place.bucket, key: place.key, mark, failures: 0, error: None };
+    rows::put(tx, RESTORES, object.object_id.to_bytes().to_vec(), &row)?;
+    Ok(RestoreOutcome::Accepted)
+}
+
+/// A body on its way from glass, or from staging, to the restored log.
+#[derive(Debug)]
+struct Copying {
+    object: ObjectId,
+    index: u32,
+    body: BodyRow,
+    writer: Arc<LogWriter>,
+}
+
+/// A restore of the batch at hand.
+#[derive(Debug)]
+struct Wanted {
+    object_id: ObjectId,
+    row: RestoreRow,
+}
+
+/// Works restores off.
+#[derive(Debug)]
+pub(crate) struct Restorer {
+    store: Arc<Store>,
+    shards: ShardReader,
+    /// Restores that failed and when they are tried again.
+    later: Mutex<BTreeMap<ObjectId, Instant>>,
+}
+
+impl Restorer {
+    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+        let shards = ShardReader::new(store, library, files);
+        Self { store: Arc::clone(store), shards, later: Mutex::default() }
+    }
+
+    /// Does every restore that is requested and not waiting for another try.
+    pub(crate) fn run(&self) -> Result<()> {
+        loop {
+            self.store.check_stopping()?;
+            let batch = self.next_batch()?;
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.restore(&batch)?;
+        }
+    }
+
+    /// Requests in order of tier and arrival, up to the batch's limits.
+    fn next_batch(&self) -> Result<Vec<Wanted>> {
+        let all: Vec<(Vec<u8>, RestoreRow)> =
+            rows_in(&*self.store.kv, RESTORES, &KeyRange::prefix(b""), RESTORE_QUEUE_MAX)?;
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        later.retain(|_, at| *at > now);
+        let mut found = Vec::new();
+        for (key, row) in all {
+            let id = fulgurite_catalog::keys::KeyReader::new(&key).fixed::<16>()?;
+            let object_id = ObjectId::from_bytes(id);
+            if !later.contains_key(&object_id) {
+                found.push(Wanted { object_id, row });
+            }
+        }
+        found.sort_by_key(|wanted| {
+            (std::cmp::Reverse(wanted.row.mark.tier), wanted.row.mark.requested, wanted.object_id)
+        });
+        found.truncate(BATCH_OBJECTS_MAX);
+        Ok(found)
+    }
+
+    fn restore(&self, batch: &[Wanted]) -> Result<()> {
+        let mut copying = Vec::new();
+        let mut failed: BTreeMap<ObjectId, String> = BTreeMap::new();
+        let mut taken = 0;
+        let mut bytes = 0;
+        for wanted in batch {
+            if taken > 0 && bytes >= BATCH_BYTES {
+                break;
+            }
+            taken += 1;
+            match self.begin(wanted) {
+                Ok(begun) => {
+                    bytes += begun.iter().map(|c| cipher_bytes(c.body.bytes)).sum::<u64>();
+                    copying.extend(begun);
+                }
+                Err(error) => {
+                    failed.insert(wanted.object_id, error.to_string());
+                }
+            }
+        }
+        self.copy(&mut copying, &mut failed)?;
+        copying.retain(|c| !failed.contains_key(&c.object));
+        self.commit(&batch[..taken], copying, &failed)
+    }
+
+    /// Makes room for the bodies of one object.
+    fn begin(&self, wanted: &Wanted) -> Result<Vec<Copying>> {
+        let (bucket, key) =
+            (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
+        let found = find_object(&*self.store.kv, &bucket, &key)?;
+        let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
+            return Ok(Vec::new());
+        };
+        (0..)
+            .zip(bodies(&*self.store.kv, &object)?)
+            .filter(|(_, body)| body.restored.is_none())
+            .map(|(index, body)| {
+                let bytes = cipher_bytes(body.bytes);
+                let mut writer = self.store.restored.writer(bytes)?;
+                writer.set_written(bytes);
+                Ok(Copying { object: wanted.object_id, index, body, writer: Arc::new(writer) })
+            })
+            .collect()
+    }
+
+    /// Brings the ciphertext of every body into its room.
+    fn copy(&self, copying: &mut [Copying], failed: &mut BTreeMap<ObjectId, String>) -> Result<()> {
+        let mut wishes = Vec::new();
+        for (number, body) in copying.iter().enumerate() {
+            if body.body.log.is_some() {
+                if let Err(error) = self.copy_staged(body) {
+                    failed.insert(body.object, error.to_string());
+                }
+                continue;
+            }
+            for &shard in &body.body.shards {
+                wishes.push(ShardWish { number, shard, room: Arc::clone(&body.writer) });
+            }
+        }
+        let read = self.shards.read(wishes)?;
+        self.store.fail.pass("restore-read");
+        for (number, error) in read.errors {
+            failed.entry(copying[number].object).or_insert(error);
+        }
+        for (number, pieces) in read.pieces {
+            let body = &copying[number];
+            let joined = joined_crc(&pieces, cipher_bytes(body.body.bytes));
+            let is_right = joined == Some(body.body.digest)
+                || (body.body.bytes == 0 && pieces.iter().all(|&(_, bytes, _)| bytes == 0));
+            if !is_right {
+                let text =
+                    format!("body {} read from glass is not what was ingested", body.body.body_id);
+                failed.entry(body.object).or_insert(text);
+            }
+        }
+        Ok(())
+    }
+
+    /// A body that is still staged is copied from there.
+    fn copy_staged(&self, copying: &Copying) -> Result<()> {
+        let Some((kind, extents)) = copying.body.log.clone() else { return Ok(()) };
+        let bytes = cipher_bytes(copying.body.bytes);
+        let mut reader = self.store.log(kind).reader(extents);
+        let mut crc = cipher_crc();
+        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut done = 0;
+        while done < bytes {
+            let now = usize::try_from(bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+            reader.read_at(done, &mut buffer[..now])?;
+            crc.update(&buffer[..now]);
+            copying.writer.write_at(done, &buffer[..now])?;
+            done += now as u64;
+        }
+        if crc.finalize() != copying.body.digest {
+            return Err(ArchiveError::Corrupt {
+                what: format!("staged body {} is not what was ingested", copying.body.body_id),
+            });
+        }
+        Ok(())
+    }
+
+    fn commit(
+        &self,
+        batch: &[Wanted],
+        copying: Vec<Copying>,
+        failed: &BTreeMap<ObjectId, String>,
+    ) -> Result<()> {
+        let mut copies: BTreeMap<ObjectId, Vec<(u32, ObjectId, Vec<Extent>)>> = BTreeMap::new();
+        let mut writers: Vec<(ObjectId, Arc<LogWriter>)> = Vec::new();
+        for copy in copying {
+            let extents = copy.writer.extents();
+            copies.entry(copy.object).or_default().push((copy.index, copy.body.body_id, extents));
+            writers.push((copy.object, copy.writer));
+        }
+        LogWriter::sync_many(writers.iter().map(|(_, writer)| &**writer))?;
+        let mut done = BTreeSet::new();
+        for wanted in batch {
+            if let Some(error) = failed.get(&wanted.object_id) {
+                self.note_failure(wanted, error)?;
+                continue;
+            }
+            let copied = copies.remove(&wanted.object_id).unwrap_or_default();
+            let (object_id, row) = (wanted.object_id, wanted.row.clone());
+            let (now, day) = (self.store.now(), self.store.config.day);
+            let commit = move |tx: &mut Transaction<'_>| -> Result<bool> {
+                commit_copies(tx, object_id, &row, copied, now, day)
+            };
+            if self.store.committer.commit_blocking(commit)? {
+                done.insert(wanted.object_id);
+            }
+            self.store.fail.pass("restore-committed");
+        }
+        for (object, writer) in writers {
+            if done.contains(&object) {
+                writer.keep();
+            }
+        }
+        Ok(())
+    }
+
+    fn note_failure(&self, wanted: &Wanted, error: &str) -> Result<()> {
+        let RestoreRow { bucket, key, .. } = &wanted.row;
+        tracing::error!(%bucket, %key, error, "an object cannot be restored; it is tried again");
+        let at = Instant::now() + RETRY;
+        self.later.lock().unwrap_or_else(PoisonError::into_inner).insert(wanted.object_id, at);
+        let (id, error) = (wanted.object_id.to_bytes().to_vec(), error.to_owned());
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            if let Some(mut row) = rows::get::<RestoreRow>(tx, RESTORES, &id)? {
+                row.failures += 1;
+                row.error = Some(error);
+                rows::put(tx, RESTORES, id, &row)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Makes the copies of one object readable; `false` when the object is gone.
+fn commit_copies(
+    tx: &mut Transaction<'_>,
+    object_id: ObjectId,
+    row: &RestoreRow,
+    copied: Vec<(u32, ObjectId, Vec<Extent>)>,
+    now: UnixTime,
+    day: fulgurite_units::Duration,
+) -> Result<bool> {
+    let (bucket, key) = (BucketName::new(&row.bucket)?, ObjectKey::new(&row.key)?);
+    let found = find_object(tx, &bucket, &key)?.filter(|object| object.object_id == object_id);
+    let Some((mut object, mark)) =
+        found.and_then(|object| object.restore.map(|mark| (object, mark)))
+    else {
+        tx.delete(RESTORES, object_id.to_bytes())?;
+        return Ok(false);
+    };
+    for (index, body_id, extents) in copied {
+        let body_key = rows::body_key(object_id, index);
+        let Some(mut body) = rows::get::<BodyRow>(tx, BODIES, &body_key)? else { continue };
+        assert_eq!(body.body_id, body_id, "a body keeps its place in its object");
+        account(tx, LogKind::Restored, &extents, true)?;
+        body.restored = Some(extents);
+        rows::put(tx, BODIES, body_key, &body)?;
+    }
+    // The days count from the request, but a copy that comes late still lives its days.
+    let from_request = expiry(mark.requested, mark.days, day);
+    let end = if from_request > now { from_request } else { expiry(now, mark.days, day) };
+    object.restore = Some(RestoreMark { expiry: Some(end), ..mark });
+    rows::put(tx, OBJECTS, rows::object_key(&row.bucket, &row.key), &object)?;
+    let place = ExpiryRow { bucket: row.bucket.clone(), key: row.key.clone() };
+    rows::put(tx, EXPIRIES, rows::expiry_key(end, object_id), &place)?;
+    tx.delete(RESTORES, object_id.to_bytes())?;
+    rows::with_totals(tx, |totals| {
+        totals.restores_waiting -= 1;
+        totals.restored += 1;
+    })?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,457 @@
+//! Rows of the catalog: what is written under which key, and how.
+//!
+//! ```text
+//! space       key                                   row
+//! meta        name                                  counters, run number, sequence
+//! buckets     bucket                                BucketRow
+//! objects     bucket, key, version (zeros)          ObjectRow
+//! bodies      object id, index                      BodyRow
+//! queue       sequence                              QueueRow: a staged body waiting for glass
+//! uploads     bucket, key, upload id                UploadRow
+//! parts       upload id, number                     PartRow
+//! shreds      body id                               key slot still to be destroyed
+//! segments    log, segment                          bytes that rows name in it
+//! sets        set id                                SetRow
+//! platters    platter id                            PlatterRow
+//! plans       set id, position, entry               PlanRow
+//! slots       slot                                  platter id
+//! restores    object id                             RestoreRow: a restore not yet done
+//! expiries    time, object id                       where the restored copy's object is
+//! ```
+//!
+//! A row is one version byte and postcard. Versions are raised when a struct changes; old versions
+//! stay readable.
+
+use fulgurite_catalog::keys::{KeyReader, KeyWriter};
+use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
+use fulgurite_glass::Geometry;
+use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::log::{Extent, LogKind};
+use crate::object::{ObjectInfo, ObjectMeta, Residence, RestoreState, StorageClass, Tier};
+use crate::{ArchiveError, Result};
+
+pub(crate) const META: Space = Space::new("meta");
+pub(crate) const BUCKETS: Space = Space::new("buckets");
+pub(crate) const OBJECTS: Space = Space::new("objects");
+pub(crate) const BODIES: Space = Space::new("bodies");
+pub(crate) const QUEUE: Space = Space::new("queue");
+pub(crate) const UPLOADS: Space = Space::new("uploads");
+pub(crate) const PARTS: Space = Space::new("parts");
+pub(crate) const SHREDS: Space = Space::new("shreds");
+pub(crate) const SEGMENTS: Space = Space::new("segments");
+pub(crate) const SETS: Space = Space::new("sets");
+pub(crate) const PLATTERS: Space = Space::new("platters");
+pub(crate) const PLANS: Space = Space::new("plans");
+pub(crate) const SLOTS: Space = Space::new("slots");
+pub(crate) const RESTORES: Space = Space::new("restores");
+pub(crate) const EXPIRIES: Space = Space::new("expiries");
+
+/// Every space, as the store is opened with.
+pub(crate) const SPACES: [Space; 15] = [
+    META, BUCKETS, OBJECTS, BODIES, QUEUE, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS, PLATTERS, PLANS,
+    SLOTS, RESTORES, EXPIRIES,
+];
+
+const ROW_VERSION: u8 = 1;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BucketRow {
+    pub(crate) created: UnixTime,
+}
+
+/// The state of an archived object's restored copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RestoreMark {
+    pub(crate) days: u32,
+    pub(crate) tier: Tier,
+    pub(crate) requested: UnixTime,
+    /// Set when the copy is there.
+    pub(crate) expiry: Option<UnixTime>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ObjectRow {
+    pub(crate) object_id: ObjectId,
+    pub(crate) bytes: u64,
+    pub(crate) etag: String,
+    pub(crate) modified: UnixTime,
+    pub(crate) class: StorageClass,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) checksum: Option<Checksum>,
+    pub(crate) part_count: Option<u32>,
+    pub(crate) body_count: u32,
+    /// Bodies not yet wholly on glass; zero for classes that are not archived.
+    pub(crate) bodies_staged: u32,
+    /// The multipart upload it came from, so that completing it twice is the same as once.
+    pub(crate) upload_id: Option<UploadId>,
+    pub(crate) restore: Option<RestoreMark>,
+}
+
+impl ObjectRow {
+    pub(crate) const fn residence(&self) -> Residence {
+        if !self.class.is_archived() {
+            Residence::Online
+        } else if self.bodies_staged > 0 {
+            Residence::Staged
+        } else {
+            Residence::Glass
+        }
+    }
+
+    pub(crate) fn info(&self, key: &str, now: UnixTime) -> ObjectInfo {
+        let restore = self.restore.and_then(|mark| match mark.expiry {
+            None => Some(RestoreState::Ongoing),
+            Some(expiry) if expiry > now => Some(RestoreState::Restored { expiry }),
+            Some(_) => None,
+        });
+        ObjectInfo {
+            key: key.to_owned(),
+            object_id: self.object_id,
+            bytes: self.bytes,
+            etag: self.etag.clone(),
+            modified: self.modified,
+            class: self.class,
+            meta: self.meta.clone(),
+            checksum: self.checksum.clone(),
+            part_count: self.part_count,
+            restore,
+            residence: self.residence(),
+        }
+    }
+}
+
+/// A piece of a body's ciphertext on a platter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shard {
+    pub(crate) platter: PlatterId,
+    /// User byte of the platter.
+    pub(crate) offset: u64,
+    /// Byte of the body's ciphertext.
+    pub(crate) body_offset: u64,
+    pub(crate) bytes: u64,
+}
+
+/// One encrypted body: an object put in one call, or one part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BodyRow {
+    pub(crate) body_id: ObjectId,
+    pub(crate) key_slot: u32,
+    /// Plain bytes.
+    pub(crate) bytes: u64,
+    /// CRC-64/NVME of the ciphertext.
+    pub(crate) digest: u64,
+    /// Staging or online log, while the bytes are there.
+    pub(crate) log: Option<(LogKind, Vec<Extent>)>,
+    /// Place in the queue for glass.
+    pub(crate) queued: Option<u64>,
+    /// Shards on verified, stored platters, in body order.
+    pub(crate) shards: Vec<Shard>,
+    /// Restored copy.
+    pub(crate) restored: Option<Vec<Extent>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct QueueRow {
+    pub(crate) object_id: ObjectId,
+    pub(crate) index: u32,
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    pub(crate) arrived: UnixTime,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct UploadRow {
+    pub(crate) initiated: UnixTime,
+    pub(crate) class: StorageClass,
+    pub(crate) meta: ObjectMeta,
+    pub(crate) algorithm: Option<ChecksumAlgorithm>,
+    pub(crate) full_object: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PartRow {
+    pub(crate) body: BodyRow,
+    pub(crate) md5: [u8; 16],
+    pub(crate) modified: UnixTime,
+    pub(crate) checksum: Option<Checksum>,
+}
+
+/// How far a platter-set has come. Each state is entered by one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum SetState {
+    /// The plan is complete; platters may be half written.
+    Planned,
+    /// Every platter is written and sealed.
+    Written,
+    /// Every platter was read back whole.
+    Verified,
+    /// Every platter is in its slot.
+    Stored,
+    /// Rows point at glass; the staged copies are free.
+    Released,
+}
+
+impl SetState {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Written => "written",
+            Self::Verified => "verified",
+            Self::Stored => "stored",
+            Self::Released => "released",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SetRow {
+    pub(crate) state: SetState,
+    /// Numbers of the platters and the set, as of its planning.
+    pub(crate) geometry: Geometry,
+    pub(crate) created: UnixTime,
+    /// Raised at each attempt to write it.
+    pub(crate) generation: u32,
+    /// Information platters, then redundancy platters.
+    pub(crate) information: Vec<PlatterId>,
+    pub(crate) redundancy: Vec<PlatterId>,
+    pub(crate) bytes: u64,
+    /// User bytes of each redundancy platter.
+    pub(crate) redundancy_bytes: u64,
+    /// Bodies whose staged bytes were found damaged when they were written; never released.
+    pub(crate) damaged: Vec<ObjectId>,
+}
+
+impl SetRow {
+    /// All platters with their positions in the set.
+    pub(crate) fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
+        let redundancy_from = self.geometry.set_information_platters;
+        (0..)
+            .zip(self.information.iter().copied())
+            .chain((redundancy_from..).zip(self.redundancy.iter().copied()))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlatterRow {
+    pub(crate) set: SetId,
+    /// Position in the set: information platters first.
+    pub(crate) position: u16,
+    pub(crate) slot: Option<u32>,
+    /// Data bytes (without the file list) and the file list's place.
+    pub(crate) data_bytes: u64,
+    pub(crate) list_bytes: u64,
+    pub(crate) list_entries: u32,
+    /// Ciphertext bytes on it that rows still name.
+    pub(crate) live_bytes: u64,
+    /// Information tracks that this platter alone could not give back when it was verified.
+    pub(crate) unreadable_tracks: Vec<u32>,
+}
+
+/// One shard of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlanRow {
+    pub(crate) object_id: ObjectId,
+    pub(crate) index: u32,
+    pub(crate) offset: u64,
+    pub(crate) body_offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) queued: u64,
+    /// Length of its sealed entry in the platter's file list.
+    pub(crate) sealed_bytes: u32,
+    pub(crate) body_id: ObjectId,
+    pub(crate) body_bytes: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RestoreRow {
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+    pub(crate) mark: RestoreMark,
+    /// Times it failed, and why the last time.
+    pub(crate) failures: u32,
+    pub(crate) error: Option<String>,
+}
+
+/// Where an expiring copy's object is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExpiryRow {
+    pub(crate) bucket: String,
+    pub(crate) key: String,
+}
+
+/// Totals kept in step with the rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub(crate) objects_online: u64,
+    pub(crate) objects_staged: u64,
+    pub(crate) objects_on_glass: u64,
+    pub(crate) restored: u64,
+    pub(crate) restores_waiting: u64,
+    pub(crate) staged_bytes: u64,
+    pub(crate) sequence: u64,
+    pub(crate) run: u64,
+}
+
+impl Totals {
+    /// The count that an object of this residence is in.
+    pub(crate) const fn objects(&mut self, residence: Residence) -> &mut u64 {
+        match residence {
+            Residence::Online => &mut self.objects_online,
+            Residence::Staged => &mut self.objects_staged,
+            Residence::Glass => &mut self.objects_on_glass,
+        }
+    }
+}
+
+/// The bytes of a row.
+pub(crate) fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>> {
+    postcard::to_extend(row, vec![ROW_VERSION])
+        .map_err(|error| ArchiveError::Internal { what: format!("a row does not encode: {error}") })
+}
+
+/// The row in these bytes.
+pub(crate) fn decode<T: DeserializeOwned>(space: Space, bytes: &[u8]) -> Result<T> {
+    let corrupt = |why: String| ArchiveError::Corrupt {
+        what: format!("a row of space \"{}\" of the catalog: {why}", space.name()),
+    };
+    match bytes.split_first() {
+        Some((&ROW_VERSION, row)) => {
+            postcard::from_bytes(row).map_err(|error| corrupt(error.to_string()))
+        }
+        Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
+        None => Err(corrupt("it is empty".to_owned())),
+    }
+}
+
+/// The row under `key`.
+pub(crate) fn get<T: DeserializeOwned>(
+    view: &dyn ReadView,
+    space: Space,
+    key: &[u8],
+) -> Result<Option<T>> {
+    view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
+}
+
+/// Writes `row` under `key`.
+pub(crate) fn put<T: Serialize>(
+    tx: &mut Transaction<'_>,
+    space: Space,
+    key: Vec<u8>,
+    row: &T,
+) -> Result<()> {
+    Ok(tx.put(space, key, encode(row)?)?)
+}
+
+const TOTALS_KEY: &[u8] = b"totals";
+
+pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {
+    Ok(get(view, META, TOTALS_KEY)?.unwrap_or_default())
+}
+
+/// Changes the totals within a transaction and returns what `change` returns.
+pub(crate) fn with_totals<T>(
+    tx: &mut Transaction<'_>,
+    change: impl FnOnce(&mut Totals) -> T,
+) -> Result<T> {
+    let mut row = totals(tx)?;
+    let answer = change(&mut row);
+    put(tx, META, TOTALS_KEY.to_vec(), &row)?;
+    Ok(answer)
+}
+
+pub(crate) fn bucket_key(bucket: &str) -> Vec<u8> {
+    bucket.as_bytes().to_vec()
+}
+
+pub(crate) fn object_key(bucket: &str, key: &str) -> Vec<u8> {
+    KeyWriter::new().string(bucket).string(key).fixed(&[0; 16]).finish()
+}
+
+/// Bucket and key of an object row's key.
+pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
+    let mut reader = KeyReader::new(bytes);
+    let bucket = reader.string()?;
+    let key = reader.string()?;
+    reader.fixed::<16>()?;
+    reader.finish()?;
+    Ok((bucket, key))
+}
+
+/// Object keys of a bucket that begin with `prefix`.
+pub(crate) fn object_prefix(bucket: &str, prefix: &str) -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().string(bucket).string_prefix(prefix.as_bytes()).finish())
+}
+
+pub(crate) fn body_key(object: ObjectId, index: u32) -> Vec<u8> {
+    KeyWriter::new().fixed(&object.to_bytes()).u32(index).finish()
+}
+
+pub(crate) fn bodies_of(object: ObjectId) -> KeyRange {
+    KeyRange::prefix(&object.to_bytes())
+}
+
+pub(crate) fn sequence_key(sequence: u64) -> Vec<u8> {
+    KeyWriter::new().u64(sequence).finish()
+}
+
+pub(crate) fn upload_key(bucket: &str, key: &str, upload: UploadId) -> Vec<u8> {
+    KeyWriter::new().string(bucket).string(key).fixed(&upload.to_bytes()).finish()
+}
+
+/// Key and upload id of an upload row's key.
+pub(crate) fn parse_upload_key(bytes: &[u8]) -> Result<(String, UploadId)> {
+    let mut reader = KeyReader::new(bytes);
+    reader.string()?;
+    let key = reader.string()?;
+    let upload = UploadId::from_bytes(reader.fixed::<16>()?);
+    reader.finish()?;
+    Ok((key, upload))
+}
+
+pub(crate) fn part_key(upload: UploadId, number: u32) -> Vec<u8> {
+    KeyWriter::new().fixed(&upload.to_bytes()).u32(number).finish()
+}
+
+pub(crate) fn segment_key(kind: LogKind, segment: u32) -> Vec<u8> {
+    KeyWriter::new().u8(kind.code()).u32(segment).finish()
+}
+
+pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
+    KeyWriter::new().fixed(&set.to_bytes()).u16(position).u32(entry).finish()
+}
+
+/// Plan rows of one platter of a set.
+pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
+}
+
+pub(crate) fn slot_key(slot: u32) -> Vec<u8> {
+    KeyWriter::new().u32(slot).finish()
+}
+
+pub(crate) fn expiry_key(expiry: UnixTime, object: ObjectId) -> Vec<u8> {
+    KeyWriter::new().u64(expiry.as_millis()).fixed(&object.to_bytes()).finish()
+}
+
+/// Time and object of an expiry row's key.
+pub(crate) fn parse_expiry_key(bytes: &[u8]) -> Result<(UnixTime, ObjectId)> {
+    let mut reader = KeyReader::new(bytes);
+    let expiry = UnixTime::from_millis(reader.u64()?);
+    let object = ObjectId::from_bytes(reader.fixed::<16>()?);
+    reader.finish()?;
+    Ok((expiry, object))
+}
+
+/// Number of a segment row's key, and its log's code.
+pub(crate) fn parse_segment_key(bytes: &[u8]) -> Result<(u8, u32)> {
+    let mut reader = KeyReader::new(bytes);
+    let code = reader.u8()?;
+    let segment = reader.u32()?;
+    reader.finish()?;
+    Ok((code, segment))
+}

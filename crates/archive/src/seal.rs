@@ -1,0 +1,480 @@
+//! Sealing: from staged bodies to a platter-set that is written, verified, stored and released.
+//!
+//! ```text
+//! queue -> Planned -> Written -> Verified -> Stored -> Released
+//!           plan      platter     each read   slots     rows point at glass,
+//!           rows      files       back whole  chosen    staged bytes given back
+//! ```
+//!
+//! Each arrow ends with one transaction; before it everything it stands on is durable, and every
+//! step can be done again. A body that its platter could not give back stays in the queue and goes
+//! to another platter.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_catalog::{KeyRange, Transaction, keys};
+use fulgurite_glass::{PlatterReader, SeededFaults, TrackBuffer, VerifyReport};
+use fulgurite_layout::{ZoneState, choose_zones};
+use fulgurite_library::TrackSpan;
+use fulgurite_units::{PlatterId, Seed, SetId, SlotIndex, TrackIndex};
+
+use crate::body::cipher_bytes;
+use crate::commit::{Retired, account, rows_in};
+use crate::library_driver::{self, LiveLibrary};
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::log::LogKind;
+use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
+use crate::platter_files::PlatterFiles;
+use crate::rows::{
+    self, BODIES, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow,
+    SetState, Shard,
+};
+use crate::status::{SealReport, VerifiedPlatter, set_status};
+use crate::store::Store;
+use crate::write_set::{SetWriting, error_chain, glass_error};
+use crate::{ArchiveError, Result};
+
+/// Attempts to write a set before sealing gives up and waits for an operator.
+const GENERATIONS_MAX: u32 = 8;
+
+/// Seals sets. One is enough; the catalog's states keep two from meeting.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealer {
+    store: Arc<Store>,
+    library: LiveLibrary,
+    files: PlatterFiles,
+    faults: Arc<SeededFaults>,
+}
+
+/// The medium's simulated defects, by the configuration's seed.
+pub(crate) fn medium_faults(store: &Store) -> Arc<SeededFaults> {
+    let faults = &store.config.faults;
+    let seed = Seed::new(faults.seed).child(b"medium");
+    Arc::new(SeededFaults::new(seed, faults.sector_rate, faults.track_rate))
+}
+
+/// What became of a set's bodies.
+#[derive(Clone, Copy, Debug, Default)]
+struct Released {
+    objects: u64,
+    bodies: u64,
+    bytes: u64,
+    kept: u64,
+}
+
+impl Sealer {
+    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+        Self {
+            store: Arc::clone(store),
+            library: library.clone(),
+            files: files.clone(),
+            faults: medium_faults(store),
+        }
+    }
+
+    pub(crate) const fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Whether the policy, or a set that was begun, asks for sealing now.
+    pub(crate) fn is_due(&self) -> Result<bool> {
+        let policy = &self.store.config.seal;
+        if rows::totals(&*self.store.kv)?.staged_bytes >= policy.staged_bytes.get() {
+            return Ok(true);
+        }
+        let all = KeyRange::prefix(b"");
+        let oldest: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.store.kv, QUEUE, &all, 1)?;
+        let is_old = oldest
+            .first()
+            .is_some_and(|(_, row)| self.store.now().since(row.arrived) >= policy.age);
+        Ok(is_old || !self.unfinished()?.is_empty())
+    }
+
+    fn unfinished(&self) -> Result<Vec<SetId>> {
+        let all: Vec<(Vec<u8>, SetRow)> =
+            rows_in(&*self.store.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        all.into_iter()
+            .filter(|(_, row)| row.state < SetState::Released)
+            .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
+            .collect()
+    }
+
+    /// Finishes sets that were begun, then seals everything staged when this was called.
+    pub(crate) fn seal_all(&self) -> Result<SealReport> {
+        let started = std::time::Instant::now();
+        let until = rows::totals(&*self.store.kv)?.sequence;
+        let mut report = SealReport::default();
+        drop_orphan_plans(&self.store)?;
+        for set in self.unfinished()? {
+            self.finish_set(set, &mut report)?;
+        }
+        while let Some(set) = plan_set(&self.store, until)? {
+            let released = self.finish_set(set, &mut report)?;
+            if released.bodies == 0 {
+                break;
+            }
+        }
+        report.seconds = started.elapsed().as_secs_f64();
+        Ok(report)
+    }
+
+    fn row(&self, set: SetId) -> Result<SetRow> {
+        rows::get(&*self.store.kv, SETS, &set.to_bytes())?
+            .ok_or_else(|| ArchiveError::Internal { what: format!("set {set} has no row") })
+    }
+
+    fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            let key = set.to_bytes().to_vec();
+            let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
+                return Err(ArchiveError::Internal { what: format!("set {set} has no row") });
+            };
+            change(&mut row);
+            rows::put(tx, SETS, key, &row)
+        })
+    }
+
+    fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<Released> {
+        let mut released = Released::default();
+        loop {
+            self.store.check_stopping()?;
+            let row = self.row(set)?;
+            match row.state {
+                SetState::Planned => self.write(set, &row)?,
+                SetState::Written => self.verify(set, &row)?,
+                SetState::Verified => self.store_platters(set, &row)?,
+                SetState::Stored => released = self.release(set, &row)?,
+                SetState::Released => {
+                    drop_plan(&self.store, set)?;
+                    report.sets.push(set_status(&set.to_bytes(), &row)?);
+                    report.objects += released.objects;
+                    report.bytes += released.bytes;
+                    report.kept_staged += released.kept;
+                    return Ok(released);
+                }
+            }
+        }
+    }
+
+    fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
+        if row.generation >= GENERATIONS_MAX {
+            return Err(ArchiveError::Internal {
+                what: format!("set {set} could not be written in {GENERATIONS_MAX} attempts"),
+            });
+        }
+        for (_, platter) in row.platters() {
+            self.files.scrap(platter)?;
+        }
+        // Raised before the first byte: two attempts never carry the same generation.
+        self.advance(set, |row| row.generation += 1)?;
+        let row = self.row(set)?;
+        let writing = SetWriting { store: &self.store, files: &self.files, set, row: &row };
+        let damaged = writing.run()?;
+        self.advance(set, move |row| {
+            row.damaged = damaged;
+            row.state = SetState::Written;
+        })?;
+        self.store.fail.pass("seal-written");
+        Ok(())
+    }
+
+    /// Has every platter of the set carried to a read drive and read whole.
+    fn verify(&self, set: SetId, row: &SetRow) -> Result<()> {
+        let mut waiting = Vec::new();
+        for (_, platter) in row.platters() {
+            let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
+            let (sealer, slot) = (self.clone(), Arc::clone(&outcome));
+            let work = Box::new(move || {
+                let report = sealer.read_whole(platter);
+                sealer.store.fail.pass("verify-platter");
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            });
+            let tracks = self.track_count(row, platter)?;
+            waiting.push((platter, outcome, self.library.verify(platter, tracks, work)?));
+        }
+        let mut reports = BTreeMap::new();
+        for (platter, outcome, answer) in waiting {
+            library_driver::wait(answer)?;
+            let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match report {
+                Some(Ok(report)) if report.seal_matches != Some(false) => {
+                    let unreadable: Vec<u32> =
+                        report.unreadable.iter().map(|track| track.get()).collect();
+                    reports.insert(platter, unreadable);
+                }
+                Some(Ok(_)) => {
+                    tracing::error!(%platter, %set, "platter differs from its final record; the set is written again");
+                    return self.advance(set, |row| row.state = SetState::Planned);
+                }
+                Some(Err(error)) => {
+                    tracing::error!(%platter, %set, %error, "platter fails verification; the set is written again");
+                    return self.advance(set, |row| row.state = SetState::Planned);
+                }
+                None => return Err(ArchiveError::Internal { what: "a drive died".to_owned() }),
+            }
+        }
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            for (platter, unreadable) in reports {
+                let key = platter.to_bytes().to_vec();
+                if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+                    row.unreadable_tracks = unreadable;
+                    rows::put(tx, PLATTERS, key, &row)?;
+                }
+            }
+            Ok(())
+        })?;
+        self.advance(set, |row| row.state = SetState::Verified)?;
+        self.store.fail.pass("seal-verified");
+        Ok(())
+    }
+
+    fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
+        let found: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+        let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
+        Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
+    }
+
+    fn read_whole(&self, platter: PlatterId) -> Result<VerifyReport> {
+        let source = self.files.open(platter)?;
+        source.forget_cached();
+        let expected = Some((self.store.archive, platter));
+        let reader =
+            PlatterReader::open(source, expected, &*self.faults).map_err(glass_error(platter))?;
+        let mut buffer = TrackBuffer::new();
+        reader.verify(&*self.faults, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
+    }
+
+    /// Gives each platter a slot no other of the set shares a blast zone with, and has it carried.
+    fn store_platters(&self, set: SetId, row: &SetRow) -> Result<()> {
+        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
+        let slots = self.slots(&platters)?;
+        for (&platter, &slot) in platters.iter().zip(&slots) {
+            library_driver::wait(self.library.store(platter, slot)?)?;
+        }
+        self.advance(set, |row| row.state = SetState::Stored)?;
+        self.store.fail.pass("seal-stored");
+        Ok(())
+    }
+
+    fn slots(&self, platters: &[PlatterId]) -> Result<Vec<SlotIndex>> {
+        let mut has: Vec<Option<u32>> = Vec::new();
+        for platter in platters {
+            let row: Option<PlatterRow> =
+                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+            has.push(row.and_then(|row| row.slot));
+        }
+        if let Some(slots) = has.iter().copied().collect::<Option<Vec<u32>>>() {
+            return Ok(slots.into_iter().map(SlotIndex::new).collect());
+        }
+        let used: Vec<(Vec<u8>, PlatterId)> =
+            rows_in(&*self.store.kv, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
+        let mut taken = std::collections::BTreeSet::new();
+        for (key, _) in used {
+            taken.insert(keys::KeyReader::new(&key).u32()?);
+        }
+        let zones = zones(&self.store.config.library.shape, &taken);
+        let slots = choose_zones(&zones, platters.len()).map_err(|error| ArchiveError::Full {
+            what: format!("the library has no room for a set: {error}"),
+        })?;
+        let placed: Vec<(PlatterId, u32)> =
+            platters.iter().copied().zip(slots.iter().map(|slot| slot.get())).collect();
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            for (platter, slot) in placed {
+                rows::put(tx, SLOTS, rows::slot_key(slot), &platter)?;
+                let key = platter.to_bytes().to_vec();
+                if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+                    row.slot = Some(slot);
+                    rows::put(tx, PLATTERS, key, &row)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(slots)
+    }
+
+    /// Points rows at glass and gives staged bytes back, a batch of shards at a time.
+    fn release(&self, set: SetId, row: &SetRow) -> Result<Released> {
+        let mut total = Released::default();
+        for (position, &platter) in (0u16..).zip(&row.information) {
+            let range = rows::plan_of(set, position);
+            let plan: Vec<(Vec<u8>, PlanRow)> =
+                rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+            let found: Option<PlatterRow> =
+                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+            let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
+            for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
+                let good: Vec<PlanRow> = batch
+                    .iter()
+                    .map(|&(_, shard)| shard)
+                    .filter(|shard| {
+                        !touches(&row.geometry, shard, &unreadable)
+                            && !row.damaged.contains(&shard.body_id)
+                    })
+                    .collect();
+                total.kept += (batch.len() - good.len()) as u64;
+                let commit = move |tx: &mut Transaction<'_>| release_batch(tx, platter, &good);
+                let (released, retired) = self.store.committer.commit_blocking(commit)?;
+                self.store.fail.pass("release-batch");
+                self.store.free(&retired.extents);
+                self.store.fail.pass("release-freed");
+                total.objects += released.objects;
+                total.bodies += released.bodies;
+                total.bytes += released.bytes;
+            }
+        }
+        self.advance(set, |row| row.state = SetState::Released)?;
+        self.store.fail.pass("seal-released");
+        Ok(total)
+    }
+
+    /// Reads stored platters whole again: one, or all.
+    pub(crate) fn verify_stored(&self, only: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+        let all: Vec<(Vec<u8>, PlatterRow)> =
+            rows_in(&*self.store.kv, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
+        let mut reports = Vec::new();
+        for (key, row) in all {
+            let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
+            let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
+                continue;
+            };
+            self.store.check_stopping()?;
+            reports.push(self.verify_one(platter, SlotIndex::new(slot), row.set)?);
+        }
+        if let Some(only) = only.filter(|_| reports.is_empty()) {
+            let what = format!("platter {only} is not stored in this archive");
+            return Err(ArchiveError::InvalidArgument { what });
+        }
+        Ok(reports)
+    }
+
+    fn verify_one(
+        &self,
+        platter: PlatterId,
+        slot: SlotIndex,
+        set: SetId,
+    ) -> Result<VerifiedPlatter> {
+        let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
+        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
+        let work = Box::new(move || {
+            let report = sealer.read_whole(platter);
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        });
+        let tracks = self.track_count(&self.row(set)?, platter)?;
+        let span = TrackSpan::new(TrackIndex::new(0), tracks);
+        library_driver::wait(self.library.read(platter, slot, span, work)?)?;
+        let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let failed = |error: String| VerifiedPlatter {
+            platter,
+            set,
+            sectors: 0,
+            sectors_failed: 0,
+            margin_min: 0,
+            tracks_by_group: 0,
+            tracks_unreadable: u64::from(tracks),
+            error: Some(error),
+        };
+        Ok(match report {
+            Some(Ok(report)) => VerifiedPlatter {
+                platter,
+                set,
+                sectors: report.sectors,
+                sectors_failed: report.failed_sectors,
+                margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
+                tracks_by_group: u64::from(report.repaired_by_group),
+                tracks_unreadable: report.unreadable.len() as u64,
+                error: None,
+            },
+            Some(Err(error)) => failed(error_chain(&error)),
+            None => failed("the drive died".to_owned()),
+        })
+    }
+}
+
+fn zones(
+    shape: &fulgurite_library::LibraryShape,
+    taken: &std::collections::BTreeSet<u32>,
+) -> Vec<ZoneState> {
+    let mut zones: BTreeMap<u32, ZoneState> = BTreeMap::new();
+    for slot in 0..shape.slot_count() {
+        let index = SlotIndex::new(slot);
+        let Some(zone) = shape.zone(index).map(|zone| zone.get()) else { continue };
+        let state = zones.entry(zone).or_insert(ZoneState {
+            zone,
+            total: 0,
+            free: 0,
+            next: None,
+            taken: false,
+        });
+        state.total += 1;
+        if !taken.contains(&slot) {
+            state.free += 1;
+            state.next = state.next.or(Some(index));
+        }
+    }
+    zones.into_values().collect()
+}
+
+/// Whether a shard lies, even partly, on one of these information tracks.
+fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]) -> bool {
+    let first = geometry.address(shard.offset).track.get();
+    let last = geometry.address(shard.offset + shard.bytes.max(1) - 1).track.get();
+    tracks.iter().any(|track| (first..=last).contains(track))
+}
+
+fn release_batch(
+    tx: &mut Transaction<'_>,
+    platter: PlatterId,
+    shards: &[PlanRow],
+) -> Result<(Released, Retired)> {
+    let mut released = Released::default();
+    let mut retired = Retired::default();
+    let mut live_bytes = 0;
+    for shard in shards {
+        // Gone when the object was deleted meanwhile, or the body was released before a crash.
+        let Some((queue, mut object, mut body)) = queued_body(tx, shard.queued)? else { continue };
+        let is_known = body
+            .shards
+            .iter()
+            .any(|known| known.platter == platter && known.body_offset == shard.body_offset);
+        if !is_known {
+            body.shards.retain(|known| known.body_offset + known.bytes <= shard.body_offset);
+            body.shards.push(Shard {
+                platter,
+                offset: shard.offset,
+                body_offset: shard.body_offset,
+                bytes: shard.bytes,
+            });
+            live_bytes += shard.bytes;
+            released.bytes += shard.bytes;
+        }
+        if placed_bytes(&body) == cipher_bytes(body.bytes) {
+            if let Some((kind, extents)) = body.log.take() {
+                account(tx, kind, &extents, false)?;
+                debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
+                retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+            }
+            body.queued = None;
+            tx.delete(QUEUE, rows::sequence_key(shard.queued))?;
+            released.bodies += 1;
+            object.bodies_staged -= 1;
+            let is_done = object.bodies_staged == 0;
+            released.objects += u64::from(is_done);
+            rows::put(tx, OBJECTS, rows::object_key(&queue.bucket, &queue.key), &object)?;
+            rows::with_totals(tx, |totals| {
+                totals.staged_bytes -= body.bytes;
+                if is_done {
+                    totals.objects_staged -= 1;
+                    totals.objects_on_glass += 1;
+                }
+            })?;
+        }
+        rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+    }
+    let key = platter.to_bytes().to_vec();
+    if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+        row.live_bytes += live_bytes;
+        rows::put(tx, PLATTERS, key, &row)?;
+    }
+    Ok((released, retired))
+}

@@ -1,0 +1,384 @@
+//! Shards off glass: by platter, each track once, and from the platter-set where a platter fails.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_glass::{
+    CodeLevel, InformationTrack, Member, PlatterReader, SeededFaults, SetDecoder, TrackBuffer,
+};
+use fulgurite_library::TrackSpan;
+use fulgurite_units::{PlatterId, SlotIndex};
+
+use crate::ingest::cipher_crc;
+use crate::library_driver::{self, LiveLibrary};
+use crate::log::LogWriter;
+use crate::platter_files::{PlatterFileSource, PlatterFiles};
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
+use crate::seal::medium_faults;
+use crate::store::Store;
+use crate::write_set::error_chain;
+use crate::{ArchiveError, Result};
+
+type Reader = PlatterReader<PlatterFileSource>;
+
+/// A shard wanted, for body `number` of the batch, into that body's room.
+#[derive(Clone, Debug)]
+pub(crate) struct ShardWish {
+    pub(crate) number: usize,
+    pub(crate) shard: Shard,
+    pub(crate) room: Arc<LogWriter>,
+}
+
+/// What reading gave, by the body's number.
+#[derive(Debug, Default)]
+pub(crate) struct ReadShards {
+    /// Offset, length and CRC of each shard that came.
+    pub(crate) pieces: BTreeMap<usize, Vec<(u64, u64, u64)>>,
+    /// Why a body did not come.
+    pub(crate) errors: BTreeMap<usize, String>,
+}
+
+impl ReadShards {
+    fn came(&mut self, wish: &ShardWish, crc: u64) {
+        let piece = (wish.shard.body_offset, wish.shard.bytes, crc);
+        self.pieces.entry(wish.number).or_default().push(piece);
+    }
+}
+
+/// Reads shards off the platters of an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct ShardReader {
+    store: Arc<Store>,
+    library: LiveLibrary,
+    files: PlatterFiles,
+    faults: Arc<SeededFaults>,
+}
+
+/// Where the tracks of one platter come from.
+trait Tracks {
+    /// The track in `buffer`, whole and checked.
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<(), String>;
+}
+
+/// The platter itself.
+struct Own<'a> {
+    reader: &'a Reader,
+    access: &'a ShardReader,
+}
+
+impl Tracks for Own<'_> {
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<(), String> {
+        let report = self
+            .reader
+            .read_track(track, &*self.access.faults, buffer)
+            .map_err(|error| error_chain(&error))?;
+        let repairs = &self.access.store.repairs;
+        match report.repaired_by {
+            Some(CodeLevel::Track) => {
+                Store::count(&repairs.sectors_by_track, u64::from(report.failed));
+            }
+            Some(CodeLevel::Group) => Store::count(&repairs.tracks_by_group, 1),
+            Some(CodeLevel::Set) | None => {}
+        }
+        Ok(())
+    }
+}
+
+/// The platter as far as it goes, and its set where it does not.
+struct WithSet<'a> {
+    own: Option<Own<'a>>,
+    members: &'a [Member<'a, PlatterFileSource>],
+    position: usize,
+    decoder: SetDecoder,
+    access: &'a ShardReader,
+}
+
+impl Tracks for WithSet<'_> {
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<(), String> {
+        if let Some(own) = &mut self.own
+            && own.read(track, buffer).is_ok()
+        {
+            return Ok(());
+        }
+        let faults = &*self.access.faults;
+        self.decoder
+            .recover_track(track, self.members, self.position, faults, buffer)
+            .map_err(|error| error_chain(&error))?;
+        Store::count(&self.access.store.repairs.tracks_by_set, 1);
+        Ok(())
+    }
+}
+
+impl ShardReader {
+    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+        Self {
+            store: Arc::clone(store),
+            library: library.clone(),
+            files: files.clone(),
+            faults: medium_faults(store),
+        }
+    }
+
+    /// Reads every wish into its room.
+    pub(crate) fn read(&self, wishes: Vec<ShardWish>) -> Result<ReadShards> {
+        let mut by_platter: BTreeMap<PlatterId, Vec<ShardWish>> = BTreeMap::new();
+        for wish in wishes {
+            by_platter.entry(wish.shard.platter).or_default().push(wish);
+        }
+        let mut waiting = Vec::new();
+        for (platter, mut wishes) in by_platter {
+            wishes.sort_by_key(|wish| wish.shard.offset);
+            let wishes = Arc::new(wishes);
+            let outcome: Arc<Mutex<Option<PlatterOutcome>>> = Arc::default();
+            let (access, shared) = (self.clone(), Arc::clone(&outcome));
+            let work_wishes = Arc::clone(&wishes);
+            let work = Box::new(move || {
+                let read = access.read_platter(platter, &work_wishes);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+            });
+            match self.visit(platter, &wishes, work) {
+                Ok(answer) => waiting.push((platter, wishes, outcome, Some(answer))),
+                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+                Err(error) => {
+                    tracing::warn!(%platter, %error, "the library cannot fetch a platter");
+                    waiting.push((platter, wishes, outcome, None));
+                }
+            }
+        }
+        let mut all = ReadShards::default();
+        for (platter, wishes, outcome, answer) in waiting {
+            if let Some(answer) = answer
+                && let Err(error) = library_driver::wait(answer)
+            {
+                self.store.check_stopping()?;
+                tracing::warn!(%platter, %error, "the library did not bring a platter");
+            }
+            let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let left = match outcome {
+                Some(outcome) => {
+                    for (index, crc) in outcome.came {
+                        all.came(&wishes[index], crc);
+                    }
+                    outcome.left
+                }
+                None => (0..wishes.len()).collect(),
+            };
+            if !left.is_empty() {
+                let left: Vec<&ShardWish> = left.into_iter().map(|i| &wishes[i]).collect();
+                self.read_from_set(platter, &left, &mut all)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Has the library mount a platter and run `work` over the tracks that `wishes` lie on.
+    fn visit(
+        &self,
+        platter: PlatterId,
+        wishes: &[ShardWish],
+        work: library_driver::Work,
+    ) -> Result<library_driver::Answer> {
+        let (row, set) = self.rows(platter)?;
+        let Some(slot) = row.slot else {
+            return Err(ArchiveError::PlatterUnreadable {
+                platter,
+                reason: "it has no slot in the library".to_owned(),
+            });
+        };
+        let span = span(&set, &row, wishes.iter().map(|wish| &wish.shard));
+        self.library.read(platter, SlotIndex::new(slot), span, work)
+    }
+
+    fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
+        let missing =
+            || ArchiveError::Corrupt { what: format!("platter {platter} is not in the catalog") };
+        let row: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+        let row = row.ok_or_else(missing)?;
+        let set: Option<SetRow> = rows::get(&*self.store.kv, SETS, &row.set.to_bytes())?;
+        Ok((row, set.ok_or_else(missing)?))
+    }
+
+    fn open(&self, platter: PlatterId) -> Result<Reader, String> {
+        let source = self.files.open(platter).map_err(|error| error_chain(&error))?;
+        let expected = Some((self.store.archive, platter));
+        PlatterReader::open(source, expected, &*self.faults).map_err(|error| error_chain(&error))
+    }
+
+    /// What the platter alone gives of the wishes, which are in order of place.
+    fn read_platter(&self, platter: PlatterId, wishes: &[ShardWish]) -> PlatterOutcome {
+        let reader = match self.open(platter) {
+            Ok(reader) => reader,
+            Err(reason) => {
+                tracing::warn!(%platter, reason, "platter cannot be opened; its set is asked");
+                return PlatterOutcome { came: Vec::new(), left: (0..wishes.len()).collect() };
+            }
+        };
+        let mut outcome = PlatterOutcome::default();
+        let mut current = Current::default();
+        let mut own = Own { reader: &reader, access: self };
+        for (index, wish) in wishes.iter().enumerate() {
+            match current.read_shard(&reader, &mut own, wish) {
+                Ok(crc) => outcome.came.push((index, crc)),
+                Err(reason) => {
+                    tracing::warn!(%platter, reason, "a track needs the platter's set");
+                    outcome.left.push(index);
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Recovers shards of a platter that could not give them, from the other platters of its set.
+    fn read_from_set(
+        &self,
+        platter: PlatterId,
+        wishes: &[&ShardWish],
+        all: &mut ReadShards,
+    ) -> Result<()> {
+        let (row, set) = self.rows(platter)?;
+        let own = self.open(platter).ok();
+        let opened = self.fetch_members(&set, &row, platter, wishes)?;
+        let Some(some) = own.as_ref().or_else(|| opened.values().next()) else {
+            for wish in wishes {
+                let reason = format!("platter {platter} and every other of its set are missing");
+                all.errors.insert(wish.number, reason);
+            }
+            return Ok(());
+        };
+        let mut members: Vec<Member<'_, PlatterFileSource>> = Vec::new();
+        members.resize_with(usize::from(set.geometry.set_platters()), || Member::NotWritten);
+        for (position, member) in set.platters() {
+            members[usize::from(position)] =
+                opened.get(&member).map_or(Member::Lost, Member::Platter);
+        }
+        let mut tracks = WithSet {
+            own: own.as_ref().map(|reader| Own { reader, access: self }),
+            members: &members,
+            position: usize::from(row.position),
+            decoder: SetDecoder::new(some.header()),
+            access: self,
+        };
+        let mut current = Current::default();
+        for wish in wishes {
+            match current.read_shard(some, &mut tracks, wish) {
+                Ok(crc) => all.came(wish, crc),
+                Err(reason) => {
+                    all.errors.insert(wish.number, reason);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the library bring the other platters of a set to drives, one after the other, and opens
+    /// those that are there.
+    fn fetch_members(
+        &self,
+        set: &SetRow,
+        row: &PlatterRow,
+        platter: PlatterId,
+        wishes: &[&ShardWish],
+    ) -> Result<BTreeMap<PlatterId, Reader>> {
+        let span = span(set, row, wishes.iter().map(|wish| &wish.shard));
+        let mut opened = BTreeMap::new();
+        for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
+            self.store.check_stopping()?;
+            let slot = self.rows(member)?.0.slot;
+            if let Some(slot) = slot.filter(|_| self.files.exists(member)) {
+                let visit =
+                    self.library.read(member, SlotIndex::new(slot), span, Box::new(|| {}))?;
+                if let Err(error) = library_driver::wait(visit) {
+                    tracing::warn!(platter = %member, %error, "the library did not bring a platter");
+                    continue;
+                }
+            }
+            match self.open(member) {
+                Ok(reader) => {
+                    opened.insert(member, reader);
+                }
+                Err(reason) => tracing::warn!(platter = %member, reason, "platter counts as lost"),
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// Which wishes came from their own platter, with their CRCs, and which did not.
+#[derive(Debug, Default)]
+struct PlatterOutcome {
+    came: Vec<(usize, u64)>,
+    left: Vec<usize>,
+}
+
+/// The physical tracks that shards of a platter lie on, as one span.
+fn span<'a>(set: &SetRow, row: &PlatterRow, shards: impl Iterator<Item = &'a Shard>) -> TrackSpan {
+    let geometry = &set.geometry;
+    let map = geometry.map(geometry.tracks_for(row.data_bytes + row.list_bytes));
+    let (mut first, mut last) = (u32::MAX, 0);
+    for shard in shards {
+        let physical = |offset: u64| map.physical(geometry.address(offset).track);
+        first = first.min(physical(shard.offset).get());
+        last = last.max(physical(shard.offset + shard.bytes.max(1) - 1).get());
+    }
+    let first = first.min(last);
+    TrackSpan::new(fulgurite_units::TrackIndex::new(first), last - first + 1)
+}
+
+/// The track at hand: shards side by side share it.
+#[derive(Debug, Default)]
+struct Current {
+    track: Option<u32>,
+    buffer: TrackBuffer,
+    failed: BTreeMap<u32, String>,
+}
+
+impl Current {
+    /// Reads one shard into its room and returns its CRC. A shard that fails may leave bytes in
+    /// its room; nothing names them until all of it came.
+    fn read_shard(
+        &mut self,
+        reader: &Reader,
+        tracks: &mut dyn Tracks,
+        wish: &ShardWish,
+    ) -> Result<u64, String> {
+        let geometry = &reader.header().geometry;
+        let track_bytes = geometry.track_user_bytes() as u64;
+        let (mut offset, end) = (wish.shard.offset, wish.shard.offset + wish.shard.bytes);
+        let mut crc = cipher_crc();
+        let mut done = wish.shard.body_offset;
+        while offset < end {
+            let track = geometry.address(offset).track;
+            self.load(track, tracks)?;
+            let start = u64::from(track.get()) * track_bytes;
+            let until = end.min(start + track_bytes);
+            let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            for piece in self.buffer.user_bytes(within(offset), within(until) - within(offset)) {
+                crc.update(piece);
+                wish.room.write_at(done, piece).map_err(|error| error_chain(&error))?;
+                done += piece.len() as u64;
+            }
+            offset = until;
+        }
+        Ok(crc.finalize())
+    }
+
+    fn load(&mut self, track: InformationTrack, tracks: &mut dyn Tracks) -> Result<(), String> {
+        if self.track == Some(track.get()) {
+            return Ok(());
+        }
+        if let Some(reason) = self.failed.get(&track.get()) {
+            return Err(reason.clone());
+        }
+        self.track = None;
+        match tracks.read(track, &mut self.buffer) {
+            Ok(()) => {
+                self.track = Some(track.get());
+                Ok(())
+            }
+            Err(reason) => {
+                self.failed.insert(track.get(), reason.clone());
+                Err(reason)
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What a start finishes before it serves: keys whose destruction a crash cut short, and keys of
+//! uploads that never got a row.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
+use fulgurite_units::ObjectId;
+
+use crate::commit::{forget_shreds, rows_in};
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow, SHREDS};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// Destroys every key that a committed delete or overwrite left to be destroyed. Blocks.
+pub(crate) fn finish_shreds(store: &Arc<Store>) -> Result<()> {
+    loop {
+        let all = KeyRange::prefix(b"");
+        let found: Vec<(Vec<u8>, u32)> =
+            rows_in(&*store.kv, SHREDS, &all, ROWS_PER_TRANSACTION_MAX)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let keys = found
+            .into_iter()
+            .map(|(key, slot)| {
+                let body: [u8; 16] = key.try_into().map_err(|_| ArchiveError::Corrupt {
+                    what: "a shred row has a key that is no body id".to_owned(),
+                })?;
+                Ok((slot, ObjectId::from_bytes(body)))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        store.keys.destroy_blocking(&keys)?;
+        let done = keys.into_iter().map(|(_, body)| body).collect();
+        store.committer.commit_blocking(|tx: &mut Transaction<'_>| forget_shreds(tx, done))?;
+    }
+}
+
+/// Destroys the keys that the run before this one made for uploads it never committed. Keys of
+/// older or newer runs are left alone: there the catalog may be the side that is behind. Blocks.
+pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
+    let last_run = store.run - 1;
+    let mut orphans: BTreeSet<(u32, ObjectId)> = store
+        .keys
+        .scan()?
+        .into_iter()
+        .filter(|slot| slot.run == last_run)
+        .map(|slot| (slot.index, slot.body))
+        .collect();
+    if orphans.is_empty() {
+        return Ok(0);
+    }
+    let mut failure = None;
+    for space in [BODIES, PARTS] {
+        store.kv.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
+            let body = if space == BODIES {
+                rows::decode::<BodyRow>(space, value)
+            } else {
+                rows::decode::<PartRow>(space, value).map(|part| part.body)
+            };
+            match body {
+                Ok(body) => {
+                    orphans.remove(&(body.key_slot, body.body_id));
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+    }
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    let orphans: Vec<_> = orphans.into_iter().collect();
+    store.keys.destroy_blocking(&orphans)?;
+    Ok(orphans.len())
+}

@@ -1,0 +1,346 @@
+//! What every step of an object's life shares: catalog, key table, logs and settings.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
+
+use fulgurite_catalog::{
+    Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView as _, Transaction,
+};
+use fulgurite_units::{ArchiveId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use crate::body::{SecretKey, random_bytes};
+use crate::config::ArchiveConfig;
+use crate::fail_point::FailPoints;
+use crate::key_table::KeyTable;
+use crate::log::{Budget, LogKind, SegmentLog, sync_dir};
+use crate::pipeline::{Bells, Order};
+use crate::rows::{self, SEGMENTS, SPACES};
+use crate::{ArchiveError, Result};
+
+/// Identity of a data directory, written once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Identity {
+    /// Version of the data directory's layout.
+    pub(crate) format: u32,
+    pub(crate) archive: ArchiveId,
+}
+
+const FORMAT: u32 = 1;
+
+/// Repairs since start, by the layer of code that made them.
+#[derive(Debug, Default)]
+pub(crate) struct Repairs {
+    pub(crate) sectors_by_track: AtomicU64,
+    pub(crate) tracks_by_group: AtomicU64,
+    pub(crate) tracks_by_set: AtomicU64,
+}
+
+/// An open data directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) config: ArchiveConfig,
+    pub(crate) archive: ArchiveId,
+    pub(crate) kv: Arc<FjallStore>,
+    pub(crate) committer: Committer,
+    pub(crate) keys: KeyTable,
+    pub(crate) staging: Arc<SegmentLog>,
+    pub(crate) online: Arc<SegmentLog>,
+    pub(crate) restored: Arc<SegmentLog>,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) fail: FailPoints,
+    pub(crate) repairs: Repairs,
+    /// Number of this server run; the key table names it in every key it makes.
+    pub(crate) run: u64,
+    pub(crate) bells: Bells,
+    /// The other ends of the bells, until the workers take them.
+    pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Order>)>>,
+    /// Set when long work shall end at its next safe point.
+    pub(crate) stopping: AtomicBool,
+    _lock: File,
+}
+
+/// Paths inside a data directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+    pub(crate) fn identity(&self) -> PathBuf {
+        self.root.join("archive.json")
+    }
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+    pub(crate) fn keys(&self) -> PathBuf {
+        self.root.join("keys")
+    }
+    pub(crate) fn key_table(&self) -> PathBuf {
+        self.keys().join("table")
+    }
+    pub(crate) fn catalog(&self) -> PathBuf {
+        self.root.join("catalog")
+    }
+    pub(crate) fn platters(&self) -> PathBuf {
+        self.root.join("platters")
+    }
+    pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
+        self.root.join(kind.folder())
+    }
+}
+
+/// Takes the data directory for this process alone.
+pub(crate) fn lock_directory(data: &Path) -> Result<File> {
+    let path = Layout::new(data).lock();
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(ArchiveError::io("open", &path))?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+        .map_err(|_| ArchiveError::Locked { path: data.display().to_string() })?;
+    Ok(file)
+}
+
+fn unusable(data: &Path, reason: impl Into<String>) -> ArchiveError {
+    ArchiveError::Unusable { path: data.display().to_string(), reason: reason.into() }
+}
+
+/// Reads the identity, or makes one in a directory that holds no archive yet.
+pub(crate) fn identity(data: &Path) -> Result<Identity> {
+    let path = Layout::new(data).identity();
+    match std::fs::read(&path) {
+        Ok(bytes) => {
+            let identity: Identity = serde_json::from_slice(&bytes)
+                .map_err(|e| unusable(data, format!("archive.json is damaged: {e}")))?;
+            if identity.format != FORMAT {
+                let reason = format!("its format {} is not {FORMAT}", identity.format);
+                return Err(unusable(data, reason));
+            }
+            Ok(identity)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let identity =
+                Identity { format: FORMAT, archive: ArchiveId::from_random(random_bytes()?) };
+            let text = serde_json::to_vec_pretty(&identity)
+                .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
+            write_durably(&path, &text, 0o644)?;
+            Ok(identity)
+        }
+        Err(error) => Err(ArchiveError::io("read", &path)(error)),
+    }
+}
+
+/// Writes a small file so that it is there whole or not at all.
+pub(crate) fn write_durably(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let part = path.with_extension("part");
+    let mut options = File::options();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(mode)
+        .open(&part)
+        .map_err(ArchiveError::io("create", &part))?;
+    file.write_all(bytes).map_err(ArchiveError::io("write", &part))?;
+    file.sync_all().map_err(ArchiveError::io("sync", &part))?;
+    std::fs::rename(&part, path).map_err(ArchiveError::io("rename", &part))?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// The master key: read from `path`, or made there when `may_create`.
+pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => zeroize::Zeroizing::new(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && may_create => {
+            let key = SecretKey::random()?;
+            let text = zeroize::Zeroizing::new(hex::encode(key.expose()));
+            write_durably(path, text.as_bytes(), 0o600)?;
+            return Ok(key);
+        }
+        Err(error) => return Err(ArchiveError::io("read the master key", path)(error)),
+    };
+    let mut key = [0; 32];
+    hex::decode_to_slice(text.trim(), &mut key).map_err(|_| {
+        unusable(path, "a master key is 64 hexadecimal digits; restore it from its backup")
+    })?;
+    Ok(SecretKey::from_bytes(key))
+}
+
+/// The path of the master key that `config` names.
+pub(crate) fn master_key_path(config: &ArchiveConfig) -> PathBuf {
+    let default = || Layout::new(&config.data).keys().join("master.key");
+    config.master_key.clone().unwrap_or_else(default)
+}
+
+fn make_dir(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(ArchiveError::io("create", path))
+}
+
+/// Whether `dir` is missing or has no entries.
+pub(crate) fn is_empty_dir(dir: &Path) -> bool {
+    std::fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
+}
+
+impl Store {
+    /// Opens or creates the data directory. Blocks on the disk.
+    pub(crate) fn open(config: ArchiveConfig) -> Result<Self> {
+        config
+            .geometry
+            .validate()
+            .map_err(|e| ArchiveError::InvalidArgument { what: e.to_string() })?;
+        let layout = Layout::new(&config.data);
+        make_dir(&config.data)?;
+        let lock = lock_directory(&config.data)?;
+        let is_new = !layout.identity().exists();
+        if is_new && !(is_empty_dir(&layout.platters()) && is_empty_dir(&layout.catalog())) {
+            return Err(unusable(&config.data, "archive.json is missing; run recover"));
+        }
+        let has_keys = std::fs::metadata(layout.key_table())
+            .is_ok_and(|table| table.len() > crate::key_table::EMPTY_TABLE_BYTES);
+        let has_content = has_keys || !is_empty_dir(&layout.platters());
+        if !is_new && is_empty_dir(&layout.catalog()) && has_content {
+            return Err(unusable(
+                &config.data,
+                "the catalog is missing; run recover to rebuild it from the platters",
+            ));
+        }
+        for dir in [layout.keys(), layout.catalog(), layout.platters()] {
+            make_dir(&dir)?;
+        }
+        // The identity is written last, so that a first start cut short is a first start again.
+        let may_create_key = !layout.key_table().exists();
+        let master = master_key(&master_key_path(&config), may_create_key)?;
+        let identity = identity(&config.data)?;
+        let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
+        let kv = Arc::new(FjallStore::open(&layout.catalog(), &SPACES, &FjallConfig::default())?);
+        Self::assemble(config, identity.archive, kv, keys, lock)
+    }
+
+    fn assemble(
+        config: ArchiveConfig,
+        archive: ArchiveId,
+        kv: Arc<FjallStore>,
+        keys: KeyTable,
+        lock: File,
+    ) -> Result<Self> {
+        let fail = FailPoints::new(config.fail_point.as_ref())
+            .map_err(|what| ArchiveError::InvalidArgument { what })?;
+        let committer = Committer::start(Arc::clone(&kv) as Arc<dyn KeyValue>)?;
+        let budget = Arc::new(Budget::new(config.log_capacity));
+        let live = live_segments(&kv)?;
+        let layout = Layout::new(&config.data);
+        let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
+            let live = live.get(&kind).cloned().unwrap_or_default();
+            let budget = Arc::clone(&budget);
+            Ok(Arc::new(SegmentLog::open(layout.log(kind), kind, &live, budget)?))
+        };
+        let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
+        let restored = log(LogKind::Restored)?;
+        let run = committer.commit_blocking(|tx: &mut Transaction<'_>| -> Result<u64> {
+            rows::with_totals(tx, |totals| {
+                totals.run += 1;
+                totals.run
+            })
+        })?;
+        keys.set_run(run);
+        let repairs = Repairs::default();
+        let (bells, pipeline, restore) = Bells::new();
+        Ok(Self {
+            config,
+            archive,
+            kv,
+            committer,
+            keys,
+            staging,
+            online,
+            restored,
+            budget,
+            fail,
+            repairs,
+            run,
+            bells,
+            inboxes: Mutex::new(Some((pipeline, restore))),
+            stopping: AtomicBool::new(false),
+            _lock: lock,
+        })
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        Layout::new(&self.config.data)
+    }
+
+    pub(crate) const fn log(&self, kind: LogKind) -> &Arc<SegmentLog> {
+        match kind {
+            LogKind::Staging => &self.staging,
+            LogKind::Online => &self.online,
+            LogKind::Restored => &self.restored,
+        }
+    }
+
+    /// The time of day.
+    #[expect(clippy::unused_self, reason = "the clock belongs to the store")]
+    pub(crate) fn now(&self) -> UnixTime {
+        wall_clock()
+    }
+
+    /// `Stopping` when the archive is being stopped; asked between the steps of long work.
+    pub(crate) fn check_stopping(&self) -> Result<()> {
+        if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
+    }
+
+    /// Adds to a repair count.
+    pub(crate) fn count(counter: &AtomicU64, more: u64) {
+        counter.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// The time of day, in milliseconds; zero when the clock is before 1970.
+pub(crate) fn wall_clock() -> UnixTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    UnixTime::from_millis(since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)))
+}
+
+type LiveSegments = BTreeMap<LogKind, BTreeMap<u32, u64>>;
+
+fn live_segments(kv: &FjallStore) -> Result<LiveSegments> {
+    let mut live = LiveSegments::new();
+    let mut failure = None;
+    kv.scan(
+        SEGMENTS,
+        &KeyRange::prefix(b""),
+        fulgurite_catalog::Order::Ascending,
+        &mut |key, value| {
+            let row = rows::parse_segment_key(key).and_then(|(code, segment)| {
+                Ok((code, segment, rows::decode::<u64>(SEGMENTS, value)?))
+            });
+            match row {
+                Ok((code, segment, bytes)) => {
+                    if let Some(kind) = LogKind::ALL.into_iter().find(|kind| kind.code() == code) {
+                        live.entry(kind).or_default().insert(segment, bytes);
+                    }
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        },
+    )?;
+    failure.map_or(Ok(live), Err)
+}
