@@ -2,35 +2,27 @@
 //!
 //! One code serves all levels, from 36 sectors of a track to thousands of sectors of a large
 //! group. Shards are worked on in stripes, because the code treats each 64-byte block alike: the
-//! working memory stays small enough for the cache whatever the shard size.
-//!
-//! Shards that are zero at the end of the information shards add nothing to the redundancy (they
-//! are the standard way to shorten the code), so they are left out of the computation.
+//! working memory stays bounded whatever the shard size. Zeros at the end of the information
+//! shards add nothing (the standard way to shorten a code), so they are left out.
 
 use std::fmt;
 
 use reed_solomon_simd::engine::DefaultEngine;
-use reed_solomon_simd::rate::{
-    HighRate, HighRateDecoder, HighRateEncoder, Rate, RateDecoder, RateEncoder,
-};
+use reed_solomon_simd::rate::{HighRate, HighRateDecoder, Rate, RateDecoder};
 
 use crate::CodeError;
+use crate::encode::{Encoder, StreamEncoder};
 
 /// Shards are a multiple of this many bytes.
 pub const SHARD_ALIGN: usize = 64;
 
-/// Bytes of each shard that are encoded at a time: 128 shards of a chunk stay in the L2 cache.
-const ENCODE_STRIPE: usize = 4 << 10;
-
-/// Bytes of each shard that are decoded at a time. Larger than when encoding, because finding the
-/// erasure locator costs the same for each stripe.
+/// Bytes of each shard that are decoded at a time. Not less, because finding the erasure locator
+/// costs the same for each stripe.
 const DECODE_STRIPE: usize = 16 << 10;
 
 /// Zeros that stand in for shards that do not exist.
 static ZEROS: [u8; DECODE_STRIPE] = [0; DECODE_STRIPE];
 
-const _: () = assert!(ENCODE_STRIPE <= DECODE_STRIPE);
-const _: () = assert!(ENCODE_STRIPE.is_multiple_of(SHARD_ALIGN));
 const _: () = assert!(DECODE_STRIPE.is_multiple_of(SHARD_ALIGN));
 
 /// What is known of one shard.
@@ -84,8 +76,16 @@ impl ErasureCode {
     /// # Errors
     /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
     pub fn encoder(self, shard_bytes: usize) -> Result<Encoder, CodeError> {
-        check_shard_bytes(shard_bytes)?;
-        Ok(Encoder { code: self, shard_bytes, inner: None })
+        Encoder::new(self, shard_bytes)
+    }
+
+    /// An encoder for shards of `shard_bytes` that come one after the other; it holds twice the
+    /// redundancy (rounded up to a power of two shards), not the information.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
+    pub fn stream_encoder(self, shard_bytes: usize) -> Result<StreamEncoder, CodeError> {
+        StreamEncoder::new(self, shard_bytes)
     }
 
     /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
@@ -99,80 +99,6 @@ impl ErasureCode {
 
     fn inner_error(self) -> CodeError {
         CodeError::Counts { information: self.information, redundancy: self.redundancy }
-    }
-}
-
-/// Computes redundancy shards from information shards.
-pub struct Encoder {
-    code: ErasureCode,
-    shard_bytes: usize,
-    inner: Option<HighRateEncoder<DefaultEngine>>,
-}
-
-impl Encoder {
-    /// Encodes: asks for each information shard by index (`None` counts as zeros, and is free at
-    /// the end) and hands out each piece of redundancy as `(shard, byte offset in it, bytes)`.
-    /// A redundancy shard that was lost comes back by encoding again.
-    ///
-    /// # Errors
-    /// Never for shards of the declared size; the result is passed on from the inner encoder.
-    ///
-    /// # Panics
-    /// When a shard has not the declared size.
-    pub fn encode<'a>(
-        &mut self,
-        information: impl Fn(usize) -> Option<&'a [u8]>,
-        mut redundancy: impl FnMut(usize, usize, &[u8]),
-    ) -> Result<(), CodeError> {
-        let used = (0..self.code.information).rev().find(|&i| information(i).is_some());
-        // One zero shard stands for "nothing at all": the inner code wants at least one.
-        let count = used.map_or(1, |last| last + 1);
-        let mut offset = 0;
-        while offset < self.shard_bytes {
-            let stripe = ENCODE_STRIPE.min(self.shard_bytes - offset);
-            self.encode_stripe(count, offset, stripe, &information, &mut redundancy)
-                .map_err(|_| self.code.inner_error())?;
-            offset += stripe;
-        }
-        Ok(())
-    }
-
-    fn encode_stripe<'a>(
-        &mut self,
-        count: usize,
-        offset: usize,
-        stripe: usize,
-        information: &impl Fn(usize) -> Option<&'a [u8]>,
-        redundancy: &mut impl FnMut(usize, usize, &[u8]),
-    ) -> Result<(), reed_solomon_simd::Error> {
-        let inner = match &mut self.inner {
-            Some(inner) => {
-                inner.reset(count, self.code.redundancy, stripe)?;
-                inner
-            }
-            none @ None => none.insert(HighRateEncoder::new(
-                count,
-                self.code.redundancy,
-                stripe,
-                DefaultEngine::new(),
-                None,
-            )?),
-        };
-        for index in 0..count {
-            let shard = match information(index) {
-                Some(shard) => {
-                    assert_eq!(shard.len(), self.shard_bytes, "information shard {index}");
-                    &shard[offset..offset + stripe]
-                }
-                None => &ZEROS[..stripe],
-            };
-            inner.add_original_shard(shard)?;
-        }
-        let result = inner.encode()?;
-        for (index, shard) in result.recovery_iter().enumerate() {
-            redundancy(index, offset, shard);
-        }
-        Ok(())
     }
 }
 
@@ -269,20 +195,11 @@ impl Decoder {
     }
 }
 
-fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
+pub(crate) fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
     if bytes > 0 && bytes.is_multiple_of(SHARD_ALIGN) {
         Ok(())
     } else {
         Err(CodeError::ShardBytes { bytes })
-    }
-}
-
-impl fmt::Debug for Encoder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoder")
-            .field("code", &self.code)
-            .field("shard_bytes", &self.shard_bytes)
-            .finish_non_exhaustive()
     }
 }
 

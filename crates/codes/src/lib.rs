@@ -8,13 +8,15 @@
 
 mod checksum;
 pub mod definition;
+mod encode;
 mod erasure;
 mod error;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
 };
-pub use erasure::{Decoder, Encoder, ErasureCode, SHARD_ALIGN, Shard};
+pub use encode::{Encoder, StreamEncoder};
+pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! that the definition describes.
 
 use proptest::prelude::*;
+use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder};
 
 use crate::definition::{element, multiply, to_polynomial};
 use crate::{CodeError, ErasureCode, ErrorKind, Shard, crc32c, crc32c_append, sector_checksum};
@@ -18,13 +19,10 @@ fn bytes(count: usize, size: usize, seed: u64) -> Vec<Vec<u8>> {
 
 fn encode(code: ErasureCode, size: usize, information: &[Option<&[u8]>]) -> Vec<Vec<u8>> {
     let mut redundancy = vec![vec![0; size]; code.redundancy()];
-    code.encoder(size)
-        .unwrap()
-        .encode(
-            |i| information[i],
-            |i, offset, piece| redundancy[i][offset..offset + piece.len()].copy_from_slice(piece),
-        )
-        .unwrap();
+    code.encoder(size).unwrap().encode(
+        |i| information[i],
+        |i, offset, piece| redundancy[i][offset..offset + piece.len()].copy_from_slice(piece),
+    );
     redundancy
 }
 
@@ -110,6 +108,39 @@ proptest! {
     }
 
     #[test]
+    fn streaming_and_the_crate_agree(
+        information in 1usize..80, redundancy in 1usize..40, blocks in 1usize..80, seed: u64,
+        used in 0usize..80,
+    ) {
+        let (code, size) = (ErasureCode::new(information, redundancy).unwrap(), blocks * 64);
+        let given = bytes(information, size, seed);
+        let used = used.min(information);
+        let zeros = vec![0; size];
+        let optional: Vec<Option<&[u8]>> =
+            given.iter().enumerate().map(|(i, s)| (i < used).then_some(&s[..])).collect();
+        let coded = encode(code, size, &optional);
+        let mut stream = code.stream_encoder(size).unwrap();
+        // The second round shows that nothing is left of the first.
+        for _ in 0..2 {
+            given[..used].iter().for_each(|shard| stream.push(shard));
+            stream.finish();
+            for (index, coded) in coded.iter().enumerate() {
+                prop_assert_eq!(&stream.redundancy(index).collect::<Vec<_>>().concat(), coded);
+            }
+        }
+        let engine = reed_solomon_simd::engine::DefaultEngine::new();
+        let mut peer =
+            HighRateEncoder::new(information, redundancy, size, engine, None).unwrap();
+        for shard in &optional {
+            peer.add_original_shard(shard.unwrap_or(&zeros)).unwrap();
+        }
+        let result = peer.encode().unwrap();
+        for (coded, peer) in coded.iter().zip(result.recovery_iter()) {
+            prop_assert_eq!(&coded[..], peer);
+        }
+    }
+
+    #[test]
     fn the_definition_describes_the_code(
         information in 1usize..40, log in 0u32..5, seed: u64,
     ) {
@@ -136,6 +167,14 @@ proptest! {
             prop_assert_eq!(&encode(fewer, 64, &optional)[..], &coded[..m - 1]);
         }
     }
+}
+
+#[test]
+fn coders_move_between_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<crate::Encoder>();
+    is_send::<crate::StreamEncoder>();
+    is_send::<crate::Decoder>();
 }
 
 #[test]

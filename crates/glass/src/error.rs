@@ -3,7 +3,7 @@
 use std::io;
 
 use fulgurite_codes::CodeError;
-use fulgurite_units::{ArchiveId, PlatterId, TrackIndex};
+use fulgurite_units::{ArchiveId, PlatterId};
 
 use crate::geometry::InformationTrack;
 
@@ -189,16 +189,6 @@ pub enum GlassError {
         /// User bytes given.
         written: u64,
     },
-    /// What was just written reads back differently.
-    #[error("platter {platter} does not read back at track {track}: {erasure}")]
-    ReadBack {
-        /// The platter.
-        platter: PlatterId,
-        /// The physical track.
-        track: TrackIndex,
-        /// What is wrong with the sector.
-        erasure: crate::sector::Erasure,
-    },
     /// A place outside the platter was asked for.
     #[error("platter {platter} has {size} user bytes; {length} bytes at {offset} are outside")]
     Range {
@@ -264,7 +254,6 @@ impl GlassError {
             | Self::Overlong { .. }
             | Self::Unsealed { .. }
             | Self::SealMismatch { .. }
-            | Self::ReadBack { .. }
             | Self::Unreadable(_)
             | Self::List { .. } => ErrorKind::Corrupt,
             Self::WrongArchive { .. }

@@ -114,7 +114,7 @@ impl SetEncoder {
             |shard, offset, piece| {
                 redundancy[shard * payload_bytes + offset..][..piece.len()].copy_from_slice(piece);
             },
-        )?;
+        );
         Ok(())
     }
 }

@@ -2,25 +2,25 @@
 //!
 //! ```text
 //! user bytes --> track image --full--> within-track redundancy, checksums --> append
-//!                                                                               |
-//!                  last information track of a large group? <-------------------'
-//!                    read its sectors back, a span at a time --> redundancy tracks --> append
+//!                     |
+//!                     '--> large-group code, a running sum --last track of the group-->
+//!                              redundancy tracks --> append
 //! finish: zeros to the end of the track, last group, header replica, final record
 //! ```
 //!
-//! Memory: one track image, one span of the group, and the group's redundancy tracks. The sink is
-//! the caller's; a track is one append. What is read back is checked, so that a fault of the sink
-//! is an error now and not wrong redundancy forever.
+//! Nothing is read back: the large-group code is summed up as the tracks go by. Memory is one track
+//! image and twice the group's redundancy (rounded up to a power of two sectors of a column). The
+//! sink is the caller's; a track is one append.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use fulgurite_codes::{CHECKSUM_BYTES, Encoder, RunningChecksum};
+use fulgurite_codes::{CHECKSUM_BYTES, Encoder, RunningChecksum, StreamEncoder};
 use fulgurite_units::{LayerIndex, TrackIndex};
 
 use crate::GlassError;
 use crate::airgap::{Blank, Written};
-use crate::geometry::{Column, InformationTrack, TrackMap};
+use crate::geometry::{InformationTrack, TrackMap};
+use crate::group::layers;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
@@ -75,19 +75,10 @@ pub struct PlatterWriter<S> {
     /// Information tracks appended so far.
     next: u32,
     track_encoder: Encoder,
-    group: GroupEncoder,
+    /// The large group's code, column by column.
+    group: Vec<StreamEncoder>,
     digest: RunningChecksum,
     position: u64,
-}
-
-/// The memory of the large-group code.
-#[derive(Debug, Default)]
-struct GroupEncoder {
-    encoders: BTreeMap<u16, Encoder>,
-    /// One column: `count` sector images of each information track of the group.
-    column: Vec<u8>,
-    /// The redundancy tracks.
-    images: Vec<Vec<u8>>,
 }
 
 impl<S: PlatterSink> PlatterWriter<S> {
@@ -102,8 +93,12 @@ impl<S: PlatterSink> PlatterWriter<S> {
         }
         let map = header.map();
         let geometry = &header.geometry;
-        let track_encoder =
-            geometry.track_code()?.encoder(geometry.sector_payload_bytes as usize)?;
+        let payload_bytes = geometry.sector_payload_bytes as usize;
+        let track_encoder = geometry.track_code()?.encoder(payload_bytes)?;
+        let group = geometry
+            .group_columns()
+            .map(|column| Ok(geometry.group_code(column.count)?.stream_encoder(payload_bytes)?))
+            .collect::<Result<_, GlassError>>()?;
         let mut writer = Self {
             blank,
             sink,
@@ -111,7 +106,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
             filled: 0,
             next: 0,
             track_encoder,
-            group: GroupEncoder::default(),
+            group,
             digest: RunningChecksum::new(),
             position: 0,
             map,
@@ -207,6 +202,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let track = InformationTrack::new(self.next);
         let place = self.map.physical(track);
         let mut image = std::mem::take(&mut self.image);
+        self.encode_group(&image);
         let result = self.append_coded(place, SectorKind::Information, &mut image);
         self.image = image;
         result?;
@@ -235,7 +231,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
                 let from = index * sector_bytes + SECTOR_HEADER_BYTES + offset;
                 back[from..from + piece.len()].copy_from_slice(piece);
             },
-        )?;
+        );
         self.append_sealed(place, image, |layer| {
             if layer < information { kind } else { SectorKind::TrackRedundancy }
         })
@@ -274,72 +270,37 @@ impl<S: PlatterSink> PlatterWriter<S> {
         Ok(())
     }
 
-    /// Computes and appends the redundancy tracks of a large group whose tracks are all written.
-    fn append_group(&mut self, group: u32) -> Result<(), GlassError> {
-        let mut state = std::mem::take(&mut self.group);
-        let track_bytes = self.header.geometry.track_image_bytes();
-        let redundancy = self.header.geometry.group_redundancy_tracks;
-        state.images.resize_with(usize::from(redundancy), || vec![0; track_bytes]);
-        for column in self.header.geometry.group_columns() {
-            self.encode_column(group, column, &mut state)?;
+    /// Adds an information track to the large group's code.
+    fn encode_group(&mut self, image: &[u8]) {
+        let sector_bytes = self.header.geometry.sector_image_bytes();
+        for (column, encoder) in self.header.geometry.group_columns().zip(&mut self.group) {
+            for layer in layers(column) {
+                encoder.push(payload(&image[layer * sector_bytes..][..sector_bytes]));
+            }
         }
-        for (index, image) in (0..redundancy).zip(&mut state.images) {
-            let place = self.map.physical_redundancy(group, index);
-            self.append_coded(place, SectorKind::GroupRedundancy, image)?;
-        }
-        self.group = state;
-        Ok(())
     }
 
-    fn encode_column(
-        &mut self,
-        group: u32,
-        column: Column,
-        state: &mut GroupEncoder,
-    ) -> Result<(), GlassError> {
-        let geometry = &self.header.geometry;
-        let sector_bytes = geometry.sector_image_bytes();
-        let count = usize::from(column.count);
-        let tracks = usize::from(self.map.group_tracks(group));
-        let span_bytes = count * sector_bytes;
-        state.column.resize(tracks * span_bytes, 0);
-        let first = group * u32::from(geometry.group_information_tracks);
-        for (track, span) in (first..).zip(state.column.chunks_exact_mut(span_bytes)) {
-            let place = self.map.physical(InformationTrack::new(track));
-            let offset = self.map.offset(place) + u64::from(column.first) * sector_bytes as u64;
-            self.sink
-                .read_back(offset, span)
-                .map_err(|source| GlassError::Io { offset, source })?;
-            for (sector, layer) in span.chunks_exact(sector_bytes).zip(usize::from(column.first)..)
-            {
-                sector_header(&self.header, place, layer, SectorKind::Information)
-                    .check(sector)
-                    .map_err(|erasure| GlassError::ReadBack {
-                        platter: self.header.platter,
-                        track: place,
-                        erasure,
-                    })?;
+    /// Appends the redundancy tracks of a large group whose information tracks are all written.
+    fn append_group(&mut self, group: u32) -> Result<(), GlassError> {
+        let sector_bytes = self.header.geometry.sector_image_bytes();
+        self.group.iter_mut().for_each(StreamEncoder::finish);
+        let mut image = std::mem::take(&mut self.image);
+        for index in 0..self.header.geometry.group_redundancy_tracks {
+            for (column, encoder) in self.header.geometry.group_columns().zip(&self.group) {
+                let first = usize::from(index) * usize::from(column.count);
+                for (shard, layer) in (first..).zip(layers(column)) {
+                    let mut rest = payload_mut(&mut image[layer * sector_bytes..][..sector_bytes]);
+                    for piece in encoder.redundancy(shard) {
+                        let (head, tail) = rest.split_at_mut(piece.len());
+                        head.copy_from_slice(piece);
+                        rest = tail;
+                    }
+                }
             }
+            let place = self.map.physical_redundancy(group, index);
+            self.append_coded(place, SectorKind::GroupRedundancy, &mut image)?;
         }
-        let encoder = match state.encoders.entry(column.count) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                let code = geometry.group_code(column.count)?;
-                entry.insert(code.encoder(geometry.sector_payload_bytes as usize)?)
-            }
-        };
-        let (sectors, images) = (&state.column, &mut state.images);
-        encoder.encode(
-            |shard| {
-                (shard < tracks * count)
-                    .then(|| payload(&sectors[shard * sector_bytes..][..sector_bytes]))
-            },
-            |shard, offset, piece| {
-                let layer = usize::from(column.first) + shard % count;
-                let from = layer * sector_bytes + SECTOR_HEADER_BYTES + offset;
-                images[shard / count][from..from + piece.len()].copy_from_slice(piece);
-            },
-        )?;
+        self.image = image;
         Ok(())
     }
 }

@@ -161,7 +161,7 @@ impl SetPlanner {
         }
         let (shards, next) = self.shards(body);
         let split_set = body.bytes > self.geometry.set_user_bytes() / 4;
-        if next < body.bytes && (!split_set || shards.is_empty()) || shards.is_empty() {
+        if shards.is_empty() || next < body.bytes && !split_set {
             self.full = true;
             return Ok(Push::Full);
         }
