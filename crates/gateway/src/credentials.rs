@@ -28,7 +28,10 @@ impl Credentials {
         let fail = |part, rule| Err(GatewayError::Credentials { part, rule });
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
         if !ACCESS_KEY_BYTES.contains(&access_key.len()) || !access_key.bytes().all(plain) {
-            return fail("access key", "it has 3 to 128 letters, digits, dots, hyphens, underscores");
+            return fail(
+                "access key",
+                "it has 3 to 128 letters, digits, dots, hyphens, underscores",
+            );
         }
         if !SECRET_KEY_BYTES.contains(&secret_key.len())
             || !secret_key.bytes().all(|b| b.is_ascii_graphic())

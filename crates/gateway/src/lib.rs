@@ -10,6 +10,7 @@
 //! What S3 features are served, and which are refused, is told in `docs/s3-compatibility.md`.
 
 mod adapter;
+mod chain;
 mod credentials;
 mod error;
 mod limits;

@@ -5,6 +5,7 @@
 mod tls;
 mod write_timeout;
 
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,6 @@ impl ServerConfig {
 }
 
 /// A gateway that listens, but does not answer before `serve`.
-#[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -103,6 +103,12 @@ pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
     };
     let gateway = Arc::new(Gateway::new(archive, credentials, domain.as_deref(), &limits)?);
     Ok(Server { listener, address, gateway, acceptor, certificate, limits })
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Server {

@@ -77,7 +77,8 @@ fn write_new(path: &Path, text: &str, mode: u32) -> Result<()> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&part)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&part, path)

@@ -1,0 +1,160 @@
+//! CopyObject and UploadPartCopy. The copy is a body of its own with a key of its own: the archive
+//! reads and encrypts anew, so deleting one never touches the other.
+
+use fulgurite_archive::{
+    Archive, BodyClaim, BucketName, ByteRange, ChecksumAlgorithm, ObjectInfo, ObjectKey,
+    ObjectMeta, PutOptions,
+};
+use http::HeaderMap;
+use s3s::dto::{
+    CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopyPartResult, CopySource, Metadata,
+    MetadataDirective, Range, UploadPartCopyInput, UploadPartCopyOutput,
+};
+use s3s::{S3Request, S3Response, S3Result};
+
+use super::conditions::ReadConditions;
+use super::errors::{fail, fail_copy};
+use super::multipart::part_number;
+use super::words::{
+    check_version, checksum_type, etag, invalid_argument, invalid_request, not_implemented,
+    object_name, set_checksum, storage_class, timestamp, upload_id,
+};
+use super::{conditions, meta};
+
+const SELF_COPY: &str = "This copy request is illegal because it is trying to copy an object to \
+                         itself without changing the object's metadata, storage class, website \
+                         redirect location or encryption attributes.";
+
+pub(super) async fn object(
+    archive: &Archive,
+    request: S3Request<CopyObjectInput>,
+) -> S3Result<S3Response<CopyObjectOutput>> {
+    let S3Request { input, headers, .. } = request;
+    let to = object_name(&input.bucket, &input.key)?;
+    let from = source_name(&input.copy_source)?;
+    let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
+    let conditions = ReadConditions {
+        if_match: input.copy_source_if_match,
+        if_none_match: input.copy_source_if_none_match,
+        if_modified_since: input.copy_source_if_modified_since,
+        if_unmodified_since: input.copy_source_if_unmodified_since,
+    };
+    conditions.check_copy(&source)?;
+    let replaces = replaces_metadata(input.metadata_directive.as_ref())?;
+    let class_name = input.storage_class.as_ref().map(|class| class.as_str());
+    let class = storage_class(class_name)?;
+    let redirect = meta::website_redirect(&headers)?;
+    let class_changes = class_name.is_some() && class != source.class;
+    if from == to && !replaces && !class_changes && redirect.is_none() {
+        return Err(invalid_request(SELF_COPY));
+    }
+    let algorithm = match &input.checksum_algorithm {
+        Some(name) => Some(parse_algorithm(name.as_str())?),
+        None => source.checksum.as_ref().map(|checksum| checksum.algorithm),
+    };
+    let options = PutOptions {
+        // A copy of an object to itself that names no class keeps the class it has.
+        class: if from == to && class_name.is_none() { source.class } else { class },
+        meta: copied_meta(replaces, &headers, input.metadata, &source, redirect)?,
+        condition: conditions::of_write(&headers)?,
+        claim: BodyClaim { algorithm, ..Default::default() },
+    };
+    let made = archive.copy((&from.0, &from.1), (&to.0, &to.1), options).await;
+    let made = made.map_err(fail_copy)?;
+    let mut result = CopyObjectResult {
+        e_tag: Some(etag(&made.etag)),
+        last_modified: Some(timestamp(made.modified)),
+        checksum_type: made.checksum.as_ref().map(checksum_type),
+        ..Default::default()
+    };
+    set_checksum!(result, &made.checksum);
+    Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() }))
+}
+
+pub(super) async fn part(
+    archive: &Archive,
+    request: S3Request<UploadPartCopyInput>,
+) -> S3Result<S3Response<UploadPartCopyOutput>> {
+    let input = request.input;
+    let to = object_name(&input.bucket, &input.key)?;
+    let from = source_name(&input.copy_source)?;
+    let upload = upload_id(&input.upload_id)?;
+    let number = part_number(input.part_number)?;
+    let range = input.copy_source_range.as_deref().map(source_range).transpose()?;
+    let source = archive.head(&from.0, &from.1).await.map_err(fail)?;
+    let conditions = ReadConditions {
+        if_match: input.copy_source_if_match,
+        if_none_match: input.copy_source_if_none_match,
+        if_modified_since: input.copy_source_if_modified_since,
+        if_unmodified_since: input.copy_source_if_unmodified_since,
+    };
+    conditions.check_copy(&source)?;
+    let made = archive
+        .copy_part((&from.0, &from.1), range, &to.0, &to.1, upload, number)
+        .await
+        .map_err(fail_copy)?;
+    let mut result = CopyPartResult {
+        e_tag: Some(etag(&made.etag)),
+        last_modified: Some(timestamp(made.modified)),
+        ..Default::default()
+    };
+    set_checksum!(result, &made.checksum);
+    Ok(S3Response::new(UploadPartCopyOutput {
+        copy_part_result: Some(result),
+        ..Default::default()
+    }))
+}
+
+fn source_name(source: &CopySource) -> S3Result<(BucketName, ObjectKey)> {
+    match source {
+        CopySource::Bucket { bucket, key, version_id } => {
+            check_version(version_id.as_deref())?;
+            object_name(bucket, key)
+        }
+        CopySource::AccessPoint { .. } | CopySource::Outpost { .. } => {
+            Err(not_implemented("Copies from access points"))
+        }
+    }
+}
+
+fn replaces_metadata(directive: Option<&MetadataDirective>) -> S3Result<bool> {
+    match directive.map(MetadataDirective::as_str) {
+        None | Some(MetadataDirective::COPY) => Ok(false),
+        Some(MetadataDirective::REPLACE) => Ok(true),
+        Some(_) => Err(invalid_argument("Unknown metadata directive.")),
+    }
+}
+
+fn copied_meta(
+    replaces: bool,
+    headers: &HeaderMap,
+    user: Option<Metadata>,
+    source: &ObjectInfo,
+    website_redirect: Option<String>,
+) -> S3Result<ObjectMeta> {
+    if replaces {
+        return meta::of_request(headers, user);
+    }
+    Ok(ObjectMeta { website_redirect, ..source.meta.clone() })
+}
+
+pub(super) fn parse_algorithm(name: &str) -> S3Result<ChecksumAlgorithm> {
+    ChecksumAlgorithm::parse(name).ok_or_else(|| {
+        invalid_request(
+            "Checksum algorithm provided is unsupported. Please try again with any of \
+                         the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
+        )
+    })
+}
+
+fn source_range(text: &str) -> S3Result<ByteRange> {
+    match Range::parse(text) {
+        Ok(Range::Int { first, last: Some(last) }) => {
+            Ok(ByteRange::From { first, last: Some(last) })
+        }
+        _ => Err(invalid_argument(
+            "The x-amz-copy-source-range value must be of the form bytes=first-last where first \
+             and last are the zero-based offsets of the first and last bytes to copy",
+        )),
+    }
+}

@@ -1,0 +1,188 @@
+//! ListObjects, versions 1 and 2: pages of keys and common prefixes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use fulgurite_archive::{Archive, BucketName, ListPage, ListQuery, ObjectInfo, RestoreState};
+use s3s::dto::{
+    CommonPrefix, EncodingType, ListObjectsInput, ListObjectsOutput, ListObjectsV2Input,
+    ListObjectsV2Output, Object, ObjectStorageClass, OptionalObjectAttributes, RestoreStatus,
+};
+use s3s::{S3Request, S3Response, S3Result};
+
+use super::errors::fail;
+use super::words::{
+    algorithm_name, bucket_name, checksum_type, etag, invalid_argument, length, owner, page_limit,
+    timestamp,
+};
+use crate::limits::PAGE_ENTRIES_MAX;
+use crate::percent;
+
+/// How names are shown in a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Encoding {
+    url: bool,
+}
+
+impl Encoding {
+    pub(super) fn parse(wanted: Option<&EncodingType>) -> S3Result<Self> {
+        match wanted.map(EncodingType::as_str) {
+            None => Ok(Self { url: false }),
+            Some(EncodingType::URL) => Ok(Self { url: true }),
+            Some(_) => Err(invalid_argument("Invalid Encoding Method specified in Request")),
+        }
+    }
+
+    /// XML 1.0 cannot carry every character that a key may have; URL encoding can.
+    pub(super) fn show(self, text: String) -> String {
+        if self.url { percent::encode(&text) } else { text }
+    }
+}
+
+/// What a page shows of each object beside its name.
+#[derive(Clone, Copy, Debug)]
+struct Shown {
+    encoding: Encoding,
+    owner: bool,
+    restore: bool,
+}
+
+pub(super) async fn v1(
+    archive: &Archive,
+    request: S3Request<ListObjectsInput>,
+) -> S3Result<S3Response<ListObjectsOutput>> {
+    let input = request.input;
+    let bucket = bucket_name(&input.bucket)?;
+    let encoding = Encoding::parse(input.encoding_type.as_ref())?;
+    let shown = Shown {
+        encoding,
+        owner: true,
+        restore: wants_restore(input.optional_object_attributes.as_deref()),
+    };
+    let limit = page_limit(input.max_keys, PAGE_ENTRIES_MAX, "max-keys")?;
+    let delimiter = input.delimiter.filter(|text| !text.is_empty());
+    let query = ListQuery {
+        prefix: input.prefix.clone().unwrap_or_default(),
+        delimiter: delimiter.clone(),
+        after: input.marker.clone().filter(|text| !text.is_empty()),
+        limit,
+    };
+    let page = list(archive, &bucket, query).await?;
+    // Without a delimiter S3 tells no marker: the last key is one.
+    let next_marker = page.next.clone().filter(|_| delimiter.is_some());
+    let is_truncated = Some(page.next.is_some());
+    let (contents, common_prefixes) = show(page, shown);
+    Ok(S3Response::new(ListObjectsOutput {
+        name: Some(input.bucket),
+        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
+        marker: Some(encoding.show(input.marker.unwrap_or_default())),
+        max_keys: i32::try_from(limit).ok(),
+        is_truncated,
+        contents: Some(contents),
+        common_prefixes: Some(common_prefixes),
+        delimiter: delimiter.map(|text| encoding.show(text)),
+        next_marker: next_marker.map(|text| encoding.show(text)),
+        encoding_type: input.encoding_type,
+        request_charged: None,
+    }))
+}
+
+pub(super) async fn v2(
+    archive: &Archive,
+    request: S3Request<ListObjectsV2Input>,
+) -> S3Result<S3Response<ListObjectsV2Output>> {
+    let input = request.input;
+    let bucket = bucket_name(&input.bucket)?;
+    let encoding = Encoding::parse(input.encoding_type.as_ref())?;
+    let shown = Shown {
+        encoding,
+        owner: input.fetch_owner.unwrap_or(false),
+        restore: wants_restore(input.optional_object_attributes.as_deref()),
+    };
+    let limit = page_limit(input.max_keys, PAGE_ENTRIES_MAX, "max-keys")?;
+    let delimiter = input.delimiter.filter(|text| !text.is_empty());
+    let after = match &input.continuation_token {
+        Some(token) => Some(parse_token(token)?),
+        None => input.start_after.clone().filter(|text| !text.is_empty()),
+    };
+    let query = ListQuery {
+        prefix: input.prefix.clone().unwrap_or_default(),
+        delimiter: delimiter.clone(),
+        after,
+        limit,
+    };
+    let page = list(archive, &bucket, query).await?;
+    let next_continuation_token = page.next.as_ref().map(|next| BASE64.encode(next));
+    let (contents, common_prefixes) = show(page, shown);
+    Ok(S3Response::new(ListObjectsV2Output {
+        name: Some(input.bucket),
+        prefix: Some(encoding.show(input.prefix.unwrap_or_default())),
+        max_keys: i32::try_from(limit).ok(),
+        key_count: i32::try_from(contents.len() + common_prefixes.len()).ok(),
+        continuation_token: input.continuation_token,
+        is_truncated: Some(next_continuation_token.is_some()),
+        next_continuation_token,
+        contents: Some(contents),
+        common_prefixes: Some(common_prefixes),
+        delimiter: delimiter.map(|text| encoding.show(text)),
+        encoding_type: input.encoding_type,
+        start_after: input.start_after.map(|text| encoding.show(text)),
+        request_charged: None,
+    }))
+}
+
+/// A page; an empty one is not asked for, but its bucket must exist.
+async fn list(archive: &Archive, bucket: &BucketName, query: ListQuery) -> S3Result<ListPage> {
+    if query.limit == 0 {
+        archive.head_bucket(bucket).await.map_err(fail)?;
+        return Ok(ListPage::default());
+    }
+    archive.list(bucket, query).await.map_err(fail)
+}
+
+/// A token is the name after which the next page begins; clients must not need to know.
+fn parse_token(token: &str) -> S3Result<String> {
+    let name = BASE64.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    name.filter(|name| !name.is_empty())
+        .ok_or_else(|| invalid_argument("The continuation token provided is incorrect"))
+}
+
+fn wants_restore(attributes: Option<&[OptionalObjectAttributes]>) -> bool {
+    let name = OptionalObjectAttributes::RESTORE_STATUS;
+    attributes.unwrap_or_default().iter().any(|wanted| wanted.as_str() == name)
+}
+
+fn show(page: ListPage, shown: Shown) -> (Vec<Object>, Vec<CommonPrefix>) {
+    let prefixes = page.prefixes.into_iter();
+    let prefixes = prefixes.map(|text| CommonPrefix { prefix: Some(shown.encoding.show(text)) });
+    let objects = page.objects.into_iter().map(|object| show_object(object, shown));
+    (objects.collect(), prefixes.collect())
+}
+
+fn show_object(object: ObjectInfo, shown: Shown) -> Object {
+    Object {
+        checksum_algorithm: object
+            .checksum
+            .as_ref()
+            .map(|checksum| vec![algorithm_name(checksum.algorithm)]),
+        checksum_type: object.checksum.as_ref().map(checksum_type),
+        e_tag: Some(etag(&object.etag)),
+        key: Some(shown.encoding.show(object.key)),
+        last_modified: Some(timestamp(object.modified)),
+        owner: shown.owner.then(owner),
+        restore_status: object.restore.filter(|_| shown.restore).map(restore_status),
+        size: length(object.bytes),
+        storage_class: Some(ObjectStorageClass::from_static(object.class.name())),
+    }
+}
+
+fn restore_status(state: RestoreState) -> RestoreStatus {
+    match state {
+        RestoreState::Ongoing => {
+            RestoreStatus { is_restore_in_progress: Some(true), restore_expiry_date: None }
+        }
+        RestoreState::Restored { expiry } => RestoreStatus {
+            is_restore_in_progress: Some(false),
+            restore_expiry_date: Some(timestamp(expiry)),
+        },
+    }
+}

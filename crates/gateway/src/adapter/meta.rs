@@ -1,0 +1,69 @@
+//! Headers and user metadata that are kept with an object and given back as they came.
+
+use fulgurite_archive::ObjectMeta;
+use http::header::{
+    CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, EXPIRES,
+    HeaderName,
+};
+use http::{HeaderMap, HeaderValue};
+use s3s::S3Result;
+use s3s::dto::Metadata;
+
+use super::words::invalid_argument;
+
+/// What S3 says about a body whose type nobody told it.
+pub(super) const DEFAULT_CONTENT_TYPE: &str = "binary/octet-stream";
+const WEBSITE_REDIRECT: HeaderName = HeaderName::from_static("x-amz-website-redirect-location");
+
+/// The metadata of a request that stores an object.
+pub(super) fn of_request(headers: &HeaderMap, user: Option<Metadata>) -> S3Result<ObjectMeta> {
+    let text = |name: &HeaderName| text(headers, name);
+    Ok(ObjectMeta {
+        content_type: text(&CONTENT_TYPE)?,
+        cache_control: text(&CACHE_CONTROL)?,
+        content_disposition: text(&CONTENT_DISPOSITION)?,
+        content_encoding: text(&CONTENT_ENCODING)?.and_then(|value| without_framing(&value)),
+        content_language: text(&CONTENT_LANGUAGE)?,
+        expires: text(&EXPIRES)?,
+        website_redirect: text(&WEBSITE_REDIRECT)?,
+        user: user.unwrap_or_default().into_iter().collect(),
+    })
+}
+
+/// The website redirect alone: it is never copied from the source of a copy.
+pub(super) fn website_redirect(headers: &HeaderMap) -> S3Result<Option<String>> {
+    text(headers, &WEBSITE_REDIRECT)
+}
+
+pub(super) fn user(meta: &ObjectMeta) -> Option<Metadata> {
+    (!meta.user.is_empty())
+        .then(|| meta.user.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
+/// `Expires` as it was stored. s3s would only take a date it can parse and print it anew.
+pub(super) fn expires_header(meta: &ObjectMeta) -> HeaderMap {
+    let value = meta.expires.as_deref().and_then(|text| HeaderValue::from_str(text).ok());
+    value.map(|value| (EXPIRES, value)).into_iter().collect()
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> S3Result<Option<String>> {
+    let Some(value) = headers.get(name) else { return Ok(None) };
+    match std::str::from_utf8(value.as_bytes()) {
+        Ok("") => Ok(None),
+        Ok(text) => Ok(Some(text.to_owned())),
+        Err(_) => Err(invalid_argument(format!("{name} is not valid"))),
+    }
+}
+
+/// A content encoding without `aws-chunked`, which is about the way here and not about the object.
+fn without_framing(value: &str) -> Option<String> {
+    let kept: Vec<&str> = value
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("aws-chunked"))
+        .collect();
+    (!kept.is_empty()).then(|| kept.join(","))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! The framing of the way here is not stored with the object.
+
+use super::without_framing;
+
+#[test]
+fn aws_chunked_is_not_kept() {
+    for (sent, kept) in [
+        ("aws-chunked", None),
+        ("gzip", Some("gzip")),
+        ("gzip,aws-chunked", Some("gzip")),
+        ("aws-chunked, gzip, br", Some("gzip,br")),
+        ("", None),
+    ] {
+        assert_eq!(without_framing(sent).as_deref(), kept, "{sent}");
+    }
+}

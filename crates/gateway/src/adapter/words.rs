@@ -1,0 +1,153 @@
+//! Words of the archive in the words of S3, and back.
+
+use std::time::{Duration, SystemTime};
+
+use fulgurite_archive::{
+    BucketName, Checksum, ChecksumAlgorithm, ObjectKey, RestoreState, StorageClass,
+};
+use fulgurite_units::{UnixTime, UploadId};
+use http::StatusCode;
+use s3s::dto::{ChecksumType, ETag, Initiator, Owner, Timestamp, TimestampFormat};
+use s3s::{S3Error, S3Result};
+
+use super::errors::{fail, s3_error};
+
+/// The one account, in the form of an AWS account id.
+pub(super) const ACCOUNT: &str = "000000000000";
+/// The one region.
+pub(super) const REGION: &str = "us-east-1";
+/// The one owner, in the form of a canonical user id.
+const OWNER_ID: &str = "0000000000000000000000000000000000000000000066756c67757269746500";
+const OWNER_NAME: &str = "fulgurite";
+
+pub(super) fn owner() -> Owner {
+    Owner { display_name: Some(OWNER_NAME.to_owned()), id: Some(OWNER_ID.to_owned()) }
+}
+
+pub(super) fn initiator() -> Initiator {
+    Initiator { display_name: Some(OWNER_NAME.to_owned()), id: Some(OWNER_ID.to_owned()) }
+}
+
+pub(super) fn bucket_name(name: &str) -> S3Result<BucketName> {
+    BucketName::new(name).map_err(fail)
+}
+
+pub(super) fn object_name(bucket: &str, key: &str) -> S3Result<(BucketName, ObjectKey)> {
+    Ok((bucket_name(bucket)?, ObjectKey::new(key).map_err(fail)?))
+}
+
+/// An upload id; one that cannot be parsed names no upload.
+pub(super) fn upload_id(text: &str) -> S3Result<UploadId> {
+    text.parse().map_err(|_| {
+        let message = "The specified multipart upload does not exist.";
+        s3_error("NoSuchUpload", StatusCode::NOT_FOUND, message)
+    })
+}
+
+/// Buckets are unversioned: the only version there is has the id `null`.
+pub(super) fn check_version(version: Option<&str>) -> S3Result<()> {
+    match version {
+        None | Some("null") => Ok(()),
+        Some(_) => Err(invalid_argument("Invalid version id specified")),
+    }
+}
+
+/// The class named in a request, STANDARD when none is.
+pub(super) fn storage_class(name: Option<&str>) -> S3Result<StorageClass> {
+    name.map_or(Ok(StorageClass::Standard), StorageClass::parse).map_err(fail)
+}
+
+/// The class as headers show it: not at all for STANDARD.
+pub(super) fn class_header(class: StorageClass) -> Option<s3s::dto::StorageClass> {
+    (class != StorageClass::Standard).then(|| s3s::dto::StorageClass::from_static(class.name()))
+}
+
+pub(super) fn etag(text: &str) -> ETag {
+    ETag::Strong(text.to_owned())
+}
+
+/// Whole seconds: headers have no more, so listings must not show more either.
+pub(super) fn timestamp(time: UnixTime) -> Timestamp {
+    Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_secs(time.as_secs()))
+}
+
+pub(super) fn http_date(time: UnixTime) -> String {
+    let mut text = Vec::new();
+    // Times before year 10,000 always format.
+    let _ = timestamp(time).format(TimestampFormat::HttpDate, &mut text);
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// `x-amz-restore`, in the only two forms that clients can parse.
+pub(super) fn restore_header(state: RestoreState) -> String {
+    match state {
+        RestoreState::Ongoing => "ongoing-request=\"true\"".to_owned(),
+        RestoreState::Restored { expiry } => {
+            format!("ongoing-request=\"false\", expiry-date=\"{}\"", http_date(expiry))
+        }
+    }
+}
+
+pub(super) fn length(bytes: u64) -> Option<i64> {
+    i64::try_from(bytes).ok()
+}
+
+pub(super) fn algorithm_name(algorithm: ChecksumAlgorithm) -> s3s::dto::ChecksumAlgorithm {
+    s3s::dto::ChecksumAlgorithm::from_static(algorithm.name())
+}
+
+pub(super) fn checksum_type(checksum: &Checksum) -> ChecksumType {
+    checksum_type_name(checksum.composite_parts.is_none())
+}
+
+pub(super) fn checksum_type_name(full_object: bool) -> ChecksumType {
+    ChecksumType::from_static(if full_object {
+        ChecksumType::FULL_OBJECT
+    } else {
+        ChecksumType::COMPOSITE
+    })
+}
+
+/// Sets the one of the five checksum fields of an S3 output that `checksum` belongs to.
+macro_rules! set_checksum {
+    ($output:expr, $checksum:expr) => {
+        if let Some(checksum) = $checksum {
+            let text = Some(checksum.text());
+            match checksum.algorithm {
+                ::fulgurite_archive::ChecksumAlgorithm::Crc32 => $output.checksum_crc32 = text,
+                ::fulgurite_archive::ChecksumAlgorithm::Crc32c => $output.checksum_crc32c = text,
+                ::fulgurite_archive::ChecksumAlgorithm::Crc64Nvme => {
+                    $output.checksum_crc64nvme = text;
+                }
+                ::fulgurite_archive::ChecksumAlgorithm::Sha1 => $output.checksum_sha1 = text,
+                ::fulgurite_archive::ChecksumAlgorithm::Sha256 => $output.checksum_sha256 = text,
+            }
+        }
+    };
+}
+pub(super) use set_checksum;
+
+pub(super) fn invalid_argument(message: impl Into<String>) -> S3Error {
+    s3_error("InvalidArgument", StatusCode::BAD_REQUEST, message.into())
+}
+
+pub(super) fn invalid_request(message: impl Into<String>) -> S3Error {
+    s3_error("InvalidRequest", StatusCode::BAD_REQUEST, message.into())
+}
+
+pub(super) fn malformed_xml() -> S3Error {
+    let message = "The XML you provided was not well-formed or did not validate against our \
+                   published schema";
+    s3_error("MalformedXML", StatusCode::BAD_REQUEST, message)
+}
+
+pub(super) fn not_implemented(message: &'static str) -> S3Error {
+    s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message)
+}
+
+/// How many entries of a listing are wanted, of at most `most`.
+pub(super) fn page_limit(wanted: Option<i32>, most: usize, name: &str) -> S3Result<usize> {
+    let wanted = wanted.map_or(Ok(most), usize::try_from);
+    let wanted = wanted.map_err(|_| invalid_argument(format!("{name} is negative")))?;
+    Ok(wanted.min(most))
+}

@@ -1,0 +1,183 @@
+//! The operator's interface under `/-/admin/`. No bucket can be called `-`.
+//!
+//! ```text
+//!   GET  /-/admin/status                   one JSON object
+//!   GET  /-/admin/locate?bucket=B&key=K    one JSON array
+//!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
+//!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
+//! ```
+//!
+//! Every call carries `Authorization: Bearer TOKEN`, where TOKEN is `Credentials::admin_token`.
+//! What was begun is finished even if its caller leaves.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey};
+use fulgurite_units::PlatterId;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use s3s::Body;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::MissedTickBehavior;
+
+use super::Gateway;
+use crate::chain::chain;
+use crate::limits::ADMIN_PROGRESS_PERIOD;
+use crate::percent::query_value;
+
+/// Everything under it is the operator's.
+pub(super) const PREFIX: &str = "/-/";
+/// Lines that wait for a slow reader before the work itself waits.
+const LINES_WAITING: usize = 16;
+
+impl Gateway {
+    pub(super) async fn admin(self: &Arc<Self>, parts: &Parts) -> Response<Body> {
+        if !self.is_operator(parts) {
+            return refuse(StatusCode::FORBIDDEN, "AccessDenied", "a valid admin token is needed");
+        }
+        let Ok(slot) = Arc::clone(&self.admin_requests).try_acquire_owned() else {
+            let message = "too many admin calls are running";
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
+        };
+        let query = parts.uri.query().unwrap_or_default();
+        let call = parts.uri.path().strip_prefix("/-/admin/").unwrap_or_default();
+        match (&parts.method, call) {
+            (&Method::GET, "status") => answer(self.archive.status().await),
+            (&Method::GET, "locate") => self.locate(query).await,
+            (&Method::POST, "seal") => {
+                let archive = self.archive.clone();
+                self.stream(slot, async move { archive.seal().await })
+            }
+            (&Method::POST, "verify") => {
+                let archive = self.archive.clone();
+                match query_value(query, "platter").map(|id| id.parse::<PlatterId>()).transpose() {
+                    Ok(platter) => self.stream(slot, async move { archive.verify(platter).await }),
+                    Err(_) => {
+                        refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
+                    }
+                }
+            }
+            _ => refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call"),
+        }
+    }
+
+    fn is_operator(&self, parts: &Parts) -> bool {
+        parts
+            .headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .is_some_and(|token| self.credentials.is_admin_token(token.trim()))
+    }
+
+    async fn locate(&self, query: &str) -> Response<Body> {
+        let names = query_value(query, "bucket").zip(query_value(query, "key"));
+        let Some((bucket, key)) = names else {
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", "bucket and key must be given");
+        };
+        match BucketName::new(&bucket).and_then(|bucket| Ok((bucket, ObjectKey::new(&key)?))) {
+            Ok((bucket, key)) => answer(self.archive.locate(&bucket, &key).await),
+            Err(error) => answer::<Value>(Err(error)),
+        }
+    }
+
+    /// Runs `work` to its end in the background and streams how far it is.
+    fn stream<T: Serialize + Send + 'static>(
+        &self,
+        slot: OwnedSemaphorePermit,
+        work: impl Future<Output = Result<T, ArchiveError>> + Send + 'static,
+    ) -> Response<Body> {
+        let (sender, receiver) = mpsc::channel(LINES_WAITING);
+        tokio::spawn(follow(slot, self.archive.clone(), work, sender));
+        let lines = futures::stream::unfold(receiver, |mut receiver| async move {
+            let line: Bytes = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
+        });
+        let mut response = Response::new(Body::http_body_unsync(StreamBody::new(lines)));
+        let kind = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+}
+
+async fn follow<T: Serialize>(
+    slot: OwnedSemaphorePermit,
+    archive: Archive,
+    work: impl Future<Output = Result<T, ArchiveError>>,
+    lines: mpsc::Sender<Bytes>,
+) {
+    let started = tokio::time::Instant::now();
+    let mut work = std::pin::pin!(work);
+    let mut ticks = tokio::time::interval(ADMIN_PROGRESS_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let last = loop {
+        tokio::select! {
+            done = &mut work => break match done {
+                Ok(report) => json!({ "report": report }),
+                Err(error) => error_value(&error),
+            },
+            _ = ticks.tick() => {
+                let Ok(status) = archive.status().await else { continue };
+                let progress = json!({ "progress": {
+                    "seconds": started.elapsed().as_secs_f64(),
+                    "pipeline": status.pipeline,
+                    "objects_staged": status.objects_staged,
+                    "staged_bytes": status.staged_bytes,
+                    "platters": status.platters,
+                } });
+                // A full channel means a slow reader: it misses a line, the work goes on.
+                let _ = lines.try_send(line(&progress));
+            }
+        }
+    };
+    // The caller may be gone; what was done stays done.
+    let _ = lines.send(line(&last)).await;
+    drop(slot);
+}
+
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("{value}\n"))
+}
+
+fn answer<T: Serialize>(outcome: Result<T, ArchiveError>) -> Response<Body> {
+    match outcome {
+        Ok(value) => reply(StatusCode::OK, &json!(value)),
+        Err(error) => reply(status_of(error.kind()), &error_value(&error)),
+    }
+}
+
+/// Causes are told too: the operator is trusted with paths and system errors.
+fn error_value(error: &ArchiveError) -> Value {
+    json!({ "error": { "code": format!("{:?}", error.kind()), "message": chain(error) } })
+}
+
+const fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        // The enum may grow; what nobody has thought of is ours.
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response<Body> {
+    reply(status, &json!({ "error": { "code": code, "message": message } }))
+}
+
+fn reply(status: StatusCode, value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(line(value)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,205 @@
+//! The layer around s3s: everything about a request that is not S3's vocabulary.
+//!
+//! ```text
+//!            /livez, /readyz, ...  -> health
+//!  request   /-/admin/...          -> admin
+//!            everything else       -> slot? -> refuse? -> s3s -> finish -> answer
+//!                                      503      4xx               ids, status, full error XML
+//! ```
+
+mod admin;
+mod answers;
+mod chunks;
+mod context;
+mod digests;
+mod fault;
+mod health;
+mod inbound;
+mod metrics;
+mod outbound;
+mod refuse;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use fulgurite_archive::Archive;
+use http::header::EXPECT;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use s3s::Body;
+use s3s::service::S3Service;
+use tokio::sync::Semaphore;
+use tracing::Instrument as _;
+
+use self::answers::{Finisher, Refusal};
+pub(crate) use self::answers::{STORAGE_CLASS_DETAIL, StatusOverride};
+pub(crate) use self::context::RequestContext;
+use self::context::RequestIds;
+use self::digests::ExpectedDigests;
+pub(crate) use self::fault::BodyFault;
+use self::health::HealthPage;
+use self::inbound::InboundBody;
+use self::metrics::Metrics;
+pub(crate) use self::outbound::OutboundBody;
+use self::outbound::Record;
+use crate::limits::DRAIN_BYTES_MAX;
+use crate::{Credentials, Limits, Result, adapter};
+
+/// Answers requests; shared by all connections.
+pub(crate) struct Gateway {
+    archive: Archive,
+    credentials: Credentials,
+    s3: S3Service,
+    metrics: Arc<Metrics>,
+    ids: RequestIds,
+    host_id: HeaderValue,
+    requests: Arc<Semaphore>,
+    requests_max: usize,
+    admin_requests: Arc<Semaphore>,
+    body_timeout: Duration,
+    stopping: AtomicBool,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    pub(crate) fn new(
+        archive: Archive,
+        credentials: Credentials,
+        domain: Option<&str>,
+        limits: &Limits,
+    ) -> Result<Self> {
+        let s3 = adapter::service(archive.clone(), credentials.clone(), domain)?;
+        let ids = RequestIds::new();
+        // Names this process to its own operator, who can tell restarts apart; means nothing else.
+        let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))
+            .unwrap_or(HeaderValue::from_static("fulgurite"));
+        Ok(Self {
+            archive,
+            credentials,
+            s3,
+            metrics: Arc::new(Metrics::default()),
+            ids,
+            host_id,
+            requests: Arc::new(Semaphore::new(limits.requests)),
+            requests_max: limits.requests,
+            admin_requests: Arc::new(Semaphore::new(limits.admin_requests)),
+            body_timeout: limits.body_timeout,
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on `/readyz` says no, so that a balancer sends requests elsewhere.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    fn is_ready(&self) -> bool {
+        self.archive.is_ready() && !self.stopping.load(Ordering::Relaxed)
+    }
+
+    fn requests_in_progress(&self) -> usize {
+        self.requests_max - self.requests.available_permits()
+    }
+
+    /// Answers one request.
+    pub(crate) async fn handle(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Response<OutboundBody> {
+        let started = Instant::now();
+        let (parts, body) = request.into_parts();
+        if let Some(page) = HealthPage::of(&parts) {
+            return self.health(page).await.map(|body| OutboundBody::new(body, None, None));
+        }
+        let context = Arc::new(RequestContext::new(self.ids.next()));
+        let resource = parts.uri.path().to_owned();
+        let method = parts.method.clone();
+        let expects = parts.headers.contains_key(EXPECT);
+        let slot = Arc::clone(&self.requests).try_acquire_owned().ok();
+        let response = if resource.starts_with(admin::PREFIX) {
+            context.set_operation("Admin");
+            self.admin(&parts).await
+        } else if slot.is_none() {
+            let message = "Please reduce your request rate.";
+            Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
+        } else {
+            self.s3(Request::from_parts(parts, body), &context).await
+        };
+        let is_error = response.status().is_client_error() || response.status().is_server_error();
+        let unread = context.take_unread();
+        // A client that waits for "100 Continue" has sent nothing that could be drained.
+        if let Some(body) = unread.filter(|_| is_error && !(expects && context.bytes_in() == 0)) {
+            tokio::spawn(drain(body, self.body_timeout));
+        }
+        let finisher = Finisher {
+            context: &context,
+            host_id: &self.host_id,
+            method: &method,
+            resource: &resource,
+        };
+        let response = finisher.finish(response);
+        let record = Record {
+            metrics: Arc::clone(&self.metrics),
+            context,
+            status: response.status(),
+            started,
+            bytes_out: 0,
+        };
+        response.map(|body| OutboundBody::new(body, Some(record), slot))
+    }
+
+    async fn s3(
+        &self,
+        request: Request<Incoming>,
+        context: &Arc<RequestContext>,
+    ) -> Response<Body> {
+        let (mut parts, body) = request.into_parts();
+        let mut body = InboundBody::new(body, Arc::clone(context), self.body_timeout)
+            .with_framing(&parts.headers);
+        if let Err(refusal) = refuse::check(&parts) {
+            return refusal.into_response();
+        }
+        // Every POST that S3 has, but for form uploads, is a small XML document.
+        if parts.method == Method::POST
+            && let Some(digests) = ExpectedDigests::of(&parts.headers)
+        {
+            body = body.with_digests(digests);
+        }
+        parts.extensions.insert(Arc::clone(context));
+        let request = Request::from_parts(parts, Body::http_body(body));
+        // The log lines of everything below name the request.
+        let span = tracing::error_span!("request", id = context.id());
+        match self.s3.call(request).instrument(span).await {
+            Ok(response) => response,
+            Err(error) => {
+                tracing::error!(id = context.id(), ?error, "an answer could not be written");
+                let message = "We encountered an internal error. Please try again.";
+                let status = StatusCode::INTERNAL_SERVER_ERROR;
+                Refusal::new("InternalError", status, message).into_response()
+            }
+        }
+    }
+}
+
+/// Reads what a refused client is still sending, up to a bound, so that it gets to read the answer
+/// instead of a reset connection.
+async fn drain(mut body: Incoming, pause: Duration) {
+    let mut left = DRAIN_BYTES_MAX;
+    while let Ok(Some(Ok(frame))) = tokio::time::timeout(pause, body.frame()).await {
+        let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        match left.checked_sub(bytes) {
+            Some(rest) => left = rest,
+            None => return,
+        }
+    }
+}
