@@ -35,6 +35,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use fulgurite_units::ByteCount;
 
 use crate::error::panic_message;
+use crate::limits::KEY_BYTES_MAX;
 use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
 
 mod errors;
@@ -46,8 +47,8 @@ mod layout;
 pub struct FjallConfig {
     /// Blocks of tables kept in memory.
     pub block_cache: ByteCount,
-    /// Rows in memory, over all spaces, before they are written to tables. Up to twice as much is
-    /// in memory while they are.
+    /// Rows in memory, over all spaces, before they are written to tables. While they are, and
+    /// if the workers fall behind, up to four times as much is in memory; then writers wait.
     pub write_buffer: ByteCount,
     /// Threads that write and compact tables. With one, a flush waits for a running compaction,
     /// and then writers wait for the flush: 0.3 s at worst instead of 0.07 s.
@@ -313,7 +314,7 @@ struct View {
 impl ReadView for View {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
         let keyspace = self.engine.keyspace(space)?;
-        if key.is_empty() {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return Ok(None);
         }
         let value = self.snapshot.get(keyspace, key).map_err(|e| errors::read(space, e))?;

@@ -1,9 +1,12 @@
-//! A range of keys: all bytes strings from `start` up to but not including `end`.
+//! A range of keys: all byte strings from `start` up to but not including `end`.
 //!
 //! One canonical form instead of six kinds of bound: an excluded start `k` is the included start
 //! `k 00`, because no byte string lies between the two.
 
+use std::ops::Bound;
+
 use crate::keys::prefix_successor;
+use crate::limits::KEY_BYTES_MAX;
 
 /// A half-open range of keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,12 +93,21 @@ impl KeyRange {
         self.start.as_slice() <= key && self.end.as_deref().is_none_or(|end| key < end)
     }
 
-    /// The range as bounds of a standard map. The range must not be empty: standard maps panic
-    /// on a range that ends before it starts.
-    pub(crate) fn bounds(&self) -> (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) {
-        use std::ops::Bound;
+    /// The range as bounds of an ordered map, of no more than the longest key. The range must not
+    /// be empty: standard maps panic on a range that ends before it starts.
+    ///
+    /// A longer bound lies directly behind the key of its first bytes, so that key comes before it.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         assert!(!self.is_empty(), "bounds of an empty range");
-        let end = self.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        (Bound::Included(self.start.as_slice()), end)
+        let start = match self.start.get(..KEY_BYTES_MAX) {
+            Some(key) if self.start.len() > KEY_BYTES_MAX => Bound::Excluded(key),
+            _ => Bound::Included(self.start.as_slice()),
+        };
+        let end = match self.end.as_deref() {
+            Some(end) if end.len() > KEY_BYTES_MAX => Bound::Included(&end[..KEY_BYTES_MAX]),
+            Some(end) => Bound::Excluded(end),
+            None => Bound::Unbounded,
+        };
+        (start, end)
     }
 }

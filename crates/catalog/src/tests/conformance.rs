@@ -172,6 +172,19 @@ fn limits_hold_at_their_edges(store: &dyn KeyValue) {
     assert!(store.get(LEFT, &key).unwrap().unwrap() == value);
     assert_eq!(store.get(LEFT, &[0]).unwrap().unwrap(), [1]);
 
+    // No key is longer than the limit, but one may be asked for.
+    let longer = vec![0xff; 100_000];
+    assert_eq!(store.get(LEFT, &longer).unwrap(), None);
+    let first_keys = |range: KeyRange| {
+        let rows = store.range(LEFT, &range, Order::Ascending, 9).unwrap();
+        rows.into_iter().map(|(key, _)| key[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(first_keys(KeyRange::from(longer.clone())), []);
+    assert_eq!(first_keys(KeyRange::between([0], longer.clone())), [0, 0xff]);
+    assert_eq!(first_keys(KeyRange::between(&longer[..50_000], &longer[..])), []);
+    assert_eq!(first_keys(KeyRange::from(vec![0xfe; 100_000])), [0xff]);
+    assert_eq!(first_keys(KeyRange::between([0], vec![0xfe; 100_000])), [0]);
+
     let mut batch = Batch::new();
     let longer = vec![0xff; KEY_BYTES_MAX + 1];
     assert_eq!(batch.put(LEFT, longer, []).unwrap_err().kind(), ErrorKind::Invalid);
