@@ -107,7 +107,7 @@ impl Library {
                 .iter()
                 .any(|drive| drive.as_usize() == index);
             let allowed = match platter.stage {
-                Stage::Stored { home } => self.floor.owner(home) == Some(partition),
+                Stage::Stored { home } => self.takes_home(partition, home),
                 Stage::Storing { .. } | Stage::Unverified { .. } | Stage::Checked { .. } => true,
             };
             has_drive && allowed && !self.shuttles[partition.as_usize()].broken

@@ -208,7 +208,12 @@ impl Library {
             let (panel, inside) = match place {
                 Place::Storage(slot) => (
                     self.floor.slot(slot).map(|position| position.panel),
-                    self.floor.owner(slot) == Some(index),
+                    match trip.kind {
+                        TripKind::Return => self.takes_home(index, slot),
+                        TripKind::Fetch | TripKind::Collect | TripKind::Shelve => {
+                            self.floor.owner(slot) == Some(index)
+                        }
+                    },
                 ),
                 Place::Drive(drive, _) => (
                     Some(self.floor.drives()[drive.as_usize()].panel),

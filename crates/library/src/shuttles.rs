@@ -9,8 +9,9 @@
 //! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
 //! that picks or places on the same shelf - is skipped and looked at again after the next event.
 //!
-//! Reads never take a shuttle out of its partition. New platters do: the eject bay is in nobody's
-//! partition, and a slot may be in anybody's. Give-way between shuttles is not modeled yet.
+//! Reads never take a shuttle out of its partition, unless a neighbor broke down and left a platter
+//! in a drive they share. New platters do: the eject bay is in nobody's partition, and a slot may
+//! be in anybody's. Give-way between shuttles is not modeled yet.
 
 use std::collections::VecDeque;
 
@@ -68,7 +69,7 @@ impl Library {
         self.shelve_errand(index).or_else(|| self.collect_errand(index))
     }
 
-    /// A platter of this partition that lies released in a drive and is not needed there.
+    /// A platter that lies released in a drive and is not needed there.
     fn return_errand(&self, index: ShuttleIndex) -> Option<Errand> {
         let slot = DriveSlot::Customer;
         self.floor.partition(index).drives.iter().find_map(|&at| {
@@ -79,10 +80,17 @@ impl Library {
             let due = platter.claim.is_none()
                 && drive.releases(slot)
                 && (drive.broken || !is_wanted(platter))
-                && self.floor.owner(home) == Some(index);
+                && self.takes_home(index, home);
             let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
             due.then_some(Errand { kind: TripKind::Return, platter: id, from, to })
         })
+    }
+
+    /// Whether a shuttle brings platters back to a slot: it is in its partition, or in that of a
+    /// broken neighbor it shares a drive with, whose platters would block the drive for ever.
+    pub(crate) fn takes_home(&self, index: ShuttleIndex, home: SlotIndex) -> bool {
+        let owner = self.floor.owner(home);
+        owner == Some(index) || owner.is_some_and(|owner| self.shuttles[owner.as_usize()].broken)
     }
 
     /// The platter with the oldest read among those this shuttle can reach.

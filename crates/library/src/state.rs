@@ -134,7 +134,8 @@ pub(crate) struct Trip {
 pub(crate) enum TripKind {
     /// A stored platter to a drive. Stays in the shuttle's partition.
     Fetch,
-    /// A platter back to its slot. Stays in the shuttle's partition.
+    /// A platter back to its slot. Stays in the shuttle's partition, unless the slot is in that of
+    /// a broken neighbor.
     Return,
     /// A new platter from the eject bay to a drive. May leave the partition.
     Collect,

@@ -111,6 +111,43 @@ fn a_broken_shuttle_stops_its_partition_only() {
     assert!(is_unreachable(&twin, 4));
 }
 
+/// Two shuttles share a drive; one breaks down while a platter of its own is in it.
+#[test]
+fn a_neighbor_clears_the_drive_it_shares() {
+    let shape = LibraryShape { shuttles_per_panel: 2, ..one_shuttle(1) };
+    let mut twin = Twin::new(&shape, 10);
+    twin.read(0, 1, 1, 0, 0);
+    twin.read(0, 2, 2, 900, 0);
+    twin.script = vec![("picks platter 1 from Drive", Fault::ShuttleBroken)];
+    twin.run_to_rest();
+    assert_eq!(twin.outcome(1).unwrap().0, Outcome::Read);
+    assert_eq!(twin.outcome(2).unwrap().0, Outcome::Read);
+    assert!(twin.transcript.contains("shuttle 1 places platter 1 into Storage"));
+}
+
+/// A platter in a broken drive is asked for again before it is taken out: it goes home and to
+/// another drive.
+#[test]
+fn a_platter_leaves_a_broken_drive() {
+    let start = |twin: &mut Twin| {
+        twin.read(0, 1, 1, 100, 0);
+        twin.read(0, 2, 2, 200, 0);
+        twin.script = vec![("mounts platter 1", Fault::DriveBroken)];
+    };
+    let mut twin = Twin::new(&one_shuttle(2), 11);
+    start(&mut twin);
+    twin.run();
+    let (_, ended) = twin.outcome(1).unwrap();
+
+    let mut twin = Twin::new(&one_shuttle(2), 11);
+    start(&mut twin);
+    twin.read(ended.as_nanos() / 1_000_000 + 500, 3, 1, 100, 0);
+    twin.run_to_rest();
+    assert_eq!(failed(&twin, 1), Fault::DriveBroken);
+    assert_eq!(twin.outcome(2).unwrap().0, Outcome::Read);
+    assert_eq!(twin.outcome(3).unwrap().0, Outcome::Read);
+}
+
 #[test]
 fn a_platter_that_fails_verification_is_stored_all_the_same() {
     let mut twin = Twin::new(&one_shuttle(1), 7);

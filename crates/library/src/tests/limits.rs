@@ -102,7 +102,8 @@ fn what_makes_no_sense_is_rejected() {
         Conflict: platter P2 does not wait for a slot
         Conflict: platter P3 does not wait for a slot
         NotFound: there is no slot 7000; the library has 7000
-    "#]].assert_eq(&reasons);
+    "#]]
+    .assert_eq(&reasons);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn assert_served(run: Run) -> Twin {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
     fn every_request_is_served(seed: u64, instant: bool) {
