@@ -2,8 +2,9 @@
 //! waiting durable with one synced batch (group commit).
 //!
 //! ```text
-//!   submit --> queue --> run each over what the group wrote so far --> apply, synced --> answer all
-//!    (waits for room)    (an error or a panic leaves no trace)         (once a group)
+//!   submit --> queue --> run over what the group wrote so far --> apply, synced --> answer all
+//!              (waits    (an error or a panic                     (once a group)
+//!               for room) leaves no trace)
 //! ```
 //!
 //! Transactions are serializable because they are serial. No answer leaves before the batch of
