@@ -137,7 +137,7 @@ fn impossible_shapes_are_refused_by_name() {
         LibraryShape { drives_per_read_rack: 10, shuttles_per_panel: 24, ..small() },
         LibraryShape { read_racks: 3, shuttles_per_panel: 9, ..small() },
     ];
-    let errors: Vec<_> = wrong.map(|shape| shape.validate().unwrap_err().to_string()).into();
+    let errors = wrong.map(|shape| format!("{}\n", shape.validate().unwrap_err()));
     expect![[r#"
         panels is 3, but must be from 1 to 2
         write_racks is 2, but must be from 1 to 1
@@ -149,7 +149,9 @@ fn impossible_shapes_are_refused_by_name() {
         shuttles_per_panel is 9, but a panel with 4 read drives takes at most twice as many
         a read rack has 10 drives on a panel, but only 9 shelves to put them at
         shuttles_per_panel is 24: 12 partitions on one side of a panel, but 10 fit beside its drives
-        shuttles_per_panel is 9: 6 partitions on one side of a panel, but 4 fit beside its drives"#]].assert_eq(&errors.join("\n"));
+        shuttles_per_panel is 9: 6 partitions on one side of a panel, but 4 fit beside its drives
+    "#]]
+    .assert_eq(&errors.concat());
 }
 
 #[test]
