@@ -111,10 +111,6 @@ impl PlatterSink for PlatterFileSink {
         self.position += bytes.len() as u64;
         Ok(())
     }
-
-    fn read_back(&mut self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
-    }
 }
 
 impl PlatterFileSource {

@@ -4,13 +4,15 @@
 //! cargo run --release --package fulgurite-glass --example throughput [PROFILE] [MIB]
 //! ```
 //!
-//! Prints MB/s of user data for each step, and a digest of the platter, which must not change from
-//! run to run. This measures codes and checksums, no disk.
+//! Prints MB of user data per second of processor time for each step (of wall time, where the
+//! system does not tell the former), so that other work on the machine matters little, and a
+//! digest of the platter, which must not change from run to run. This measures codes and checksums
+//! in memory, no disk.
 
 #![expect(clippy::print_stdout, reason = "a report is what this program is for")]
 #![expect(clippy::disallowed_methods, reason = "a measurement needs a clock")]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fulgurite_glass::{
     Blank, Faults, Geometry, GlassError, InformationTrack, Member, NoFaults, PlatterHeader,
@@ -89,13 +91,23 @@ fn timed<T>(
     bytes: u64,
     work: impl FnOnce() -> Result<T, GlassError>,
 ) -> Result<T, GlassError> {
-    let start = Instant::now();
+    let (start, processor) = (Instant::now(), processor_time());
     let result = work()?;
-    let seconds = start.elapsed().as_secs_f64();
+    let spent = match (processor, processor_time()) {
+        (Some(start), Some(end)) => end - start,
+        (_, _) => start.elapsed(),
+    };
+    let seconds = spent.as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate is shown in whole megabytes")]
     let rate = bytes as f64 / 1e6 / seconds;
     println!("{what:30} {rate:8.0} MB/s");
     Ok(result)
+}
+
+/// Processor time of this thread, where the system tells.
+fn processor_time() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 fn write(header: &PlatterHeader, user: &[u8], file: Vec<u8>) -> Result<Vec<u8>, GlassError> {

@@ -49,6 +49,3 @@ pub use writer::{PlatterSink, PlatterWriter};
 
 /// Version of the platter format that this crate writes and reads.
 pub const FORMAT_VERSION: u16 = 1;
-
-#[cfg(test)]
-mod tests;

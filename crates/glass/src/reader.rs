@@ -52,23 +52,16 @@ impl<S: PlatterSource + ?Sized> PlatterSource for &S {
 /// A platter in memory, for tests and small platters.
 impl PlatterSource for Vec<u8> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        read_slice(self, offset, buffer)
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        match from.checked_add(buffer.len()).and_then(|end| self.get(from..end)) {
+            Some(bytes) => buffer.copy_from_slice(bytes),
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+        Ok(())
     }
 
     fn bytes(&self) -> u64 {
         self.len() as u64
-    }
-}
-
-pub(crate) fn read_slice(bytes: &[u8], offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-    let from = usize::try_from(offset).unwrap_or(usize::MAX);
-    let range = from.checked_add(buffer.len()).and_then(|end| bytes.get(from..end));
-    match range {
-        Some(range) => {
-            buffer.copy_from_slice(range);
-            Ok(())
-        }
-        None => Err(io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -32,21 +32,11 @@ pub trait PlatterSink {
     /// # Errors
     /// When they could not be written; the platter is scrap then.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-
-    /// Reads bytes that were appended before.
-    ///
-    /// # Errors
-    /// When they could not be read; the platter is scrap then.
-    fn read_back(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 }
 
 impl<S: PlatterSink + ?Sized> PlatterSink for &mut S {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         (**self).append(bytes)
-    }
-
-    fn read_back(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        (**self).read_back(offset, buffer)
     }
 }
 
@@ -55,10 +45,6 @@ impl PlatterSink for Vec<u8> {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.extend_from_slice(bytes);
         Ok(())
-    }
-
-    fn read_back(&mut self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        crate::reader::read_slice(self, offset, buffer)
     }
 }
 

@@ -1,1 +1,261 @@
-//! The format itself.
+//! The format: platters of released versions stay readable, new ones are the same bytes, and a
+//! reader written from the description alone reads them.
+
+use expect_test::expect;
+use fulgurite_glass::{
+    ErrorKind, FORMAT_TEXT, ListEntry, ListReader, ListWriter, NoFaults, PlatterHeader, SetMember,
+    TrackBuffer, list_bytes, list_entry_bytes,
+};
+use fulgurite_units::ObjectId;
+
+use crate::peer::{Peer, solve};
+use crate::support::{open, read_all, single_header, tiny, user_bytes, write, write_set};
+
+/// A platter of format version 1. It is never written again: old platters stay readable.
+static GOLDEN: &[u8] = include_bytes!("../golden/platter-1.glass");
+
+const DATA_BYTES: usize = 40_000;
+
+fn entries() -> Vec<ListEntry> {
+    let entry = |n: u8, offset, length| ListEntry {
+        object: ObjectId::from_bytes([n; 16]),
+        offset,
+        length,
+        body_offset: u64::from(n),
+        body_bytes: length + u64::from(n),
+        sealed: user_bytes(100 + usize::from(n), n.into()),
+    };
+    vec![entry(0, 0, 30_000), entry(1, 30_000, 10_000)]
+}
+
+fn golden_header() -> PlatterHeader {
+    let sealed =
+        entries().iter().map(|e| list_entry_bytes(u32::try_from(e.sealed.len()).unwrap())).sum();
+    let mut header = single_header(&tiny(), DATA_BYTES as u64);
+    header.list_bytes = list_bytes(sealed);
+    header.list_entries = 2;
+    header.members[0] = Some(SetMember {
+        platter: header.platter,
+        data_bytes: header.data_bytes,
+        list_bytes: header.list_bytes,
+    });
+    header
+}
+
+fn golden_user_bytes() -> Vec<u8> {
+    let header = golden_header();
+    let mut bytes = user_bytes(DATA_BYTES, 42);
+    let entry_bytes = header.list_bytes - list_bytes(0);
+    let mut list = ListWriter::new(header.platter, 2, entry_bytes, &mut bytes);
+    entries().iter().for_each(|entry| list.push(entry, &mut bytes));
+    list.finish(&mut bytes);
+    bytes
+}
+
+#[test]
+fn new_platters_are_the_bytes_of_the_golden_one() {
+    let new = write(&golden_header(), &golden_user_bytes(), 7777);
+    if option_env!("FULGURITE_WRITE_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-1.glass");
+        std::fs::write(path, &new).unwrap();
+    }
+    assert_eq!(new.len(), GOLDEN.len());
+    // The header tracks carry the text of the description, whose wording may improve; the final
+    // record sums up their checksums.
+    let image = tiny().track_image_bytes();
+    let tracks = image..GOLDEN.len() - 1024 - image;
+    assert!(new[tracks.clone()] == GOLDEN[tracks.clone()], "the format has changed");
+    let digest = fulgurite_codes::sector_checksum(&GOLDEN[tracks]);
+    expect!["4e3f0837d20dc8f5de0dcb7ec8c9795e6ffb96ae1b16726ca7137f2e6c78b2a0"]
+        .assert_eq(&hex(&digest));
+    let golden = GOLDEN.to_vec();
+    assert_eq!(open(&golden).unwrap().header(), open(&new).unwrap().header());
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn the_golden_platter_is_readable() {
+    let golden = GOLDEN.to_vec();
+    let reader = open(&golden).unwrap();
+    let bytes = read_all(&reader, &NoFaults).unwrap();
+    assert!(bytes == golden_user_bytes());
+    let header = reader.header();
+    assert_eq!(header, &golden_header());
+    let mut list = ListReader::new(header.platter);
+    list.push(&bytes[DATA_BYTES..]);
+    for entry in entries() {
+        assert_eq!(list.next_entry().unwrap().unwrap(), entry);
+    }
+    assert_eq!(list.finish().unwrap(), 2);
+    let report = reader.verify(&NoFaults, &mut TrackBuffer::new(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.seal_matches, Some(true));
+}
+
+#[test]
+fn the_header_says_what_a_reader_needs() {
+    let peer = Peer::open(GOLDEN);
+    expect![[r#"
+        {
+          "about": "Fulgurite platter. All about its format is in the text after this JSON.",
+          "codes": {
+            "basis": [
+              "0001",
+              "ACCA",
+              "3C0E",
+              "163E",
+              "C582",
+              "ED2E",
+              "914C",
+              "4012",
+              "6C98",
+              "10D8",
+              "6A72",
+              "B900",
+              "FDB8",
+              "FB34",
+              "FF38",
+              "991E"
+            ],
+            "evaluation": "sum of c(x) x^k is 0 for k < m; redundancy j at x(j), information i at x(m + i); m is the redundancy count rounded up to a power of two",
+            "field": "GF(2^16)",
+            "implementation": "crate reed-solomon-simd 3.1, high rate",
+            "polynomial": "0x1002D",
+            "sector_checksum": "BLAKE3, 256 bits"
+          },
+          "format_version": 1,
+          "platter": {
+            "archive": "a0a0a0a0-a0a0-a0a0-a0a0-a0a0a0a0a0a0",
+            "created": 1700000000000,
+            "data_bytes": 40000,
+            "generation": 0,
+            "geometry": {
+              "group_information_tracks": 3,
+              "group_redundancy_tracks": 1,
+              "group_span_sectors": 3,
+              "groups": 2,
+              "profile": "tiny",
+              "sector_payload_bytes": 2048,
+              "set_information_platters": 3,
+              "set_redundancy_platters": 2,
+              "set_span_sectors": 5,
+              "track_information_sectors": 8,
+              "track_redundancy_sectors": 3
+            },
+            "list_bytes": 425,
+            "list_entries": 2,
+            "members": [
+              {
+                "data_bytes": 40000,
+                "list_bytes": 425,
+                "platter": "01010101-0101-0101-0101-010101010101"
+              },
+              null,
+              null,
+              {
+                "data_bytes": 49152,
+                "list_bytes": 0,
+                "platter": "04040404-0404-0404-0404-040404040404"
+              },
+              {
+                "data_bytes": 49152,
+                "list_bytes": 0,
+                "platter": "05050505-0505-0505-0505-050505050505"
+              }
+            ],
+            "platter": "01010101-0101-0101-0101-010101010101",
+            "role": {
+              "index": 0,
+              "kind": "information"
+            },
+            "set": "5e5e5e5e-5e5e-5e5e-5e5e-5e5e5e5e5e5e",
+            "software": "fulgurite test"
+          }
+        }"#]].assert_eq(&serde_json::to_string_pretty(&peer.json).unwrap());
+    assert!(FORMAT_TEXT.is_ascii());
+    let shown = String::from_utf8_lossy(GOLDEN);
+    assert!(shown.contains("## How to write a reader"));
+}
+
+#[test]
+fn a_reader_written_from_the_description_reads_it() {
+    let user = golden_user_bytes();
+    let mut file = write(&golden_header(), &user, 1000);
+    let sector = 2176;
+    let track = |n: usize| n * 11 * sector;
+    // Three sectors of track 1 are lost, information and redundancy.
+    for layer in [0, 5, 9] {
+        file[track(1) + layer * sector + 500] ^= 1;
+    }
+    let peer = Peer::open(&file);
+    let start = |t: usize| t * 16_384;
+    let restored = peer.track(1).unwrap().concat();
+    assert!(restored == user[start(0)..start(1)]);
+    // A track with four losses is beyond its own code.
+    file[track(1) + 7 * sector + 500] ^= 1;
+    let peer = Peer::open(&file);
+    assert!(peer.track(1).is_none());
+    // Its group brings it back, and the padded last track too.
+    let mut padded = user.clone();
+    padded.resize(start(3), 0);
+    let whole = Peer::open(GOLDEN);
+    for t in 0..3 {
+        let restored = whole.track_by_group(t, 3).unwrap().concat();
+        assert!(restored == padded[start(t)..start(t + 1)], "track {t}");
+    }
+}
+
+#[test]
+fn the_description_covers_sets_that_were_closed_short() {
+    let platters = vec![Some(user_bytes(20_000, 1)), Some(user_bytes(16_000, 2)), None];
+    let files = write_set(&tiny(), &platters);
+    let peers: Vec<_> = files.iter().map(|f| f.as_ref().map(|f| Peer::open(f))).collect();
+    // Platters 0 and 1 are lost; platter 2 was never written; track 0 in columns of 5 and 3.
+    let mut restored = Vec::new();
+    for (first, count) in [(0, 5), (5, 3)] {
+        let mut shards = vec![None; 2 * count];
+        shards.extend(vec![Some(vec![0; 2048]); count]);
+        for peer in peers[3..].iter().flatten() {
+            shards.extend((first..first + count).map(|layer| peer.sector(1, layer)));
+        }
+        restored.push(solve(3 * count, shards).unwrap());
+    }
+    let platter = |n: usize| {
+        let columns = [&restored[0][n * 5..][..5], &restored[1][n * 3..][..3]];
+        columns.concat().concat()
+    };
+    assert!(platter(0) == platters[0].as_ref().unwrap()[..16_384]);
+    assert!(platter(1)[..16_000] == platters[1].as_ref().unwrap()[..]);
+}
+
+#[test]
+fn headers_that_say_nonsense_are_refused() {
+    // Every sector of both headers is made anew around a changed JSON of the same length.
+    for (from, to) in [
+        ("\"groups\":2", "\"groups\":0"),
+        ("\"data_bytes\":40000", "\"data_bytes\":90000"),
+        ("0x1002D", "0x1002F"),
+        ("\"format_version\":1", "\"format_version\":7"),
+        ("\"list_entries\":2", "\"list_entriez\":2"),
+        ("\"generation\":0", "\"generation\":1"),
+        ("\"kind\":\"information\",\"index\":0", "\"kind\":\"information\",\"index\":1"),
+    ] {
+        let mut file = GOLDEN.to_vec();
+        let sectors = file.len() / 2176;
+        for sector in file.chunks_exact_mut(2176).take(sectors) {
+            let (content, checksum) = sector.split_at_mut(2176 - 32);
+            if content[10] == 0 {
+                let text: String = content.iter().map(|&byte| char::from(byte)).collect();
+                let changed: Vec<u8> =
+                    text.replace(from, to).chars().map(|c| u8::try_from(c).unwrap()).collect();
+                content.copy_from_slice(&changed);
+                checksum.copy_from_slice(&fulgurite_codes::sector_checksum(content));
+            }
+        }
+        assert_ne!(file, GOLDEN, "{from}");
+        let error = open(&file).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{from}: {error}");
+    }
+}

@@ -57,8 +57,12 @@ proptest! {
     }
 }
 
-fn full_set() -> (Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>) {
-    let platters: Vec<_> = (0..3).map(|i| Some(user_bytes(50_000 + i * 1000, i as u64))).collect();
+/// User bytes or files of the platters of a set.
+type Platters = Vec<Option<Vec<u8>>>;
+
+fn full_set() -> (Platters, Platters) {
+    let platters: Platters =
+        (0..3).map(|i| Some(user_bytes(50_000 + i * 1000, i as u64))).collect();
     let files = write_set(&tiny(), &platters);
     (platters, files)
 }

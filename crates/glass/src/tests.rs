@@ -1,1 +1,0 @@
-//! Tests of this crate's parts; whole platters are tested in tests/.

@@ -1,0 +1,159 @@
+//! The numbers of the profiles, and addresses at the ends of platters too large to fill here.
+
+use std::fmt::Write as _;
+
+use expect_test::expect;
+use fulgurite_glass::{Geometry, GlassError, InformationTrack, TrackRole};
+use fulgurite_units::{ByteCount, LayerIndex, TrackIndex};
+use proptest::prelude::*;
+
+use crate::support::tiny;
+
+#[test]
+fn sizes_of_the_profiles() {
+    let mut table = String::new();
+    for profile in ["demo", "desk", "silica"] {
+        let geometry = Geometry::profile(profile).unwrap();
+        geometry.validate().unwrap();
+        let map = geometry.map(geometry.information_tracks());
+        let user = geometry.platter_user_bytes();
+        #[expect(clippy::cast_precision_loss, reason = "two digits are shown")]
+        let inner = 100.0 * map.file_bytes() as f64 / user as f64 - 100.0;
+        writeln!(table, "{profile}").unwrap();
+        writeln!(table, "  sector image    {}", geometry.sector_image_bytes()).unwrap();
+        writeln!(table, "  track image     {}", geometry.track_image_bytes()).unwrap();
+        writeln!(table, "  track user      {}", geometry.track_user_bytes()).unwrap();
+        writeln!(table, "  tracks          {}", map.tracks()).unwrap();
+        writeln!(table, "  platter user    {user} ({})", ByteCount::new(user)).unwrap();
+        writeln!(table, "  platter file    {} (+{inner:.1}%)", map.file_bytes()).unwrap();
+        writeln!(table, "  set user        {}", geometry.set_user_bytes()).unwrap();
+        writeln!(table, "  group columns   {}", geometry.group_columns().count()).unwrap();
+        writeln!(table, "  set columns     {}", geometry.set_columns().count()).unwrap();
+    }
+    expect![[r#"
+        demo
+          sector image    8320
+          track image     299520
+          track user      262144
+          tracks          69
+          platter user    16777216 (16MiB)
+          platter file    20667904 (+23.2%)
+          set user        268435456
+          group columns   1
+          set columns     1
+        desk
+          sector image    65664
+          track image     9127296
+          track user      8388608
+          tracks          526
+          platter user    4294967296 (4GiB)
+          platter file    4800958720 (+11.8%)
+          set user        68719476736
+          group columns   16
+          set columns     8
+        silica
+          sector image    102528
+          track image     22146048
+          track user      20480000
+          tracks          122402
+          platter user    2457600000000 (2.2TiB)
+          platter file    2710720568320 (+10.3%)
+          set user        39321600000000
+          group columns   50
+          set columns     13
+    "#]]
+    .assert_eq(&table);
+}
+
+#[test]
+fn silica_addresses_its_ends() {
+    let geometry = Geometry::profile("silica").unwrap();
+    let size = geometry.platter_user_bytes();
+    assert_eq!(size, 2_457_600_000_000);
+    let first = geometry.address(0);
+    assert_eq!((first.track.get(), first.layer.get(), first.byte), (0, 0, 0));
+    let last = geometry.address(size - 1);
+    assert_eq!(last.track, InformationTrack::new(119_999));
+    assert_eq!((last.layer, last.byte), (LayerIndex::new(199), 102_399));
+    let map = geometry.map(120_000);
+    assert_eq!((map.groups(), map.tracks()), (400, 2 + 400 * 306));
+    let place = map.physical(last.track);
+    assert_eq!(place, TrackIndex::new(1 + 399 * 306 + 299));
+    assert_eq!(map.physical_redundancy(399, 5), TrackIndex::new(400 * 306));
+    assert_eq!(map.offset(place), (1 + 399 * 306 + 299) * 216 * 102_528);
+    assert_eq!(map.role(TrackIndex::new(400 * 306 + 1)), Some(TrackRole::Header(1)));
+    assert_eq!(map.role(TrackIndex::new(400 * 306 + 2)), None);
+    // The last column of the set has what is left of 200 layers.
+    assert_eq!(geometry.set_columns().last().map(|c| (c.first, c.count)), Some((192, 8)));
+    assert_eq!(geometry.tracks_for(size), 120_000);
+    assert_eq!(geometry.tracks_for(size - 20_480_000), 119_999);
+}
+
+proptest! {
+    #[test]
+    fn places_and_roles_are_inverse(profile in 0usize..4, used in any::<prop::sample::Index>()) {
+        let geometry = match profile {
+            0 => tiny(),
+            n => Geometry::profile(["demo", "desk", "silica"][n - 1]).unwrap(),
+        };
+        let limit = geometry.information_tracks().min(2000);
+        let map = geometry.map(u32::try_from(used.index(limit as usize + 1)).unwrap());
+        let mut next = InformationTrack::new(0);
+        for track in (0..map.tracks()).map(TrackIndex::new) {
+            match map.role(track).unwrap() {
+                TrackRole::Header(replica) => {
+                    prop_assert_eq!(track.get(), if replica == 0 { 0 } else { map.tracks() - 1 });
+                }
+                TrackRole::Information(information) => {
+                    prop_assert_eq!(information, next);
+                    prop_assert_eq!(map.physical(information), track);
+                    next = InformationTrack::new(next.get() + 1);
+                }
+                TrackRole::Redundancy { group, index } => {
+                    prop_assert_eq!(map.physical_redundancy(group, index), track);
+                    prop_assert_eq!(map.group_of(InformationTrack::new(next.get() - 1)), group);
+                }
+            }
+        }
+        prop_assert_eq!(next.get(), map.information_tracks());
+        prop_assert_eq!(map.role(TrackIndex::new(map.tracks())), None);
+    }
+
+    #[test]
+    fn addresses_follow_each_other(offset in 0u64..2_457_599_999_999) {
+        let geometry = Geometry::profile("silica").unwrap();
+        let linear = |offset| {
+            let at = geometry.address(offset);
+            u64::from(at.track.get()) * 20_480_000
+                + u64::from(at.layer.get()) * 102_400
+                + u64::from(at.byte)
+        };
+        prop_assert_eq!(linear(offset), offset);
+        prop_assert_eq!(linear(offset + 1), offset + 1);
+    }
+}
+
+#[test]
+fn impossible_geometries_are_refused() {
+    type Change = fn(&mut Geometry);
+    let changes: [(Change, &str); 9] = [
+        (|g| g.sector_payload_bytes = 100, "not a multiple of 64"),
+        (|g| g.sector_payload_bytes = 1 << 21, "not a multiple of 64"),
+        (|g| g.sector_payload_bytes = u32::MAX, "not a multiple of 64"),
+        (|g| g.track_information_sectors = u16::MAX, "a track of"),
+        (|g| g.track_redundancy_sectors = 0, "track code"),
+        (|g| g.group_span_sectors = 9, "a span of 9"),
+        (|g| g.set_span_sectors = 0, "a span of 0"),
+        (|g| g.groups = u32::MAX, "tracks is not possible"),
+        (|g| g.group_information_tracks = u16::MAX, "large-group code"),
+    ];
+    for (change, reason) in changes {
+        let mut geometry = tiny();
+        change(&mut geometry);
+        let error = geometry.validate().unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    assert!(matches!(Geometry::profile("huge"), Err(GlassError::UnknownProfile { .. })));
+    let unknown = r#"{"profile":"x","sectors":1}"#;
+    assert!(serde_json::from_str::<Geometry>(unknown).is_err());
+}

@@ -1,0 +1,190 @@
+//! A second reader, written from docs/formats/platter.md and nothing else of this crate: bytes at
+//! offsets, and the code as the linear equations of its definition. Slow and simple.
+
+use fulgurite_codes::definition::{element, multiply, to_polynomial};
+
+fn number(bytes: &[u8], at: usize, length: usize) -> usize {
+    bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
+}
+
+/// A platter file as the description has it.
+pub(crate) struct Peer {
+    pub(crate) json: serde_json::Value,
+    file: Vec<u8>,
+    payload: usize,
+}
+
+impl Peer {
+    pub(crate) fn open(file: &[u8]) -> Self {
+        let payload = number(file, 24, 4);
+        let mut peer = Self { json: serde_json::Value::Null, file: file.to_vec(), payload };
+        let first = peer.payload_at(0).unwrap();
+        let (pages, json, document) =
+            (number(&first, 4, 4), number(&first, 8, 4), number(&first, 12, 4));
+        let mut text: Vec<u8> = Vec::new();
+        for page in 0..pages {
+            let sector = peer.payload_at(page).unwrap();
+            assert_eq!(number(&sector, 0, 4), page);
+            text.extend(&sector[16..]);
+        }
+        text.truncate(document);
+        peer.json = serde_json::from_slice(&text[..json]).unwrap();
+        assert_eq!(&text[json..json + 2], b"\n\n");
+        peer
+    }
+
+    pub(crate) fn geometry(&self, name: &str) -> usize {
+        let value = &self.json["platter"]["geometry"][name];
+        usize::try_from(value.as_u64().unwrap()).unwrap()
+    }
+
+    fn sectors(&self) -> usize {
+        self.geometry("track_information_sectors") + self.geometry("track_redundancy_sectors")
+    }
+
+    /// The payload of a sector by its number in the file, if its checksum is right.
+    fn payload_at(&self, sector: usize) -> Option<Vec<u8>> {
+        let at = sector * (self.payload + 128);
+        let bytes = &self.file[at..at + self.payload + 128];
+        let (content, checksum) = bytes.split_at(self.payload + 96);
+        let good =
+            &bytes[..8] == b"FGSECTOR" && fulgurite_codes::sector_checksum(content) == checksum;
+        good.then(|| content[96..].to_vec())
+    }
+
+    /// The payload of a layer of a physical track.
+    pub(crate) fn sector(&self, track: usize, layer: usize) -> Option<Vec<u8>> {
+        self.payload_at(track * self.sectors() + layer)
+    }
+
+    /// Information layers of a physical track, restored within the track if need be.
+    pub(crate) fn track(&self, track: usize) -> Option<Vec<Vec<u8>>> {
+        let shards: Vec<_> = (0..self.sectors()).map(|layer| self.sector(track, layer)).collect();
+        solve(self.geometry("track_information_sectors"), shards)
+    }
+
+    /// Information layers of an information track, from its large group alone.
+    pub(crate) fn track_by_group(&self, track: usize, tracks: usize) -> Option<Vec<Vec<u8>>> {
+        let in_group = self.geometry("group_information_tracks");
+        let redundancy = self.geometry("group_redundancy_tracks");
+        let span = self.geometry("group_span_sectors");
+        let layers = self.geometry("track_information_sectors");
+        let group = track / in_group;
+        let mut restored = Vec::new();
+        for first in (0..layers).step_by(span) {
+            let count = span.min(layers - first);
+            let mut shards = Vec::new();
+            for t in group * in_group..(group + 1) * in_group {
+                for layer in first..first + count {
+                    shards.push(if t == track {
+                        None
+                    } else if t >= tracks {
+                        Some(vec![0; self.payload])
+                    } else {
+                        self.sector(1 + t + t / in_group * redundancy, layer)
+                    });
+                }
+            }
+            let behind = 1 + tracks.min((group + 1) * in_group) + group * redundancy;
+            for j in 0..redundancy {
+                shards.extend((first..first + count).map(|layer| self.sector(behind + j, layer)));
+            }
+            let solved = solve(in_group * count, shards)?;
+            restored.extend_from_slice(&solved[track % in_group * count..][..count]);
+        }
+        Some(restored)
+    }
+}
+
+/// The information shards of a code word, by elimination on the equations of the definition.
+pub(crate) fn solve(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
+    let redundancy = shards.len() - information;
+    let m = redundancy.next_power_of_two();
+    let size = shards.iter().flatten().next()?.len();
+    let point = |n: usize| to_polynomial(u16::try_from(n).unwrap());
+    // Unknown points, and the sums of the known ones for each power.
+    let mut unknown: Vec<(usize, Option<usize>)> = (redundancy..m).map(|n| (n, None)).collect();
+    let mut rows: Vec<Vec<u16>> = vec![vec![0; size / 2]; m];
+    for (index, shard) in shards.iter().enumerate() {
+        let place = if index < information { m + index } else { index - information };
+        match shard {
+            None => unknown.push((place, Some(index))),
+            Some(shard) => {
+                for e in 0..size / 2 {
+                    let mut term = element(shard, e);
+                    for row in &mut rows {
+                        row[e] ^= term;
+                        term = multiply(term, point(place));
+                    }
+                }
+            }
+        }
+    }
+    if unknown.len() > m {
+        return None;
+    }
+    let mut matrix: Vec<Vec<u16>> = (0..m).map(|_| Vec::new()).collect();
+    for &(place, _) in &unknown {
+        let mut power = 1;
+        for row in &mut matrix {
+            row.push(power);
+            power = multiply(power, point(place));
+        }
+    }
+    eliminate(&mut matrix, &mut rows);
+    let mut result: Vec<Option<Vec<u8>>> = shards;
+    for (row, &(_, index)) in unknown.iter().enumerate() {
+        if let Some(index) = index {
+            result[index] = Some(to_bytes(&rows[row]));
+        }
+    }
+    result.truncate(information);
+    result.into_iter().collect()
+}
+
+/// Gauss-Jordan elimination; row `i` of `values` becomes unknown `i`.
+fn eliminate(matrix: &mut [Vec<u16>], values: &mut [Vec<u16>]) {
+    for column in 0..matrix[0].len() {
+        let pivot = (column..matrix.len()).find(|&row| matrix[row][column] != 0).unwrap();
+        matrix.swap(column, pivot);
+        values.swap(column, pivot);
+        let inverse = power(matrix[column][column], 65_534);
+        let scale = |row: &mut Vec<u16>| row.iter_mut().for_each(|v| *v = multiply(*v, inverse));
+        scale(&mut matrix[column]);
+        scale(&mut values[column]);
+        for row in (0..matrix.len()).filter(|&row| row != column) {
+            let factor = matrix[row][column];
+            if factor != 0 {
+                let (pivot, value) = (matrix[column].clone(), values[column].clone());
+                add(&mut matrix[row], &pivot, factor);
+                add(&mut values[row], &value, factor);
+            }
+        }
+    }
+}
+
+fn add(row: &mut [u16], other: &[u16], factor: u16) {
+    row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= multiply(b, factor));
+}
+
+fn power(base: u16, exponent: u32) -> u16 {
+    (0..16).rev().fold(1, |value, bit| {
+        let square = multiply(value, value);
+        if exponent >> bit & 1 == 1 { multiply(square, base) } else { square }
+    })
+}
+
+/// Elements, given as polynomials, back into a shard.
+fn to_bytes(elements: &[u16]) -> Vec<u8> {
+    let mut numbers = vec![0u16; 1 << 16];
+    for number in 0..=u16::MAX {
+        numbers[usize::from(to_polynomial(number))] = number;
+    }
+    let mut bytes = vec![0; elements.len() * 2];
+    for (e, &polynomial) in elements.iter().enumerate() {
+        let [low, high] = numbers[usize::from(polynomial)].to_le_bytes();
+        bytes[e / 32 * 64 + e % 32] = low;
+        bytes[e / 32 * 64 + 32 + e % 32] = high;
+    }
+    bytes
+}
