@@ -151,3 +151,28 @@ fn an_unreadable_member_counts_as_lost() {
         Err(GlassError::SetShape { wanted: 3, .. })
     ));
 }
+
+#[test]
+fn a_demo_set_survives_the_loss_of_three_platters() {
+    let geometry = fulgurite_glass::Geometry::profile("demo").unwrap();
+    let platters: Platters = (0..16).map(|i| Some(user_bytes(300_000 + i, i as u64))).collect();
+    let files = write_set(&geometry, &platters);
+    let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
+    let mut decoder = SetDecoder::new(readers[18].as_ref().unwrap().header());
+    let mut out = TrackBuffer::new();
+    for (wanted, lost) in [(0, [0, 1, 2]), (7, [7, 15, 16]), (15, [15, 17, 18])] {
+        let mut recovered = Vec::new();
+        for track in [0, 1].map(InformationTrack::new) {
+            let members = members(&readers, &lost);
+            decoder.recover_track(track, &members, wanted, &NoFaults, &mut out).unwrap();
+            out.sectors().for_each(|sector| recovered.extend_from_slice(sector));
+        }
+        let bytes = platters[wanted].as_ref().unwrap();
+        assert!(recovered[..bytes.len()] == bytes[..], "platter {wanted}");
+    }
+    let members = members(&readers, &[0, 1, 2, 3]);
+    let track = InformationTrack::new(0);
+    let error = decoder.recover_track(track, &members, 0, &NoFaults, &mut out).unwrap_err();
+    let GlassError::Unreadable(unreadable) = error else { panic!("{error}") };
+    assert_eq!((unreadable.lost, unreadable.redundancy), (4, 3));
+}
