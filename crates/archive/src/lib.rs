@@ -23,6 +23,7 @@ mod plan;
 mod platter_files;
 mod put;
 mod read;
+mod recover;
 mod restore;
 mod rows;
 mod seal;
@@ -46,3 +47,4 @@ pub use object::{
 };
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
+pub use recover::{RecoverProgress, RecoverReport, recover};

@@ -159,10 +159,6 @@ impl SegmentLog {
         Ok(Self { dir, kind, state: Mutex::new(state), sync, budget })
     }
 
-    pub(crate) const fn kind(&self) -> LogKind {
-        self.kind
-    }
-
     fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

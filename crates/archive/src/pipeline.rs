@@ -93,10 +93,11 @@ impl Workers {
         let Some((pipeline_inbox, restore_inbox)) = lock(&store.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
-        let shown = Arc::clone(&activity);
+        let (shown, swept) = (Arc::clone(&activity), Arc::clone(store));
         let threads = vec![
             spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
             spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
+            spawn("key-sweep", move || run_sweep(&swept))?,
         ];
         store.wake_pipeline();
         store.wake_restore();
@@ -184,6 +185,14 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
             // An operator who went away needs no answer.
             let _ = reply.send(outcome);
         }
+    }
+}
+
+fn run_sweep(store: &Arc<Store>) {
+    match startup::sweep_orphan_keys(store) {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
+        Err(error) => tracing::error!(%error, "keys of cut-short uploads stay"),
     }
 }
 

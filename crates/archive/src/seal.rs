@@ -111,7 +111,7 @@ impl Sealer {
         }
         while let Some(set) = plan_set(&self.store, until)? {
             let released = self.finish_set(set, &mut report)?;
-            if released.bodies == 0 {
+            if released.bodies == 0 && released.bytes == 0 {
                 break;
             }
         }
@@ -143,7 +143,7 @@ impl Sealer {
             match row.state {
                 SetState::Planned => self.write(set, &row)?,
                 SetState::Written => self.verify(set, &row)?,
-                SetState::Verified => self.store_platters(set, &row)?,
+                SetState::Verified => self.stored(set)?,
                 SetState::Stored => released = self.release(set, &row)?,
                 SetState::Released => {
                     drop_plan(&self.store, set)?;
@@ -179,41 +179,58 @@ impl Sealer {
         Ok(())
     }
 
-    /// Has every platter of the set carried to a read drive and read whole.
+    /// Has every platter of the set carried to a read drive, read whole, and carried on to its
+    /// slot. The two go together, because a platter leaves the drive only for its slot.
     fn verify(&self, set: SetId, row: &SetRow) -> Result<()> {
-        let mut waiting = Vec::new();
-        for (_, platter) in row.platters() {
+        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
+        let slots = self.slots(&platters)?;
+        let mut reading = Vec::new();
+        for (&platter, &slot) in platters.iter().zip(&slots) {
             let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
-            let (sealer, slot) = (self.clone(), Arc::clone(&outcome));
+            let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
             let work = Box::new(move || {
                 let report = sealer.read_whole(platter);
                 sealer.store.fail.pass("verify-platter");
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
             });
             let tracks = self.track_count(row, platter)?;
-            waiting.push((platter, outcome, self.library.verify(platter, tracks, work)?));
+            reading.push((platter, slot, outcome, self.library.verify(platter, tracks, work)?));
         }
+        let mut carrying = Vec::new();
         let mut reports = BTreeMap::new();
-        for (platter, outcome, answer) in waiting {
+        let mut is_scrap = false;
+        for (platter, slot, outcome, answer) in reading {
             library_driver::wait(answer)?;
-            let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match report {
+            carrying.push(self.library.store(platter, slot)?);
+            match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
                 Some(Ok(report)) if report.seal_matches != Some(false) => {
-                    let unreadable: Vec<u32> =
-                        report.unreadable.iter().map(|track| track.get()).collect();
-                    reports.insert(platter, unreadable);
+                    let tracks = report.unreadable.iter().map(|track| track.get()).collect();
+                    reports.insert(platter, tracks);
                 }
                 Some(Ok(_)) => {
-                    tracing::error!(%platter, %set, "platter differs from its final record; the set is written again");
-                    return self.advance(set, |row| row.state = SetState::Planned);
+                    tracing::error!(%platter, %set, "platter differs from its final record");
+                    is_scrap = true;
                 }
                 Some(Err(error)) => {
-                    tracing::error!(%platter, %set, %error, "platter fails verification; the set is written again");
-                    return self.advance(set, |row| row.state = SetState::Planned);
+                    let error = error_chain(&error);
+                    tracing::error!(%platter, %set, error, "platter fails verification");
+                    is_scrap = true;
                 }
                 None => return Err(ArchiveError::Internal { what: "a drive died".to_owned() }),
             }
         }
+        carrying.into_iter().try_for_each(library_driver::wait)?;
+        if is_scrap {
+            tracing::error!(%set, "the set is written again");
+            return self.advance(set, |row| row.state = SetState::Planned);
+        }
+        self.note_unreadable(reports)?;
+        self.advance(set, |row| row.state = SetState::Verified)?;
+        self.store.fail.pass("seal-verified");
+        Ok(())
+    }
+
+    fn note_unreadable(&self, reports: BTreeMap<PlatterId, Vec<u32>>) -> Result<()> {
         self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, unreadable) in reports {
                 let key = platter.to_bytes().to_vec();
@@ -223,10 +240,7 @@ impl Sealer {
                 }
             }
             Ok(())
-        })?;
-        self.advance(set, |row| row.state = SetState::Verified)?;
-        self.store.fail.pass("seal-verified");
-        Ok(())
+        })
     }
 
     fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
@@ -245,18 +259,15 @@ impl Sealer {
         reader.verify(&*self.faults, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
     }
 
-    /// Gives each platter a slot no other of the set shares a blast zone with, and has it carried.
-    fn store_platters(&self, set: SetId, row: &SetRow) -> Result<()> {
-        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
-        let slots = self.slots(&platters)?;
-        for (&platter, &slot) in platters.iter().zip(&slots) {
-            library_driver::wait(self.library.store(platter, slot)?)?;
-        }
+    /// Every platter was read back and is in its slot. After a crash here as well: the library
+    /// starts with all platters at home.
+    fn stored(&self, set: SetId) -> Result<()> {
         self.advance(set, |row| row.state = SetState::Stored)?;
         self.store.fail.pass("seal-stored");
         Ok(())
     }
 
+    /// A slot for each platter of a set, no two in one blast zone; the same ones when asked again.
     fn slots(&self, platters: &[PlatterId]) -> Result<Vec<SlotIndex>> {
         let mut has: Vec<Option<u32>> = Vec::new();
         for platter in platters {

@@ -1,15 +1,18 @@
 //! What operators are shown: state of the archive, and reports of long operations.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use fulgurite_catalog::{KeyRange, KeyValue as _};
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _};
 use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::names::{BucketName, ObjectKey};
-use crate::rows::{self, PLATTERS, PlatterRow, QUEUE, QueueRow, SETS, SetRow};
+use crate::rows::{
+    self, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow, SETS, SetRow,
+};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -54,8 +57,23 @@ pub struct Status {
     pub repaired_by_group: u64,
     /// Tracks that needed the platter-set.
     pub repaired_by_set: u64,
+    /// Restores that failed and are tried again; the first hundred.
+    pub failed_restores: Vec<FailedRestore>,
     /// Seconds of one restore day, when it is not 86,400.
     pub debug_day_seconds: Option<f64>,
+}
+
+/// A restore that failed, and why the last time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRestore {
+    /// Bucket of the object.
+    pub bucket: String,
+    /// Its key.
+    pub key: String,
+    /// Times it failed.
+    pub failures: u32,
+    /// What failed: platter and layer of code.
+    pub error: String,
 }
 
 /// One platter-set.
@@ -164,8 +182,36 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         repaired_by_track: store.repairs.sectors_by_track.load(Ordering::Relaxed),
         repaired_by_group: store.repairs.tracks_by_group.load(Ordering::Relaxed),
         repaired_by_set: store.repairs.tracks_by_set.load(Ordering::Relaxed),
+        failed_restores: failed_restores(store)?,
         debug_day_seconds: (store.config.day != DAY).then_some(day),
     })
+}
+
+/// Most failed restores a status names.
+const FAILED_RESTORES_MAX: usize = 100;
+
+fn failed_restores(store: &Store) -> Result<Vec<FailedRestore>> {
+    let mut failed = Vec::new();
+    let mut failure = None;
+    let all = KeyRange::prefix(b"");
+    store.kv.scan(RESTORES, &all, Order::Ascending, &mut |_, value| {
+        match rows::decode::<RestoreRow>(RESTORES, value) {
+            Ok(RestoreRow { bucket, key, failures, error: Some(error), .. }) => {
+                failed.push(FailedRestore { bucket, key, failures, error });
+            }
+            Ok(_) => {}
+            Err(error) => {
+                failure = Some(error);
+                return ControlFlow::Break(());
+            }
+        }
+        if failed.len() < FAILED_RESTORES_MAX {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    failure.map_or(Ok(failed), Err)
 }
 
 /// A real day.

@@ -91,6 +91,20 @@ impl Layout {
     pub(crate) fn catalog(&self) -> PathBuf {
         self.root.join("catalog")
     }
+    /// Where a recovery builds a catalog before it is whole.
+    pub(crate) fn catalog_part(&self) -> PathBuf {
+        self.root.join("catalog.part")
+    }
+    /// Gives a recovered catalog its name.
+    pub(crate) fn publish_recovered_catalog(&self) -> Result<()> {
+        let (from, to) = (self.catalog_part(), self.catalog());
+        // An empty directory may stand there; one with a catalog may not.
+        if to.exists() {
+            std::fs::remove_dir(&to).map_err(ArchiveError::io("replace", &to))?;
+        }
+        std::fs::rename(&from, &to).map_err(ArchiveError::io("rename", &from))?;
+        sync_dir(&self.root)
+    }
     pub(crate) fn platters(&self) -> PathBuf {
         self.root.join("platters")
     }
@@ -134,13 +148,17 @@ pub(crate) fn identity(data: &Path) -> Result<Identity> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let identity =
                 Identity { format: FORMAT, archive: ArchiveId::from_random(random_bytes()?) };
-            let text = serde_json::to_vec_pretty(&identity)
-                .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
-            write_durably(&path, &text, 0o644)?;
+            write_identity(data, &identity)?;
             Ok(identity)
         }
         Err(error) => Err(ArchiveError::io("read", &path)(error)),
     }
+}
+
+fn write_identity(data: &Path, identity: &Identity) -> Result<()> {
+    let text = serde_json::to_vec_pretty(identity)
+        .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
+    write_durably(&Layout::new(data).identity(), &text, 0o644)
 }
 
 /// Writes a small file so that it is there whole or not at all.
@@ -228,6 +246,35 @@ impl Store {
         let identity = identity(&config.data)?;
         let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
         let kv = Arc::new(FjallStore::open(&layout.catalog(), &SPACES, &FjallConfig::default())?);
+        Self::assemble(config, identity.archive, kv, keys, lock)
+    }
+
+    /// Opens a data directory without a catalog, to fill a new one. `archive` is what the platters
+    /// say the archive is, for a directory whose identity is lost as well.
+    pub(crate) fn open_for_recovery(
+        config: ArchiveConfig,
+        archive: Option<ArchiveId>,
+    ) -> Result<Self> {
+        let layout = Layout::new(&config.data);
+        let lock = lock_directory(&config.data)?;
+        if !layout.identity().exists() {
+            let archive = archive.ok_or_else(|| {
+                unusable(
+                    &config.data,
+                    "neither archive.json nor a platter says which archive it is",
+                )
+            })?;
+            write_identity(&config.data, &Identity { format: FORMAT, archive })?;
+        }
+        let master = master_key(&master_key_path(&config), false)?;
+        let identity = identity(&config.data)?;
+        let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
+        let part = layout.catalog_part();
+        if part.exists() {
+            std::fs::remove_dir_all(&part).map_err(ArchiveError::io("remove", &part))?;
+        }
+        make_dir(&part)?;
+        let kv = Arc::new(FjallStore::open(&part, &SPACES, &FjallConfig::default())?);
         Self::assemble(config, identity.archive, kv, keys, lock)
     }
 

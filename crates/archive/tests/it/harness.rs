@@ -1,0 +1,137 @@
+//! An archive in a temporary directory, with platters small enough to fill many.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use fulgurite_archive::config::{
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy,
+};
+use fulgurite_archive::{
+    Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
+    PutOptions, RestoreOutcome, RestoreRequest, RestoreState, StorageClass, Tier, WriteCondition,
+};
+use fulgurite_glass::Geometry;
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
+
+/// A platter of 160 KiB: 4 tracks of 5 + 2 sectors of 8 KiB, groups of 2 + 1 tracks, sets of 4 + 3.
+pub(crate) fn tiny_geometry() -> Geometry {
+    Geometry {
+        profile: "tiny".to_owned(),
+        sector_payload_bytes: 8 << 10,
+        track_information_sectors: 5,
+        track_redundancy_sectors: 2,
+        group_information_tracks: 2,
+        group_redundancy_tracks: 1,
+        groups: 2,
+        group_span_sectors: 5,
+        set_information_platters: 4,
+        set_redundancy_platters: 3,
+        set_span_sectors: 5,
+    }
+}
+
+/// The configuration of a test archive in `data`.
+pub(crate) fn config(data: &Path) -> ArchiveConfig {
+    ArchiveConfig {
+        data: data.to_owned(),
+        geometry: tiny_geometry(),
+        seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
+        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        log_capacity: ByteCount::gib(4),
+        master_key: None,
+        expedited: ExpeditedPolicy::Refuse,
+        day: Duration::from_secs(86_400),
+        fail_point: None,
+    }
+}
+
+/// Bytes that repeat for a seed and do not compress.
+pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut buffer = vec![0; bytes];
+    Seed::new(seed).child(b"noise").stream().fill(&mut buffer);
+    buffer
+}
+
+/// Short names for what a client does.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub(crate) archive: Archive,
+    pub(crate) bucket: BucketName,
+}
+
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(name).unwrap()
+}
+
+pub(crate) fn options(class: StorageClass, bytes: usize) -> PutOptions {
+    PutOptions {
+        class,
+        meta: ObjectMeta::default(),
+        condition: WriteCondition::default(),
+        claim: BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() },
+    }
+}
+
+impl Client {
+    pub(crate) async fn open(config: ArchiveConfig) -> Self {
+        let archive = Archive::open(config).await.unwrap();
+        let bucket = BucketName::new("vault").unwrap();
+        match archive.create_bucket(&bucket).await {
+            Ok(_) | Err(ArchiveError::BucketAlreadyOwnedByYou { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        Self { archive, bucket }
+    }
+
+    pub(crate) async fn put(
+        &self,
+        name: &str,
+        class: StorageClass,
+        body: &[u8],
+    ) -> Result<ObjectInfo, ArchiveError> {
+        let options = options(class, body.len());
+        let mut writer = self.archive.put(&self.bucket, &key(name), options).await?;
+        for piece in body.chunks(100_000) {
+            writer.write(Bytes::copy_from_slice(piece)).await?;
+        }
+        writer.finish(None).await
+    }
+
+    pub(crate) async fn get(
+        &self,
+        name: &str,
+        range: Option<ByteRange>,
+    ) -> Result<Vec<u8>, ArchiveError> {
+        let mut reader = self.archive.get(&self.bucket, &key(name), range).await?;
+        let mut body = Vec::new();
+        while let Some(bytes) = reader.next().await {
+            body.extend_from_slice(&bytes?);
+        }
+        assert_eq!(body.len() as u64, reader.bytes);
+        Ok(body)
+    }
+
+    pub(crate) async fn restore(&self, name: &str) -> Result<RestoreOutcome, ArchiveError> {
+        let request = RestoreRequest { days: 1, tier: Tier::Standard };
+        self.archive.restore(&self.bucket, &key(name), request).await
+    }
+
+    /// Waits until the copy is there, or the restore reports an error; which of the two.
+    pub(crate) async fn restored(&self, name: &str) -> Result<(), String> {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while std::time::Instant::now() < deadline {
+            let info = self.archive.head(&self.bucket, &key(name)).await.unwrap();
+            if matches!(info.restore, Some(RestoreState::Restored { .. })) {
+                return Ok(());
+            }
+            let status = self.archive.status().await.unwrap();
+            if let Some(failed) = status.failed_restores.iter().find(|f| f.key == name) {
+                return Err(failed.error.clone());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        panic!("the restore of {name} did not end");
+    }
+}

@@ -1,0 +1,4 @@
+//! The archive through its public face, on real files.
+
+mod harness;
+mod life;
