@@ -148,11 +148,12 @@ impl ArchiveError {
         path: &std::path::Path,
     ) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.display().to_string();
-        move |source| match source.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                Self::Full { what: format!("no space left to {action} \"{path}\"") }
+        move |source| {
+            use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+            if matches!(source.kind(), StorageFull | QuotaExceeded) {
+                return Self::Full { what: format!("no space left to {action} \"{path}\"") };
             }
-            _ => Self::Io { action, path, source },
+            Self::Io { action, path, source }
         }
     }
 }

@@ -68,7 +68,10 @@ pub(crate) fn list(store: &Store, bucket: &BucketName, query: &ListQuery) -> Res
     let mut range = first_range(bucket, query);
     let mut last = None;
     let now = store.now();
-    while limit > 0 {
+    if limit == 0 {
+        return Ok(page);
+    }
+    loop {
         let mut jump = None;
         let mut failure = None;
         let mut is_full = false;

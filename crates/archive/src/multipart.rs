@@ -417,7 +417,7 @@ pub(crate) fn list_uploads(
     let mut range = rows::object_prefix(bucket.as_str(), prefix);
     if let Some((key, upload)) = after {
         // Without an upload id the marker stands for every upload of its key.
-        let upload = upload.unwrap_or(UploadId::from_bytes([0xFF; 16]));
+        let upload = upload.unwrap_or_else(|| UploadId::from_bytes([0xFF; 16]));
         range = range.after(&rows::upload_key(bucket.as_str(), &key, upload));
     }
     let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*store.kv, UPLOADS, &range, limit + 1)?;

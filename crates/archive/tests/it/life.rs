@@ -165,3 +165,52 @@ async fn a_second_archive_on_the_same_directory_is_refused() {
     assert!(matches!(second, Err(ArchiveError::Locked { .. })));
     client.archive.stop().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let mut files = fill(&client, StorageClass::DeepArchive).await;
+    client.archive.seal().await.unwrap();
+    let (gone, _) = files.remove(2);
+    client.archive.delete(&client.bucket, &key(&gone)).await.unwrap();
+    let query = || ListQuery { limit: 1000, ..ListQuery::default() };
+    let before = client.archive.list(&client.bucket, query()).await.unwrap().objects;
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
+    // One platter of each of two sets is lost as well.
+    std::fs::remove_file(&platters(dir.path())[0]).unwrap();
+    let refused = fulgurite_archive::Archive::open(config(dir.path())).await;
+    assert!(matches!(refused, Err(ArchiveError::Unusable { .. })), "no silent empty start");
+
+    let data = config(dir.path());
+    let report = tokio::task::spawn_blocking(move || fulgurite_archive::recover(data, &|_| {}))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(report.objects, files.len() as u64);
+    assert_eq!(report.incomplete, 0);
+    assert!(report.shredded >= 1, "the deleted object's body has no key");
+
+    let client = Client::open(config(dir.path())).await;
+    let after = client.archive.list(&client.bucket, query()).await.unwrap().objects;
+    assert_eq!(before, after);
+    restore_all(&client, &files).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_platter_that_fails_sectors_within_the_codes_costs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.faults.sector_rate = fulgurite_units::Ratio::new(0.03).unwrap();
+    let client = Client::open(config).await;
+    let files = fill(&client, StorageClass::DeepArchive).await;
+    client.archive.seal().await.unwrap();
+    restore_all(&client, &files).await;
+    let status = client.archive.status().await.unwrap();
+    assert!(status.repaired_by_track > 0, "the simulated medium failed and was repaired");
+    client.archive.stop().await.unwrap();
+}
