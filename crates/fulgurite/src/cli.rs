@@ -12,7 +12,8 @@ use crate::demo::{DemoArgs, demo};
 use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
 use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
-use crate::output::{Output, note};
+use crate::output::{Output, is_watched, note};
+use crate::recover::{RecoverArgs, recover};
 use crate::remote::RemoteArgs;
 use crate::serve::{ServeArgs, serve};
 
@@ -75,6 +76,8 @@ enum Command {
     Admin(AdminCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
+    /// Rebuild the catalog from platters and keys
+    Recover(RecoverArgs),
     /// Archive a folder, damage the platters, bring every byte back
     Demo(DemoArgs),
 }
@@ -142,33 +145,28 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
-    if let Command::Config(ConfigCommand::Show(args)) = command {
-        return show_config(args, out);
-    }
-    if let Command::Inspect(args) = command {
-        return inspect(args, out);
-    }
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(run_async(command, out))
-}
-
-async fn run_async(command: &Command, out: &Output) -> anyhow::Result<()> {
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
-        Command::Serve(args) => serve(args, out).await,
-        Command::Admin(command) => admin(command, out).await,
-        Command::Demo(args) => demo(args, out).await,
-        Command::Put(args) => objects::put(&args.own, &args.remote, out).await,
-        Command::Get(args) => objects::get(&args.own, &args.remote, out).await,
-        Command::Ls(args) => objects::ls(&args.own, &args.remote, out).await,
-        Command::Rm(args) => objects::rm(&args.own, &args.remote, out).await,
-        Command::Mb(args) => objects::make_bucket(&args.own, &args.remote, out).await,
-        Command::Rb(args) => objects::remove_bucket(&args.own, &args.remote, out).await,
-        Command::Restore(args) => objects::restore(&args.own, &args.remote, out).await,
-        Command::Status(args) => objects::status(&args.own, &args.remote, out).await,
+        Command::Recover(args) => recover(args, out),
+        Command::Serve(args) => block_on(serve(args, out)),
+        Command::Admin(command) => block_on(admin(command, out)),
+        Command::Demo(args) => block_on(demo(args, out)),
+        Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
+        Command::Get(args) => block_on(objects::get(&args.own, &args.remote, out)),
+        Command::Ls(args) => block_on(objects::ls(&args.own, &args.remote, out)),
+        Command::Rm(args) => block_on(objects::rm(&args.own, &args.remote, out)),
+        Command::Mb(args) => block_on(objects::make_bucket(&args.own, &args.remote, out)),
+        Command::Rb(args) => block_on(objects::remove_bucket(&args.own, &args.remote, out)),
+        Command::Restore(args) => block_on(objects::restore(&args.own, &args.remote, out)),
+        Command::Status(args) => block_on(objects::status(&args.own, &args.remote, out)),
     }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    // Whoever installed a provider before us installed this one: there is no other.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 
 fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
@@ -179,14 +177,30 @@ fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
 
 /// Log lines go to standard error; `FULGURITE_LOG` (or `RUST_LOG`) says which.
 fn start_log(cli: &Cli) {
-    let default = match cli.command {
+    // A demo damages its archive on purpose: warnings of it are no news.
+    let default = match &cli.command {
         Command::Serve(_) => "info",
-        _ => "warn",
+        Command::Demo(_) => "error",
+        Command::Config(_)
+        | Command::Put(_)
+        | Command::Get(_)
+        | Command::Ls(_)
+        | Command::Rm(_)
+        | Command::Mb(_)
+        | Command::Rb(_)
+        | Command::Restore(_)
+        | Command::Status(_)
+        | Command::Admin(_)
+        | Command::Inspect(_)
+        | Command::Recover(_) => "warn",
     };
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")
         .or_else(|_| EnvFilter::try_from_default_env())
         .unwrap_or_else(|_| EnvFilter::new(default));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(is_watched())
+        .with_writer(std::io::stderr);
     let started = match cli.log_format {
         LogFormat::Text => builder.try_init(),
         LogFormat::Json => builder.json().try_init(),

@@ -96,3 +96,6 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&temporary, path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,17 +112,18 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
 
 fn exit_of_archive(error: &ArchiveError) -> Exit {
     use fulgurite_archive::ErrorKind;
-    #[expect(clippy::wildcard_enum_match_arm, reason = "both enums are non-exhaustive")]
-    match error {
-        ArchiveError::Locked { .. } => Exit::Locked,
-        ArchiveError::Unusable { .. } | ArchiveError::WrongMasterKey { .. } => Exit::Config,
-        _ => match error.kind() {
-            ErrorKind::NotFound => Exit::NotFound,
-            ErrorKind::Unavailable => Exit::Unavailable,
-            ErrorKind::Corrupt => Exit::Corrupt,
-            ErrorKind::Invalid => Exit::Usage,
-            _ => Exit::Failure,
-        },
+    if matches!(error, ArchiveError::Locked { .. }) {
+        return Exit::Locked;
+    }
+    if matches!(error, ArchiveError::Unusable { .. } | ArchiveError::WrongMasterKey { .. }) {
+        return Exit::Config;
+    }
+    match error.kind() {
+        ErrorKind::NotFound => Exit::NotFound,
+        ErrorKind::Unavailable => Exit::Unavailable,
+        ErrorKind::Corrupt => Exit::Corrupt,
+        ErrorKind::Invalid => Exit::Usage,
+        ErrorKind::Conflict | ErrorKind::Internal | _ => Exit::Failure,
     }
 }
 
@@ -136,7 +137,7 @@ fn exit_of_glass(error: &GlassError) -> Exit {
     match error.kind() {
         ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
         ErrorKind::Invalid => Exit::Usage,
-        _ => Exit::Failure,
+        ErrorKind::Unavailable | _ => Exit::Failure,
     }
 }
 
@@ -151,3 +152,6 @@ const fn exit_of_s3(kind: S3ErrorKind) -> Exit {
         S3ErrorKind::Conflict | S3ErrorKind::Internal => Exit::Failure,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod names;
 mod objects;
 mod output;
 mod progress;
+mod recover;
 mod remote;
 mod s3;
 mod serve;

@@ -22,7 +22,6 @@ pub(crate) struct S3Url {
 /// A name cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "each message says what the fields are")]
 pub(crate) enum NameError {
     #[error("\"{text}\" is not an S3 URL; write s3://bucket/key")]
     NotS3Url { text: String },

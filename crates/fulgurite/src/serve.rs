@@ -207,7 +207,7 @@ fn absolute(path: &Path) -> PathBuf {
 pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<ArchiveConfig> {
     let geometry = config.effective_geometry()?;
     let staged_bytes =
-        config.seal.staged_bytes.unwrap_or(ByteCount::new(geometry.set_user_bytes()));
+        config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
     Ok(ArchiveConfig {
         data: data.to_owned(),
         geometry,
@@ -245,3 +245,6 @@ pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u
         Coded::new(Exit::Config, message).into()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,6 @@ pub(crate) struct Library {
 /// A configuration is wrong.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "each message says what the fields are")]
 pub(crate) enum ConfigError {
     #[error("cannot read configuration \"{path}\"")]
     Unreadable { path: String, source: std::io::Error },
@@ -223,10 +222,8 @@ impl Config {
     pub(crate) fn effective_geometry(&self) -> Result<Geometry, ConfigError> {
         match &self.geometry {
             Some(geometry) => Ok(geometry.clone()),
-            None => Geometry::profile(&self.profile).map_err(|error| ConfigError::Value {
-                name: "profile",
-                reason: format!("{error}; write demo, desk or silica"),
-            }),
+            None => Geometry::profile(&self.profile)
+                .map_err(|error| ConfigError::Value { name: "profile", reason: error.to_string() }),
         }
     }
 
@@ -247,7 +244,7 @@ impl Config {
     fn fill_in(&mut self) -> Result<(), ConfigError> {
         let set = self.effective_geometry()?.set_user_bytes();
         let room = self.storage.log_capacity.get() / 4;
-        self.seal.staged_bytes.get_or_insert(ByteCount::new(set.min(room)));
+        self.seal.staged_bytes.get_or_insert_with(|| ByteCount::new(set.min(room)));
         Ok(())
     }
 

@@ -1,1 +1,185 @@
-//! Tests.
+//! Configuration is read strictly, overridden in order, and shown as a file that means the same.
+
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use fulgurite_units::{ByteCount, Duration};
+
+use super::{Config, ConfigError, Overrides, TlsChoice};
+
+fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("fulgurite.toml");
+    std::fs::write(&path, text).unwrap();
+    let environment = environment.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
+    Config::load(Some(&path), environment, Overrides::default())
+}
+
+fn chain(error: &ConfigError) -> String {
+    // The folder of a configuration file has another name in each run.
+    let is_of_file = matches!(error, ConfigError::Syntax { .. });
+    let mut text = if is_of_file { "configuration is wrong".to_owned() } else { error.to_string() };
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(error.to_string().trim_end());
+        cause = error.source();
+    }
+    text
+}
+
+#[track_caller]
+fn check_refused(text: &str, environment: &[(&str, &str)], expect: Expect) {
+    let error = load(text, environment).expect_err("it is refused");
+    expect.assert_eq(&chain(&error));
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_place() {
+    check_refused(
+        "listen = \"127.0.0.1:9000\"\n[seal]\nage = \"1h\"\nsize = \"1GiB\"\n",
+        &[],
+        expect![[r#"
+            configuration is wrong: TOML parse error at line 4, column 1
+              |
+            4 | size = "1GiB"
+              | ^^^^
+            unknown field `size`, expected `staged_bytes` or `age`"#]],
+    );
+}
+
+#[test]
+fn values_need_their_units() {
+    check_refused(
+        "[seal]\nage = 30\n",
+        &[],
+        expect![[r#"
+            configuration is wrong: TOML parse error at line 2, column 7
+              |
+            2 | age = 30
+              |       ^^
+            invalid type: integer `30`, expected a string"#]],
+    );
+    check_refused(
+        "[storage]\nlog_capacity = \"12 MB\"\n",
+        &[],
+        expect![[r#"
+            configuration is wrong: TOML parse error at line 2, column 16
+              |
+            2 | log_capacity = "12 MB"
+              |                ^^^^^^^
+            "12 MB" is not a byte count; write a whole number and a unit, like 64MiB"#]],
+    );
+}
+
+#[test]
+fn impossible_settings_are_refused_by_name() {
+    check_refused(
+        "profile = \"quartz\"\n",
+        &[],
+        expect![[
+            r#"setting profile: there is no geometry profile "quartz"; use demo, desk or silica"#
+        ]],
+    );
+    check_refused(
+        "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
+        &[],
+        expect!["setting seal.staged_bytes: 2GiB is not between 1B and storage.log_capacity, 1GiB"],
+    );
+    check_refused(
+        "[library]\ntime_scale = -1.0\n",
+        &[],
+        expect!["setting library.time_scale: it is not a number from 0 up"],
+    );
+    check_refused(
+        "[library.shape]\nstorage_racks = 1\n",
+        &[],
+        expect![[
+            "setting library.shape: 10 blast zones cannot keep the 19 platters of a set apart"
+        ]],
+    );
+    check_refused(
+        "tls = \"yes\"\n",
+        &[],
+        expect![[r#"
+            configuration is wrong: TOML parse error at line 1, column 7
+              |
+            1 | tls = "yes"
+              |       ^^^^^
+            "yes" is not a TLS choice; write off, auto or CERT,KEY"#]],
+    );
+}
+
+#[test]
+fn environment_outranks_the_file_and_is_checked_alike() {
+    let config = load(
+        "[seal]\nage = \"1h\"\n[medium]\nseed = 5\n",
+        &[
+            ("FULGURITE_SEAL_AGE", "30s"),
+            ("FULGURITE_STORAGE_LOG_CAPACITY", "8GiB"),
+            ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", "0.25"),
+            ("FULGURITE_TLS", "c.pem,k.pem"),
+            ("FULGURITE_NOT_A_SETTING", "1"),
+            ("PATH", "/bin"),
+        ],
+    )
+    .unwrap();
+    assert_eq!(config.seal.age, Duration::from_secs(30));
+    assert_eq!(config.storage.log_capacity, ByteCount::gib(8));
+    assert_eq!(config.seal.staged_bytes, Some(ByteCount::gib(2)), "a quarter of the logs");
+    assert!((config.medium.sector_failure_rate.get() - 0.25).abs() < 1e-12);
+    assert_eq!(config.medium.seed, 5);
+    let files = TlsChoice::Files { certificate: "c.pem".into(), key: "k.pem".into() };
+    assert_eq!(config.tls, files);
+    check_refused(
+        "",
+        &[("FULGURITE_SEAL_AGE", "30")],
+        expect![[r#"
+            environment variable FULGURITE_SEAL_AGE: "30" is not a duration; write a whole number and a unit, like 30s"#]],
+    );
+    check_refused(
+        "",
+        &[("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", "2")],
+        expect![
+            "environment variable FULGURITE_MEDIUM_TRACK_FAILURE_RATE: 2 is not a ratio; write a \
+             number from 0 to 1"
+        ],
+    );
+}
+
+#[test]
+fn flags_outrank_everything() {
+    let overrides = Overrides {
+        listen: Some("127.0.0.1:0".parse().unwrap()),
+        tls: Some(TlsChoice::Auto),
+        profile: Some("demo".to_owned()),
+    };
+    let environment = [("FULGURITE_PROFILE".to_owned(), "silica".to_owned())];
+    let config = Config::load(None, environment.into_iter(), overrides).unwrap();
+    assert_eq!((config.profile.as_str(), config.tls.clone()), ("demo", TlsChoice::Auto));
+    assert_eq!(config.seal.staged_bytes, Some(ByteCount::mib(256)), "a full set of 16 platters");
+}
+
+#[test]
+fn what_is_shown_means_the_same() {
+    let geometry = fulgurite_glass::Geometry::profile("demo").unwrap();
+    let custom = Config {
+        domain: Some("s3.example.org".to_owned()),
+        geometry: Some(fulgurite_glass::Geometry { profile: "mine".to_owned(), ..geometry }),
+        ..Config::default()
+    };
+    for config in [Config::default(), custom] {
+        let shown = config.show().unwrap();
+        assert_eq!(Config::parse(&shown).unwrap(), config, "{shown}");
+        let loaded = load(&shown, &[]).unwrap();
+        assert_eq!(load(&loaded.show().unwrap(), &[]).unwrap(), loaded);
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let path = Path::new("/nowhere/fulgurite.toml");
+    let error = Config::load(Some(path), std::iter::empty(), Overrides::default()).unwrap_err();
+    expect![[r#"cannot read configuration "/nowhere/fulgurite.toml": No such file or directory (os error 2)"#]]
+        .assert_eq(&chain(&error));
+}

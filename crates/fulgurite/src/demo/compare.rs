@@ -33,10 +33,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> anyhow::Result<bool> {
         File::open(path).with_context(|| format!("cannot open \"{}\"", path.display()))
     };
     let one = open(one)?;
-    let other = match open(other) {
-        Ok(other) => other,
-        Err(_) => return Ok(false),
-    };
+    let Ok(other) = open(other) else { return Ok(false) };
     if one.metadata()?.len() != other.metadata()?.len() {
         return Ok(false);
     }

@@ -89,7 +89,7 @@ impl Report {
         let places: Vec<_> =
             self.places.iter().map(|(key, places)| json!({"key": key, "places": places})).collect();
         json!({
-            "type": "demo", "seed": self.seed, "folder": self.folder,
+            "type": "demo", "endpoint": self.endpoint, "seed": self.seed, "folder": self.folder,
             "objects": self.put.objects, "bytes": self.put.bytes,
             "put_seconds": self.put.seconds, "seal_seconds": self.seal_seconds,
             "restore_seconds": self.restore_seconds, "get_seconds": self.get.seconds,
@@ -109,6 +109,7 @@ impl Report {
         let mut lines = vec![
             String::new(),
             format!("source     {} ({})", self.folder, self.origin),
+            format!("endpoint   {} (gone now)", self.endpoint),
             format!("files      {}, {}", grouped(put.objects), ByteCount::new(bytes)),
             line("put", put.seconds),
             line("seal", self.seal_seconds),

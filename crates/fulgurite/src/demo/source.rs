@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::PREFIX;
-use crate::names::key_of;
+use crate::names::{key_of, path_of};
 use crate::objects::PlannedPut;
 
 /// What is archived.
@@ -40,7 +40,10 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path) -> anyhow::Result<So
     }
     let here = std::env::current_dir()?;
     if here.join("crates/fulgurite/Cargo.toml").is_file() {
-        return Ok(Source { folder: here, origin: "the project's own sources" });
+        // A copy, because somebody may be at work on them.
+        copy(&Source { folder: here, origin: "" }, scratch)?;
+        let origin = "a copy of the project's own sources";
+        return Ok(Source { folder: scratch.to_owned(), origin });
     }
     for (name, text) in CARRIED {
         let path = scratch.join(name);
@@ -50,6 +53,23 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path) -> anyhow::Result<So
         std::fs::write(path, text)?;
     }
     Ok(Source { folder: scratch.to_owned(), origin: "sources the program carries" })
+}
+
+/// Copies the files of `source` to `scratch`. One that is gone before it is copied was not meant.
+fn copy(source: &Source, scratch: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(scratch)?;
+    for file in source.files()? {
+        let path = scratch.join(path_of(PREFIX, file.key())?);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        match std::fs::copy(file.path(), &path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 impl Source {
@@ -63,7 +83,7 @@ impl Source {
             if !entry.file_type().is_file() {
                 continue;
             }
-            let relative = entry.path().strip_prefix(&self.folder).unwrap_or(entry.path());
+            let relative = entry.path().strip_prefix(&self.folder).unwrap_or_else(|_| entry.path());
             let key = key_of(PREFIX, relative)?;
             let bytes = entry.metadata()?.len();
             files.push(PlannedPut::file(entry.into_path(), key, bytes));

@@ -221,7 +221,7 @@ fn plan_folder(
     let mut skipped = 0;
     for entry in WalkDir::new(folder).sort_by_file_name() {
         let entry = entry?;
-        let relative = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+        let relative = entry.path().strip_prefix(folder).unwrap_or_else(|_| entry.path());
         let is_folder = entry.depth() == 0 || entry.file_type().is_dir();
         if is_folder && !is_empty_folder(entry.path())? {
             continue;
@@ -275,6 +275,11 @@ impl PlannedPut {
         Self { path, key, bytes, is_folder: false }
     }
 
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Its length.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
@@ -285,3 +290,6 @@ impl PlannedPut {
         &self.key
     }
 }
+
+#[cfg(test)]
+mod tests;

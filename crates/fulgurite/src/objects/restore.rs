@@ -167,7 +167,7 @@ pub(crate) async fn restore_all(
     let mut counts = RestoreCounts::default();
     let mut failures = Failures::default();
     let work = |key| request(job, key);
-    for_each(keys, job.transfers, work, |(key, answer)| {
+    for_each(keys.iter().map(String::as_str), job.transfers, work, |(key, answer)| {
         bar.inc(1);
         let state = match answer {
             Ok(RestoreAnswer::Accepted) => {
@@ -200,7 +200,7 @@ pub(crate) async fn restore_all(
 
 async fn request<'k>(
     job: &RestoreJob<'_>,
-    key: &'k String,
+    key: &'k str,
 ) -> (&'k str, Result<RestoreAnswer, S3Error>) {
     (key, job.client.restore(job.bucket, key, job.days, job.tier.name()).await)
 }

@@ -24,7 +24,6 @@ pub(crate) enum S3ErrorKind {
 /// A request to an S3 endpoint failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "each message says what the fields are")]
 pub(crate) enum S3Error {
     #[error("{operation} of {target} was refused with {status} {code}: {message}")]
     Service { operation: &'static str, target: String, status: u16, code: String, message: String },

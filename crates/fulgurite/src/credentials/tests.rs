@@ -1,0 +1,39 @@
+//! Keys are made once, kept private, and never shown by accident.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{KeyPair, credentials_path, read, read_or_generate};
+
+#[test]
+fn a_pair_is_made_once_and_kept_private() {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(read(folder.path()).unwrap(), None);
+    let (first, is_new) = read_or_generate(folder.path()).unwrap();
+    assert!(is_new);
+    assert_eq!(read_or_generate(folder.path()).unwrap(), (first.clone(), false));
+    let mode = std::fs::metadata(credentials_path(folder.path())).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!((first.access_key.len(), first.secret_key.len()), (20, 40));
+    assert!(!format!("{first:?}").contains(&first.secret_key), "debug output has no secret");
+    let (other, _) = read_or_generate(tempfile::tempdir().unwrap().path()).unwrap();
+    assert_ne!(first, other);
+}
+
+#[test]
+fn a_damaged_file_is_refused_without_showing_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "access_key = \"A\"\nsecret_key = top-secret\n";
+    std::fs::write(credentials_path(folder.path()), text).unwrap();
+    let error = read(folder.path()).unwrap_err();
+    assert!(!format!("{error:#}").contains("top-secret"), "{error:#}");
+}
+
+/// The token as any other program would compute it: HMAC-SHA256 in hex.
+#[test]
+fn the_admin_token_is_the_gateways() {
+    let (access_key, secret_key) = ("test-access".to_owned(), "test-secret".to_owned());
+    let ours = KeyPair { access_key, secret_key };
+    let theirs = fulgurite_gateway::Credentials::new(&ours.access_key, &ours.secret_key).unwrap();
+    assert_eq!(ours.admin_token(), theirs.admin_token());
+    assert_eq!(ours.admin_token().len(), 64);
+}

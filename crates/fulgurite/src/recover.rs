@@ -1,0 +1,122 @@
+//! `recover`: a catalog out of nothing but platters and keys, timed.
+//!
+//! The archive does the work; this command finds its inputs and reports. Platters that lie
+//! elsewhere (a copy, another site) are brought into the data directory first.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fulgurite_archive::RecoverReport;
+use fulgurite_units::ByteCount;
+
+use crate::config::{Config, Overrides};
+use crate::exit::{Coded, Exit};
+use crate::objects::counted;
+use crate::output::{Output, note, rate};
+use crate::progress::count_bar;
+use crate::serve::archive_config;
+
+/// Flags of `recover`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct RecoverArgs {
+    /// Data directory without a catalog, but with its keys
+    #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
+    data: PathBuf,
+    /// Folder of platter files to bring into the data directory first
+    #[arg(long, value_name = "DIR")]
+    platters: Option<PathBuf>,
+    /// Master key file, if it is not DATA/keys/master.key
+    #[arg(long, value_name = "FILE")]
+    master_key: Option<PathBuf>,
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+/// Runs `recover`.
+pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
+    let config = Config::load(args.config.as_deref(), std::env::vars(), Overrides::default())?;
+    if !args.data.is_dir() {
+        let message = format!("data directory \"{}\" does not exist", args.data.display());
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
+    if let Some(from) = &args.platters {
+        let brought = bring(from, &args.data.join("platters"))?;
+        note(format_args!("brought {}", counted(brought, "platter")));
+    }
+    let mut config = archive_config(&config, &args.data)?;
+    if let Some(file) = &args.master_key {
+        config.master_key = Some(file.clone());
+    }
+    let bar = RefCell::new(count_bar("recover", 0, out.is_json()));
+    let report = fulgurite_archive::recover(config, &|progress| {
+        let bar = bar.borrow_mut();
+        bar.set_length(progress.platters_total);
+        bar.set_position(progress.platters);
+        bar.set_message(counted(progress.entries, "entry"));
+    })?;
+    bar.borrow().finish_and_clear();
+    show(&report, out)
+}
+
+fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(format_args!(
+        "{} in {}, {}, from {} of {} in {:.1} s ({})",
+        counted(report.objects, "object"),
+        counted(report.buckets, "bucket"),
+        ByteCount::new(report.bytes),
+        counted(report.platters, "platter"),
+        counted(report.sets, "set"),
+        report.seconds,
+        rate(report.bytes, report.seconds)
+    ))?;
+    if report.platters_rebuilt > 0 {
+        let lost = counted(report.platters_rebuilt, "platter");
+        out.text(format_args!("{lost} missing; their lists came from their sets"))?;
+    }
+    if report.shredded > 0 {
+        let bodies = counted(report.shredded, "part");
+        out.text(format_args!("{bodies} on glass without a key: deleted, and so they stay"))?;
+    }
+    for problem in &report.unusable {
+        out.text(format_args!("unusable: {problem}"))?;
+    }
+    if report.incomplete == 0 && report.unusable.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "{} incomplete and {} not usable",
+        counted(report.incomplete, "object"),
+        counted(report.unusable.len() as u64, "platter file")
+    );
+    let exit = if report.objects > 0 { Exit::Partial } else { Exit::Corrupt };
+    Err(Coded::new(exit, message).into())
+}
+
+/// Links, or copies, every platter file of `from` that is not in `to`; returns how many.
+fn bring(from: &Path, to: &Path) -> anyhow::Result<u64> {
+    fs::create_dir_all(to).with_context(|| format!("cannot make \"{}\"", to.display()))?;
+    let mut brought = 0;
+    let entries =
+        fs::read_dir(from).with_context(|| format!("cannot list \"{}\"", from.display()))?;
+    for entry in entries {
+        let path = entry?.path();
+        let Some(name) = path.file_name() else { continue };
+        let target = to.join(name);
+        if path.extension().is_none_or(|extension| extension != "glass") || target.exists() {
+            continue;
+        }
+        if fs::hard_link(&path, &target).is_err() {
+            let part = target.with_extension("part");
+            fs::copy(&path, &part)
+                .with_context(|| format!("cannot copy \"{}\"", path.display()))?;
+            fs::File::open(&part)?.sync_all()?;
+            fs::rename(&part, &target)?;
+        }
+        brought += 1;
+    }
+    Ok(brought)
+}

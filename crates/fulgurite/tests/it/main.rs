@@ -1,0 +1,9 @@
+//! What a person sees: commands in, whole output and exit codes out, against a real server.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod messages;
+mod objects;
+mod platters;
+mod process;
+mod server;

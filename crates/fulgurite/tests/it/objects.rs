@@ -1,0 +1,126 @@
+//! Files in, archived, restored, out again: the session of docs/operating.md.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::expect;
+
+use crate::process::{Server, fulgurite, transcript};
+
+/// Wall times and rates differ from run to run: `1.2 s (3MiB/s)` becomes `TIME`.
+fn without_times(text: &str) -> String {
+    text.lines()
+        .map(|line| match line.split_once(" in ").or_else(|| line.split_once(" after ")) {
+            Some((what, rest)) if rest.contains(" s") => format!("{what} in TIME\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect()
+}
+
+fn same_files(one: &Path, other: &Path) {
+    let mut entries: Vec<_> = fs::read_dir(one).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    let names = |folder: &Path| {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(one), names(other));
+    for entry in entries {
+        let twin = other.join(entry.file_name().unwrap());
+        if entry.is_dir() {
+            same_files(&entry, &twin);
+        } else {
+            assert!(fs::read(&entry).unwrap() == fs::read(&twin).unwrap(), "{entry:?} differs");
+        }
+    }
+}
+
+/// Odd names, an empty file, an empty folder, and a file that goes in parts.
+fn make_tree(root: &Path) {
+    fs::create_dir_all(root.join("sub dir/empty")).unwrap();
+    fs::write(root.join("zero"), b"").unwrap();
+    fs::write(root.join("a+b %20 100%.txt"), b"odd").unwrap();
+    fs::write(root.join("\u{e4}\u{4e2d}\u{1f980}"), b"unicode").unwrap();
+    fs::write(root.join("L".repeat(250)), b"long").unwrap();
+    let large = b"seventy mebibytes of no great variety.. ".repeat((70 << 20) / 40);
+    fs::write(root.join("sub dir/large"), large).unwrap();
+}
+
+#[test]
+fn a_tree_goes_onto_glass_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&data, &[]);
+    make_tree(&folder.path().join("tree"));
+    let run = |args: &[&str]| {
+        let mut command = fulgurite(args);
+        command.current_dir(folder.path()).env("FULGURITE_DATA", &data);
+        without_times(&transcript(&mut command))
+    };
+    expect![[r#"
+        6 objects, 70.0MiB in TIME
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["put", "--make-bucket", "tree", "s3://archive/one"]));
+    let refused = run(&["get", "s3://archive/one/tree", "out"]);
+    assert!(refused.contains("first run: fulgurite restore --recursive --wait s3://archive"));
+    assert!(refused.ends_with("exit: 5\n"), "{refused}");
+    let sealed = run(&["admin", "seal"]);
+    assert!(sealed.starts_with("6 objects with 70.") && sealed.contains("released"), "{sealed}");
+    expect![[r#"
+        6 accepted, 0 extended, 0 already running, 0 not archived
+        all copies are there in TIME
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["restore", "--recursive", "--wait", "s3://archive/one"]));
+    expect![[r#"
+        restored   6 objects, 70.0MiB
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["status", "--summary", "s3://archive"]));
+    expect![[r#"
+        6 objects, 70.0MiB in TIME
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["get", "s3://archive/one/tree", "out"]));
+    same_files(&folder.path().join("tree"), &folder.path().join("out/tree"));
+    expect![[r#"
+        deleted 6 objects
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["rm", "--recursive", "s3://archive/one"]));
+    expect![["exit: 0\n"]].assert_eq(&run(&["ls", "s3://archive"]));
+    expect![["deleted s3://archive\nexit: 0\n"]].assert_eq(&run(&["rb", "s3://archive"]));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let _server = Server::start(&data, &[]);
+    fs::write(folder.path().join("file"), b"x").unwrap();
+    let run = |args: &[&str]| {
+        let mut command = fulgurite(args);
+        command.current_dir(folder.path()).env("FULGURITE_DATA", &data);
+        without_times(&transcript(&mut command))
+    };
+    let class = ["--storage-class", "STANDARD"];
+    for url in ["s3://box//absolute", "s3://box/a//b", "s3://box/good"] {
+        let put = run(&[&["put", "--make-bucket", "file", url][..], &class].concat());
+        assert!(put.ends_with("exit: 0\n"), "{put}");
+    }
+    expect![[""]].assert_eq(&run(&["get", "s3://box", "out"]));
+    assert_eq!(fs::read(folder.path().join("out/good")).unwrap(), b"x");
+    assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 1);
+    expect![[""]].assert_eq(&run(&["put", "file", "s3://box/../up"]));
+    expect![[""]].assert_eq(&run(&["get", "s3://box/none", "out"]));
+    expect![[""]].assert_eq(&run(&["rm", "s3://box/none"]));
+    // A link that stands where a folder should be is not followed.
+    std::os::unix::fs::symlink("/tmp", folder.path().join("out/dir")).unwrap();
+    run(&[&["put", "file", "s3://box/dir/inner"][..], &class].concat());
+    expect![[""]].assert_eq(&run(&["get", "s3://box/dir/inner", "out/"]));
+    expect![[""]].assert_eq(&run(&["get", "s3://box/dir", "out"]));
+}

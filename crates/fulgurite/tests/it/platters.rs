@@ -1,0 +1,114 @@
+//! Platter files on their own, and the demonstration of their use.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::process::{Server, fulgurite, transcript};
+
+/// A data directory with one sealed file, its server stopped; returns an information platter.
+fn sealed(folder: &Path) -> PathBuf {
+    let data = folder.join("data");
+    let server = Server::start(&data, &[]);
+    fs::write(folder.join("file"), vec![7; 100_000]).unwrap();
+    for args in [&["put", "--make-bucket", "file", "s3://box/file"][..], &["admin", "seal"]] {
+        let mut command = fulgurite(args);
+        let output = command.current_dir(folder).env("FULGURITE_DATA", &data).output().unwrap();
+        assert!(output.status.success(), "{args:?}");
+    }
+    assert_eq!(server.terminate(), Some(0));
+    let platters = fs::read_dir(data.join("platters")).unwrap();
+    let paths = platters.map(|entry| entry.unwrap().path());
+    let is_information = |path: &PathBuf| {
+        let said = fulgurite(&["inspect", &path.to_string_lossy()]).output().unwrap();
+        String::from_utf8_lossy(&said.stdout).contains(": information platter 0")
+    };
+    paths
+        .filter(|path| path.extension().is_some_and(|e| e == "glass"))
+        .find(is_information)
+        .unwrap()
+}
+
+#[test]
+fn a_platter_tells_what_it_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let platter = sealed(folder.path());
+    let shown = platter.to_string_lossy().into_owned();
+    let said = fulgurite(&["inspect", "--map", "--json", &shown]).output().unwrap();
+    assert!(said.status.success());
+    let text = String::from_utf8(said.stdout).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["header", "body", "map"]);
+    assert_eq!(lines[0]["header"]["geometry"]["profile"], "demo");
+    let good = lines[2]["tracks"].as_array().unwrap().iter().all(|track| track["failed"] == 0);
+    assert!(good, "nothing was damaged: {text}");
+    assert!(!text.contains("file\""), "names are encrypted");
+}
+
+#[test]
+fn what_is_no_platter_is_told_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let platter = sealed(folder.path());
+    let bytes = fs::read(&platter).unwrap();
+    let inspect = |bytes: &[u8]| {
+        let path = folder.path().join("x.glass");
+        fs::write(&path, bytes).unwrap();
+        let said = transcript(&mut fulgurite(&["inspect", &path.to_string_lossy()]));
+        let id = platter.file_stem().unwrap().to_string_lossy();
+        said.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID")
+    };
+    expect![[""]].assert_eq(&inspect(b"no platter at all"));
+    expect![[""]].assert_eq(&inspect(&bytes[..bytes.len() - 1]));
+    expect![[""]].assert_eq(&inspect(&[&bytes[..], b"x"].concat()));
+    let mut unsealed = bytes.clone();
+    let end = unsealed.len();
+    unsealed[end - 1024..].fill(0);
+    expect![[""]].assert_eq(&inspect(&unsealed));
+    let missing = transcript(&mut fulgurite(&["inspect", "/nowhere/x.glass"]));
+    expect![[""]].assert_eq(&missing);
+}
+
+#[test]
+fn a_lost_catalog_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    sealed(folder.path());
+    let data = folder.path().join("data");
+    let shown = data.to_string_lossy().into_owned();
+    let recover = || fulgurite(&["recover", "--data", &shown]).output().unwrap();
+    assert_eq!(recover().status.code(), Some(3), "a catalog is there");
+    fs::remove_dir_all(data.join("catalog")).unwrap();
+    let said = recover();
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
+    assert!(text.starts_with("1 object in 1 bucket, 97.7KiB, from 4 platters of 1 set"), "{text}");
+    let _server = Server::start(&data, &[]);
+    for args in [&["restore", "--wait", "s3://box/file"][..], &["get", "s3://box/file", "out"]] {
+        let mut command = fulgurite(args);
+        let output = command.current_dir(folder.path()).env("FULGURITE_DATA", &data).output();
+        assert!(output.unwrap().status.success(), "{args:?}");
+    }
+    assert_eq!(fs::read(folder.path().join("out/file")).unwrap(), vec![7; 100_000]);
+}
+
+#[test]
+fn the_demo_brings_every_byte_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..20u8 {
+        let bytes = [number, number + 1, 7, 0].repeat(usize::from(number) * 7_500);
+        fs::write(folder.path().join(format!("file {number}")), bytes).unwrap();
+    }
+    let shown = folder.path().to_string_lossy().into_owned();
+    let said = fulgurite(&["demo", "--json", "--seed", "3", &shown]).output().unwrap();
+    let errors = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{errors}");
+    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(report["objects"], 20);
+    assert_eq!(report["differing"].as_array().unwrap().len(), 0);
+    assert_eq!(report["damage"]["platters_lost"].as_array().unwrap().len(), 1);
+    assert!(report["damage"]["tracks"].as_u64().unwrap() > 0, "{report}");
+    assert!(report["repaired_by_set"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(report["places"].as_array().unwrap().len(), 3);
+}

@@ -1,0 +1,96 @@
+//! A server's life: started, found, alone on its directory, stopped, started again.
+
+use std::fs;
+
+use expect_test::expect;
+
+use crate::process::{Server, fulgurite, transcript};
+
+#[test]
+fn a_server_is_found_by_its_directory_and_stops_cleanly() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let shown = data.to_string_lossy().into_owned();
+    let server = Server::start(&data, &[]);
+    assert!(server.listening["secret_key"].is_string(), "a new secret is shown once");
+    let access_key = server.listening["access_key"].clone();
+    let found = transcript(&mut fulgurite(&["mb", "s3://first", "--data", &shown]));
+    expect![[r#"
+        made s3://first
+        exit: 0
+    "#]]
+    .assert_eq(&found);
+
+    assert_eq!(server.terminate(), Some(0));
+    assert!(!data.join("server.json").exists(), "the file is gone with the server");
+    let gone = transcript(&mut fulgurite(&["ls", "--data", &shown]));
+    expect![[r#"
+        err: fulgurite: no server runs on "DATA": start one with fulgurite serve --data DATA
+        exit: 7
+    "#]]
+    .assert_eq(&gone.replace(&shown, "DATA"));
+
+    let server = Server::start(&data, &[]);
+    assert!(server.listening["secret_key"].is_null(), "a stored secret is not shown");
+    assert_eq!(server.listening["access_key"], access_key);
+    let listed = fulgurite(&["ls", "--data", &shown]).output().unwrap();
+    assert!(String::from_utf8_lossy(&listed.stdout).contains("s3://first"));
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = folder.path().to_string_lossy().into_owned();
+    let server = Server::start(folder.path(), &[]);
+    let before = fs::read(folder.path().join("server.json")).unwrap();
+    let args = ["serve", "--data", &shown, "--listen", "127.0.0.1:0", "--profile", "demo"];
+    let refused = transcript(fulgurite(&args).env("FULGURITE_LOG", "off"));
+    expect![[r#"
+        err: fulgurite: data directory "DATA" is in use by another process
+        exit: 9
+    "#]].assert_eq(&refused.replace(&shown, "DATA"));
+    assert_eq!(fs::read(folder.path().join("server.json")).unwrap(), before);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn given_keys_are_not_stored_and_wrong_ones_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = folder.path().to_string_lossy().into_owned();
+    let keys = ["--access-key", "AKTEST", "--secret-key", "a-long-secret"];
+    let server = Server::start(folder.path(), &keys);
+    assert!(!folder.path().join("credentials.toml").exists());
+    let endpoint = server.listening["endpoint"].as_str().unwrap().to_owned();
+    let mut args = vec!["ls", "--endpoint", &endpoint];
+    args.extend(keys);
+    assert!(fulgurite(&args).status().unwrap().success());
+    args[6] = "another-secret";
+    assert_eq!(fulgurite(&args).output().unwrap().status.code(), Some(6));
+    let mut admin = fulgurite(&["admin", "status", "--data", &shown]);
+    admin.env("AWS_ACCESS_KEY_ID", "AKTEST").env("AWS_SECRET_ACCESS_KEY", "wrong-secret");
+    expect![[r#"
+        err: fulgurite: a valid admin token is needed
+        exit: 6
+    "#]].assert_eq(&transcript(&mut admin));
+}
+
+#[test]
+fn a_self_signed_server_is_trusted_by_its_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let shown = folder.path().to_string_lossy().into_owned();
+    let server = Server::start(folder.path(), &["--tls", "auto"]);
+    let endpoint = server.listening["endpoint"].as_str().unwrap().to_owned();
+    assert!(endpoint.starts_with("https://"), "{endpoint}");
+    assert!(fulgurite(&["mb", "s3://safe", "--data", &shown]).status().unwrap().success());
+    assert!(fulgurite(&["admin", "status", "--data", &shown]).status().unwrap().success());
+    let credentials = fs::read_to_string(folder.path().join("credentials.toml")).unwrap();
+    let value = |name: &str| {
+        let line = credentials.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    };
+    let mut stranger = fulgurite(&["ls", "--endpoint", &endpoint]);
+    stranger
+        .env("FULGURITE_ACCESS_KEY", value("access_key"))
+        .env("FULGURITE_SECRET_KEY", value("secret_key"));
+    assert_eq!(stranger.output().unwrap().status.code(), Some(7), "an unknown certificate");
+}
