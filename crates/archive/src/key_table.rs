@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use crate::body::{SecretKey, open_entry, seal_entry};
+use crate::log::sync_dir;
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
@@ -115,6 +116,7 @@ impl KeyTable {
             let probe = encode(&table.master, probe_id(archive), &SecretKey::random()?, 0)?;
             table.write(0, &probe)?;
             table.sync.sync_blocking(vec![table.target.clone()])?;
+            path.parent().map_or(Ok(()), sync_dir)?;
             table.lock().count = 1;
             return Ok(table);
         }
@@ -152,7 +154,7 @@ impl KeyTable {
         })?;
         let mut free = Vec::new();
         self.scan_raw(|index, slot| {
-            // A torn slot was never reported durable, so it is free as well.
+            // A slot with the magic but a wrong checksum is kept as it is: it may have been a key.
             if slot[..8] != *MAGIC {
                 free.push(index);
             }
@@ -277,6 +279,9 @@ impl KeyTable {
     fn clear(&self, keys: &[(u32, ObjectId)]) -> Result<Vec<u32>> {
         let mut cleared = Vec::with_capacity(keys.len());
         for &(index, body) in keys {
+            // Look and write as one step: of two that destroy one key only the first clears the
+            // slot, so it is free once, and no late zeros fall on the key that follows.
+            let _slots = self.lock();
             // After a crash the slot may already be zero, or hold the key of a newer body.
             if self.load(index, body).is_ok() {
                 self.write(index, &[0; SLOT_BYTES])?;

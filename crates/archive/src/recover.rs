@@ -116,7 +116,9 @@ pub fn recover(config: ArchiveConfig, progress: &dyn Fn(RecoverProgress)) -> Res
     let paths = files.all()?;
     let archive = find_archive(&paths)?;
     let store = Arc::new(Store::open_for_recovery(config, archive)?);
-    let keys = store.keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
+    let keys: BTreeMap<ObjectId, UsedSlot> =
+        store.keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
+    count_past_runs(&store, &keys)?;
     let mut recovery = Recovery {
         faults: medium_faults(&store),
         store,
@@ -136,6 +138,15 @@ pub fn recover(config: ArchiveConfig, progress: &dyn Fn(RecoverProgress)) -> Res
     layout.publish_recovered_catalog()?;
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
+}
+
+/// Numbers this run above every run that made a key. The next start takes unnamed keys of the run
+/// before it for scrap; none of those may be a key whose platter was merely not found this time.
+fn count_past_runs(store: &Store, keys: &BTreeMap<ObjectId, UsedSlot>) -> Result<()> {
+    let newest = keys.values().map(|slot| slot.run).max().unwrap_or(0);
+    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        rows::with_totals(tx, |totals| totals.run = totals.run.max(newest + 1))
+    })
 }
 
 /// The archive that most platters say they are of.
@@ -301,6 +312,15 @@ impl Recovery {
             BTreeMap::new();
         for (body_id, found) in std::mem::take(&mut self.bodies) {
             let Some((entry, slot)) = found.entry else { continue };
+            // A body that moved to another set because its first place was bad is listed twice;
+            // one unbroken run of shards is enough.
+            let mut end = 0;
+            let mut shards: Vec<Shard> = found.shards.into_values().collect();
+            shards.retain(|shard| {
+                let follows = shard.body_offset == end;
+                end += if follows { shard.bytes } else { 0 };
+                follows
+            });
             let body = BodyRow {
                 body_id,
                 key_slot: slot.index,
@@ -308,7 +328,7 @@ impl Recovery {
                 digest: entry.body_digest,
                 log: None,
                 queued: None,
-                shards: found.shards.into_values().collect(),
+                shards,
                 restored: None,
             };
             if crate::plan::placed_bytes(&body) != found.bytes {

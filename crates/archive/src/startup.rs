@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, Transaction};
 use fulgurite_units::ObjectId;
 
 use crate::commit::{forget_shreds, rows_in};
@@ -53,8 +53,10 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         return Ok(0);
     }
     let mut failure = None;
+    // One view for both spaces: a part that is completed meanwhile moves from one to the other.
+    let view = store.kv.snapshot();
     for space in [BODIES, PARTS] {
-        store.kv.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
+        view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
             let body = if space == BODIES {
                 rows::decode::<BodyRow>(space, value)
             } else {
