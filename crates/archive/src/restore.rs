@@ -10,7 +10,7 @@
 //! platter cannot give back is recovered from the platter's set. A restore that fails stays
 //! requested: its row says why, and it is tried again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use crate::config::ExpeditedPolicy;
 use crate::ingest::cipher_crc;
 use crate::library_driver::LiveLibrary;
 use crate::limits::{CHUNK_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
-use crate::log::{Extent, LogKind, LogWriter};
+use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{RestoreOutcome, RestoreRequest, StorageClass, Tier};
 use crate::platter_files::PlatterFiles;
@@ -255,9 +255,9 @@ impl Restorer {
     /// Brings the ciphertext of every body into its room.
     fn copy(&self, copying: &mut [Copying], failed: &mut BTreeMap<ObjectId, String>) -> Result<()> {
         let mut wishes = Vec::new();
-        for (number, body) in copying.iter().enumerate() {
-            if body.body.log.is_some() {
-                if let Err(error) = self.copy_staged(body) {
+        for (number, body) in copying.iter_mut().enumerate() {
+            if let Some(reader) = self.pin_staged(body)? {
+                if let Err(error) = copy_staged(body, reader) {
                     failed.insert(body.object, error.to_string());
                 }
                 continue;
@@ -285,27 +285,16 @@ impl Restorer {
         Ok(())
     }
 
-    /// A body that is still staged is copied from there.
-    fn copy_staged(&self, copying: &Copying) -> Result<()> {
-        let Some((kind, extents)) = copying.body.log.clone() else { return Ok(()) };
-        let bytes = cipher_bytes(copying.body.bytes);
-        let mut reader = self.store.log(kind).reader(extents);
-        let mut crc = cipher_crc();
-        let mut buffer = vec![0; CHUNK_BYTES];
-        let mut done = 0;
-        while done < bytes {
-            let now = usize::try_from(bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
-            reader.read_at(done, &mut buffer[..now])?;
-            crc.update(&buffer[..now]);
-            copying.writer.write_at(done, &buffer[..now])?;
-            done += now as u64;
+    /// The staged bytes of a body, pinned, as long as they are there. The row is looked at again
+    /// after the pin, for sealing may have released the bytes to glass before it.
+    fn pin_staged(&self, copying: &mut Copying) -> Result<Option<LogReader>> {
+        let Some((kind, extents)) = copying.body.log.clone() else { return Ok(None) };
+        let reader = self.store.log(kind).reader(extents);
+        let key = rows::body_key(copying.object, copying.index);
+        if let Some(row) = rows::get(&*self.store.kv, BODIES, &key)? {
+            copying.body = row;
         }
-        if crc.finalize() != copying.body.digest {
-            return Err(ArchiveError::Corrupt {
-                what: format!("staged body {} is not what was ingested", copying.body.body_id),
-            });
-        }
-        Ok(())
+        Ok(copying.body.log.is_some().then_some(reader))
     }
 
     fn commit(
@@ -315,14 +304,13 @@ impl Restorer {
         failed: &BTreeMap<ObjectId, String>,
     ) -> Result<()> {
         let mut copies: BTreeMap<ObjectId, Vec<(u32, ObjectId, Vec<Extent>)>> = BTreeMap::new();
-        let mut writers: Vec<(ObjectId, Arc<LogWriter>)> = Vec::new();
+        let mut writers: BTreeMap<ObjectId, Vec<Arc<LogWriter>>> = BTreeMap::new();
         for copy in copying {
             let extents = copy.writer.extents();
             copies.entry(copy.object).or_default().push((copy.index, copy.body.body_id, extents));
-            writers.push((copy.object, copy.writer));
+            writers.entry(copy.object).or_default().push(copy.writer);
         }
-        LogWriter::sync_many(writers.iter().map(|(_, writer)| &**writer))?;
-        let mut done = BTreeSet::new();
+        LogWriter::sync_many(writers.values().flatten().map(|writer| &**writer))?;
         for wanted in batch {
             if let Some(error) = failed.get(&wanted.object_id) {
                 self.note_failure(wanted, error)?;
@@ -334,15 +322,14 @@ impl Restorer {
             let commit = move |tx: &mut Transaction<'_>| -> Result<bool> {
                 commit_copies(tx, object_id, &row, copied, now, day)
             };
-            if self.store.committer.commit_blocking(commit)? {
-                done.insert(wanted.object_id);
+            let room = writers.remove(&wanted.object_id).unwrap_or_default();
+            let outcome = self.store.committer.commit_blocking(commit);
+            // When the catalog itself failed nobody knows whether the rows are there.
+            if matches!(outcome, Ok(true) | Err(ArchiveError::Catalog(_))) {
+                room.iter().for_each(|writer| writer.keep());
             }
+            outcome?;
             self.store.fail.pass("restore-committed");
-        }
-        for (object, writer) in writers {
-            if done.contains(&object) {
-                writer.keep();
-            }
         }
         Ok(())
     }
@@ -362,6 +349,27 @@ impl Restorer {
             Ok(())
         })
     }
+}
+
+/// Copies a body that is still staged.
+fn copy_staged(copying: &Copying, mut reader: LogReader) -> Result<()> {
+    let bytes = cipher_bytes(copying.body.bytes);
+    let mut crc = cipher_crc();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut done = 0;
+    while done < bytes {
+        let now = usize::try_from(bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        reader.read_at(done, &mut buffer[..now])?;
+        crc.update(&buffer[..now]);
+        copying.writer.write_at(done, &buffer[..now])?;
+        done += now as u64;
+    }
+    if crc.finalize() != copying.body.digest {
+        return Err(ArchiveError::Corrupt {
+            what: format!("staged body {} is not what was ingested", copying.body.body_id),
+        });
+    }
+    Ok(())
 }
 
 /// Makes the copies of one object readable; `false` when the object is gone.
