@@ -197,13 +197,14 @@ fn commit_set(store: &Arc<Store>, set: SetId, row: SetRow, plan: &SetPlan) -> Re
     })
 }
 
-/// Removes plan rows whose set row a crash prevented.
+/// Removes plan rows that a crash left behind: before their set's row was written, or after the set
+/// was released.
 pub(crate) fn drop_orphan_plans(store: &Arc<Store>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     while let Some((key, _)) = store.kv.range(PLANS, &range, Order::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let has_row = rows::get::<SetRow>(&*store.kv, SETS, &set.to_bytes())?.is_some();
-        if !has_row {
+        let row = rows::get::<SetRow>(&*store.kv, SETS, &set.to_bytes())?;
+        if row.is_none_or(|row| row.state == SetState::Released) {
             drop_plan(store, set)?;
         }
         let Some(next) = keys::prefix_successor(&set.to_bytes()) else { break };

@@ -17,7 +17,7 @@ use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, SeededFaults, TrackBuffer, VerifyReport};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{PlatterId, Seed, SetId, SlotIndex, TrackIndex};
+use fulgurite_units::{PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
 
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, rows_in};
@@ -315,16 +315,17 @@ impl Sealer {
                 rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
-                let good: Vec<PlanRow> = batch
-                    .iter()
-                    .map(|&(_, shard)| shard)
-                    .filter(|shard| {
+                let (good, kept): (Vec<PlanRow>, Vec<PlanRow>) =
+                    batch.iter().map(|&(_, shard)| shard).partition(|shard| {
                         !touches(&row.geometry, shard, &unreadable)
                             && !row.damaged.contains(&shard.body_id)
-                    })
-                    .collect();
-                total.kept += (batch.len() - good.len()) as u64;
-                let commit = move |tx: &mut Transaction<'_>| release_batch(tx, platter, &good);
+                    });
+                total.kept += kept.len() as u64;
+                let now = self.store.now();
+                let commit = move |tx: &mut Transaction<'_>| {
+                    age_anew(tx, &kept, now)?;
+                    release_batch(tx, platter, &good)
+                };
                 let (released, retired) = self.store.committer.commit_blocking(commit)?;
                 self.store.fail.pass("release-batch");
                 self.store.free(&retired.extents);
@@ -431,6 +432,19 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
     let first = geometry.address(shard.offset).track.get();
     let last = geometry.address(shard.offset + shard.bytes.max(1) - 1).track.get();
     tracks.iter().any(|track| (first..=last).contains(track))
+}
+
+/// Bodies that stay staged age from now on, or the next look at the policy would seal them again,
+/// and so on until the library is full.
+fn age_anew(tx: &mut Transaction<'_>, kept: &[PlanRow], now: UnixTime) -> Result<()> {
+    for shard in kept {
+        let key = rows::sequence_key(shard.queued);
+        if let Some(mut row) = rows::get::<rows::QueueRow>(tx, QUEUE, &key)? {
+            row.arrived = now;
+            rows::put(tx, QUEUE, key, &row)?;
+        }
+    }
+    Ok(())
 }
 
 fn release_batch(

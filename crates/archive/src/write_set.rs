@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_catalog::KeyValue as _;
+use fulgurite_catalog::{KeyValue as _, ReadView as _};
 use fulgurite_glass::{
     Blank, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
     PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
@@ -19,10 +19,10 @@ use crate::commit::rows_in;
 use crate::entry::Entry;
 use crate::ingest::cipher_crc;
 use crate::limits::CHUNK_BYTES;
-use crate::log::LogKind;
+use crate::log::{LogKind, LogReader};
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
-use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
+use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -175,10 +175,8 @@ impl SetWriting<'_> {
         buffer: &mut Vec<u8>,
         pieces: &Mutex<Pieces>,
     ) -> Result<()> {
-        let found = queued_body(&*self.store.kv.snapshot(), shard.queued)?;
-        let extents = found.and_then(|(_, _, body)| body.log).map(|(_, extents)| extents);
         // Deleted since it was planned: its place holds zeros.
-        let mut reader = extents.map(|extents| self.store.log(LogKind::Staging).reader(extents));
+        let mut reader = self.staged(shard)?;
         let mut crc = cipher_crc();
         let mut done = 0;
         while done < shard.bytes {
@@ -199,6 +197,16 @@ impl SetWriting<'_> {
             .or_default()
             .push((shard.body_offset, shard.bytes, crc.finalize()));
         Ok(())
+    }
+
+    /// The staged bytes of a planned body, pinned; `None` when it was deleted.
+    fn staged(&self, shard: &PlanRow) -> Result<Option<LogReader>> {
+        let found = queued_body(&*self.store.kv.snapshot(), shard.queued)?;
+        let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
+        let reader = self.store.log(LogKind::Staging).reader(extents);
+        // A delete may have freed the bytes before they were pinned; its queue row went first.
+        let key = rows::sequence_key(shard.queued);
+        Ok(self.store.kv.get(QUEUE, &key)?.map(|_| reader))
     }
 
     fn write_list(
