@@ -139,7 +139,9 @@ impl SegmentLog {
         budget: Arc<Budget>,
     ) -> Result<Self> {
         std::fs::create_dir_all(&dir).map_err(ArchiveError::io("create", &dir))?;
-        let mut state = LogState::default();
+        // Numbers that rows name are not used again, even when their files are lost.
+        let next = live.keys().next_back().map_or(0, |last| last + 1);
+        let mut state = LogState { next, ..LogState::default() };
         for number in list_segments(&dir)? {
             state.next = state.next.max(number + 1);
             match live.get(&number).copied().filter(|&bytes| bytes > 0) {

@@ -401,8 +401,15 @@ pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
         forget_upload(tx, &name)?;
         Ok(retired)
     };
-    let retired = store.committer.commit(commit).await?;
-    store.finish_retired(retired).await
+    // A task of its own, so that a client that goes away does not leave keys and room behind.
+    let shared = Arc::clone(store);
+    let task = async move {
+        let retired = shared.committer.commit(commit).await?;
+        shared.finish_retired(retired).await
+    };
+    tokio::spawn(task)
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
 }
 
 /// Uploads in progress, in order of key and upload id, after a marker.

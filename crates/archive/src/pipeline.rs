@@ -133,9 +133,10 @@ impl Workers {
             // A thread that is gone needs no order.
             let _ = bell.send(Order::Stop);
         }
+        // First the library, for a worker may wait for minutes of simulated mechanics.
+        self.library.stop();
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
         let died = threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count();
-        self.library.stop();
         if died > 0 {
             return Err(ArchiveError::Internal { what: format!("{died} workers died") });
         }

@@ -167,11 +167,7 @@ impl ObjectReader {
         let (source, outcome) = if let Some(ahead) = self.ahead.take() {
             match ahead.await {
                 Ok(answer) => answer,
-                Err(error) => {
-                    return Some(Err(ArchiveError::Internal {
-                        what: format!("a reader died: {error}"),
-                    }));
-                }
+                Err(error) => return Some(Err(died(&error))),
             }
         } else {
             let mut source = self.idle.take()?;
@@ -179,7 +175,10 @@ impl ObjectReader {
                 let outcome = source.next();
                 (source, outcome)
             } else {
-                read_ahead(source).await.ok()?
+                match read_ahead(source).await {
+                    Ok(answer) => answer,
+                    Err(error) => return Some(Err(died(&error))),
+                }
             }
         };
         match outcome {
@@ -195,6 +194,10 @@ impl ObjectReader {
             Err(error) => Some(Err(error)),
         }
     }
+}
+
+fn died(error: &tokio::task::JoinError) -> ArchiveError {
+    ArchiveError::Internal { what: format!("a reader died: {error}") }
 }
 
 fn read_ahead(mut source: Source) -> JoinHandle<(Source, Result<Option<Bytes>>)> {
