@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_units::{PlatterId, UploadId};
 
+use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::multipart::{Completion, PartWriter, UploadName};
 use crate::names::{BucketName, ObjectKey};
@@ -44,8 +45,17 @@ impl Archive {
     /// # Errors
     /// When the directory is in use, damaged, or the master key is wrong.
     pub async fn open(config: ArchiveConfig) -> Result<Self> {
+        Self::open_with_clock(config, Clock::system()).await
+    }
+
+    /// The same, with another clock for the time of day. Expired copies are looked for by the
+    /// system's seconds, but a copy whose time is over is never shown or read.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         blocking(move || {
-            let store = Arc::new(Store::open(config)?);
+            let store = Arc::new(Store::open(config, clock)?);
             let workers = Arc::new(Workers::start(&store)?);
             Ok(Self { store, workers, is_ready: Arc::new(AtomicBool::new(true)) })
         })

@@ -1,6 +1,7 @@
 //! The life of an object: staged, packed, sealed into glass, verified, released, restored, shredded.
 
 mod body;
+mod clock;
 mod commit;
 pub mod config;
 mod digest;
@@ -34,6 +35,7 @@ mod store;
 mod sync;
 mod write_set;
 
+pub use clock::Clock;
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, ErrorKind, Result};
 pub use facade::Archive;

@@ -15,6 +15,7 @@ use fulgurite_units::{ArchiveId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{SecretKey, random_bytes};
+use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::fail_point::FailPoints;
 use crate::key_table::KeyTable;
@@ -46,6 +47,7 @@ pub(crate) struct Repairs {
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) config: ArchiveConfig,
+    clock: Clock,
     pub(crate) archive: ArchiveId,
     pub(crate) kv: Arc<FjallStore>,
     pub(crate) committer: Committer,
@@ -216,7 +218,7 @@ pub(crate) fn is_empty_dir(dir: &Path) -> bool {
 
 impl Store {
     /// Opens or creates the data directory. Blocks on the disk.
-    pub(crate) fn open(config: ArchiveConfig) -> Result<Self> {
+    pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         config
             .geometry
             .validate()
@@ -246,7 +248,7 @@ impl Store {
         let identity = identity(&config.data)?;
         let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
         let kv = Arc::new(FjallStore::open(&layout.catalog(), &SPACES, &FjallConfig::default())?);
-        Self::assemble(config, identity.archive, kv, keys, lock)
+        Self::assemble(config, clock, identity.archive, kv, keys, lock)
     }
 
     /// Opens a data directory without a catalog, to fill a new one. `archive` is what the platters
@@ -275,11 +277,12 @@ impl Store {
         }
         make_dir(&part)?;
         let kv = Arc::new(FjallStore::open(&part, &SPACES, &FjallConfig::default())?);
-        Self::assemble(config, identity.archive, kv, keys, lock)
+        Self::assemble(config, Clock::system(), identity.archive, kv, keys, lock)
     }
 
     fn assemble(
         config: ArchiveConfig,
+        clock: Clock,
         archive: ArchiveId,
         kv: Arc<FjallStore>,
         keys: KeyTable,
@@ -298,6 +301,7 @@ impl Store {
         };
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;
+        sync_dir(&config.data)?;
         let run = committer.commit_blocking(|tx: &mut Transaction<'_>| -> Result<u64> {
             rows::with_totals(tx, |totals| {
                 totals.run += 1;
@@ -309,6 +313,7 @@ impl Store {
         let (bells, pipeline, restore) = Bells::new();
         Ok(Self {
             config,
+            clock,
             archive,
             kv,
             committer,
@@ -340,9 +345,8 @@ impl Store {
     }
 
     /// The time of day.
-    #[expect(clippy::unused_self, reason = "the clock belongs to the store")]
     pub(crate) fn now(&self) -> UnixTime {
-        wall_clock()
+        self.clock.now()
     }
 
     /// `Stopping` when the archive is being stopped; asked between the steps of long work.
@@ -354,12 +358,6 @@ impl Store {
     pub(crate) fn count(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
     }
-}
-
-/// The time of day, in milliseconds; zero when the clock is before 1970.
-pub(crate) fn wall_clock() -> UnixTime {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    UnixTime::from_millis(since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX)))
 }
 
 type LiveSegments = BTreeMap<LogKind, BTreeMap<u32, u64>>;
