@@ -11,8 +11,8 @@ use s3s::{S3Request, S3Response, S3Result};
 
 use super::errors::fail;
 use super::words::{
-    algorithm_name, bucket_name, checksum_type, etag, invalid_argument, length, owner, page_limit,
-    timestamp,
+    algorithm_name, bucket_name, checksum_type, etag, invalid_argument, length, names, owner,
+    page_limit, timestamp,
 };
 use crate::limits::PAGE_ENTRIES_MAX;
 use crate::percent;
@@ -147,8 +147,8 @@ fn parse_token(token: &str) -> S3Result<String> {
 }
 
 fn wants_restore(attributes: Option<&[OptionalObjectAttributes]>) -> bool {
-    let name = OptionalObjectAttributes::RESTORE_STATUS;
-    attributes.unwrap_or_default().iter().any(|wanted| wanted.as_str() == name)
+    let lines = attributes.unwrap_or_default().iter().map(OptionalObjectAttributes::as_str);
+    names(lines, OptionalObjectAttributes::RESTORE_STATUS)
 }
 
 fn show(page: ListPage, shown: Shown) -> (Vec<Object>, Vec<CommonPrefix>) {

@@ -18,7 +18,7 @@ use super::conditions::ReadConditions;
 use super::errors::{fail, s3_error};
 use super::meta;
 use super::words::{
-    check_version, checksum_type, class_header, etag, length, not_implemented, object_name,
+    check_version, checksum_type, class_header, etag, length, names, not_implemented, object_name,
     restore_header, set_checksum, timestamp,
 };
 use crate::chain::chain;
@@ -132,7 +132,8 @@ pub(super) async fn attributes(
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     check_version(input.version_id.as_deref())?;
     let object = archive.head(&bucket, &key).await.map_err(fail)?;
-    let wants = |name: &str| input.object_attributes.iter().any(|wanted| wanted.as_str() == name);
+    let wanted: Vec<&str> = input.object_attributes.iter().map(ObjectAttributes::as_str).collect();
+    let wants = |name: &str| names(wanted.iter().copied(), name);
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified)),
         ..Default::default()

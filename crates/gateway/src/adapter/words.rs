@@ -145,6 +145,12 @@ pub(super) fn not_implemented(message: &'static str) -> S3Error {
     s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message)
 }
 
+/// Whether a header's list names `name`. s3s splits such lists by header line only, clients write
+/// them with commas.
+pub(super) fn names<'a>(list: impl IntoIterator<Item = &'a str>, name: &str) -> bool {
+    list.into_iter().flat_map(|line| line.split(',')).any(|part| part.trim() == name)
+}
+
 /// How many entries of a listing are wanted, of at most `most`.
 pub(super) fn page_limit(wanted: Option<i32>, most: usize, name: &str) -> S3Result<usize> {
     let wanted = wanted.map_or(Ok(most), usize::try_from);

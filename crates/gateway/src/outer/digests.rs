@@ -4,10 +4,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::{BodyDigest, Checksum, ChecksumAlgorithm};
-use http::HeaderMap;
+use http::request::Parts;
 use ring::digest;
 
 use super::fault::BodyFault;
+use crate::percent::query_value;
 
 /// What a body's digests shall be, and what they are so far.
 pub(super) struct ExpectedDigests {
@@ -19,13 +20,16 @@ pub(super) struct ExpectedDigests {
 }
 
 impl ExpectedDigests {
-    /// The digests that `headers` name; `None` when there is nothing to check.
-    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    /// The digests that the headers name; `None` when there is nothing to check. The checksum of
+    /// a CompleteMultipartUpload is not of its body but of the object, and the archive checks it.
+    pub(super) fn of(parts: &Parts) -> Option<Self> {
+        let text = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
+        let is_of_body = query_value(parts.uri.query().unwrap_or_default(), "uploadId").is_none();
         let sha256 = text("x-amz-content-sha256").and_then(|hex| hex::decode(hex).ok());
         // Base64 that does not decode can match nothing, so it counts as an empty digest.
         let md5 = text("content-md5").map(|value| BASE64.decode(value).unwrap_or_default());
-        let checksum = ChecksumAlgorithm::ALL.into_iter().find_map(|algorithm| {
+        let mut offered = ChecksumAlgorithm::ALL.into_iter().filter(|_| is_of_body);
+        let checksum = offered.find_map(|algorithm| {
             let value = text(algorithm.header())?;
             let empty = Checksum { algorithm, value: Vec::new(), composite_parts: None };
             Some(Checksum::parse(algorithm, value).unwrap_or(empty))

@@ -125,15 +125,16 @@ impl Gateway {
         let resource = parts.uri.path().to_owned();
         let method = parts.method.clone();
         let expects = parts.headers.contains_key(EXPECT);
-        let slot = Arc::clone(&self.requests).try_acquire_owned().ok();
+        let mut slot = None;
         let response = if resource.starts_with(admin::PREFIX) {
             context.set_operation("Admin");
             self.admin(&parts).await
-        } else if slot.is_none() {
+        } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
+            slot = Some(free);
+            self.s3(Request::from_parts(parts, body), &context).await
+        } else {
             let message = "Please reduce your request rate.";
             Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
-        } else {
-            self.s3(Request::from_parts(parts, body), &context).await
         };
         let is_error = response.status().is_client_error() || response.status().is_server_error();
         let unread = context.take_unread();
@@ -171,7 +172,7 @@ impl Gateway {
         }
         // Every POST that S3 has, but for form uploads, is a small XML document.
         if parts.method == Method::POST
-            && let Some(digests) = ExpectedDigests::of(&parts.headers)
+            && let Some(digests) = ExpectedDigests::of(&parts)
         {
             body = body.with_digests(digests);
         }

@@ -43,7 +43,7 @@ pub(super) fn acceptor(tls: &TlsConfig, listen: SocketAddr) -> Result<(TlsAccept
 }
 
 fn make_pair(directory: &Path, names: &[String], listen: SocketAddr) -> Result<()> {
-    let mut subjects = vec!["localhost".to_owned(), "*.localhost".to_owned()];
+    let mut subjects = vec!["localhost".to_owned()];
     subjects.extend(["127.0.0.1".to_owned(), "::1".to_owned()]);
     if !listen.ip().is_unspecified() {
         subjects.push(listen.ip().to_string());

@@ -1,0 +1,80 @@
+//! Who is let in, and what the others are told.
+
+use jiff::ToSpan as _;
+
+use crate::harness::{TestServer, UNSIGNED};
+
+#[tokio::test]
+async fn only_the_right_signature_opens() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"hello").await;
+
+    let answer = server.ask("GET", "/vault/a").send_plain().await;
+    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
+
+    let mut ask = server.ask("GET", "/vault/a");
+    ask.signer.secret_key = "another+secret".to_owned();
+    assert_eq!(ask.send().await.error(), (403, "SignatureDoesNotMatch".to_owned()));
+
+    let mut ask = server.ask("GET", "/vault/a");
+    ask.signer.access_key = "SOMEBODYELSE1".to_owned();
+    assert_eq!(ask.send().await.error(), (403, "InvalidAccessKeyId".to_owned()));
+
+    let mut ask = server.ask("GET", "/vault/a");
+    ask.signer.time = ask.signer.time.checked_sub(20.minutes()).unwrap();
+    assert_eq!(ask.send().await.error(), (403, "RequestTimeTooSkewed".to_owned()));
+
+    let answer = server.ask("GET", "/vault/a").send().await;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
+}
+
+#[tokio::test]
+async fn presigned_urls_expire() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"hello").await;
+
+    let answer = server.ask("GET", "/vault/a").presigned(60).send_plain().await;
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"hello".as_slice()));
+
+    let mut ask = server.ask("GET", "/vault/a");
+    ask.signer.time = ask.signer.time.checked_sub(2.minutes()).unwrap();
+    let answer = ask.presigned(60).send_plain().await;
+    assert_eq!(answer.error(), (403, "AccessDenied".to_owned()));
+    assert_eq!(answer.element("Message").as_deref(), Some("Request has expired"));
+
+    let answer = server.ask("GET", "/vault/a").presigned(604_801).send_plain().await;
+    assert_eq!(answer.error(), (400, "AuthorizationQueryParametersError".to_owned()));
+
+    // A URL for one thing is none for another.
+    let ask = server.ask("GET", "/vault/a").presigned(60);
+    let head = ask.plain_head(0).replacen("GET", "DELETE", 1);
+    let answer = crate::harness::exchange(server.address, &[head.as_bytes()], false).await;
+    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    assert!(server.has("/vault/a").await);
+}
+
+#[tokio::test]
+async fn old_and_partial_signatures_are_refused() {
+    let server = TestServer::start().await;
+    let ask = server.ask("GET", "/").unsigned_header("authorization", "AWS KEY:c2lnbmF0dXJl");
+    assert_eq!(ask.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
+
+    let ask = server.ask("GET", "/vault/a?AWSAccessKeyId=KEY&Expires=1&Signature=c2ln");
+    assert_eq!(ask.send_plain().await.error(), (400, "InvalidRequest".to_owned()));
+
+    let ask = server.ask("PUT", "/vault/a").unsigned_header("x-amz-storage-class", "GLACIER");
+    assert_eq!(ask.send().await.error(), (403, "AccessDenied".to_owned()));
+    assert!(!server.has("/vault/a").await);
+
+    let ask = server.ask("GET", "/vault/a").presigned(60);
+    let ask = ask.unsigned_header("authorization", "AWS4-HMAC-SHA256 Credential=x");
+    assert_eq!(ask.send_plain().await.error(), (400, "InvalidArgument".to_owned()));
+}
+
+#[tokio::test]
+async fn forms_are_refused_before_they_are_read() {
+    let server = TestServer::start().await;
+    let ask = server.ask("POST", "/vault").payload(UNSIGNED);
+    let ask = ask.header("content-type", "multipart/form-data; boundary=b").body(b"--b--");
+    assert_eq!(ask.send_plain().await.error(), (501, "NotImplemented".to_owned()));
+}

@@ -1,0 +1,137 @@
+//! Bodies that are not what they claim to be: refused by name, and nothing is stored.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::harness::{TestServer, UNSIGNED, exchange, read_answer};
+
+/// MD5 of nothing.
+const EMPTY_MD5: &str = "1B2M2Y8AsgTpgAmY7PhCfg==";
+/// CRC-32 of "123456789": 0xcbf43926, the check value of every table of CRCs.
+const CRC32: &str = "y/Q5Jg==";
+
+#[tokio::test]
+async fn wrong_digests_store_nothing() {
+    let server = TestServer::start().await;
+    let wrong_sha256 = "0".repeat(64);
+    for (name, value, code) in [
+        ("content-md5", EMPTY_MD5, "BadDigest"),
+        ("content-md5", "nonsense", "InvalidDigest"),
+        ("x-amz-checksum-crc32", "AAAAAA==", "BadDigest"),
+        ("x-amz-checksum-crc32c", "AAAAAA==", "BadDigest"),
+        ("x-amz-checksum-crc64nvme", "AAAAAAAAAAA=", "BadDigest"),
+        ("x-amz-checksum-sha1", "AAAAAAAAAAAAAAAAAAAAAAAAAAA=", "BadDigest"),
+        ("x-amz-checksum-sha256", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "BadDigest"),
+        ("x-amz-checksum-crc32", "short", "InvalidRequest"),
+    ] {
+        let ask = server.ask("PUT", "/vault/bad").header(name, value).body(b"some bytes");
+        assert_eq!(ask.send().await.error(), (400, code.to_owned()), "{name}: {value}");
+        assert!(!server.has("/vault/bad").await, "{name}: {value}");
+    }
+    let ask = server.ask("PUT", "/vault/bad").payload(&wrong_sha256).body(b"some bytes");
+    assert_eq!(ask.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
+    let two = server.ask("PUT", "/vault/bad").body(b"some bytes");
+    let two = two.header("x-amz-checksum-crc32", "AAAAAA==");
+    let two = two.header("x-amz-checksum-crc32c", "AAAAAA==");
+    assert_eq!(two.send().await.error(), (400, "InvalidRequest".to_owned()));
+    assert!(!server.has("/vault/bad").await);
+}
+
+#[tokio::test]
+async fn right_checksums_are_kept_and_shown() {
+    let server = TestServer::start().await;
+    let ask = server.ask("PUT", "/vault/a").header("x-amz-checksum-crc32", CRC32);
+    let answer = ask.body(b"123456789").send().await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
+    let answer = server.ask("HEAD", "/vault/a").send().await;
+    assert_eq!(answer.header("x-amz-checksum-crc32"), None, "only on request");
+    let ask = server.ask("HEAD", "/vault/a").header("x-amz-checksum-mode", "ENABLED");
+    let answer = ask.send().await;
+    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
+    assert_eq!(answer.header("x-amz-checksum-type"), Some("FULL_OBJECT"));
+}
+
+#[tokio::test]
+async fn short_bodies_store_nothing() {
+    let server = TestServer::start().await;
+    for class in ["STANDARD", "DEEP_ARCHIVE"] {
+        let ask = server.ask("PUT", "/vault/short").header("x-amz-storage-class", class);
+        let (head, _) = ask.payload(UNSIGNED).signed_head(100);
+        let answer = exchange(server.address, &[head.as_bytes(), b"only this"], true).await;
+        assert_eq!(answer.error(), (400, "IncompleteBody".to_owned()), "{class}");
+        assert!(!server.has("/vault/short").await);
+    }
+}
+
+#[tokio::test]
+async fn bytes_after_the_body_are_no_part_of_it() {
+    let server = TestServer::start().await;
+    let (head, _) = server.ask("PUT", "/vault/long").payload(UNSIGNED).signed_head(5);
+    let answer = exchange(server.address, &[head.as_bytes(), b"12345 and more"], false).await;
+    assert_eq!(answer.status, 200);
+    let answer = server.ask("GET", "/vault/long").send().await;
+    assert_eq!(answer.body, b"12345");
+}
+
+#[tokio::test]
+async fn a_disconnect_stores_nothing() {
+    let server = TestServer::start().await;
+    let (head, _) = server.ask("PUT", "/vault/gone").payload(UNSIGNED).signed_head(10 << 20);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![7; 3 << 20]).await.unwrap();
+    drop(stream);
+    assert!(!server.has("/vault/gone").await);
+    let status = server.archive.status().await.unwrap();
+    assert_eq!((status.objects_online, status.objects_staged), (0, 0));
+}
+
+#[tokio::test]
+async fn a_stalled_body_is_given_up() {
+    let server = TestServer::start_with(|config| {
+        config.limits.body_timeout = Duration::from_millis(200);
+    })
+    .await;
+    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(100);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(b"and then nothing").await.unwrap();
+    let answer = read_answer(&mut stream).await;
+    assert_eq!(answer.error(), (400, "RequestTimeout".to_owned()));
+    assert!(!server.has("/vault/slow").await);
+}
+
+#[tokio::test]
+async fn damaged_xml_does_nothing() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"keep me").await;
+    let xml = b"<Delete><Object><Key>a</Key></Object></Delete>";
+    for (name, value) in [
+        ("content-md5", EMPTY_MD5),
+        ("x-amz-checksum-crc32", "AAAAAA=="),
+        ("x-amz-checksum-sha256", "nonsense"),
+    ] {
+        let ask = server.ask("POST", "/vault?delete").header(name, value).body(xml);
+        assert_eq!(ask.send().await.error(), (400, "BadDigest".to_owned()), "{name}");
+        assert!(server.has("/vault/a").await);
+    }
+    let ask = server.ask("POST", "/vault?delete").payload(&"0".repeat(64)).body(xml);
+    assert_eq!(ask.send().await.error(), (400, "XAmzContentSHA256Mismatch".to_owned()));
+    let ask = server.ask("POST", "/vault?delete").body(b"<Delete><Object>");
+    assert_eq!(ask.send().await.error(), (400, "MalformedXML".to_owned()));
+    assert!(server.has("/vault/a").await);
+    assert_eq!(server.ask("POST", "/vault?delete").body(xml).send().await.status, 200);
+    assert!(!server.has("/vault/a").await);
+}
+
+#[tokio::test]
+async fn a_refused_upload_still_reads_its_answer() {
+    let server = TestServer::start().await;
+    let body = vec![1; 8 << 20];
+    let (head, _) = server.ask("PUT", "/nowhere/a").payload(UNSIGNED).signed_head(body.len());
+    let answer = exchange(server.address, &[head.as_bytes(), &body], false).await;
+    assert_eq!(answer.error(), (404, "NoSuchBucket".to_owned()));
+}

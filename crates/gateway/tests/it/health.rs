@@ -1,0 +1,79 @@
+//! Pages for machines, the bounds on requests, and the orderly end.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::harness::{TestServer, UNSIGNED, read_answer};
+
+#[tokio::test]
+async fn pages_need_no_signature() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"12345").await;
+    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    assert_eq!(page("/livez").await.text(), "live\n");
+    assert_eq!(page("/readyz").await.text(), "ready\n");
+    assert_eq!(page("/version").await.header("content-type"), Some("application/json"));
+    let metrics = page("/metrics").await.text();
+    assert!(metrics.contains("fulgurite_requests_total{op=\"PutObject\",status=\"200\"} 1\n"));
+    assert!(metrics.contains("fulgurite_request_seconds_count{op=\"PutObject\"} 1\n"));
+    assert!(metrics.contains("fulgurite_received_bytes_total 5\n"), "{metrics}");
+    assert!(metrics.contains("fulgurite_objects{residence=\"online\"} 1\n"));
+    assert_eq!(page("/livezz").await.error(), (403, "AccessDenied".to_owned()));
+}
+
+#[tokio::test]
+async fn a_bucket_may_be_called_like_a_page() {
+    let server = TestServer::start().await;
+    assert_eq!(server.ask("PUT", "/metrics").send().await.status, 200);
+    let answer = server.ask("GET", "/metrics").send().await;
+    assert_eq!(answer.element("Name").as_deref(), Some("metrics"));
+}
+
+#[tokio::test]
+async fn one_request_too_many_is_told_to_slow_down() {
+    let server = TestServer::start_with(|config| config.limits.requests = 1).await;
+    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
+    let mut first = TcpStream::connect(server.address).await.unwrap();
+    first.write_all(head.as_bytes()).await.unwrap();
+    first.write_all(b"12345").await.unwrap();
+    // The first may not have arrived yet: then this one was in time.
+    let busy = loop {
+        let answer = server.ask("GET", "/").send().await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(busy.error(), (503, "SlowDown".to_owned()));
+    assert_eq!(server.ask("GET", "/livez").send_plain().await.status, 200, "health has no bound");
+    first.write_all(b"67890").await.unwrap();
+    assert_eq!(read_answer(&mut first).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_stop_lets_requests_finish() {
+    let server = TestServer::start().await;
+    let archive = server.archive.clone();
+    let address = server.address;
+    let (head, _) = server.ask("PUT", "/vault/late").payload(UNSIGNED).signed_head(10);
+    let mut running = TcpStream::connect(address).await.unwrap();
+    running.write_all(head.as_bytes()).await.unwrap();
+    running.write_all(b"12345").await.unwrap();
+    while server
+        .ask("GET", "/metrics")
+        .send_plain()
+        .await
+        .text()
+        .lines()
+        .all(|line| line != "fulgurite_requests_in_progress 1")
+    {}
+    let (mut serving, _data) = server.begin_stop();
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut serving).await;
+    assert!(early.is_err(), "stopped before the request was done");
+    assert!(TcpStream::connect(address).await.is_err(), "still listening");
+    running.write_all(b"67890").await.unwrap();
+    assert_eq!(read_answer(&mut running).await.status, 200);
+    serving.await.unwrap().unwrap();
+    assert_eq!(archive.status().await.unwrap().objects_online, 1);
+}

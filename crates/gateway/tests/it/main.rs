@@ -1,0 +1,17 @@
+//! The gateway over a real archive in a temporary directory, asked in raw HTTP: what a client
+//! library would never send is asked too.
+
+#![expect(clippy::unwrap_used, reason = "what is not there fails the test")]
+
+mod admin;
+mod answers;
+mod auth;
+mod bodies;
+mod chunked;
+mod harness;
+mod health;
+mod objects;
+mod refused;
+mod signer;
+mod tls;
+mod uploads;

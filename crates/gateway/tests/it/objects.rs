@@ -1,0 +1,183 @@
+//! Objects as clients see them: ranges, conditions, metadata, copies, listings.
+
+use crate::harness::{Ask, TestServer};
+
+#[tokio::test]
+async fn ranges_are_parts_of_the_whole() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"0123456789").await;
+    for (range, status, body, shown) in [
+        ("bytes=2-4", 206, "234", Some("bytes 2-4/10")),
+        ("bytes=7-", 206, "789", Some("bytes 7-9/10")),
+        ("bytes=7-100", 206, "789", Some("bytes 7-9/10")),
+        ("bytes=-3", 206, "789", Some("bytes 7-9/10")),
+        ("bytes=-30", 206, "0123456789", Some("bytes 0-9/10")),
+    ] {
+        let answer = server.ask("GET", "/vault/a").header("range", range).send().await;
+        assert_eq!((answer.status, answer.text().as_str()), (status, body), "{range}");
+        assert_eq!(answer.header("content-range"), shown, "{range}");
+        let head = server.ask("HEAD", "/vault/a").header("range", range).send().await;
+        assert_eq!(head.status, 206, "{range}");
+        assert_eq!(head.header("content-length"), answer.header("content-length"), "{range}");
+    }
+    let answer = server.ask("GET", "/vault/a").header("range", "bytes=10-").send().await;
+    assert_eq!(answer.error(), (416, "InvalidRange".to_owned()));
+}
+
+#[tokio::test]
+async fn metadata_comes_back_as_it_was_sent() {
+    let server = TestServer::start().await;
+    let sent = [
+        ("content-type", "text/plain; charset=utf-8"),
+        ("cache-control", "no-cache"),
+        ("content-disposition", "attachment; filename=\"a b.txt\""),
+        ("content-encoding", "gzip"),
+        ("content-language", "de"),
+        ("expires", "Wed, 21 Oct 2015 07:28:00 GMT"),
+        ("x-amz-website-redirect-location", "/elsewhere"),
+        ("x-amz-meta-color", "blue"),
+        ("x-amz-meta-shape", "round; or not"),
+    ];
+    let put = sent.iter().fold(server.ask("PUT", "/vault/a"), |ask, (n, v)| ask.header(n, v));
+    assert_eq!(put.body(b"x").send().await.status, 200);
+    for method in ["GET", "HEAD"] {
+        let answer = server.ask(method, "/vault/a").send().await;
+        for (name, value) in sent {
+            assert_eq!(answer.header(name), Some(value), "{method} {name}");
+        }
+        assert_eq!(answer.header("x-amz-storage-class"), None, "STANDARD is not said");
+    }
+    let answer = server
+        .ask("GET", "/vault/a?response-content-type=a%2Fb&response-cache-control=max-age%3D1")
+        .send()
+        .await;
+    assert_eq!(answer.header("content-type"), Some("a/b"));
+    assert_eq!(answer.header("cache-control"), Some("max-age=1"));
+    server.put("/vault/plain", b"x").await;
+    let answer = server.ask("HEAD", "/vault/plain").send().await;
+    assert_eq!(answer.header("content-type"), Some("binary/octet-stream"));
+}
+
+#[tokio::test]
+async fn conditions_are_kept() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"x").await;
+    let head = server.ask("HEAD", "/vault/a").send().await;
+    let etag = head.header("etag").unwrap().to_owned();
+    let modified = head.header("last-modified").unwrap().to_owned();
+    let get = |name: &str, value: &str| server.ask("GET", "/vault/a").header(name, value);
+    assert_eq!(get("if-match", &etag).send().await.status, 200);
+    assert_eq!(get("if-match", "\"other\"").send().await.status, 412);
+    assert_eq!(get("if-unmodified-since", &modified).send().await.status, 200);
+    let unchanged = get("if-none-match", &etag).send().await;
+    assert_eq!((unchanged.status, unchanged.body.len()), (304, 0));
+    assert_eq!(unchanged.header("etag"), Some(etag.as_str()));
+    assert_eq!(get("if-modified-since", &modified).send().await.status, 304);
+
+    let put = |name: &str, value: &str| server.ask("PUT", "/vault/a").header(name, value);
+    let answer = put("if-none-match", "*").body(b"y").send().await;
+    assert_eq!(answer.error(), (412, "PreconditionFailed".to_owned()));
+    assert_eq!(put("if-match", "\"other\"").body(b"y").send().await.status, 412);
+    assert_eq!(put("if-match", &etag).body(b"y").send().await.status, 200);
+    let new = server.ask("PUT", "/vault/b").header("if-none-match", "*").body(b"z").send().await;
+    assert_eq!(new.status, 200);
+}
+
+#[tokio::test]
+async fn copies_follow_their_directives() {
+    let server = TestServer::start().await;
+    let put = server.ask("PUT", "/vault/a").header("x-amz-meta-n", "1").body(b"body");
+    assert_eq!(put.send().await.status, 200);
+    let copy = |to: &str| server.ask("PUT", to).header("x-amz-copy-source", "/vault/a");
+    assert_eq!(copy("/vault/b").send().await.status, 200);
+    let head = server.ask("HEAD", "/vault/b").send().await;
+    assert_eq!(head.header("x-amz-meta-n"), Some("1"));
+    let replaced = copy("/vault/c")
+        .header("x-amz-metadata-directive", "REPLACE")
+        .header("x-amz-meta-m", "2")
+        .header("x-amz-storage-class", "GLACIER");
+    assert_eq!(replaced.send().await.status, 200);
+    let head = server.ask("HEAD", "/vault/c").send().await;
+    assert_eq!((head.header("x-amz-meta-n"), head.header("x-amz-meta-m")), (None, Some("2")));
+    assert_eq!(head.header("x-amz-storage-class"), Some("GLACIER"));
+
+    let failed = |ask: Ask| async { ask.send().await.error() };
+    assert_eq!(failed(copy("/vault/a")).await, (400, "InvalidRequest".to_owned()));
+    let condition = copy("/vault/d").header("x-amz-copy-source-if-match", "\"other\"");
+    assert_eq!(failed(condition).await, (412, "PreconditionFailed".to_owned()));
+    let cold = server.ask("PUT", "/vault/d").header("x-amz-copy-source", "/vault/c");
+    assert_eq!(failed(cold).await, (403, "ObjectNotInActiveTierError".to_owned()));
+    let none = server.ask("PUT", "/vault/d").header("x-amz-copy-source", "/vault/none");
+    assert_eq!(failed(none).await, (404, "NoSuchKey".to_owned()));
+}
+
+#[tokio::test]
+async fn listings_page_and_encode() {
+    let server = TestServer::start().await;
+    let keys = ["a%20b", "d/1", "d/2", "e%2Bf", "g%25", "z%01"];
+    for key in keys {
+        server.put(&format!("/vault/{key}"), b"x").await;
+    }
+    let mut seen = Vec::new();
+    let mut token = None::<String>;
+    loop {
+        let mut path = "/vault?list-type=2&max-keys=2&delimiter=%2F&encoding-type=url".to_owned();
+        if let Some(token) = &token {
+            path += &format!("&continuation-token={token}");
+        }
+        let answer = server.ask("GET", &path).send().await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        seen.extend(text.split("<Key>").skip(1).map(|t| t.split("</").next().unwrap().to_owned()));
+        seen.extend(
+            text.split("<CommonPrefixes><Prefix>")
+                .skip(1)
+                .map(|t| t.split("</").next().unwrap().to_owned()),
+        );
+        token = answer.element("NextContinuationToken");
+        if token.is_none() {
+            break;
+        }
+    }
+    seen.sort();
+    assert_eq!(seen, ["a%20b", "d/", "e%2Bf", "g%25", "z%01"]);
+    let answer = server.ask("GET", "/vault?list-type=2&continuation-token=%21").send().await;
+    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
+    let answer = server.ask("GET", "/vault?list-type=2&max-keys=0").send().await;
+    assert_eq!(answer.element("IsTruncated").as_deref(), Some("false"));
+    let answer = server.ask("GET", "/vault?marker=d%2F1&max-keys=1").send().await;
+    assert_eq!(answer.element("Key").as_deref(), Some("d/2"));
+    assert_eq!(answer.element("NextMarker"), None, "only with a delimiter");
+}
+
+#[tokio::test]
+async fn hosts_can_name_the_bucket() {
+    let server = TestServer::start_with(|config| config.domain = Some("s3.test".to_owned())).await;
+    server.put("/vault/a", b"x").await;
+    for (host, path, status) in [
+        ("vault.s3.test", "/a", 200),
+        ("vault.localhost:9000", "/a", 200),
+        ("elsewhere.example", "/vault/a", 200),
+        ("vault.s3.test", "/vault/a", 404),
+    ] {
+        let answer = server.ask("GET", path).header("host", host).send().await;
+        assert_eq!(answer.status, status, "{host}{path}");
+    }
+}
+
+#[tokio::test]
+async fn attributes_and_tags_are_told() {
+    let server = TestServer::start().await;
+    server.put("/vault/a", b"12345").await;
+    let ask = server.ask("GET", "/vault/a?attributes");
+    let ask = ask.header("x-amz-object-attributes", "ObjectSize,StorageClass,Checksum");
+    let answer = ask.send().await;
+    assert_eq!(answer.element("ObjectSize").as_deref(), Some("5"));
+    assert_eq!(answer.element("StorageClass").as_deref(), Some("STANDARD"));
+    assert_eq!(answer.element("ChecksumType").as_deref(), Some("FULL_OBJECT"));
+    let answer = server.ask("GET", "/vault/a?tagging").send().await;
+    assert_eq!(answer.status, 200);
+    assert!(!answer.text().contains("<Tag>"));
+    let answer = server.ask("GET", "/vault?location").send().await;
+    assert!(answer.text().contains("LocationConstraint"), "{}", answer.text());
+}

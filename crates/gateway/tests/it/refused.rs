@@ -1,0 +1,91 @@
+//! Wishes that cannot be met, each with the code a client expects.
+
+use crate::harness::{Answer, TestServer};
+
+fn is(answer: &Answer, status: u16, code: &str) {
+    assert_eq!(answer.error(), (status, code.to_owned()), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn names_have_rules() {
+    let server = TestServer::start().await;
+    for name in
+        ["ab", "Upper", "under_score", "dot..dot", "192.168.0.1", "-lead", "trail-", "xn--a"]
+    {
+        let answer = server.ask("PUT", &format!("/{name}")).send().await;
+        is(&answer, 400, "InvalidBucketName");
+    }
+    is(&server.ask("PUT", &format!("/{}", "a".repeat(64))).send().await, 400, "InvalidBucketName");
+    let longest = "k".repeat(1024);
+    server.put(&format!("/vault/{longest}"), b"x").await;
+    let answer = server.ask("PUT", &format!("/vault/{longest}k")).body(b"x").send().await;
+    is(&answer, 400, "KeyTooLongError");
+    is(&server.ask("PUT", "/vault/%ff%fe").body(b"x").send().await, 400, "InvalidURI");
+}
+
+#[tokio::test]
+async fn buckets_have_states() {
+    let server = TestServer::start().await;
+    is(&server.ask("PUT", "/vault").send().await, 409, "BucketAlreadyOwnedByYou");
+    is(&server.ask("DELETE", "/nowhere").send().await, 404, "NoSuchBucket");
+    is(&server.ask("GET", "/nowhere/a").send().await, 404, "NoSuchBucket");
+    is(&server.ask("GET", "/vault/none").send().await, 404, "NoSuchKey");
+    assert_eq!(server.ask("HEAD", "/nowhere").send().await.status, 404);
+    server.put("/vault/a", b"x").await;
+    is(&server.ask("DELETE", "/vault").send().await, 409, "BucketNotEmpty");
+    assert_eq!(server.ask("DELETE", "/vault/a").send().await.status, 204);
+    assert_eq!(server.ask("DELETE", "/vault/a").send().await.status, 204, "gone is gone");
+    assert_eq!(server.ask("DELETE", "/vault").send().await.status, 204);
+}
+
+#[tokio::test]
+async fn what_is_not_kept_is_not_taken() {
+    let server = TestServer::start().await;
+    for (name, value, status, code) in [
+        ("x-amz-storage-class", "GLACIER_IR", 400, "InvalidStorageClass"),
+        ("x-amz-storage-class", "COLD", 400, "InvalidStorageClass"),
+        ("x-amz-tagging", "a=b", 501, "NotImplemented"),
+        ("x-amz-server-side-encryption", "aws:kms", 501, "NotImplemented"),
+        ("x-amz-acl", "public-read", 400, "AccessControlListNotSupported"),
+        ("x-amz-meta-large", &"v".repeat(2100), 400, "MetadataTooLarge"),
+        ("x-amz-checksum-sha512", "AAAA", 400, "InvalidRequest"),
+    ] {
+        let answer = server.ask("PUT", "/vault/a").header(name, value).body(b"x").send().await;
+        is(&answer, status, code);
+        assert!(!server.has("/vault/a").await, "{name}: {value}");
+    }
+    let xml = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    is(&server.ask("PUT", "/vault?versioning").body(xml).send().await, 501, "NotImplemented");
+    is(&server.ask("GET", "/vault?acl").send().await, 501, "NotImplemented");
+    is(&server.ask("GET", "/vault/a?versionId=abc").send().await, 400, "InvalidArgument");
+}
+
+#[tokio::test]
+async fn restores_have_conditions() {
+    let server = TestServer::start().await;
+    server.put("/vault/warm", b"x").await;
+    let cold = server.ask("PUT", "/vault/cold").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    assert_eq!(cold.body(b"x").send().await.status, 200);
+    let wish = |days: &str, tier: &str| {
+        let days = if days.is_empty() { String::new() } else { format!("<Days>{days}</Days>") };
+        format!(
+            "<RestoreRequest>{days}<GlacierJobParameters><Tier>{tier}</Tier>\
+             </GlacierJobParameters></RestoreRequest>"
+        )
+    };
+    for (path, body, status, code) in [
+        ("/vault/warm", wish("1", "Bulk"), 403, "InvalidObjectState"),
+        ("/vault/none", wish("1", "Bulk"), 404, "NoSuchKey"),
+        ("/vault/cold", wish("0", "Bulk"), 400, "InvalidArgument"),
+        ("/vault/cold", wish("-1", "Bulk"), 400, "InvalidArgument"),
+        ("/vault/cold", wish("", "Bulk"), 400, "MalformedXML"),
+        ("/vault/cold", wish("1", "Fast"), 400, "MalformedXML"),
+        ("/vault/cold", wish("1", "Expedited"), 503, "GlacierExpeditedRetrievalNotAvailable"),
+        ("/vault/cold", String::new(), 400, "MalformedXML"),
+    ] {
+        let ask = server.ask("POST", &format!("{path}?restore")).body(body.as_bytes());
+        is(&ask.send().await, status, code);
+    }
+    let answer = server.ask("POST", "/vault/warm?restore").body(wish("1", "Bulk").as_bytes());
+    assert_eq!(answer.send().await.element("StorageClass").as_deref(), Some("STANDARD"));
+}

@@ -1,0 +1,74 @@
+//! TLS with a certificate of our own making.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+
+use fulgurite_gateway::TlsConfig;
+use rustls::pki_types::ServerName;
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::harness::{credentials, read_answer};
+
+fn connector(certificate: &std::path::Path) -> TlsConnector {
+    let pem = std::fs::read(certificate).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in rustls_pemfile::certs(&mut pem.as_slice()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
+
+#[tokio::test]
+async fn a_self_signed_pair_is_made_once_and_trusted_when_told() {
+    let data = TempDir::new().unwrap();
+    let directory = data.path().join("tls");
+    let archive = crate::harness::open_archive(&data).await;
+    let mut config =
+        fulgurite_gateway::ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());
+    let names = vec!["archive.example".to_owned()];
+    config.tls = Some(TlsConfig::Auto { directory: directory.clone(), names });
+    let first = fulgurite_gateway::bind(config.clone(), archive.clone()).await.unwrap();
+    let certificate = std::fs::read(first.certificate().unwrap()).unwrap();
+    let mode = std::fs::metadata(directory.join("key.pem")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    drop(first);
+
+    let server = fulgurite_gateway::bind(config, archive).await.unwrap();
+    assert!(server.is_tls());
+    let path = server.certificate().unwrap().to_owned();
+    assert_eq!(std::fs::read(&path).unwrap(), certificate, "kept over restarts");
+    let address = server.local_addr();
+    let serving = tokio::spawn(server.serve(std::future::pending()));
+    for name in ["localhost", "127.0.0.1", "archive.example"] {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let name = ServerName::try_from(name).unwrap();
+        let mut stream = connector(&path).connect(name, socket).await.unwrap();
+        let ask = b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        stream.write_all(ask).await.unwrap();
+        assert_eq!(read_answer(&mut stream).await.text(), "live\n");
+    }
+    serving.abort();
+}
+
+#[tokio::test]
+async fn files_that_are_no_keys_are_named() {
+    let data = TempDir::new().unwrap();
+    let archive = crate::harness::open_archive(&data).await;
+    let cert = data.path().join("cert.pem");
+    std::fs::write(&cert, "not a certificate").unwrap();
+    let mut config =
+        fulgurite_gateway::ServerConfig::new(([127, 0, 0, 1], 0).into(), credentials());
+    config.tls = Some(TlsConfig::Files { cert: cert.clone(), key: cert.clone() });
+    let error = fulgurite_gateway::bind(config, archive).await.unwrap_err();
+    assert!(error.to_string().contains("cert.pem"), "{error}");
+    assert_eq!(error.kind(), fulgurite_gateway::ErrorKind::Invalid);
+}

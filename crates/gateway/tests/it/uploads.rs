@@ -1,0 +1,106 @@
+//! Multipart uploads: every call, in any order of parts, and what may go wrong.
+
+use crate::harness::{Answer, TestServer};
+
+const PART: usize = 5 << 20;
+
+async fn begin(server: &TestServer, path: &str) -> String {
+    let answer = server.ask("POST", &format!("{path}?uploads")).send().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.element("UploadId").unwrap()
+}
+
+async fn part(server: &TestServer, path: &str, id: &str, number: u32, body: &[u8]) -> String {
+    let path = format!("{path}?partNumber={number}&uploadId={id}");
+    let answer = server.ask("PUT", &path).body(body).send().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.header("etag").unwrap().to_owned()
+}
+
+async fn complete(server: &TestServer, path: &str, id: &str, parts: &[(u32, &str)]) -> Answer {
+    let parts: String = parts
+        .iter()
+        .map(|(number, etag)| {
+            format!("<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>")
+        })
+        .collect();
+    let xml = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    server.ask("POST", &format!("{path}?uploadId={id}")).body(xml.as_bytes()).send().await
+}
+
+#[tokio::test]
+async fn parts_come_in_any_order() {
+    let server = TestServer::start().await;
+    let id = begin(&server, "/vault/m").await;
+    let first = vec![1; PART];
+    let last = part(&server, "/vault/m", &id, 7, b"the end").await;
+    let early = part(&server, "/vault/m", &id, 2, &first).await;
+    let listed = server.ask("GET", &format!("/vault/m?uploadId={id}")).send().await;
+    assert_eq!(listed.text().matches("<Part>").count(), 2);
+    let uploads = server.ask("GET", "/vault?uploads").send().await;
+    assert_eq!(uploads.element("UploadId"), Some(id.clone()));
+    let named = [(2, early.as_str()), (7, last.as_str())];
+    let answer = complete(&server, "/vault/m", &id, &named).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(answer.element("ETag").unwrap().contains("-2"), "{answer:?}");
+    let again = complete(&server, "/vault/m", &id, &named).await;
+    assert_eq!(again.element("ETag"), answer.element("ETag"), "asked twice, done once");
+    let answer = server.ask("GET", "/vault/m").header("range", "bytes=5242878-").send().await;
+    assert_eq!((answer.status, answer.body.as_slice()), (206, b"\x01\x01the end".as_slice()));
+    assert_eq!(answer.header("x-amz-mp-parts-count"), Some("2"));
+}
+
+#[tokio::test]
+async fn mistakes_have_names() {
+    let server = TestServer::start().await;
+    let id = begin(&server, "/vault/m").await;
+    let one = part(&server, "/vault/m", &id, 1, b"small").await;
+    let two = part(&server, "/vault/m", &id, 2, b"small too").await;
+    let wrong = "\"00000000000000000000000000000000\"";
+    for (parts, code) in [
+        (vec![(2, two.as_str()), (1, one.as_str())], "InvalidPartOrder"),
+        (vec![(1, one.as_str()), (2, two.as_str())], "EntityTooSmall"),
+        (vec![(1, wrong)], "InvalidPart"),
+        (vec![(9, one.as_str())], "InvalidPart"),
+        (vec![], "MalformedXML"),
+    ] {
+        let answer = complete(&server, "/vault/m", &id, &parts).await;
+        assert_eq!(answer.error(), (400, code.to_owned()), "{parts:?}");
+    }
+    let path = format!("/vault/m?partNumber=10001&uploadId={id}");
+    let answer = server.ask("PUT", &path).body(b"x").send().await;
+    assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()));
+    let size = server.ask("POST", &format!("/vault/m?uploadId={id}"));
+    let xml = format!(
+        "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{one}</ETag></Part>\
+         </CompleteMultipartUpload>"
+    );
+    let size = size.header("x-amz-mp-object-size", "6").body(xml.as_bytes()).send().await;
+    assert_eq!(size.error(), (400, "InvalidRequest".to_owned()));
+    assert!(!server.has("/vault/m").await);
+    let answer = server.ask("DELETE", &format!("/vault/m?uploadId={id}")).send().await;
+    assert_eq!(answer.status, 204);
+    for id in [id.as_str(), "nonsense"] {
+        let answer = complete(&server, "/vault/m", id, &[(1, &one)]).await;
+        assert_eq!(answer.error(), (404, "NoSuchUpload".to_owned()), "{id}");
+    }
+}
+
+#[tokio::test]
+async fn uploads_are_listed_by_page_and_prefix() {
+    let server = TestServer::start().await;
+    for key in ["a/1", "a/2", "b", "c/1"] {
+        begin(&server, &format!("/vault/{key}")).await;
+    }
+    let answer = server.ask("GET", "/vault?uploads&delimiter=%2F&max-uploads=2").send().await;
+    assert_eq!(answer.element("IsTruncated").as_deref(), Some("true"));
+    assert!(answer.text().contains("<Prefix>a/</Prefix>"), "{}", answer.text());
+    assert!(answer.text().contains("<Key>b</Key>"), "{}", answer.text());
+    let key = answer.element("NextKeyMarker").unwrap();
+    let id = answer.element("NextUploadIdMarker").unwrap();
+    let next = format!("/vault?uploads&delimiter=%2F&key-marker={key}&upload-id-marker={id}");
+    let answer = server.ask("GET", &next).send().await;
+    assert_eq!(answer.element("IsTruncated").as_deref(), Some("false"));
+    assert!(answer.text().contains("<Prefix>c/</Prefix>"), "{}", answer.text());
+    assert!(!answer.text().contains("<Upload>"), "{}", answer.text());
+}
