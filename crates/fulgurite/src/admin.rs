@@ -140,7 +140,7 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
-        format!("medium     simulated glass, profile {}, fidelity {}", s.profile, s.fidelity),
+        format!("medium     profile {}, fidelity {}", s.profile, s.fidelity),
         format!(
             "objects    {} on disk, {} staged, {} on glass",
             grouped(s.objects_online),

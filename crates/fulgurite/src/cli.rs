@@ -24,7 +24,7 @@ struct Cli {
     /// Print one JSON object a line instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Form of log lines on standard error
+    /// Form of log lines on standard error: text or json
     #[arg(
         long,
         value_enum,
@@ -32,6 +32,7 @@ struct Cli {
         default_value = "text",
         env = "FULGURITE_LOG_FORMAT",
         hide_env = true,
+        hide_possible_values = true,
         global = true
     )]
     log_format: LogFormat,
@@ -136,7 +137,8 @@ pub(crate) fn main() -> ExitCode {
             if exit != Exit::Success {
                 // What was printed before the failure is still a result.
                 let _ = out.flush();
-                note(format_args!("fulgurite: {error:#}"));
+                let said = format!("{error:#}");
+                note(format_args!("fulgurite: {}", said.trim_end()));
             }
             exit
         }
@@ -177,10 +179,11 @@ fn show_config(args: &ConfigArgs, out: &Output) -> anyhow::Result<()> {
 
 /// Log lines go to standard error; `FULGURITE_LOG` (or `RUST_LOG`) says which.
 fn start_log(cli: &Cli) {
-    // A demo damages its archive on purpose: warnings of it are no news.
+    // The gateway says itself what became of a request; s3s calls every refused one an error. A
+    // demo damages its archive on purpose: warnings of it are no news.
     let default = match &cli.command {
-        Command::Serve(_) => "info",
-        Command::Demo(_) => "error",
+        Command::Serve(_) => "info,s3s=off",
+        Command::Demo(_) => "error,s3s=off",
         Command::Config(_)
         | Command::Put(_)
         | Command::Get(_)

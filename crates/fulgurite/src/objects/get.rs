@@ -10,7 +10,7 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Failures, counted, for_each, list_all, parse_transfers};
+use super::{Failures, add_restore_states, counted, for_each, list_all, parse_transfers};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::{S3Url, path_of};
@@ -118,7 +118,8 @@ async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>>
             Err(error) => return Err(error.into()),
         }
     }
-    let objects = list_all(client, &url.bucket, &url.folder_prefix()).await?;
+    let mut objects = list_all(client, &url.bucket, &url.folder_prefix()).await?;
+    add_restore_states(client, &url.bucket, &mut objects).await?;
     if objects.is_empty() && !url.key.is_empty() {
         return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
     }

@@ -11,6 +11,7 @@ mod restore;
 mod rm;
 mod status;
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::future::Future;
 
@@ -29,7 +30,7 @@ pub(crate) use status::{StatusArgs, status};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::output::{grouped, note};
-use crate::s3::{Client, ListScope, ListedObject, S3Error};
+use crate::s3::{Client, ListScope, ListedObject, S3Error, is_archived_class};
 
 /// Every object whose key begins with `prefix`, in key order.
 pub(crate) async fn list_all(
@@ -48,6 +49,41 @@ pub(crate) async fn list_all(
         }
         token = page.next;
     }
+}
+
+/// Fills in the restore states that a server does not show in its listings: one HEAD tells whether
+/// it does, and only then every archived object is asked for.
+pub(crate) async fn add_restore_states(
+    client: &Client,
+    bucket: &str,
+    objects: &mut [ListedObject],
+) -> anyhow::Result<()> {
+    let is_archived = |object: &&ListedObject| is_archived_class(&object.class);
+    if objects.iter().any(|object| object.restore.is_some()) {
+        return Ok(());
+    }
+    let Some(first) = objects.iter().find(is_archived) else { return Ok(()) };
+    match client.head(bucket, &first.key).await {
+        Ok(head) if head.restore.is_some() => {}
+        // Listed a moment ago and gone, or without a copy like all the others.
+        Ok(_) | Err(_) => return Ok(()),
+    }
+    let archived = objects.iter().filter(is_archived);
+    let keys: Vec<String> = archived.map(|object| object.key.clone()).collect();
+    let heads = |key: String| async move {
+        let head = client.head(bucket, &key).await;
+        (key, head)
+    };
+    let mut states = BTreeMap::new();
+    for_each(keys, limits::TRANSFERS_DEFAULT, heads, |(key, head)| {
+        states.insert(key, head?.restore);
+        Ok(())
+    })
+    .await?;
+    for object in objects {
+        object.restore = states.remove(&object.key).flatten();
+    }
+    Ok(())
 }
 
 /// The failures of a run: each is named once, and the last word is the exit code.
@@ -112,8 +148,12 @@ fn parse_transfers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `3 objects`, `1 object`
+/// `3 objects`, `1 object`, `2 copies`
 pub(crate) fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", grouped(count))
+    let number = grouped(count);
+    match noun.strip_suffix('y') {
+        _ if count == 1 => format!("{number} {noun}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {noun}s"),
+    }
 }

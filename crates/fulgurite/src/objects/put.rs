@@ -24,9 +24,12 @@ use crate::s3::{Budget, Client, PutSource};
 /// Flags of `put`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PutArgs {
-    /// Files and folders, then the destination s3://bucket/prefix
-    #[arg(required = true, num_args = 2.., value_name = "PATH... S3-URL")]
+    /// Files and folders
+    #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Where to: s3://bucket/prefix
+    #[arg(value_name = "S3-URL")]
+    url: S3Url,
     /// Storage class: STANDARD, GLACIER, DEEP_ARCHIVE, or any other the endpoint knows
     #[arg(long, value_name = "CLASS", default_value = "DEEP_ARCHIVE")]
     storage_class: String,
@@ -63,15 +66,12 @@ pub(crate) struct PutSummary {
 
 /// Runs `put`.
 pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
-    let Some((url, paths)) = args.paths.split_last() else {
-        return Err(Coded::new(Exit::Usage, "nothing to put").into());
-    };
-    let url: S3Url = parse_url(url)?;
+    let url = &args.url;
     let client = remote.client()?;
     if args.make_bucket {
         client.create_bucket(&url.bucket).await?;
     }
-    let (planned, skipped) = plan(paths, &url)?;
+    let (planned, skipped) = plan(&args.paths, url)?;
     let job = PutJob {
         client: &client,
         bucket: &url.bucket,
@@ -157,13 +157,6 @@ async fn put_one<'p>(
         job.client.put_file(job.bucket, &item.key, source, budget, &|n| bar.inc(n)).await
     };
     (item, result.map_err(anyhow::Error::from))
-}
-
-fn parse_url(path: &Path) -> anyhow::Result<S3Url> {
-    let text = path.to_string_lossy();
-    text.parse().map_err(|error: names::NameError| {
-        Coded::new(Exit::Usage, format!("{error} as the last argument")).into()
-    })
 }
 
 /// Finds every file below `paths` and the key each gets. Refuses all if one has no key.

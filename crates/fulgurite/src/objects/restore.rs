@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::status::{State, state_of};
-use super::{Failures, counted, for_each, list_all, parse_transfers};
+use super::{Failures, add_restore_states, counted, for_each, list_all, parse_transfers};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
@@ -241,7 +241,9 @@ pub(crate) async fn wait_for_restore(
 /// The state of every archived object meant.
 async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Result<Vec<State>> {
     let objects = if is_recursive {
-        list_all(client, &url.bucket, &url.key).await?
+        let mut objects = list_all(client, &url.bucket, &url.key).await?;
+        add_restore_states(client, &url.bucket, &mut objects).await?;
+        objects
     } else {
         let head = client.head(&url.bucket, &url.key).await?;
         vec![head.into_listed(&url.key)]

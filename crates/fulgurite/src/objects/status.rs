@@ -6,7 +6,7 @@ use fulgurite_units::ByteCount;
 use serde::Serialize;
 use serde_json::json;
 
-use super::counted;
+use super::{add_restore_states, counted};
 use crate::exit::{Coded, Exit};
 use crate::names::S3Url;
 use crate::output::Output;
@@ -71,7 +71,8 @@ pub(crate) async fn status(
     let mut totals: BTreeMap<State, (u64, u64)> = BTreeMap::new();
     let mut token: Option<String> = None;
     loop {
-        let page = client.list(scope, token.as_deref()).await?;
+        let mut page = client.list(scope, token.as_deref()).await?;
+        add_restore_states(&client, &url.bucket, &mut page.objects).await?;
         for object in &page.objects {
             let total = totals.entry(state_of(object)).or_default();
             total.0 += 1;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! put:  read piece -> CRC-64 -> send with the CRC -> server compares -> parts' CRCs combine
-//! get:  stream -> KEY.part, hashing; broken off: continue with Range and If-Match; compare; rename
+//! get:  stream -> temporary file, hashing; broken off: continue with Range and If-Match; compare; rename
 //! ```
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -201,7 +201,8 @@ impl Client {
         Ok(xml::parse_etag(&answer))
     }
 
-    /// Fetches `key` into the file `path`, by way of `path.part`; `received` hears of bytes.
+    /// Fetches `key` into the file `path`, by way of a temporary file beside it; `received` hears
+    /// of bytes. The file has its name only when every byte was there and right.
     pub(crate) async fn get_file(
         &self,
         bucket: &str,
@@ -209,37 +210,40 @@ impl Client {
         path: &Path,
         received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
-        let part = part_path(path);
-        let fetched = self.fetch(bucket, key, &part, received).await;
-        if fetched.is_err() {
-            let _ = tokio::fs::remove_file(&part).await;
-            return fetched;
-        }
-        tokio::fs::rename(&part, path).await.map_err(file_error("name", path))?;
-        fetched
-    }
-
-    async fn fetch(
-        &self,
-        bucket: &str,
-        key: &str,
-        part: &Path,
-        received: &(dyn Fn(u64) + Sync),
-    ) -> Result<ObjectHead, S3Error> {
         let call = Call::new("GetObject", Method::GET, bucket)
             .key(key)
             .header("x-amz-checksum-mode", "ENABLED");
-        let mut response = self.send(&call).await?;
+        let response = self.send(&call).await?;
+        // Deleted when it is dropped, unless it was given its name.
+        let part = temporary_beside(path).map_err(file_error("create", path))?;
+        let file = part.reopen().map_err(file_error("open", part.path()))?;
+        let head = self.receive(&call, response, file, received).await?;
+        part.persist(path).map_err(|error| file_error("name", path)(error.error))?;
+        Ok(head)
+    }
+
+    async fn receive(
+        &self,
+        call: &Call<'_>,
+        mut response: Response,
+        file: File,
+        received: &(dyn Fn(u64) + Sync),
+    ) -> Result<ObjectHead, S3Error> {
+        let write_error = |source| S3Error::File {
+            action: "write what was fetched of",
+            path: call.target(),
+            source,
+        };
         let head = head_of(response.headers());
         let mut verifier = Verifier::new(response.headers());
-        let file = tokio::fs::File::create(part).await.map_err(file_error("create", part))?;
+        let file = tokio::fs::File::from_std(file);
         let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, file);
         let (mut at, mut attempt) = (0, 1);
         loop {
             let error = match response.chunk().await {
                 Ok(Some(chunk)) => {
                     verifier.update(&chunk);
-                    file.write_all(&chunk).await.map_err(file_error("write", part))?;
+                    file.write_all(&chunk).await.map_err(write_error)?;
                     at += chunk.len() as u64;
                     received(chunk.len() as u64);
                     continue;
@@ -248,16 +252,16 @@ impl Client {
                 Ok(None) => {
                     S3Error::Short { target: call.target(), received: at, expected: head.bytes }
                 }
-                Err(source) => self.unreachable(&call, source),
+                Err(source) => self.unreachable(call, source),
             };
             if attempt == limits::ATTEMPTS_MAX || at >= head.bytes {
                 return Err(error);
             }
             pause_before(attempt).await;
             attempt += 1;
-            response = self.continue_from(bucket, key, at, &head.etag).await?;
+            response = self.continue_from(call.bucket, call.key, at, &head.etag).await?;
         }
-        file.flush().await.map_err(file_error("write", part))?;
+        file.flush().await.map_err(write_error)?;
         verifier.finish(&call.target())?;
         Ok(head)
     }
@@ -288,10 +292,13 @@ pub(super) fn part_bytes(bytes: u64) -> u64 {
     least.max(limits::PART_BYTES_MIN)
 }
 
-fn part_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
+/// A file of a random name in the folder of `path`, with the permissions of any new file.
+fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".fulgurite-")
+        .suffix(".part")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(path.parent().unwrap_or_else(|| Path::new(".")))
 }
 
 /// Reads `bytes` bytes at `start`; with `is_last`, also that the file ends there.

@@ -112,15 +112,55 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
         let put = run(&[&["put", "--make-bucket", "file", url][..], &class].concat());
         assert!(put.ends_with("exit: 0\n"), "{put}");
     }
-    expect![[""]].assert_eq(&run(&["get", "s3://box", "out"]));
+    expect![[r#"
+        1 object, 1B in TIME
+        err: /absolute: key "/absolute" is not a path below the folder: it has an empty segment
+        err: a//b: key "a//b" is not a path below the folder: it has an empty segment
+        err: fulgurite: 2 of 3 objects could not be fetched
+        exit: 10
+    "#]]
+    .assert_eq(&run(&["get", "s3://box", "out"]));
     assert_eq!(fs::read(folder.path().join("out/good")).unwrap(), b"x");
     assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 1);
-    expect![[""]].assert_eq(&run(&["put", "file", "s3://box/../up"]));
-    expect![[""]].assert_eq(&run(&["get", "s3://box/none", "out"]));
-    expect![[""]].assert_eq(&run(&["rm", "s3://box/none"]));
+    expect![[r#"
+        0 objects, 0B in TIME
+        err: file: key "../up" has a segment "." or "..", which an HTTP path cannot carry
+        err: fulgurite: 1 of 1 objects could not be put
+        exit: 2
+    "#]]
+    .assert_eq(&run(&["put", "file", "s3://box/../up"]));
+    expect![[r#"
+        err: fulgurite: s3://box/none does not exist
+        exit: 4
+    "#]]
+    .assert_eq(&run(&["get", "s3://box/none", "out"]));
+    expect![[r#"
+        err: fulgurite: HeadObject of s3://box/none was refused with 404 NoSuchKey: the server gave no reason
+        exit: 4
+    "#]].assert_eq(&run(&["rm", "s3://box/none"]));
+    // Temporary files never take a name that another object has.
+    for name in ["twin", "twin.part", ".twin.part"] {
+        fs::write(folder.path().join(name), name).unwrap();
+        run(&[&["put", name, "s3://twins"][..], &["--make-bucket"], &class].concat());
+    }
+    run(&["get", "s3://twins", "twins"]);
+    for name in ["twin", "twin.part", ".twin.part"] {
+        assert_eq!(fs::read_to_string(folder.path().join("twins").join(name)).unwrap(), name);
+    }
+    assert_eq!(fs::read_dir(folder.path().join("twins")).unwrap().count(), 3);
     // A link that stands where a folder should be is not followed.
     std::os::unix::fs::symlink("/tmp", folder.path().join("out/dir")).unwrap();
     run(&[&["put", "file", "s3://box/dir/inner"][..], &class].concat());
-    expect![[""]].assert_eq(&run(&["get", "s3://box/dir/inner", "out/"]));
-    expect![[""]].assert_eq(&run(&["get", "s3://box/dir", "out"]));
+    expect![[r#"
+        1 object, 1B in TIME
+        exit: 0
+    "#]]
+    .assert_eq(&run(&["get", "s3://box/dir/inner", "out/"]));
+    expect![[r#"
+        0 objects, 0B in TIME
+        err: dir/inner: "out/dir" is in the way: not a folder
+        err: fulgurite: 1 of 1 objects could not be fetched
+        exit: 1
+    "#]]
+    .assert_eq(&run(&["get", "s3://box/dir", "out"]));
 }

@@ -12,8 +12,8 @@ use crate::process::{Server, fulgurite, transcript};
 fn sealed(folder: &Path) -> PathBuf {
     let data = folder.join("data");
     let server = Server::start(&data, &[]);
-    fs::write(folder.join("file"), vec![7; 100_000]).unwrap();
-    for args in [&["put", "--make-bucket", "file", "s3://box/file"][..], &["admin", "seal"]] {
+    fs::write(folder.join("secret-name"), vec![7; 100_000]).unwrap();
+    for args in [&["put", "--make-bucket", "secret-name", "s3://box"][..], &["admin", "seal"]] {
         let mut command = fulgurite(args);
         let output = command.current_dir(folder).env("FULGURITE_DATA", &data).output().unwrap();
         assert!(output.status.success(), "{args:?}");
@@ -45,7 +45,7 @@ fn a_platter_tells_what_it_holds() {
     assert_eq!(lines[0]["header"]["geometry"]["profile"], "demo");
     let good = lines[2]["tracks"].as_array().unwrap().iter().all(|track| track["failed"] == 0);
     assert!(good, "nothing was damaged: {text}");
-    assert!(!text.contains("file\""), "names are encrypted");
+    assert!(!text.contains("secret-name"), "names are encrypted");
 }
 
 #[test]
@@ -60,15 +60,34 @@ fn what_is_no_platter_is_told_by_name() {
         let id = platter.file_stem().unwrap().to_string_lossy();
         said.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID")
     };
-    expect![[""]].assert_eq(&inspect(b"no platter at all"));
-    expect![[""]].assert_eq(&inspect(&bytes[..bytes.len() - 1]));
-    expect![[""]].assert_eq(&inspect(&[&bytes[..], b"x"].concat()));
+    expect![[r#"
+        err: fulgurite: x.glass: this is not a platter: no header sector can be read at its front or back
+        exit: 8
+    "#]].assert_eq(&inspect(b"no platter at all"));
+    expect![[r#"
+        err: fulgurite: x.glass: platter ID is truncated: 1798143 of 1798144 bytes
+        exit: 8
+    "#]]
+    .assert_eq(&inspect(&bytes[..bytes.len() - 1]));
+    expect![[r#"
+        err: fulgurite: x.glass: platter ID has 1798145 bytes instead of 1798144
+        exit: 8
+    "#]]
+    .assert_eq(&inspect(&[&bytes[..], b"x"].concat()));
     let mut unsealed = bytes.clone();
     let end = unsealed.len();
     unsealed[end - 1024..].fill(0);
-    expect![[""]].assert_eq(&inspect(&unsealed));
+    expect![[r#"
+        err: fulgurite: x.glass: platter ID is not sealed: no copy of its final record is valid
+        exit: 8
+    "#]]
+    .assert_eq(&inspect(&unsealed));
     let missing = transcript(&mut fulgurite(&["inspect", "/nowhere/x.glass"]));
-    expect![[""]].assert_eq(&missing);
+    expect![[r#"
+        err: fulgurite: cannot open "/nowhere/x.glass": No such file or directory (os error 2)
+        exit: 4
+    "#]]
+    .assert_eq(&missing);
 }
 
 #[test]
@@ -85,12 +104,15 @@ fn a_lost_catalog_is_rebuilt() {
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
     assert!(text.starts_with("1 object in 1 bucket, 97.7KiB, from 4 platters of 1 set"), "{text}");
     let _server = Server::start(&data, &[]);
-    for args in [&["restore", "--wait", "s3://box/file"][..], &["get", "s3://box/file", "out"]] {
+    for args in [
+        &["restore", "--wait", "s3://box/secret-name"][..],
+        &["get", "s3://box/secret-name", "out"],
+    ] {
         let mut command = fulgurite(args);
         let output = command.current_dir(folder.path()).env("FULGURITE_DATA", &data).output();
         assert!(output.unwrap().status.success(), "{args:?}");
     }
-    assert_eq!(fs::read(folder.path().join("out/file")).unwrap(), vec![7; 100_000]);
+    assert_eq!(fs::read(folder.path().join("out/secret-name")).unwrap(), vec![7; 100_000]);
 }
 
 #[test]
