@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{AdminCommand, admin};
-use crate::config::{Config, Overrides, TlsChoice};
+use crate::config::{Config, Overrides, TlsChoice, of_process};
 use crate::demo::{DemoArgs, demo};
 use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
 use crate::inspect::{InspectArgs, inspect};
@@ -120,7 +120,7 @@ impl ConfigArgs {
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
         let overrides =
             Overrides { listen: self.listen, tls: self.tls.clone(), profile: self.profile.clone() };
-        Ok(Config::load(self.config.as_deref(), std::env::vars(), overrides)?)
+        Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
     }
 }
 
@@ -182,7 +182,7 @@ fn start_log(cli: &Cli) {
     // The gateway says itself what became of a request; s3s calls every refused one an error. A
     // demo damages its archive on purpose: warnings of it are no news.
     let default = match &cli.command {
-        Command::Serve(_) => "info,s3s=off",
+        Command::Serve(_) => "info,s3s=off,fjall=warn,lsm_tree=warn",
         Command::Demo(_) => "error,s3s=off",
         Command::Config(_)
         | Command::Put(_)

@@ -26,20 +26,19 @@ impl std::fmt::Debug for KeyPair {
     }
 }
 
-const ACCESS_KEY_LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+/// Letters that no shell, URL or option parser takes for anything else.
+const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 impl KeyPair {
-    /// A new pair from the system's entropy: 20 letters, and 40 of the Base64 URL alphabet.
+    /// A new pair from the system's entropy: 20 letters, and a secret of 40 (200 bits).
     pub(crate) fn generate() -> anyhow::Result<Self> {
-        use base64::Engine as _;
-        let mut random = [0u8; 47];
+        let mut random = [0u8; 57];
         getrandom::fill(&mut random)
             .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
-        let (name, secret) = random.split_at(17);
-        let letters = name.iter().map(|b| char::from(ACCESS_KEY_LETTERS[usize::from(b & 31)]));
-        let access_key = format!("FUL{}", letters.collect::<String>());
-        let secret_key = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(secret);
-        Ok(Self { access_key, secret_key })
+        let letters: String =
+            random.iter().map(|byte| char::from(LETTERS[usize::from(byte & 31)])).collect();
+        let (name, secret) = letters.split_at(17);
+        Ok(Self { access_key: format!("FUL{name}"), secret_key: secret.to_owned() })
     }
 
     /// What the admin API takes as a bearer token: only somebody with the secret can make it.

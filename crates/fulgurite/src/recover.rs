@@ -11,7 +11,7 @@ use anyhow::Context as _;
 use fulgurite_archive::RecoverReport;
 use fulgurite_units::ByteCount;
 
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;
 use crate::output::{Output, note, rate};
@@ -37,7 +37,7 @@ pub(crate) struct RecoverArgs {
 
 /// Runs `recover`.
 pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
-    let config = Config::load(args.config.as_deref(), std::env::vars(), Overrides::default())?;
+    let config = Config::load(args.config.as_deref(), of_process(), Overrides::default())?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
         return Err(Coded::new(Exit::NotFound, message).into());

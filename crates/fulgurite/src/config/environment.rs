@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Expedited};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 14] = [
+const SETTINGS: [(&str, Setter); 15] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -24,6 +24,7 @@ const SETTINGS: [(&str, Setter); 14] = [
         set_ratio(&mut c.medium.sector_failure_rate, v)
     }),
     ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
+    ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
     ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
 ];
 
@@ -38,6 +39,12 @@ const ELSEWHERE: [&str; 8] = [
     "FULGURITE_LOG_FORMAT",
     "FULGURITE_FAIL_POINT",
 ];
+
+/// The variables of this process that are text. Others belong to somebody else.
+pub(crate) fn of_process() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
 
 /// Applies every variable of `environment` that names a setting; a near miss is warned of.
 pub(super) fn apply(

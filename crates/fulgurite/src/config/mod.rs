@@ -14,6 +14,7 @@ use fulgurite_library::LibraryShape;
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use environment::of_process;
 pub(crate) use tls::TlsChoice;
 
 /// Everything `serve` can be told, as it stands in the file.

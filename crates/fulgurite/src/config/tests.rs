@@ -147,6 +147,35 @@ fn environment_outranks_the_file_and_is_checked_alike() {
     );
 }
 
+/// Every place of the file but those of two tables has its variable, as the manual says.
+#[test]
+fn every_setting_has_a_variable() {
+    let mut config = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
+    config.keys.master_key = Some("master.key".into());
+    config.seal.staged_bytes = Some(ByteCount::mib(1));
+    let shown: toml::Table = config.show().unwrap().parse().unwrap();
+    let mut settings = Vec::new();
+    for (name, value) in shown {
+        let toml::Value::Table(table) = value else {
+            settings.push((format!("FULGURITE_{name}").to_uppercase(), value));
+            continue;
+        };
+        for (inner, value) in table.into_iter().filter(|(_, value)| !value.is_table()) {
+            settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
+        }
+    }
+    assert_eq!(settings.len(), 15);
+    for (name, value) in settings {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
+        // The second value fits no setting but plain text; only a setting looks at it.
+        let plain = ["FULGURITE_DOMAIN", "FULGURITE_PROFILE", "FULGURITE_KEYS_MASTER_KEY"];
+        let take = if plain.contains(&name.as_str()) { 1 } else { 2 };
+        let loaded = Config::load(None, environment.into_iter().take(take), Overrides::default());
+        assert_eq!(loaded.is_err(), take == 2, "{name}");
+    }
+}
+
 #[test]
 fn flags_outrank_everything() {
     let overrides = Overrides {

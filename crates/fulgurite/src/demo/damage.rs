@@ -41,6 +41,10 @@ struct Platter {
 const TRACKS_PER_DAMAGED: u64 = 4;
 /// Bytes flipped in a bad sector.
 const FLIPS: u64 = 3;
+/// Most that one flip adds to a byte.
+const FLIP_MAX: u64 = 80;
+
+const _: () = assert!(FLIPS * FLIP_MAX < 256, "flips of one byte cannot cancel");
 
 /// Bytes of all platter files in `platters`.
 pub(crate) fn platter_bytes(platters: &Path) -> anyhow::Result<u64> {
@@ -195,9 +199,8 @@ fn spoil(
             let at = start + random.below(u64::from(geometry.sector_payload_bytes));
             let mut byte = [0];
             file.read_exact_at(&mut byte, at)?;
-            // Never zero, and never the same as before at another draw of the same place twice:
-            // a sum of bits that all are drawn with bit 0 set could cancel, so it is added.
-            byte[0] = byte[0].wrapping_add(1 + u8::try_from(random.below(80)).unwrap_or(0));
+            // 3 flips of the same byte add 3 to 240: never a multiple of 256, so it has changed.
+            byte[0] = byte[0].wrapping_add(1 + u8::try_from(random.below(FLIP_MAX)).unwrap_or(0));
             file.write_all_at(&byte, at)?;
         }
     }
