@@ -97,7 +97,7 @@ impl ObjectWriter {
             checksum: staged.digests.checksum.clone(),
             part_count: None,
             body_count: 1,
-            bodies_staged: 0,
+            bodies_staged: u32::from(options.class.is_archived()),
             upload_id: None,
             restore: None,
         };
