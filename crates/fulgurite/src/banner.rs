@@ -85,7 +85,8 @@ fn clients(file: &ServerFile, access_key: &str, secret: &str) -> String {
     let boto3 = format!(
         "boto3\n\
          \x20 s3 = boto3.client(\"s3\", endpoint_url=\"{endpoint}\", region_name=\"us-east-1\",\n\
-         \x20     aws_access_key_id=\"{access_key}\", aws_secret_access_key=\"{secret}\"{boto_ca})\n"
+         \x20     aws_access_key_id=\"{access_key}\", \
+         aws_secret_access_key=\"{secret}\"{boto_ca})\n"
     );
     let rclone = match ca {
         None => "rclone\n  needs TLS: start with --tls auto\n".to_owned(),

@@ -19,7 +19,7 @@ use crate::serve::{ServeArgs, serve};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
 #[derive(Debug, Parser)]
-#[command(name = "fulgurite", version, about, after_help = EXIT_CODES_HELP, max_term_width = 100)]
+#[command(name = "fulgurite", version, about, after_help = EXIT_CODES_HELP, max_term_width = 80)]
 struct Cli {
     /// Print one JSON object a line instead of text
     #[arg(long, global = true)]

@@ -116,7 +116,8 @@ impl Report {
             line("restore", self.restore_seconds),
             line("get", self.get.seconds),
             format!(
-                "glass      {} information + {} redundancy platters, {} in all, {:.1} times the data",
+                "glass      {} information + {} redundancy platters, {} in all, \
+                 {:.1} times the data",
                 self.platters.0,
                 self.platters.1,
                 ByteCount::new(self.platter_bytes),

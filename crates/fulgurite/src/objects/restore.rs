@@ -26,7 +26,8 @@ pub(crate) struct RestoreArgs {
     #[arg(long, short)]
     recursive: bool,
     /// Days the copies stay
-    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 7,
+          value_parser = clap::value_parser!(u32).range(1..))]
     days: u32,
     /// How fast
     #[arg(long, value_enum, default_value_t = RestoreTier::Standard)]

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! put:  read piece -> CRC-64 -> send with the CRC -> server compares -> parts' CRCs combine
-//! get:  stream -> temporary file, hashing; broken off: continue with Range and If-Match; compare; rename
+//! get:  stream -> temporary file, hashing -> compare -> rename
+//!       broken off: continue with Range and If-Match
 //! ```
 
 use std::fs::{File, Permissions};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use expect_test::expect;
 
-use crate::process::{Server, fulgurite, transcript};
+use crate::process::{Server, fold, fulgurite, transcript};
 
 /// Wall times and rates differ from run to run: `1.2 s (3MiB/s)` becomes `TIME`.
 fn without_times(text: &str) -> String {
@@ -57,7 +57,7 @@ fn a_tree_goes_onto_glass_and_back() {
     let run = |args: &[&str]| {
         let mut command = fulgurite(args);
         command.current_dir(folder.path()).env("FULGURITE_DATA", &data);
-        without_times(&transcript(&mut command))
+        fold(&without_times(&transcript(&mut command)))
     };
     expect![[r#"
         6 objects, 70.0MiB in TIME
@@ -65,7 +65,8 @@ fn a_tree_goes_onto_glass_and_back() {
     "#]]
     .assert_eq(&run(&["put", "--make-bucket", "tree", "s3://archive/one"]));
     let refused = run(&["get", "s3://archive/one/tree", "out"]);
-    assert!(refused.contains("first run: fulgurite restore --recursive --wait s3://archive"));
+    let unfolded = refused.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfolded.contains("first run: fulgurite restore --recursive --wait s3://archive"));
     assert!(refused.ends_with("exit: 5\n"), "{refused}");
     let sealed = run(&["admin", "seal"]);
     assert!(sealed.starts_with("6 objects with 70.") && sealed.contains("released"), "{sealed}");
@@ -105,7 +106,7 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
     let run = |args: &[&str]| {
         let mut command = fulgurite(args);
         command.current_dir(folder.path()).env("FULGURITE_DATA", &data);
-        without_times(&transcript(&mut command))
+        fold(&without_times(&transcript(&mut command)))
     };
     let class = ["--storage-class", "STANDARD"];
     for url in ["s3://box//absolute", "s3://box/a//b", "s3://box/good"] {
@@ -114,7 +115,8 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
     }
     expect![[r#"
         1 object, 1B in TIME
-        err: /absolute: key "/absolute" is not a path below the folder: it has an empty segment
+        err: /absolute: key "/absolute" is not a path below the folder: it has an empty
+            segment
         err: a//b: key "a//b" is not a path below the folder: it has an empty segment
         err: fulgurite: 2 of 3 objects could not be fetched
         exit: 10
@@ -124,7 +126,8 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
     assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 1);
     expect![[r#"
         0 objects, 0B in TIME
-        err: file: key "../up" has a segment "." or "..", which an HTTP path cannot carry
+        err: file: key "../up" has a segment "." or "..", which an HTTP path cannot
+            carry
         err: fulgurite: 1 of 1 objects could not be put
         exit: 2
     "#]]
@@ -135,9 +138,11 @@ fn keys_that_lead_out_are_refused_and_the_rest_is_fetched() {
     "#]]
     .assert_eq(&run(&["get", "s3://box/none", "out"]));
     expect![[r#"
-        err: fulgurite: HeadObject of s3://box/none was refused with 404 NoSuchKey: the server gave no reason
+        err: fulgurite: HeadObject of s3://box/none was refused with 404 NoSuchKey: the
+            server gave no reason
         exit: 4
-    "#]].assert_eq(&run(&["rm", "s3://box/none"]));
+    "#]]
+    .assert_eq(&run(&["rm", "s3://box/none"]));
     // Temporary files never take a name that another object has.
     for name in ["twin", "twin.part", ".twin.part"] {
         fs::write(folder.path().join(name), name).unwrap();

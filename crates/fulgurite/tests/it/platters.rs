@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::process::{Server, fulgurite, transcript};
+use crate::process::{Server, fold, fulgurite, transcript};
 
 /// A data directory with one sealed file, its server stopped; returns an information platter.
 fn sealed(folder: &Path) -> PathBuf {
@@ -58,12 +58,14 @@ fn what_is_no_platter_is_told_by_name() {
         fs::write(&path, bytes).unwrap();
         let said = transcript(&mut fulgurite(&["inspect", &path.to_string_lossy()]));
         let id = platter.file_stem().unwrap().to_string_lossy();
-        said.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID")
+        fold(&said.replace(&*path.to_string_lossy(), "x.glass").replace(&*id, "ID"))
     };
     expect![[r#"
-        err: fulgurite: x.glass: this is not a platter: no header sector can be read at its front or back
+        err: fulgurite: x.glass: this is not a platter: no header sector can be read at
+            its front or back
         exit: 8
-    "#]].assert_eq(&inspect(b"no platter at all"));
+    "#]]
+    .assert_eq(&inspect(b"no platter at all"));
     expect![[r#"
         err: fulgurite: x.glass: platter ID is truncated: 1798143 of 1798144 bytes
         exit: 8
@@ -78,7 +80,8 @@ fn what_is_no_platter_is_told_by_name() {
     let end = unsealed.len();
     unsealed[end - 1024..].fill(0);
     expect![[r#"
-        err: fulgurite: x.glass: platter ID is not sealed: no copy of its final record is valid
+        err: fulgurite: x.glass: platter ID is not sealed: no copy of its final record
+            is valid
         exit: 8
     "#]]
     .assert_eq(&inspect(&unsealed));

@@ -25,6 +25,24 @@ pub(crate) fn transcript(command: &mut Command) -> String {
     show(&output)
 }
 
+/// The same with long lines broken at a space, so that transcripts can be read in the source.
+pub(crate) fn fold(text: &str) -> String {
+    let mut folded = String::new();
+    for line in text.lines() {
+        let mut rest = line;
+        while rest.len() > 80
+            && let Some(space) = rest[..80].rfind(' ').filter(|space| *space > 10)
+        {
+            folded.push_str(&rest[..space]);
+            folded.push_str("\n   ");
+            rest = &rest[space..];
+        }
+        folded.push_str(rest);
+        folded.push('\n');
+    }
+    folded
+}
+
 fn show(output: &Output) -> String {
     let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
     for line in String::from_utf8_lossy(&output.stderr).lines() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use expect_test::expect;
 
-use crate::process::{Server, fulgurite, transcript};
+use crate::process::{Server, fold, fulgurite, transcript};
 
 #[test]
 fn a_server_is_found_by_its_directory_and_stops_cleanly() {
@@ -25,10 +25,11 @@ fn a_server_is_found_by_its_directory_and_stops_cleanly() {
     assert!(!data.join("server.json").exists(), "the file is gone with the server");
     let gone = transcript(&mut fulgurite(&["ls", "--data", &shown]));
     expect![[r#"
-        err: fulgurite: no server runs on "DATA": start one with fulgurite serve --data DATA
+        err: fulgurite: no server runs on "DATA": start one with fulgurite serve --data
+            DATA
         exit: 7
     "#]]
-    .assert_eq(&gone.replace(&shown, "DATA"));
+    .assert_eq(&fold(&gone.replace(&shown, "DATA")));
 
     let server = Server::start(&data, &[]);
     assert!(server.listening["secret_key"].is_null(), "a stored secret is not shown");
@@ -49,7 +50,7 @@ fn a_second_process_is_refused() {
         err: fulgurite: data directory "DATA" is in use by another process
         exit: 9
     "#]]
-    .assert_eq(&refused.replace(&shown, "DATA"));
+    .assert_eq(&fold(&refused.replace(&shown, "DATA")));
     assert_eq!(fs::read(folder.path().join("server.json")).unwrap(), before);
     assert_eq!(server.terminate(), Some(0));
 }
