@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
+pub use fulgurite_glass::Geometry;
+pub use fulgurite_library::LibraryShape;
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 /// When staged bodies are packed into a platter-set without being asked.
@@ -67,6 +67,6 @@ pub struct ArchiveConfig {
     pub expedited: ExpeditedPolicy,
     /// Length of a restore day; shorter only for tests, shown as such by status.
     pub day: Duration,
-    /// Name of a fail point and how many passages to let through before the process is killed there.
+    /// Name of a fail point, and how many passages it lets through before the process is killed.
     pub fail_point: Option<(String, u32)>,
 }

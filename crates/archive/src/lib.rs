@@ -1,4 +1,5 @@
-//! The life of an object: staged, packed, sealed into glass, verified, released, restored, shredded.
+//! The life of an object: staged, packed, sealed into glass, verified, released, restored,
+//! shredded.
 
 mod body;
 mod clock;

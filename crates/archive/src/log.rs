@@ -265,7 +265,7 @@ impl SegmentLog {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         for extent in extents.iter().filter(|extent| extent.bytes > 0) {
             let path = segment_path(&self.dir, extent.segment);
-            // Space is also given back when the whole segment goes, so failing here costs only time.
+            // Space also comes back when the whole segment goes, so failing here costs only time.
             if let Ok(file) = File::options().write(true).open(&path) {
                 let _ = fallocate(&file, flags, extent.offset, extent.bytes);
             }

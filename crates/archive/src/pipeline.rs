@@ -1,7 +1,7 @@
 //! The background threads: one seals and expires, one restores; both work from the catalog.
 //!
 //! ```text
-//! PUT commits ---- wake ---> sealing thread: policy? -> plan -> write -> verify -> store -> release
+//! PUT commits ---- wake ---> sealing thread: policy? plan, write, verify, store, release
 //! admin seal  ---- order --'                 every second: expired copies go
 //! RestoreObject -- wake ---> restoring thread: restores in order of arrival, by platter
 //! ```

@@ -288,7 +288,7 @@ impl ShardReader {
                 let visit =
                     self.library.read(member, SlotIndex::new(slot), span, Box::new(|| {}))?;
                 if let Err(error) = library_driver::wait(visit) {
-                    tracing::warn!(platter = %member, %error, "the library did not bring a platter");
+                    tracing::warn!(platter = %member, %error, "the library brings no platter");
                     continue;
                 }
             }

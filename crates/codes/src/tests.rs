@@ -93,7 +93,8 @@ proptest! {
         let size = 20 * 1024 + 64;
         let given = bytes(5, size, seed);
         let whole = encode(code, size, &given.iter().map(|s| Some(&s[..])).collect::<Vec<_>>());
-        let tail = encode(code, 64, &given.iter().map(|s| Some(&s[size - 64..])).collect::<Vec<_>>());
+        let tails: Vec<_> = given.iter().map(|s| Some(&s[size - 64..])).collect();
+        let tail = encode(code, 64, &tails);
         for (whole, tail) in whole.iter().zip(&tail) {
             prop_assert_eq!(&whole[size - 64..], &tail[..]);
         }

@@ -125,7 +125,10 @@ proptest! {
 
     #[test]
     fn platters_of_a_set_never_share_a_zone(
-        zones in prop::collection::vec((1u32..20, any::<prop::sample::Index>(), any::<bool>()), 0..40),
+        zones in prop::collection::vec(
+            (1u32..20, any::<prop::sample::Index>(), any::<bool>()),
+            0..40,
+        ),
         platters in 1usize..20,
     ) {
         let zones: Vec<ZoneState> = zones

@@ -48,7 +48,8 @@ impl RandomStream {
         self.0.next_u64()
     }
 
-    /// A uniform integer below `bound` (Lemire's multiply-shift, bias below 2^-32 for 32-bit bounds).
+    /// A uniform integer below `bound` (Lemire's multiply-shift; its bias is below 2^-32 for bounds
+    /// of 32 bits).
     ///
     /// # Panics
     /// When `bound` is zero.

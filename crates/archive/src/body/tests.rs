@@ -42,7 +42,11 @@ fn a_body_cut_at_a_frame_does_not_pass_as_whole() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn one_changed_bit_is_refused(plain in prop::collection::vec(any::<u8>(), 1..3000), at: usize, bit in 0..8u8) {
+    fn one_changed_bit_is_refused(
+        plain in prop::collection::vec(any::<u8>(), 1..3000),
+        at: usize,
+        bit in 0..8u8,
+    ) {
         let mut cipher = encrypt(&plain);
         let at = at % cipher.len();
         cipher[at] ^= 1 << bit;

@@ -63,7 +63,11 @@ proptest! {
     }
 
     #[test]
-    fn one_flipped_bit_never_gives_wrong_bytes(seed: u64, at in any::<prop::sample::Index>(), bit in 0u8..8) {
+    fn one_flipped_bit_never_gives_wrong_bytes(
+        seed: u64,
+        at in any::<prop::sample::Index>(),
+        bit in 0u8..8,
+    ) {
         let bytes = user_bytes(60_000, seed % 3);
         let mut file = write(&single_header(&tiny(), 60_000), &bytes, 8000);
         let at = at.index(file.len());
