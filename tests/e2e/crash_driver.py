@@ -15,6 +15,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
+from botocore.handlers import add_expect_header
 from harness import Server, keys_of, read, restore
 
 BUCKET = "crash"
@@ -48,6 +49,8 @@ class Key:
     acknowledged: Version | None = None
     # Outcomes that a request without an answer may have had.
     possible: list[Version | None] = field(default_factory=list)
+    # What happened to it, oldest first, for the message of a failure.
+    history: list[str] = field(default_factory=list)
 
 
 class Driver:
@@ -64,12 +67,16 @@ class Driver:
         self._random = random.Random(seed)
         self._stop = threading.Event()
         self._clients = [server.s3() for _ in range(threads)]
+        for client in self._clients:
+            # After an answer to an empty body, botocore takes the next answer on that connection
+            # for a success without reading it; it does not when it never waits for 100 Continue.
+            client.meta.events.unregister("before-call.s3", add_expect_header)
         self._keys = [
             [Key(f"{thread}/{at:02} {thread}+%") for at in range(KEYS_PER_THREAD)]
             for thread in range(threads)
         ]
 
-    def keys(self) -> list[Key]:
+    def every_key(self) -> list[Key]:
         """Every key of every thread."""
         return [key for keys in self._keys for key in keys]
 
@@ -109,10 +116,12 @@ class Driver:
 
     def _begin(self, key: Key, outcome: Version | None) -> None:
         key.possible.append(outcome)
+        key.history.append(f"asked for {outcome}")
 
     def _done(self, key: Key, outcome: Version | None) -> None:
         key.acknowledged = outcome
         key.possible.clear()
+        key.history.append("acknowledged")
 
     def _new_version(self, rng: random.Random, is_parts: bool) -> Version:
         body_seed, size = rng.randrange(1 << 62), int(rng.random() ** 3 * BODY_BYTES_MAX)
@@ -161,18 +170,20 @@ class Driver:
     def check_listing(self) -> None:
         """After a restart: every key is what was acknowledged, or what was under way."""
         listed = {item["Key"]: item for item in keys_of(self.client, BUCKET)}
-        strangers = listed.keys() - {key.name for key in self.keys()}
+        strangers = listed.keys() - {key.name for key in self.every_key()}
         assert not strangers, f"keys nobody put: {strangers}"
-        for key in self.keys():
+        for key in self.every_key():
             item = listed.get(key.name)
             allowed = [key.acknowledged, *key.possible]
             found = [version for version in allowed if matches(version, item)]
-            assert found, f"{key.name!r}: allowed {allowed}, listed {item}"
+            past = "\n".join(key.history)
+            assert found, f"{key.name!r}: allowed {allowed}, listed {item}, history:\n{past}"
             key.acknowledged, key.possible = found[0], []
+            key.history.append(f"restarted with {key.acknowledged}")
 
     def check_standard(self, limit: int | None = None) -> None:
         """STANDARD objects are readable at once."""
-        kept = [key for key in self.keys() if key.acknowledged]
+        kept = [key for key in self.every_key() if key.acknowledged]
         standard = [key for key in kept if key.acknowledged.storage_class == "STANDARD"]
         if limit is not None:
             standard = self._random.sample(standard, min(limit, len(standard)))
@@ -181,7 +192,7 @@ class Driver:
 
     def archived(self) -> list[Key]:
         """Keys whose object is archived."""
-        kept = [key for key in self.keys() if key.acknowledged]
+        kept = [key for key in self.every_key() if key.acknowledged]
         return [key for key in kept if key.acknowledged.storage_class != "STANDARD"]
 
 

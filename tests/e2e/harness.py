@@ -36,6 +36,7 @@ REGION = "us-east-1"
 KEYS = {"FULGURITE_ACCESS_KEY": ACCESS_KEY, "FULGURITE_SECRET_KEY": SECRET_KEY}
 READY_SECONDS = 20.0
 STOP_SECONDS = 30.0
+RUN_SECONDS = 120.0
 POLL_SECONDS = 0.02
 KIB = 1024
 MIB = 1024 * KIB
@@ -185,7 +186,16 @@ class Server:
         assert self.process is not None
         code = self.process.poll()
         assert code is None, f"serve ended with {code}:\n{self.tail()}"
-        return self.is_answering("/readyz")
+        # The file by which admin finds the server comes just after the server itself.
+        return self.is_answering("/readyz") and self._is_found()
+
+    def _is_found(self) -> bool:
+        assert self.process is not None
+        try:
+            text = (self.data / "server.json").read_text(encoding="utf-8")
+            return json.loads(text)["pid"] == self.process.pid
+        except (FileNotFoundError, json.JSONDecodeError):
+            return False
 
     def is_answering(self, path: str) -> bool:
         """Whether a GET of `path` answers 200 now."""
@@ -237,6 +247,8 @@ class Server:
         """Make a boto3 client that never retries, so that a test sees the first answer."""
         settings = Config(
             retries={"total_max_attempts": 1},
+            # Presigned URLs would be signed with version 2 unless this is said.
+            signature_version="s3v4",
             s3={"addressing_style": "path"},
             connect_timeout=10,
             read_timeout=120,
@@ -253,7 +265,9 @@ class Server:
             **options,
         )
 
-    def run(self, *arguments: str, timeout: float = 300.0) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, timeout: float = RUN_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
         """Run the program to its end."""
         return run([str(binary()), *arguments], timeout, KEYS)
 
@@ -274,7 +288,7 @@ class Server:
 
 def run(
     command: list[str],
-    timeout: float = 300.0,
+    timeout: float = RUN_SECONDS,
     environment: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:

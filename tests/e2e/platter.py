@@ -108,6 +108,6 @@ class Platter:
 
     def save(self) -> None:
         """Write the file back, read-only as it was."""
-        self.path.chmod(0o644)
+        self.path.unlink(missing_ok=True)
         self.path.write_bytes(self.bytes)
         self.path.chmod(0o444)

@@ -218,9 +218,9 @@ def test_disconnect_in_mid_body(server: Server, s3: Any, bucket: str, storage_cl
 def test_garbage_instead_of_http(server: Server) -> None:
     """Whatever arrives, the server answers or closes, and lives."""
     for garbage in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/1.1\r\nHost", os.urandom(1000)):
-        raw.exchange(server, garbage, then_close=True)
+        assert raw.exchange(server, garbage, then_close=True).status in {0, 400}
     too_long = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: " + b"a" * 200_000 + b"\r\n\r\n"
-    assert raw.exchange(server, too_long, then_close=True).status in {0, 400, 431}
+    assert raw.exchange(server, too_long, then_close=True).status < 500
     assert server.is_answering("/readyz")
 
 

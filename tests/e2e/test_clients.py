@@ -10,6 +10,7 @@ from typing import Any
 
 import raw
 import tree
+from botocore.config import Config
 from conftest import Start
 from harness import (
     Server,
@@ -147,6 +148,23 @@ def test_boto3(start: Start, tmp_path: Path) -> None:
     assert len(answer["Deleted"]) == len(files)
     assert list(keys_of(s3, "boto3")) == []
     s3.delete_bucket(Bucket="boto3")
+
+
+def test_boto3_after_an_empty_body(start: Start) -> None:
+    """A refusal on a connection that carried an empty body before is seen as one.
+
+    botocore waits for 100 Continue. When the final answer comes instead, as it may for an empty
+    body, botocore gives that status to the next request on the connection too, unless the
+    connection is closed.
+    """
+    server = start()
+    s3 = server.s3(config=Config(max_pool_connections=1))
+    s3.create_bucket(Bucket="empty")
+    for _ in range(3):
+        s3.put_object(Bucket="empty", Key="k", Body=b"")
+        missing = refused(lambda: s3.put_object(Bucket="absent", Key="k", Body=b"x"))
+        assert missing == (404, "NoSuchBucket")
+        assert s3.put_object(Bucket="empty", Key="k", Body=b"x")["ETag"]
 
 
 def test_boto3_over_tls_sends_trailers(start: Start) -> None:
