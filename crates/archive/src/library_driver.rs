@@ -13,6 +13,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use fulgurite_library::{
     Action, Command, CommandId, Event, Fault, Library, Mechanics, Outcome, Output, PanelIndex,
@@ -53,6 +55,43 @@ struct Pending {
 #[derive(Clone, Debug)]
 pub(crate) struct LiveLibrary {
     inbox: SyncSender<Order>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    reading: Arc<Reading>,
+}
+
+/// Drives that are at work now.
+#[derive(Debug, Default)]
+struct Reading {
+    count: Mutex<usize>,
+    ended: Condvar,
+}
+
+impl Reading {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(self: &Arc<Self>) -> ReadingGuard {
+        *self.lock() += 1;
+        ReadingGuard(Arc::clone(self))
+    }
+
+    fn wait_for_none(&self) {
+        let mut count = self.lock();
+        while *count > 0 {
+            count = self.ended.wait(count).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Counts one drive until it is dropped.
+struct ReadingGuard(Arc<Reading>);
+
+impl Drop for ReadingGuard {
+    fn drop(&mut self) {
+        *self.0.lock() -= 1;
+        self.0.ended.notify_all();
+    }
 }
 
 impl std::fmt::Debug for Order {
@@ -71,6 +110,7 @@ impl LiveLibrary {
         let library = Library::new(&options.shape)
             .map_err(|e| ArchiveError::InvalidArgument { what: format!("library shape: {e}") })?;
         let (inbox, orders) = sync_channel(INBOX_MAX);
+        let reading = Arc::<Reading>::default();
         let driver = Driver {
             library,
             mechanics: Mechanics::new(Throughput::PAPER, track_size),
@@ -81,12 +121,13 @@ impl LiveLibrary {
             pending: BTreeMap::new(),
             timers: BinaryHeap::new(),
             inbox: inbox.clone(),
+            reading: Arc::clone(&reading),
         };
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("library".to_owned())
             .spawn(move || driver.run(&orders))
             .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
-        Ok(Self { inbox })
+        Ok(Self { inbox, thread: Arc::new(Mutex::new(Some(thread))), reading })
     }
 
     fn request(
@@ -123,10 +164,16 @@ impl LiveLibrary {
         self.request(move |request| Event::Store { request, platter, slot }, None)
     }
 
-    /// Ends the driver; requests under way are answered with an error.
+    /// Ends the driver; requests under way are answered with an error. Returns when no drive is
+    /// at work any more.
     pub(crate) fn stop(&self) {
         // The driver may be gone already.
         let _ = self.inbox.send(Order::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the library's driver died");
+        }
+        self.reading.wait_for_none();
     }
 }
 
@@ -148,6 +195,7 @@ struct Driver {
     pending: BTreeMap<RequestId, Pending>,
     timers: BinaryHeap<Reverse<(Instant, CommandId)>>,
     inbox: SyncSender<Order>,
+    reading: Arc<Reading>,
 }
 
 impl Driver {
@@ -237,8 +285,10 @@ impl Driver {
     fn work(&self, command: CommandId, work: Work, lasts: Duration) -> Option<Event> {
         let inbox = self.inbox.clone();
         let started = std::time::Instant::now();
+        let reading = self.reading.begin();
         let run = move || {
             work();
+            drop(reading);
             let left = std::time::Duration::from(lasts).saturating_sub(started.elapsed());
             std::thread::sleep(left);
             // When the driver is gone the archive is stopping.
