@@ -1,4 +1,10 @@
 //! The archive through its public face, on real files.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 mod harness;
 mod life;
+mod model;
+mod reference;
+mod uploads;
+mod world;
