@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
-use http::header::EXPECT;
+use http::header::{CONNECTION, EXPECT};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -136,10 +136,10 @@ impl Gateway {
             let message = "Please reduce your request rate.";
             Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
         };
+        // A client that waits for "100 Continue" has sent nothing yet that could be drained.
+        let is_waiting = expects && context.bytes_in() == 0;
         let is_error = response.status().is_client_error() || response.status().is_server_error();
-        let unread = context.take_unread();
-        // A client that waits for "100 Continue" has sent nothing that could be drained.
-        if let Some(body) = unread.filter(|_| is_error && !(expects && context.bytes_in() == 0)) {
+        if let Some(body) = context.take_unread().filter(|_| is_error && !is_waiting) {
             tokio::spawn(drain(body, self.body_timeout));
         }
         let finisher = Finisher {
@@ -148,7 +148,12 @@ impl Gateway {
             method: &method,
             resource: &resource,
         };
-        let response = finisher.finish(response);
+        let mut response = finisher.finish(response);
+        if is_waiting {
+            // An answer in place of "100 Continue", as to every empty body, confuses botocore: it
+            // takes this status for the next answer's too, unless the connection is a new one.
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         let record = Record {
             metrics: Arc::clone(&self.metrics),
             context,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::harness::{TestServer, UNSIGNED, exchange, read_answer};
@@ -134,4 +134,31 @@ async fn a_refused_upload_still_reads_its_answer() {
     let (head, _) = server.ask("PUT", "/nowhere/a").payload(UNSIGNED).signed_head(body.len());
     let answer = exchange(server.address, &[head.as_bytes(), &body], false).await;
     assert_eq!(answer.error(), (404, "NoSuchBucket".to_owned()));
+}
+
+/// botocore takes an answer that comes instead of "100 Continue" for the answer to its next request
+/// as well, unless it has to connect again.
+#[tokio::test]
+async fn an_answer_instead_of_continue_ends_the_connection() {
+    let server = TestServer::start().await;
+    for (path, length, status) in [("/vault/empty", 0, 200), ("/nowhere/a", 100, 404)] {
+        let ask = server.ask("PUT", path).header("expect", "100-continue").payload(UNSIGNED);
+        let (head, _) = ask.signed_head(length);
+        let head = head.replace("connection: close\r\n", "");
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = tokio::time::timeout(Duration::from_secs(10), read_answer(&mut stream)).await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("connection"), Some("close"));
+    }
+    let ask = server.ask("PUT", "/vault/full").header("expect", "100-continue");
+    let (head, _) = ask.payload(UNSIGNED).signed_head(5);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut line = [0; 25];
+    stream.read_exact(&mut line).await.unwrap();
+    assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(b"12345").await.unwrap();
+    assert_eq!(read_answer(&mut stream).await.status, 200);
 }
