@@ -24,12 +24,23 @@ pub(crate) fn expire_due(store: &Arc<Store>) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
+        // All are handed in before the first answer is waited for, so that they share syncs.
+        let mut waiting = Vec::new();
         for (key, row) in found {
             let commit = move |tx: &mut Transaction<'_>| expire(tx, key, &row);
-            let retired = store.committer.commit_blocking(commit)?;
-            store.fail.pass("expire-committed");
-            store.free(&retired.extents);
+            waiting.push(store.committer.submit_blocking(commit));
         }
+        let mut result = Ok(());
+        for ticket in waiting {
+            match ticket.wait() {
+                Ok(retired) => {
+                    store.fail.pass("expire-committed");
+                    store.free(&retired.extents);
+                }
+                Err(error) => result = Err(error),
+            }
+        }
+        result?;
     }
 }
 

@@ -33,6 +33,8 @@ pub const CHUNK_BYTES: usize = 512 << 10;
 pub const INLINE_BYTES_MAX: usize = FRAME_BYTES;
 /// Size at which a log segment is closed and the next begun.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
+/// Smallest free stretch of a segment whose blocks are given back before the segment goes.
+pub const PUNCH_BYTES_MIN: u64 = 1 << 20;
 /// Most bodies one platter-set plan holds in memory while it is sorted.
 pub const PLAN_BODIES_MAX: usize = 200_000;
 /// Rows changed by one catalog transaction of a batch step (release, expiry, recovery).

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CHUNK_BYTES, SEGMENT_BYTES};
+use crate::limits::{CHUNK_BYTES, PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
@@ -107,8 +107,28 @@ struct SegmentState {
     /// Bytes that rows name or writers hold.
     live: u64,
     readers: u32,
-    /// Extents to punch out when the last reader goes.
-    freed: Vec<Extent>,
+    /// Free stretches not yet punched out, end by offset; neighbors are joined.
+    free: BTreeMap<u64, u64>,
+}
+
+impl SegmentState {
+    fn add_free(&mut self, extent: Extent) {
+        let (mut offset, mut end) = (extent.offset, extent.offset + extent.bytes);
+        if let Some((&before, &before_end)) = self.free.range(..=offset).next_back()
+            && before_end == offset
+        {
+            offset = before;
+        }
+        if let Some(after_end) = self.free.remove(&end) {
+            end = after_end;
+        }
+        self.free.insert(offset, end);
+    }
+
+    fn take_large_free(&mut self) -> Vec<(u64, u64)> {
+        let is_large = |&offset: &u64, end: &mut u64| *end - offset >= PUNCH_BYTES_MIN;
+        self.free.extract_if(.., is_large).collect()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -231,20 +251,30 @@ impl SegmentLog {
         Ok((number, target))
     }
 
-    /// Gives extents back: their blocks return to the file system now, or when the last reader of
-    /// the segment goes.
+    /// Gives extents back. Their blocks return to the file system when free stretches of
+    /// [`PUNCH_BYTES_MIN`] have come together and nobody reads the segment, or with the segment.
     pub(crate) fn free(&self, extents: &[Extent]) {
+        let mut touched = BTreeSet::new();
         let mut state = self.lock();
         for &extent in extents {
             self.budget.give(extent.bytes);
             let Some(segment) = state.segments.get_mut(&extent.segment) else { continue };
             segment.live = segment.live.saturating_sub(extent.bytes);
-            if segment.readers == 0 {
-                self.punch(&[extent]);
-            } else {
-                segment.freed.push(extent);
-            }
-            self.drop_if_empty(&mut state, extent.segment);
+            segment.add_free(extent);
+            touched.insert(extent.segment);
+        }
+        for number in touched {
+            self.reclaim(&mut state, number);
+        }
+    }
+
+    /// Unlinks a segment that is empty, or punches out what is free of it.
+    fn reclaim(&self, state: &mut LogState, number: u32) {
+        self.drop_if_empty(state, number);
+        if let Some(segment) = state.segments.get_mut(&number)
+            && segment.readers == 0
+        {
+            self.punch(number, &segment.take_large_free());
         }
     }
 
@@ -260,14 +290,16 @@ impl SegmentLog {
         }
     }
 
-    fn punch(&self, extents: &[Extent]) {
+    fn punch(&self, number: u32, stretches: &[(u64, u64)]) {
         use rustix::fs::{FallocateFlags, fallocate};
+        if stretches.is_empty() {
+            return;
+        }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        for extent in extents.iter().filter(|extent| extent.bytes > 0) {
-            let path = segment_path(&self.dir, extent.segment);
-            // Space also comes back when the whole segment goes, so failing here costs only time.
-            if let Ok(file) = File::options().write(true).open(&path) {
-                let _ = fallocate(&file, flags, extent.offset, extent.bytes);
+        // Space also comes back when the whole segment goes, so failing here costs only time.
+        if let Ok(file) = File::options().write(true).open(segment_path(&self.dir, number)) {
+            for &(offset, end) in stretches {
+                let _ = fallocate(&file, flags, offset, end - offset);
             }
         }
     }
@@ -290,11 +322,7 @@ impl SegmentLog {
         for number in numbers {
             let Some(segment) = state.segments.get_mut(&number) else { continue };
             segment.readers -= 1;
-            if segment.readers == 0 {
-                let freed = std::mem::take(&mut segment.freed);
-                self.punch(&freed);
-                self.drop_if_empty(&mut state, number);
-            }
+            self.reclaim(&mut state, number);
         }
     }
 }

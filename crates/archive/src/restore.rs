@@ -10,15 +10,18 @@
 //! platter cannot give back is recovered from the platter's set. A restore that fails stays
 //! requested: its row says why, and it is tried again.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_catalog::keys::KeyReader;
+use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, UnixTime};
 
 use crate::body::cipher_bytes;
-use crate::commit::{account, bodies, find_object, require_object, rows_in};
+use crate::commit::{account, bodies, find_object, require_object};
 use crate::config::ExpeditedPolicy;
 use crate::ingest::cipher_crc;
 use crate::library_driver::LiveLibrary;
@@ -37,8 +40,10 @@ use crate::{ArchiveError, Result};
 
 /// Ciphertext bytes restored together before they are synced and committed.
 const BATCH_BYTES: u64 = 256 << 20;
-/// Requests looked at for one batch.
+/// Objects restored together at most.
 const BATCH_OBJECTS_MAX: usize = 4096;
+/// Requests held in order at one time; requests that come meanwhile wait for the next look.
+const AGENDA_MAX: usize = 4 * BATCH_OBJECTS_MAX;
 /// How long a restore that failed waits before it is tried again.
 const RETRY: Duration = Duration::from_secs(30);
 
@@ -176,38 +181,53 @@ impl Restorer {
     /// Does every restore that is requested and not waiting for another try.
     pub(crate) fn run(&self) -> Result<()> {
         loop {
-            self.store.check_stopping()?;
-            let batch = self.next_batch()?;
-            if batch.is_empty() {
+            let agenda = self.agenda()?;
+            if agenda.is_empty() {
                 return Ok(());
             }
-            self.restore(&batch)?;
+            let mut left = &agenda[..];
+            while !left.is_empty() {
+                self.store.check_stopping()?;
+                let taken = self.restore(&left[..left.len().min(BATCH_OBJECTS_MAX)])?;
+                left = &left[taken..];
+            }
         }
     }
 
-    /// Requests in order of tier and arrival, up to the batch's limits.
-    fn next_batch(&self) -> Result<Vec<Wanted>> {
-        let all: Vec<(Vec<u8>, RestoreRow)> =
-            rows_in(&*self.store.kv, RESTORES, &KeyRange::prefix(b""), RESTORE_QUEUE_MAX)?;
+    /// The first requests in order of tier and arrival. All are looked at, few are held.
+    fn agenda(&self) -> Result<Vec<Wanted>> {
         let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         later.retain(|_, at| *at > now);
-        let mut found = Vec::new();
-        for (key, row) in all {
-            let id = fulgurite_catalog::keys::KeyReader::new(&key).fixed::<16>()?;
-            let object_id = ObjectId::from_bytes(id);
-            if !later.contains_key(&object_id) {
-                found.push(Wanted { object_id, row });
+        let mut first: BTreeMap<(Reverse<Tier>, UnixTime, ObjectId), RestoreRow> = BTreeMap::new();
+        let mut failure = None;
+        let all = KeyRange::prefix(b"");
+        self.store.kv.scan(RESTORES, &all, Order::Ascending, &mut |key, value| {
+            let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
+            let row = rows::decode::<RestoreRow>(RESTORES, value);
+            match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
+                Ok((id, row)) if !later.contains_key(&id) => {
+                    first.insert((Reverse(row.mark.tier), row.mark.requested, id), row);
+                    if first.len() > AGENDA_MAX {
+                        first.pop_last();
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    failure = Some(error);
+                    return ControlFlow::Break(());
+                }
             }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(error) = failure {
+            return Err(error);
         }
-        found.sort_by_key(|wanted| {
-            (std::cmp::Reverse(wanted.row.mark.tier), wanted.row.mark.requested, wanted.object_id)
-        });
-        found.truncate(BATCH_OBJECTS_MAX);
-        Ok(found)
+        Ok(first.into_iter().map(|((_, _, object_id), row)| Wanted { object_id, row }).collect())
     }
 
-    fn restore(&self, batch: &[Wanted]) -> Result<()> {
+    /// Restores the first of `batch`, and says how many of it that were.
+    fn restore(&self, batch: &[Wanted]) -> Result<usize> {
         let mut copying = Vec::new();
         let mut failed: BTreeMap<ObjectId, String> = BTreeMap::new();
         let mut taken = 0;
@@ -229,7 +249,8 @@ impl Restorer {
         }
         self.copy(&mut copying, &mut failed)?;
         copying.retain(|c| !failed.contains_key(&c.object));
-        self.commit(&batch[..taken], copying, &failed)
+        self.commit(&batch[..taken], copying, &failed)?;
+        Ok(taken)
     }
 
     /// Makes room for the bodies of one object.
@@ -314,8 +335,11 @@ impl Restorer {
         for wanted in batch {
             if let Some(error) = failed.get(&wanted.object_id) {
                 self.note_failure(wanted, error)?;
-                continue;
             }
+        }
+        // All are handed in before the first answer is waited for, so that they share syncs.
+        let mut waiting = Vec::new();
+        for wanted in batch.iter().filter(|wanted| !failed.contains_key(&wanted.object_id)) {
             let copied = copies.remove(&wanted.object_id).unwrap_or_default();
             let (object_id, row) = (wanted.object_id, wanted.row.clone());
             let (now, day) = (self.store.now(), self.store.config.day);
@@ -323,15 +347,21 @@ impl Restorer {
                 commit_copies(tx, object_id, &row, copied, now, day)
             };
             let room = writers.remove(&wanted.object_id).unwrap_or_default();
-            let outcome = self.store.committer.commit_blocking(commit);
+            waiting.push((self.store.committer.submit_blocking(commit), room));
+        }
+        let mut result = Ok(());
+        for (ticket, room) in waiting {
+            let outcome = ticket.wait();
             // When the catalog itself failed nobody knows whether the rows are there.
             if matches!(outcome, Ok(true) | Err(ArchiveError::Catalog(_))) {
                 room.iter().for_each(|writer| writer.keep());
             }
-            outcome?;
             self.store.fail.pass("restore-committed");
+            if let Err(error) = outcome {
+                result = Err(error);
+            }
         }
-        Ok(())
+        result
     }
 
     fn note_failure(&self, wanted: &Wanted, error: &str) -> Result<()> {

@@ -60,14 +60,30 @@ fn a_full_log_refuses_and_gives_everything_back() {
 fn a_reader_keeps_freed_bytes_until_it_goes() {
     let dir = tempfile::tempdir().unwrap();
     let log = open(dir.path(), &[], 1 << 30);
-    let extents = put(&log, &[7; 100_000], 100_000);
+    let body = vec![7; 2 << 20];
+    let extents = put(&log, &body, 2 << 20);
     let mut reader = log.reader(extents.clone());
     log.free(&extents);
-    let mut bytes = vec![0; 100_000];
+    let mut bytes = vec![0; 2 << 20];
     reader.read_at(0, &mut bytes).unwrap();
-    assert_eq!(bytes, vec![7; 100_000]);
+    assert_eq!(bytes, body);
     drop(reader);
-    assert_ne!(get(&log, &extents), vec![7; 100_000]);
+    assert_eq!(get(&log, &extents), vec![0; 2 << 20]);
+}
+
+#[test]
+fn small_neighbors_are_given_back_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(dir.path(), &[], 1 << 30);
+    let bodies: Vec<_> = (0..40).map(|_| put(&log, &[7; 60_000], 60_000)).collect();
+    let kept = put(&log, &[8; 60_000], 60_000);
+    // Out of order, so that stretches join at both ends.
+    for body in bodies.iter().step_by(2).chain(bodies.iter().skip(1).step_by(2)) {
+        log.free(body);
+    }
+    let zeros = bodies.iter().filter(|body| get(&log, body) == vec![0; 60_000]).count();
+    assert!(zeros >= 20, "{zeros} of 40 bodies were punched out");
+    assert_eq!(get(&log, &kept), vec![8; 60_000]);
 }
 
 proptest! {
