@@ -54,6 +54,14 @@ impl FromStr for S3Url {
 }
 
 impl S3Url {
+    /// Whether `key` is the object named, or lies in the folder named: `docs` covers `docs` and
+    /// `docs/a` but not `docs2`. A URL that ends in `/` covers what is below it.
+    pub(crate) fn covers(&self, key: &str) -> bool {
+        key.strip_prefix(&self.key).is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with('/') || self.folder_prefix() == self.key
+        })
+    }
+
     /// The prefix that means "everything in this folder".
     pub(crate) fn folder_prefix(&self) -> String {
         if self.key.is_empty() || self.key.ends_with('/') {

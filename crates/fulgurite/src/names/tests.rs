@@ -28,6 +28,15 @@ fn urls_are_parsed_or_refused() {
 }
 
 #[test]
+fn a_folder_covers_no_neighbor() {
+    let covers = |url: &str, key: &str| url.parse::<S3Url>().unwrap().covers(key);
+    assert!(covers("s3://b/docs", "docs") && covers("s3://b/docs", "docs/a/b"));
+    assert!(!covers("s3://b/docs", "docs2") && !covers("s3://b/docs", "docs2/a"));
+    assert!(covers("s3://b/docs/", "docs/a") && !covers("s3://b/docs/", "docs"));
+    assert!(covers("s3://b", "anything") && covers("s3://b/", "/odd"));
+}
+
+#[test]
 fn keys_that_leave_the_folder_are_refused() {
     for key in [
         "../x",

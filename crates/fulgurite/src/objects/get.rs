@@ -1,6 +1,6 @@
-//! `get s3://bucket/key-or-prefix DIR`: objects become files below a folder.
+//! `get s3://bucket/key DIR`: objects become files below a folder.
 //!
-//! A key is fetched under its last name. A prefix keeps its last folder's name, and with a slash at
+//! A key is fetched under its last name. A folder keeps its name, and with a slash at
 //! its end only what is below it is meant: the mirror of `put`. Nothing is ever written outside the
 //! folder, whatever keys say.
 
@@ -22,7 +22,7 @@ use crate::s3::{Client, ListedObject, S3ErrorKind};
 /// Flags of `get`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct GetArgs {
-    /// Object or prefix: s3://bucket/key
+    /// Object or folder: s3://bucket/key
     #[arg(value_name = "S3-URL")]
     url: S3Url,
     /// Folder to write into; made if it does not exist

@@ -29,6 +29,7 @@ pub(crate) use status::{StatusArgs, status};
 
 use crate::exit::{Coded, Exit};
 use crate::limits;
+use crate::names::S3Url;
 use crate::output::{grouped, note};
 use crate::s3::{Client, ListScope, ListedObject, S3Error, is_archived_class};
 
@@ -49,6 +50,16 @@ pub(crate) async fn list_all(
         }
         token = page.next;
     }
+}
+
+/// The object that `url` names and everything in the folder it names, in key order.
+pub(crate) async fn list_covered(
+    client: &Client,
+    url: &S3Url,
+) -> Result<Vec<ListedObject>, S3Error> {
+    let mut objects = list_all(client, &url.bucket, &url.key).await?;
+    objects.retain(|object| url.covers(&object.key));
+    Ok(objects)
 }
 
 /// Fills in the restore states that a server does not show in its listings: one HEAD tells whether

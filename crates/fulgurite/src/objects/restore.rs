@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::status::{State, state_of};
-use super::{Failures, add_restore_states, counted, for_each, list_all, parse_transfers};
+use super::{Failures, add_restore_states, counted, for_each, list_covered, parse_transfers};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
@@ -19,10 +19,10 @@ use crate::s3::{Client, RestoreAnswer, S3Error, is_archived_class};
 /// Flags of `restore`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
-    /// Object, or prefix with --recursive: s3://bucket/key
+    /// Object, or folder with --recursive: s3://bucket/key
     #[arg(value_name = "S3-URL")]
     url: S3Url,
-    /// Every archived object whose key begins so
+    /// Every archived object in the folder; at a bucket, all of it
     #[arg(long, short)]
     recursive: bool,
     /// Days the copies stay
@@ -148,7 +148,7 @@ async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String
         }
         return Ok((vec![url.key.clone()], 0));
     }
-    let objects = list_all(client, &url.bucket, &url.key).await?;
+    let objects = list_covered(client, url).await?;
     if objects.is_empty() && !url.key.is_empty() {
         return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
     }
@@ -242,7 +242,7 @@ pub(crate) async fn wait_for_restore(
 /// The state of every archived object meant.
 async fn states(client: &Client, url: &S3Url, is_recursive: bool) -> anyhow::Result<Vec<State>> {
     let objects = if is_recursive {
-        let mut objects = list_all(client, &url.bucket, &url.key).await?;
+        let mut objects = list_covered(client, url).await?;
         add_restore_states(client, &url.bucket, &mut objects).await?;
         objects
     } else {

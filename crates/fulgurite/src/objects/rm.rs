@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Failures, counted, list_all};
+use super::{Failures, counted, list_covered};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
@@ -14,10 +14,10 @@ use crate::s3::Client;
 /// Flags of `rm`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RmArgs {
-    /// Object, or prefix with --recursive: s3://bucket/key
+    /// Object, or folder with --recursive: s3://bucket/key
     #[arg(value_name = "S3-URL")]
     url: S3Url,
-    /// Every object whose key begins so; at a bucket, all of it
+    /// Every object in the folder; at a bucket, all of it
     #[arg(long, short)]
     recursive: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
 }
 
 async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Result<()> {
-    let objects = list_all(client, &url.bucket, &url.key).await?;
+    let objects = list_covered(client, url).await?;
     let keys: Vec<String> = objects.into_iter().map(|object| object.key).collect();
     let bar = count_bar("rm", keys.len() as u64, out.is_json());
     let mut failures = Failures::default();

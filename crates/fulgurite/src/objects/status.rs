@@ -1,4 +1,4 @@
-//! `status s3://bucket/prefix`: class and restore state of every object below a prefix.
+//! `status s3://bucket/key`: class and restore state of an object, or of all in a folder.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::s3::{ListScope, ListedObject, is_archived_class};
 /// Flags of `status`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// Object or prefix: s3://bucket/prefix
+    /// Object or folder: s3://bucket/key
     #[arg(value_name = "S3-URL")]
     url: S3Url,
     /// Only the counts
@@ -73,7 +73,7 @@ pub(crate) async fn status(
     loop {
         let mut page = client.list(scope, token.as_deref()).await?;
         add_restore_states(&client, &url.bucket, &mut page.objects).await?;
-        for object in &page.objects {
+        for object in page.objects.iter().filter(|object| url.covers(&object.key)) {
             let total = totals.entry(state_of(object)).or_default();
             total.0 += 1;
             total.1 += object.bytes;

@@ -20,3 +20,5 @@ pub(crate) use xml::{ListedObject, is_archived_class};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wire_tests;

@@ -1,0 +1,147 @@
+//! The client against a server that answers by script: failures that pass, bodies that break off,
+//! bytes that flip.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use aws_credential_types::Credentials;
+use bytes::Bytes;
+
+use super::checksum::{crc64, crc64_text};
+use super::{Client, ClientConfig, S3Error, S3ErrorKind, Trust};
+
+/// A request as it came: its line, its headers in lower case, its body.
+struct Seen {
+    line: String,
+    headers: String,
+    body: Vec<u8>,
+}
+
+/// Answers one connection after the other with `answers`, each as it stands; returns the requests.
+fn serve(answers: Vec<Vec<u8>>) -> (Client, JoinHandle<Vec<Seen>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        for answer in answers {
+            let (mut socket, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(socket.try_clone().unwrap());
+            let (mut line, mut headers) = (String::new(), String::new());
+            reader.read_line(&mut line).unwrap();
+            while !headers.ends_with("\r\n\r\n") && headers != "\r\n" {
+                reader.read_line(&mut headers).unwrap();
+            }
+            let headers = headers.to_lowercase();
+            let length = headers.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+            reader.read_exact(&mut body).unwrap();
+            socket.write_all(&answer).unwrap();
+            seen.push(Seen { line: line.trim_end().to_owned(), headers, body });
+        }
+        seen
+    });
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = Client::new(ClientConfig {
+        endpoint,
+        credentials: Credentials::new("access", "secret", None, None, "test"),
+        region: "us-east-1".to_owned(),
+        trust: Trust::System,
+    });
+    (client.unwrap(), server)
+}
+
+fn answer(status: &str, headers: &str, length: usize, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn get(client: &Client, path: &Path) -> Result<(), S3Error> {
+    block_on(client.get_file("bucket", "a key+%", path, &|_| {})).map(drop)
+}
+
+const BODY: &[u8] = b"every byte of this body counts";
+
+fn checksum() -> String {
+    format!("etag: \"tag\"\r\nx-amz-checksum-crc64nvme: {}\r\n", crc64_text(crc64(BODY)))
+}
+
+#[test]
+fn a_busy_server_is_asked_again_with_the_same_body() {
+    let busy = b"<Error><Code>SlowDown</Code><Message>later</Message></Error>";
+    let (client, server) = serve(vec![
+        answer("503 Slow Down", "", busy.len(), busy),
+        answer("200 OK", "etag: \"tag\"\r\n", 0, b""),
+    ]);
+    let body = Bytes::from_static(BODY);
+    let etag = block_on(client.put_bytes("bucket", "k", body, "DEEP_ARCHIVE")).unwrap();
+    assert_eq!(etag, "tag");
+    let seen = server.join().unwrap();
+    assert_eq!(seen.len(), 2);
+    for request in &seen {
+        assert_eq!(request.line, "PUT /bucket/k HTTP/1.1");
+        assert_eq!(request.body, BODY);
+        let crc = format!("{}: {}\r\n", super::checksum::CRC64_HEADER, crc64_text(crc64(BODY)));
+        assert!(request.headers.contains(&crc.to_lowercase()), "{}", request.headers);
+        assert!(request.headers.contains("authorization: aws4-hmac-sha256 "));
+    }
+}
+
+#[test]
+fn a_refusal_is_not_repeated() {
+    let body = b"<Error><Code>InvalidObjectState</Code><Message>archived</Message></Error>";
+    let (client, server) = serve(vec![answer("403 Forbidden", "", body.len(), body)]);
+    let folder = tempfile::tempdir().unwrap();
+    let error = get(&client, &folder.path().join("file")).unwrap_err();
+    assert_eq!((error.kind(), error.code()), (S3ErrorKind::Archived, "InvalidObjectState"));
+    assert_eq!(server.join().unwrap().len(), 1);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_body_that_breaks_off_is_continued() {
+    let (client, server) = serve(vec![
+        answer("200 OK", &checksum(), BODY.len(), &BODY[..10]),
+        answer("206 Partial Content", "", BODY.len() - 10, &BODY[10..]),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    get(&client, &path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), BODY);
+    let seen = server.join().unwrap();
+    assert_eq!(seen[0].line, "GET /bucket/a%20key%2B%25 HTTP/1.1");
+    assert!(seen[1].headers.contains("range: bytes=10-\r\n"), "{}", seen[1].headers);
+    assert!(seen[1].headers.contains("if-match: \"tag\"\r\n"), "{}", seen[1].headers);
+}
+
+#[test]
+fn a_continuation_from_the_start_is_not_taken() {
+    let (client, server) = serve(vec![
+        answer("200 OK", &checksum(), BODY.len(), &BODY[..10]),
+        answer("200 OK", &checksum(), BODY.len(), BODY),
+    ]);
+    let folder = tempfile::tempdir().unwrap();
+    let error = get(&client, &folder.path().join("file")).unwrap_err();
+    assert_eq!(error.kind(), S3ErrorKind::Internal);
+    server.join().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn a_flipped_bit_never_gets_a_name() {
+    let mut flipped = BODY.to_vec();
+    flipped[12] ^= 1;
+    let (client, server) = serve(vec![answer("200 OK", &checksum(), BODY.len(), &flipped)]);
+    let folder = tempfile::tempdir().unwrap();
+    let error = get(&client, &folder.path().join("file")).unwrap_err();
+    assert_eq!(error.kind(), S3ErrorKind::Corrupt);
+    server.join().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}
