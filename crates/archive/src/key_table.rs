@@ -233,6 +233,11 @@ impl KeyTable {
         self.sync.sync(vec![self.target.clone()]).await
     }
 
+    /// The same, from a thread that may block.
+    pub(crate) fn sync_blocking(&self) -> Result<()> {
+        self.sync.sync_blocking(vec![self.target.clone()])
+    }
+
     /// The key of `body` in slot `index`.
     ///
     /// # Errors
@@ -263,7 +268,7 @@ impl KeyTable {
     /// The same, from a thread that may block.
     pub(crate) fn destroy_blocking(&self, keys: &[(u32, ObjectId)]) -> Result<()> {
         let cleared = self.clear(keys)?;
-        self.sync.sync_blocking(vec![self.target.clone()])?;
+        self.sync_blocking()?;
         self.lock().free.extend(cleared);
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The life of an object: staged, packed, sealed into glass, verified, released, restored,
 //! shredded.
 
+#[doc(hidden)]
+pub mod bench_support;
 mod body;
 mod clock;
 mod commit;

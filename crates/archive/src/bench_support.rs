@@ -1,0 +1,156 @@
+//! What a bench needs and nobody else: a catalog as full as one wants it, without the platters.
+//!
+//! The objects say that they are on glass, and their keys are real, but no platter file exists:
+//! such an archive starts, lists and shows objects, and cannot restore any.
+
+use fulgurite_catalog::Transaction;
+use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime};
+
+use crate::Result;
+use crate::body::{cipher_bytes, random_bytes};
+use crate::clock::Clock;
+use crate::config::ArchiveConfig;
+use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::object::{ObjectMeta, StorageClass};
+use crate::rows::{
+    self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
+    SetRow, SetState, Shard,
+};
+use crate::store::Store;
+
+const BUCKET: &str = "bench";
+/// Objects of each set: about a platter's worth of small files on each platter.
+const OBJECTS_PER_SET: u64 = 50_000;
+const BODY_BYTES: u64 = 20_000;
+
+/// Adds `objects` objects on glass to the catalog and the key table of `config.data`. Blocks.
+///
+/// # Errors
+/// When the directory is in use, or the disk fails.
+pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
+    let store = Store::open(config, Clock::system())?;
+    store.committer.commit_blocking(|tx: &mut Transaction<'_>| {
+        let row = BucketRow { created: UnixTime::from_millis(1_700_000_000_000) };
+        rows::put(tx, BUCKETS, rows::bucket_key(BUCKET), &row)
+    })?;
+    let mut platters = Vec::new();
+    let batch = u64::try_from(ROWS_PER_TRANSACTION_MAX / 2).unwrap_or(u64::MAX);
+    let mut done = 0;
+    let mut waiting = Vec::new();
+    while done < objects {
+        if done % OBJECTS_PER_SET < batch {
+            platters = add_set(&store)?;
+        }
+        let count = batch.min(objects - done);
+        let rows = (done..done + count)
+            .map(|number| object(&store, number, &platters))
+            .collect::<Result<Vec<_>>>()?;
+        let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+            rows::with_totals(tx, |totals| totals.objects_on_glass += count)?;
+            rows.into_iter().try_for_each(|(key, object, body)| {
+                let body_key = rows::body_key(object.object_id, 0);
+                rows::put(tx, OBJECTS, rows::object_key(BUCKET, &key), &object)?;
+                rows::put(tx, BODIES, body_key, &body)
+            })
+        };
+        waiting.push(store.committer.submit_blocking(commit));
+        done += count;
+    }
+    waiting.into_iter().try_for_each(fulgurite_catalog::Ticket::wait)?;
+    store.keys.sync_blocking()
+}
+
+/// Rows of a set of full size; its information platters.
+fn add_set(store: &Store) -> Result<Vec<PlatterId>> {
+    let geometry = store.config.geometry.clone();
+    let set = SetId::from_random(random_bytes()?);
+    let platters = (0..geometry.set_platters())
+        .map(|_| Ok(PlatterId::from_random(random_bytes()?)))
+        .collect::<Result<Vec<_>>>()?;
+    let (information, redundancy) =
+        platters.split_at(usize::from(geometry.set_information_platters));
+    let (information, bytes) = (information.to_vec(), geometry.platter_user_bytes());
+    let row = SetRow {
+        state: SetState::Released,
+        created: store.now(),
+        generation: 1,
+        information: information.clone(),
+        redundancy: redundancy.to_vec(),
+        bytes: geometry.set_user_bytes(),
+        redundancy_bytes: bytes,
+        damaged: Vec::new(),
+        geometry,
+    };
+    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        for (position, platter) in row.platters() {
+            let platter_row = PlatterRow {
+                set,
+                position,
+                slot: None,
+                data_bytes: bytes,
+                list_bytes: 0,
+                list_entries: 0,
+                live_bytes: bytes,
+                unreadable_tracks: Vec::new(),
+            };
+            rows::put(tx, PLATTERS, platter.to_bytes().to_vec(), &platter_row)?;
+        }
+        rows::put(tx, SETS, set.to_bytes().to_vec(), &row)
+    })?;
+    Ok(information)
+}
+
+fn object(
+    store: &Store,
+    number: u64,
+    platters: &[PlatterId],
+) -> Result<(String, ObjectRow, BodyRow)> {
+    let body_id = ObjectId::from_random(random_bytes()?);
+    let (_, key_slot) = store.keys.create(body_id)?;
+    let md5: [u8; 16] = random_bytes()?;
+    let checksum = Checksum {
+        algorithm: ChecksumAlgorithm::Crc64Nvme,
+        value: md5[..8].to_vec(),
+        composite_parts: None,
+    };
+    let user = [("mtime", "1700000000.123456789"), ("mode", "33188"), ("owner", "1000:1000")];
+    let meta = ObjectMeta {
+        content_type: Some("application/octet-stream".to_owned()),
+        user: user.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        ..ObjectMeta::default()
+    };
+    let object = ObjectRow {
+        object_id: ObjectId::from_random(random_bytes()?),
+        bytes: BODY_BYTES,
+        etag: hex::encode(md5),
+        modified: UnixTime::from_millis(1_700_000_000_000 + number * 1000),
+        class: StorageClass::DeepArchive,
+        meta,
+        checksum: Some(checksum),
+        part_count: None,
+        body_count: 1,
+        bodies_staged: 0,
+        upload_id: None,
+        restore: None,
+    };
+    let place = usize::try_from(number).unwrap_or(0) % platters.len().max(1);
+    let shard = Shard {
+        platter: platters[place],
+        offset: number % OBJECTS_PER_SET * cipher_bytes(BODY_BYTES),
+        body_offset: 0,
+        bytes: cipher_bytes(BODY_BYTES),
+    };
+    let body = BodyRow {
+        body_id,
+        key_slot,
+        bytes: BODY_BYTES,
+        digest: number,
+        log: None,
+        queued: None,
+        shards: vec![shard],
+        restored: None,
+    };
+    let key = format!("backup/2026/host-{:02}/home/user/file-{number:08}.dat", number % 40);
+    Ok((key, object, body))
+}
