@@ -160,11 +160,13 @@ def test_boto3_after_an_empty_body(start: Start) -> None:
     server = start()
     s3 = server.s3(config=Config(max_pool_connections=1))
     s3.create_bucket(Bucket="empty")
+    target = {"Bucket": "empty", "Key": "k"}
     for _ in range(3):
-        s3.put_object(Bucket="empty", Key="k", Body=b"")
-        missing = refused(lambda: s3.put_object(Bucket="absent", Key="k", Body=b"x"))
-        assert missing == (404, "NoSuchBucket")
-        assert s3.put_object(Bucket="empty", Key="k", Body=b"x")["ETag"]
+        s3.put_object(**target, Body=b"")
+        wrong = {"ChecksumCRC32": "AAAAAA=="}
+        answer = refused(lambda wrong=wrong: s3.put_object(**target, Body=b"x", **wrong))
+        assert answer == (400, "BadDigest")
+        assert s3.put_object(**target, Body=b"x")["ETag"]
 
 
 def test_boto3_over_tls_sends_trailers(start: Start) -> None:
