@@ -215,7 +215,8 @@ fn upload_step() -> impl Strategy<Value = UploadStep> {
         8 => (any::<usize>(), 1u32..5, part()).prop_map(|(u, n, b)| UploadStep::PutPart(u, n, b)),
         2 => (spot(), range(), any::<usize>(), 1u32..5)
             .prop_map(|(s, r, u, n)| UploadStep::CopyPart(s, r, u, n)),
-        2 => (any::<usize>(), 0u32..3, 1usize..4).prop_map(|(u, a, l)| UploadStep::ListParts(u, a, l)),
+        2 => (any::<usize>(), 0u32..3, 1usize..4)
+            .prop_map(|(u, a, l)| UploadStep::ListParts(u, a, l)),
         2 => (0..BUCKETS.len(), prop::sample::select(PREFIXES.to_vec()), 1usize..3)
             .prop_map(|(b, p, l)| UploadStep::List(b, p, l)),
         6 => (any::<usize>(), listing(), condition())
@@ -237,7 +238,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => spot().prop_map(Step::Delete),
         3 => (spot(), spot(), class(), condition())
             .prop_map(|(from, to, c, w)| Step::Copy(from, to, c, w)),
-        10 => (spot(), prop_oneof![1 => Just(0), 9 => 1u32..4], tier).prop_map(|(s, d, t)| Step::Restore(s, d, t)),
+        10 => (spot(), prop_oneof![1 => Just(0), 9 => 1u32..4], tier)
+            .prop_map(|(s, d, t)| Step::Restore(s, d, t)),
     ];
     let world = prop_oneof![
         4 => (0..BUCKETS.len()).prop_map(Step::CreateBucket),
