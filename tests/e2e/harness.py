@@ -260,7 +260,7 @@ class Server:
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=secret,
             region_name=REGION,
-            verify=False if self.tls else None,
+            verify=self.certificate(),
             config=settings.merge(options.pop("config", Config())),
             **options,
         )
