@@ -265,6 +265,13 @@ class Server:
             **options,
         )
 
+    def certificate(self) -> str | None:
+        """The certificate that clients of this server trust, if it speaks TLS."""
+        if not self.tls:
+            return None
+        text = (self.data / "server.json").read_text(encoding="utf-8")
+        return str(json.loads(text)["certificate"])
+
     def run(
         self, *arguments: str, timeout: float = RUN_SECONDS
     ) -> subprocess.CompletedProcess[str]:
