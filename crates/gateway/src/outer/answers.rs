@@ -1,4 +1,4 @@
-//! Answers as S3 clients expect them: ids on every one, and error documents with all their elements.
+//! Answers as S3 clients expect them: ids on each one, and error documents with all their parts.
 //!
 //! s3s writes only `Code` and `Message` of an error and ignores a status that an operation sets, so
 //! both are finished here.

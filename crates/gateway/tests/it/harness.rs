@@ -5,11 +5,10 @@ use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy,
+    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumFaults,
+    SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
-use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -1,4 +1,4 @@
-//! Framing survives any cut of the stream, small chunks and large ones, and broken framing is named.
+//! Framing survives any cut of the stream, with chunks of any size; broken framing is named.
 
 use std::collections::VecDeque;
 
