@@ -55,7 +55,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 2048,
-            requests: 256,
+            // A large PUT holds about 2 MiB, so all of them together stay within 256 MiB.
+            requests: 128,
             admin_requests: 16,
             handshake_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(75),
