@@ -88,18 +88,18 @@ impl Checksum {
     /// # Errors
     /// `InvalidArgument` when the text is not Base64 or has the wrong length.
     pub fn parse(algorithm: ChecksumAlgorithm, text: &str) -> Result<Self> {
-        let (text, composite_parts) = match text.split_once('-') {
-            Some((value, parts)) => (value, parts.parse().ok()),
-            None => (text, None),
+        let parsed = || {
+            let (value, composite_parts) = match text.split_once('-') {
+                Some((value, parts)) => (value, Some(parts.parse().ok()?)),
+                None => (text, None),
+            };
+            let value = BASE64.decode(value).ok()?;
+            let fits = value.len() == algorithm.value_bytes();
+            fits.then_some(Self { algorithm, value, composite_parts })
         };
-        match BASE64.decode(text) {
-            Ok(value) if value.len() == algorithm.value_bytes() => {
-                Ok(Self { algorithm, value, composite_parts })
-            }
-            _ => Err(ArchiveError::InvalidArgument {
-                what: format!("value for {} header is invalid", algorithm.header()),
-            }),
-        }
+        parsed().ok_or_else(|| ArchiveError::InvalidArgument {
+            what: format!("value for {} header is invalid", algorithm.header()),
+        })
     }
 
     /// The Base64 text S3 shows, with `-parts` when composite.
@@ -204,3 +204,6 @@ impl BodyDigest {
         BodyDigests { md5: self.md5.finalize().into(), checksum, bytes: self.bytes }
     }
 }
+
+#[cfg(test)]
+mod tests;
