@@ -85,3 +85,6 @@ impl Entry {
         rows::decode(rows::BODIES, &plain)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,8 @@ mod startup;
 pub mod status;
 mod store;
 mod sync;
+#[cfg(test)]
+mod testing;
 mod write_set;
 
 pub use clock::Clock;

@@ -319,3 +319,6 @@ impl Driver {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

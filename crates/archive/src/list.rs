@@ -148,3 +148,6 @@ fn common_prefix<'a>(key: &'a str, query: &ListQuery) -> Option<&'a str> {
     let at = rest.find(delimiter)?;
     Some(&key[..query.prefix.len() + at + delimiter.len()])
 }
+
+#[cfg(test)]
+mod tests;

@@ -459,3 +459,6 @@ pub(crate) fn list_parts(
         .collect::<Result<_>>()?;
     Ok((upload_info(name.key.as_str(), name.upload, &upload), parts, is_more))
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,3 +92,6 @@ impl fmt::Display for ObjectKey {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

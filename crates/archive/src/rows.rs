@@ -455,3 +455,6 @@ pub(crate) fn parse_segment_key(bytes: &[u8]) -> Result<(u8, u32)> {
     reader.finish()?;
     Ok((code, segment))
 }
+
+#[cfg(test)]
+mod tests;

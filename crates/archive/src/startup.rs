@@ -81,3 +81,6 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     store.keys.destroy_blocking(&orphans)?;
     Ok(orphans.len())
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,3 +57,24 @@ fn a_table_cut_in_a_slot_still_opens() {
     assert!(table.load(slots[4], bodies[4]).is_err());
     assert_eq!(table.scan().unwrap().len(), 4);
 }
+
+#[test]
+fn of_two_that_destroy_a_key_one_frees_its_slot() {
+    let dir = tempfile::tempdir().unwrap();
+    let table = open(&dir.path().join("table"), 1).unwrap();
+    for round in 0..300u32 {
+        let body = ObjectId::from_bytes([u8::try_from(round % 250).unwrap(); 16]);
+        let (_, slot) = table.create(body).unwrap();
+        let barrier = std::sync::Barrier::new(2);
+        let clear = || {
+            barrier.wait();
+            table.clear(&[(slot, body)]).unwrap().len()
+        };
+        let cleared = std::thread::scope(|scope| {
+            let other = scope.spawn(clear);
+            clear() + other.join().unwrap()
+        });
+        assert_eq!(cleared, 1, "round {round}");
+        table.lock().free.push(slot);
+    }
+}

@@ -1,0 +1,53 @@
+//! A sealed entry has the length that was planned for it, and opens with its own key only.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::log::LogKind;
+use crate::testing;
+
+fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u64) -> Entry {
+    let object = testing::object_row(StorageClass::DeepArchive);
+    let body = testing::body_row(LogKind::Staging);
+    Entry {
+        bucket: "vault".to_owned(),
+        bucket_created: testing::NOW,
+        key,
+        object_id: object.object_id,
+        index: 3,
+        body_count: 4,
+        body_bytes: body.bytes,
+        body_digest: bytes.rotate_left(7),
+        bytes,
+        etag: object.etag,
+        modified: object.modified,
+        class: object.class,
+        meta: ObjectMeta { user, ..ObjectMeta::default() },
+        checksum: object.checksum,
+        part_count: Some(4),
+        upload_id: None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn the_sealed_length_is_the_planned_one(
+        key in ".{1,200}",
+        user in prop::collection::btree_map("[a-z]{1,20}", ".{0,80}", 0..5),
+        bytes: u64,
+    ) {
+        let entry = entry(key, user, bytes);
+        let (secret, body) = (SecretKey::random().unwrap(), ObjectId::from_bytes([4; 16]));
+        let sealed = entry.seal(&secret, body).unwrap();
+        prop_assert_eq!(sealed.len(), entry.sealed_bytes().unwrap());
+        prop_assert_eq!(Entry::open(&secret, body, &sealed).unwrap(), entry);
+
+        let other = SecretKey::random().unwrap();
+        prop_assert!(Entry::open(&other, body, &sealed).is_err());
+        prop_assert!(Entry::open(&secret, ObjectId::from_bytes([5; 16]), &sealed).is_err());
+        prop_assert!(Entry::open(&secret, body, &sealed[..sealed.len() - 1]).is_err());
+        // What stands for a deleted body opens for nobody.
+        prop_assert!(Entry::open(&secret, body, &vec![0; sealed.len()]).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Pages put together are the listing, whatever the keys are made of.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::commit::insert_object;
+use crate::log::LogKind;
+use crate::object::StorageClass;
+use crate::testing;
+
+/// Letters, the delimiter, the byte that keys of rows escape, and the last of each UTF-8 length.
+fn text(max: usize) -> impl Strategy<Value = String> {
+    let letters =
+        vec!['a', 'b', '/', '\0', '\u{7f}', '\u{ff}', '\u{7ff}', '\u{ffff}', '\u{10ffff}'];
+    prop::collection::vec(prop::sample::select(letters), 0..=max)
+        .prop_map(|letters| letters.into_iter().collect())
+}
+
+fn fill(store: &Arc<Store>, bucket: &BucketName, keys: &BTreeSet<String>) {
+    let (bucket, keys) = (bucket.clone(), keys.clone());
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let created = BucketRow { created: testing::NOW };
+        rows::put(tx, BUCKETS, rows::bucket_key(bucket.as_str()), &created)?;
+        keys.iter().try_for_each(|key| {
+            let body = testing::body_row(LogKind::Online);
+            let row = testing::object_row(StorageClass::Standard);
+            insert_object(tx, &bucket, &testing::key(key), row, vec![body]).map(drop)
+        })
+    };
+    store.committer.commit_blocking(commit).unwrap();
+}
+
+/// What a listing holds in order, a common prefix once.
+fn expected(keys: &BTreeSet<String>, query: &ListQuery) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for key in keys.iter().filter(|key| key.starts_with(&query.prefix)) {
+        let rest = &key[query.prefix.len()..];
+        let cut = query.delimiter.as_ref().and_then(|d| rest.find(d.as_str()).map(|i| i + d.len()));
+        let shown = cut.map_or(key.as_str(), |cut| &key[..query.prefix.len() + cut]);
+        if found.last().is_none_or(|last| last != shown) {
+            found.push(shown.to_owned());
+        }
+    }
+    found
+}
+
+fn all_pages(store: &Store, bucket: &BucketName, mut query: ListQuery) -> Vec<String> {
+    let mut found = Vec::new();
+    loop {
+        let page = list(store, bucket, &query).unwrap();
+        let mut shown: Vec<String> = page.objects.iter().map(|info| info.key.clone()).collect();
+        shown.extend(page.prefixes.clone());
+        shown.sort();
+        assert!(shown.len() <= query.limit && (page.next.is_none() || shown.len() == query.limit));
+        assert!(page.next.is_none() || page.next.as_ref() == shown.last(), "next is the last");
+        found.extend(shown);
+        let Some(next) = page.next else { return found };
+        query.after = Some(next);
+    }
+}
+
+#[test]
+fn pages_of_every_size_join_to_the_listing() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let number = std::cell::Cell::new(0);
+    let keys = prop::collection::btree_set(text(4).prop_filter("a key", |k| !k.is_empty()), 0..30);
+    let delimiter = prop::option::of(text(2));
+    proptest!(ProptestConfig::with_cases(96), |(keys in keys, prefix in text(2), delimiter in delimiter)| {
+        number.set(number.get() + 1);
+        let bucket = testing::bucket(&format!("bucket-{}", number.get()));
+        fill(&store, &bucket, &keys);
+        let empty_is_none = delimiter.clone().filter(|d| !d.is_empty());
+        let query = ListQuery { prefix, delimiter: empty_is_none, after: None, limit: 1000 };
+        let whole = expected(&keys, &query);
+        for limit in [1, 2, 3, 1000] {
+            let query = ListQuery { limit, delimiter: delimiter.clone(), ..query.clone() };
+            prop_assert_eq!(&all_pages(&store, &bucket, query), &whole);
+        }
+    });
+}
+
+#[test]
+fn a_listing_starts_after_any_key_and_never_repeats_a_prefix_it_ended_with() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let bucket = testing::bucket("bucket");
+    let keys = ["a", "a/b", "a/c", "a0", "b"].map(str::to_owned).into();
+    fill(&store, &bucket, &keys);
+    let after = |after: &str, delimiter: Option<&str>| {
+        let delimiter = delimiter.map(str::to_owned);
+        let after = Some(after.to_owned());
+        all_pages(
+            &store,
+            &bucket,
+            ListQuery { delimiter, after, limit: 10, ..ListQuery::default() },
+        )
+    };
+    assert_eq!(after("a", Some("/")), ["a/", "a0", "b"]);
+    assert_eq!(after("a/", Some("/")), ["a0", "b"]);
+    // A key within the prefix is no end of a page: what follows it still rolls up.
+    assert_eq!(after("a/b", Some("/")), ["a/", "a0", "b"]);
+    assert_eq!(after("a/", None), ["a/b", "a/c", "a0", "b"]);
+    assert_eq!(after("zzz", None), [""; 0]);
+    let none = ListQuery { limit: 0, ..ListQuery::default() };
+    assert!(list(&store, &bucket, &none).unwrap().next.is_none());
+}

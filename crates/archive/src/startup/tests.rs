@@ -1,0 +1,71 @@
+//! What a start destroys: keys that nothing names, of the last run only.
+
+use super::*;
+use crate::commit::insert_object;
+use crate::log::LogKind;
+use crate::object::StorageClass;
+use crate::rows::BodyRow;
+use crate::testing;
+
+/// A key in the table, with a body row for it.
+fn body(store: &Arc<Store>) -> BodyRow {
+    let row = testing::body_row(LogKind::Online);
+    let (_, key_slot) = store.keys.create(row.body_id).unwrap();
+    BodyRow { key_slot, ..row }
+}
+
+fn has_key(store: &Arc<Store>, body: &BodyRow) -> bool {
+    store.keys.load(body.key_slot, body.body_id).is_ok()
+}
+
+#[test]
+fn keys_of_cut_short_uploads_go_and_no_other() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let (older, named) = (body(&store), body(&store));
+    drop(store);
+    let store = testing::store(&dir);
+    let (orphan, in_object, in_part) = (body(&store), body(&store), body(&store));
+    let rows = [named.clone(), in_object.clone(), in_part.clone()];
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+        let [named, in_object, in_part] = rows;
+        for (name, body) in [("a", named), ("b", in_object)] {
+            let row = testing::object_row(StorageClass::Standard);
+            insert_object(tx, &testing::bucket("vault"), &testing::key(name), row, vec![body])?;
+        }
+        let upload = fulgurite_units::UploadId::from_bytes([1; 16]);
+        let part = PartRow { body: in_part, md5: [0; 16], modified: testing::NOW, checksum: None };
+        rows::put(tx, PARTS, rows::part_key(upload, 1), &part)
+    };
+    store.committer.commit_blocking(commit).unwrap();
+    drop(store);
+
+    let store = testing::store(&dir);
+    let fresh = body(&store);
+    assert_eq!(sweep_orphan_keys(&store).unwrap(), 1);
+    assert!(!has_key(&store, &orphan));
+    for body in [&older, &named, &in_object, &in_part, &fresh] {
+        assert!(has_key(&store, body));
+    }
+    assert_eq!(sweep_orphan_keys(&store).unwrap(), 0);
+}
+
+#[test]
+fn a_shredding_that_was_cut_short_is_finished() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let (doomed, kept) = (body(&store), body(&store));
+    let shred = doomed.clone();
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+        rows::put(tx, SHREDS, shred.body_id.to_bytes().to_vec(), &shred.key_slot)
+    };
+    store.committer.commit_blocking(commit).unwrap();
+    drop(store);
+    let store = testing::store(&dir);
+    finish_shreds(&store).unwrap();
+    assert!(!has_key(&store, &doomed) && has_key(&store, &kept));
+    let left: Vec<(Vec<u8>, u32)> =
+        rows_in(&*store.kv, SHREDS, &KeyRange::prefix(b""), 10).unwrap();
+    assert!(left.is_empty());
+    finish_shreds(&store).unwrap();
+}

@@ -1,0 +1,81 @@
+//! An open data directory without workers, for tests of single steps.
+
+use std::sync::Arc;
+
+use fulgurite_glass::Geometry;
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{ByteCount, Duration, ObjectId, Ratio, UnixTime};
+use tempfile::TempDir;
+
+use crate::clock::Clock;
+use crate::config::{ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy};
+use crate::digest::{BodyDigest, ChecksumAlgorithm};
+use crate::log::LogKind;
+use crate::names::{BucketName, ObjectKey};
+use crate::object::{ObjectMeta, StorageClass};
+use crate::rows::{BodyRow, ObjectRow};
+use crate::store::Store;
+
+pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
+
+/// A directory in memory where there is such a place: these tests are not about syncs.
+pub(crate) fn dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
+    let config = ArchiveConfig {
+        data: dir.path().to_owned(),
+        geometry: Geometry::profile("demo").unwrap(),
+        seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
+        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        log_capacity: ByteCount::gib(1),
+        master_key: None,
+        expedited: ExpeditedPolicy::Standard,
+        day: Duration::from_secs(86_400),
+        fail_point: None,
+    };
+    Arc::new(Store::open(config, Clock::new(|| NOW)).unwrap())
+}
+
+pub(crate) fn bucket(name: &str) -> BucketName {
+    BucketName::new(name).unwrap()
+}
+
+pub(crate) fn key(name: &str) -> ObjectKey {
+    ObjectKey::new(name).unwrap()
+}
+
+pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
+    let mut digest = BodyDigest::new(Some(ChecksumAlgorithm::Crc64Nvme));
+    digest.update(b"bytes");
+    let digests = digest.finish();
+    ObjectRow {
+        object_id: ObjectId::from_random(crate::body::random_bytes().unwrap()),
+        bytes: 5,
+        etag: hex::encode(digests.md5),
+        modified: UnixTime::from_millis(1_767_609_000_000),
+        class,
+        meta: ObjectMeta::default(),
+        checksum: digests.checksum,
+        part_count: None,
+        body_count: 1,
+        bodies_staged: 0,
+        upload_id: None,
+        restore: None,
+    }
+}
+
+pub(crate) fn body_row(kind: LogKind) -> BodyRow {
+    BodyRow {
+        body_id: ObjectId::from_random(crate::body::random_bytes().unwrap()),
+        key_slot: 1,
+        bytes: 0,
+        digest: 0,
+        log: Some((kind, Vec::new())),
+        queued: None,
+        shards: Vec::new(),
+        restored: None,
+    }
+}
