@@ -191,7 +191,7 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
 
 fn run_sweep(store: &Arc<Store>) {
     match startup::sweep_orphan_keys(store) {
-        Ok(0) => {}
+        Ok(0) | Err(ArchiveError::Stopping) => {}
         Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
         Err(error) => tracing::error!(%error, "keys of cut-short uploads stay"),
     }

@@ -10,7 +10,7 @@
 //! step can be done again. A body that its platter could not give back stays in the queue and goes
 //! to another platter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
@@ -150,7 +150,8 @@ impl Sealer {
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
-                    report.kept_staged += released.kept;
+                    // Those kept by an earlier set of this seal were planned again for this one.
+                    report.kept_staged = released.kept;
                     return Ok(released);
                 }
             }
@@ -280,7 +281,7 @@ impl Sealer {
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
             rows_in(&*self.store.kv, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
-        let mut taken = std::collections::BTreeSet::new();
+        let mut taken = BTreeSet::new();
         for (key, _) in used {
             taken.insert(keys::KeyReader::new(&key).u32()?);
         }
@@ -307,6 +308,7 @@ impl Sealer {
     /// Points rows at glass and gives staged bytes back, a batch of shards at a time.
     fn release(&self, set: SetId, row: &SetRow) -> Result<Released> {
         let mut total = Released::default();
+        let mut kept_bodies = BTreeSet::new();
         for (position, &platter) in (0u16..).zip(&row.information) {
             let range = rows::plan_of(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
@@ -320,7 +322,7 @@ impl Sealer {
                         !touches(&row.geometry, shard, &unreadable)
                             && !row.damaged.contains(&shard.body_id)
                     });
-                total.kept += kept.len() as u64;
+                kept_bodies.extend(kept.iter().map(|shard| shard.body_id));
                 let now = self.store.now();
                 let commit = move |tx: &mut Transaction<'_>| {
                     age_anew(tx, &kept, now)?;
@@ -335,6 +337,7 @@ impl Sealer {
                 total.bytes += released.bytes;
             }
         }
+        total.kept = kept_bodies.len() as u64;
         self.advance(set, |row| row.state = SetState::Released)?;
         self.store.fail.pass("seal-released");
         Ok(total)
@@ -403,10 +406,7 @@ impl Sealer {
     }
 }
 
-fn zones(
-    shape: &fulgurite_library::LibraryShape,
-    taken: &std::collections::BTreeSet<u32>,
-) -> Vec<ZoneState> {
+fn zones(shape: &fulgurite_library::LibraryShape, taken: &BTreeSet<u32>) -> Vec<ZoneState> {
     let mut zones: BTreeMap<u32, ZoneState> = BTreeMap::new();
     for slot in 0..shape.slot_count() {
         let index = SlotIndex::new(slot);

@@ -62,7 +62,7 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
             } else {
                 rows::decode::<PartRow>(space, value).map(|part| part.body)
             };
-            match body {
+            match store.check_stopping().and(body) {
                 Ok(body) => {
                     orphans.remove(&(body.key_slot, body.body_id));
                     ControlFlow::Continue(())
