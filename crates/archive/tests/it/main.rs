@@ -5,6 +5,7 @@
 mod harness;
 mod life;
 mod model;
+mod places;
 mod reference;
 mod uploads;
 mod world;

@@ -1,0 +1,139 @@
+//! What operators are told of objects, and what a platter that is away or a damaged staging segment
+//! does to them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_archive::{Archive, Clock, StorageClass};
+use fulgurite_units::UnixTime;
+
+use crate::harness::{Client, config, key, noise};
+
+#[tokio::test]
+async fn locate_and_status_follow_an_object_to_its_slot() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let places =
+        async |name: &str| client.archive.locate(&client.bucket, &key(name)).await.unwrap();
+    client.put("disk", StorageClass::Standard, &noise(1, 1000)).await.unwrap();
+    client.put("glass", StorageClass::Glacier, &noise(2, 100_000)).await.unwrap();
+    let [online] = &places("disk").await[..] else { panic!("one place") };
+    assert_eq!((online.residence.as_str(), online.bytes), ("online", 1016));
+    let [staged] = &places("glass").await[..] else { panic!("one place") };
+    assert_eq!((staged.residence.as_str(), staged.platter), ("staged", None));
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.objects_online, status.objects_staged), (1, 1));
+    assert_eq!((status.staged_bytes, status.log_bytes), (100_000, 1016 + 100_032));
+    assert!(status.staged_oldest.is_some() && status.sets.is_empty());
+
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.bytes), (1, 100_032));
+    let found = places("glass").await;
+    assert_eq!(found.iter().map(|place| place.bytes).sum::<u64>(), 100_032);
+    for place in &found {
+        assert_eq!(place.residence, "glass");
+        assert_eq!(place.set, Some(report.sets[0].set));
+        assert!(place.slot.is_some() && place.track_first <= place.track_last);
+        let file = dir.path().join(format!("platters/{}.glass", place.platter.unwrap()));
+        assert!(file.exists());
+    }
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.objects_staged, status.objects_on_glass), (0, 1));
+    assert_eq!((status.staged_bytes, status.staged_oldest, status.log_bytes), (0, None, 1016));
+    assert_eq!(status.sets, report.sets);
+    assert_eq!(status.sets[0].state, "released");
+    let verified = client.archive.verify(None).await.unwrap();
+    assert_eq!(verified.len() as u64, status.platters);
+    assert!(verified.iter().all(|platter| platter.error.is_none() && platter.sectors > 0));
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_staged_body_is_kept_and_ages_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let now = Arc::new(AtomicU64::new(1_767_609_000_000));
+    let shared = Arc::clone(&now);
+    let clock = Clock::new(move || UnixTime::from_millis(shared.load(Ordering::SeqCst)));
+    let archive = Archive::open_with_clock(config(dir.path()), clock).await.unwrap();
+    let bucket = fulgurite_archive::BucketName::new("vault").unwrap();
+    archive.create_bucket(&bucket).await.unwrap();
+    let client = Client { archive, bucket };
+    let body = noise(1, 50_000);
+    client.put("a damaged", StorageClass::DeepArchive, &body).await.unwrap();
+    client.put("b whole", StorageClass::DeepArchive, &body).await.unwrap();
+    let segment = dir.path().join("staging/00000000.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[40_000] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+
+    now.fetch_add(3_600_000, Ordering::SeqCst);
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (1, 1));
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.objects_staged, status.objects_on_glass), (1, 1));
+    assert_eq!(status.staged_oldest, Some(UnixTime::from_millis(now.load(Ordering::SeqCst))));
+    client.restore("b whole").await.unwrap();
+    client.restored("b whole").await.unwrap();
+    assert!(client.get("b whole", None).await.unwrap() == body);
+    client.restore("a damaged").await.unwrap();
+    let error = client.restored("a damaged").await.unwrap_err();
+    assert!(error.contains("not what was ingested"), "{error}");
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let body = noise(1, 100_000);
+    client.put("here", StorageClass::DeepArchive, &body).await.unwrap();
+    client.archive.seal().await.unwrap();
+    client.put("away", StorageClass::DeepArchive, &body).await.unwrap();
+    let away = client.archive.seal().await.unwrap().sets[0].set;
+    let places = client.archive.locate(&client.bucket, &key("away")).await.unwrap();
+    assert!(places.iter().all(|place| place.set == Some(away)));
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    let (folder, shelf) = (dir.path().join("platters"), dir.path().join("shelf"));
+    std::fs::create_dir(&shelf).unwrap();
+    let recover = async || {
+        std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
+        let config = config(dir.path());
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(config, &|_| {}))
+            .await
+            .unwrap()
+            .unwrap()
+    };
+    let all: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
+    let moved: Vec<_> = all
+        .into_iter()
+        .filter(|path| {
+            let id = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let bytes = std::fs::read(path).unwrap();
+            let text = away.to_string();
+            // The header names the set in its description.
+            id != text && bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        })
+        .collect();
+    assert!(!moved.is_empty(), "platters name their set");
+    for path in &moved {
+        std::fs::rename(path, shelf.join(path.file_name().unwrap())).unwrap();
+    }
+    assert_eq!(recover().await.objects, 1);
+    for _ in 0..2 {
+        // Each start sweeps keys of the run before it; a stop waits for the sweep.
+        let client = Client::open(config(dir.path())).await;
+        client.archive.stop().await.unwrap();
+    }
+    for path in &moved {
+        std::fs::rename(shelf.join(path.file_name().unwrap()), path).unwrap();
+    }
+    let report = recover().await;
+    assert_eq!((report.objects, report.shredded), (2, 0));
+    let client = Client::open(config(dir.path())).await;
+    client.restore("away").await.unwrap();
+    client.restored("away").await.unwrap();
+    assert!(client.get("away", None).await.unwrap() == body);
+    client.archive.stop().await.unwrap();
+}
