@@ -68,7 +68,8 @@ fn pages_of_every_size_join_to_the_listing() {
     let number = std::cell::Cell::new(0);
     let keys = prop::collection::btree_set(text(4).prop_filter("a key", |k| !k.is_empty()), 0..30);
     let delimiter = prop::option::of(text(2));
-    proptest!(ProptestConfig::with_cases(96), |(keys in keys, prefix in text(2), delimiter in delimiter)| {
+    let config = ProptestConfig::with_cases(96);
+    proptest!(config, |(keys in keys, prefix in text(2), delimiter in delimiter)| {
         number.set(number.get() + 1);
         let bucket = testing::bucket(&format!("bucket-{}", number.get()));
         fill(&store, &bucket, &keys);

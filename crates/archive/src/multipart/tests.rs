@@ -49,7 +49,8 @@ proptest! {
             let found = multipart_checksum(&upload(Some(algorithm), false), &rows);
             prop_assert_eq!(found, Some(composite.clone()));
             // Only CRCs combine to that of the whole object.
-            let full = if combining(algorithm).is_some() { whole(algorithm, &joined) } else { composite };
+            let is_combined = combining(algorithm).is_some();
+            let full = if is_combined { whole(algorithm, &joined) } else { composite };
             let found = multipart_checksum(&upload(Some(algorithm), true), &rows);
             prop_assert_eq!(found, Some(full));
         }
