@@ -122,7 +122,7 @@ async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it()
     }
     assert_eq!(recover().await.objects, 1);
     for _ in 0..2 {
-        // Each start sweeps keys of the run before it, long before an object is restored and sealed.
+        // Each start sweeps keys of the run before it; the work below gives it the time.
         let client = Client::open(config(dir.path())).await;
         client.restore("here").await.unwrap();
         client.restored("here").await.unwrap();
