@@ -33,6 +33,11 @@ pub(super) struct Request {
 }
 
 impl Request {
+    /// A GET without a signature: a signed one asks for a bucket of that name.
+    pub(super) fn unsigned(server: SocketAddr, path: &str) -> Self {
+        Self { head: format!("GET {path} HTTP/1.1\r\nhost: {server}\r\n\r\n").into_bytes() }
+    }
+
     /// Signs `method path` with these headers, for a body of `bytes` bytes.
     pub(super) fn sign(
         server: SocketAddr,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::client::{ACCESS_KEY, Connection, Request, SECRET_KEY};
 use super::{Bench, peer};
@@ -48,12 +48,12 @@ impl Server {
         let child = command.spawn().context("cannot start the archive")?;
         let (binary, data) = (bench.binary.clone(), data.to_path_buf());
         let mut server = Self { child, binary, data, address, ready_after: Duration::ZERO };
-        while !server.is_ready() {
+        while let Err(error) = server.ask_ready() {
             if let Some(status) = server.child.try_wait()? {
                 bail!("the archive ended with {status}; see target/bench/serve.log");
             }
             if begin.elapsed() > READY_TIMEOUT {
-                bail!("the archive is not ready; see target/bench/serve.log");
+                return Err(error.context("the archive is not ready; see target/bench/serve.log"));
             }
             std::thread::sleep(READY_POLL);
         }
@@ -72,10 +72,11 @@ impl Server {
         Ok(server)
     }
 
-    fn is_ready(&self) -> bool {
-        let ask = Request::sign(self.address, "GET", "/readyz", &[], 0);
-        let ask = ask.and_then(|ask| Connection::open(self.address)?.send(&ask, b""));
-        ask.is_ok_and(|answer| answer.status == 200)
+    fn ask_ready(&self) -> Result<()> {
+        let ask = Request::unsigned(self.address, "/readyz");
+        let answer = Connection::open(self.address)?.send(&ask, b"")?;
+        ensure!(answer.status == 200, "/readyz answered {}", answer.status);
+        Ok(())
     }
 
     /// A signed PUT of a `DEEP_ARCHIVE` object.
