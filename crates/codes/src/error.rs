@@ -1,7 +1,7 @@
 //! What can go wrong with a code: a size it does not support, or too few shards left.
 
 /// A code could not be made, or could not bring its shards back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodeError {
     /// The field has not enough elements, or a count is zero.
@@ -17,6 +17,38 @@ pub enum CodeError {
     ShardBytes {
         /// The size asked for.
         bytes: usize,
+    },
+    /// Shards of one call differ in length.
+    #[error("shard {index} has {bytes} bytes where the first has {expected}")]
+    UnequalShards {
+        /// The first shard that differs, in the order of the arguments.
+        index: usize,
+        /// Its length.
+        bytes: usize,
+        /// The length of the first shard.
+        expected: usize,
+    },
+    /// A call names a shard twice, or one that the code does not have.
+    #[error("shard {index} is named twice, or is not one of the code's {shards}")]
+    Index {
+        /// The index.
+        index: usize,
+        /// Information and redundancy shards of the code.
+        shards: usize,
+    },
+    /// A call has more or fewer shards than the code.
+    #[error("{have} shards are given where the code has {need}")]
+    ShardCount {
+        /// Shards given.
+        have: usize,
+        /// Shards needed.
+        need: usize,
+    },
+    /// The environment forces instructions that do not exist, or that this processor lacks.
+    #[error("FULGURITE_ISA names \"{name}\", which this processor or this program does not know")]
+    Isa {
+        /// The level named.
+        name: String,
     },
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
@@ -43,7 +75,12 @@ impl CodeError {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Counts { .. } | Self::ShardBytes { .. } => ErrorKind::Invalid,
+            Self::Counts { .. }
+            | Self::ShardBytes { .. }
+            | Self::UnequalShards { .. }
+            | Self::Index { .. }
+            | Self::ShardCount { .. }
+            | Self::Isa { .. } => ErrorKind::Invalid,
             Self::TooFewShards { .. } => ErrorKind::Corrupt,
         }
     }

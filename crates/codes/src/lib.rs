@@ -11,6 +11,8 @@ pub mod definition;
 mod encode;
 mod erasure;
 mod error;
+pub mod field;
+mod isa;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
@@ -18,6 +20,7 @@ pub use checksum::{
 pub use encode::{Encoder, StreamEncoder};
 pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
+pub use isa::{ISA_VARIABLE, Isa};
 
 #[cfg(test)]
 mod tests;
