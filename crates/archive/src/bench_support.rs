@@ -140,6 +140,7 @@ fn object(
         offset: number % OBJECTS_PER_SET * cipher_bytes(BODY_BYTES),
         body_offset: 0,
         bytes: cipher_bytes(BODY_BYTES),
+        crc: None,
     };
     let body = BodyRow {
         body_id,

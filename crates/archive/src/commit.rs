@@ -4,6 +4,7 @@ use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
 use fulgurite_units::ObjectId;
 use serde::de::DeserializeOwned;
 
+use crate::damaged::leave_queue;
 use crate::log::{Extent, LogKind};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::WriteCondition;
@@ -200,8 +201,7 @@ pub(crate) fn retire_body(
         retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
     }
     if let Some(sequence) = body.queued {
-        tx.delete(QUEUE, rows::sequence_key(sequence))?;
-        rows::with_totals(tx, |totals| totals.staged_bytes -= body.bytes)?;
+        leave_queue(tx, sequence)?;
     }
     for shard in &body.shards {
         let key = shard.platter.to_bytes().to_vec();

@@ -13,7 +13,8 @@
 //! the right master key opens. `run` numbers the server run that made the key: a key of the last
 //! run that no row names belongs to an upload a crash cut short, and is destroyed at the next
 //! start; a key of any other run that no row names is left alone, for the catalog may be the one
-//! that is behind.
+//! that is behind. A catalog whose own last run is older than a key's was brought back from a
+//! backup: the runs after it are not numbered again, so their keys are never swept.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -62,6 +63,8 @@ struct Slots {
     free: Vec<u32>,
     /// Slots in the file, used or not.
     count: u32,
+    /// Latest run that a key of the file names.
+    run_max: u64,
 }
 
 fn encode(
@@ -85,6 +88,10 @@ fn body_of(slot: &[u8]) -> Option<ObjectId> {
     let checksum = blake3::hash(&slot[..CHECKSUM.start]);
     let is_whole = slot[..8] == *MAGIC && slot[CHECKSUM] == *checksum.as_bytes();
     is_whole.then(|| ObjectId::from_bytes(std::array::from_fn(|i| slot[8 + i])))
+}
+
+fn run_of(slot: &[u8]) -> u64 {
+    u64::from_le_bytes(std::array::from_fn(|i| slot[RUN.start + i]))
 }
 
 fn decode(master: &SecretKey, slot: &[u8]) -> Option<(ObjectId, SecretKey)> {
@@ -152,15 +159,17 @@ impl KeyTable {
                 reason: "the key table has more than 2^32 slots".to_owned(),
             }
         })?;
-        let mut free = Vec::new();
+        let (mut free, mut run_max) = (Vec::new(), 0);
         self.scan_raw(|index, slot| {
             // A slot with the magic but a wrong checksum is kept as it is: it may have been a key.
             if slot[..8] != *MAGIC {
                 free.push(index);
+            } else if index > 0 && body_of(slot).is_some() {
+                run_max = run_max.max(run_of(slot));
             }
         })?;
         free.reverse();
-        *self.lock() = Slots { free, count };
+        *self.lock() = Slots { free, count, run_max };
         Ok(())
     }
 
@@ -182,6 +191,11 @@ impl KeyTable {
         }
     }
 
+    /// The latest run that made a key which is still there.
+    pub(crate) fn run_max(&self) -> u64 {
+        self.lock().run_max
+    }
+
     /// Names the server run that makes keys from now on.
     pub(crate) fn set_run(&self, run: u64) {
         self.run.store(run, Ordering::Relaxed);
@@ -194,8 +208,7 @@ impl KeyTable {
             if index > 0
                 && let Some(body) = body_of(slot)
             {
-                let run = u64::from_le_bytes(std::array::from_fn(|i| slot[RUN.start + i]));
-                found.push(UsedSlot { index, body, run });
+                found.push(UsedSlot { index, body, run: run_of(slot) });
             }
         })?;
         Ok(found)

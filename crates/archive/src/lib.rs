@@ -7,6 +7,7 @@ mod body;
 mod clock;
 mod commit;
 pub mod config;
+mod damaged;
 mod digest;
 mod entry;
 mod error;

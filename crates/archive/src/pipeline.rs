@@ -22,7 +22,7 @@ use crate::restore::Restorer;
 use crate::seal::Sealer;
 use crate::status::{SealReport, VerifiedPlatter};
 use crate::store::Store;
-use crate::{ArchiveError, Result, expire, startup};
+use crate::{ArchiveError, Result, damaged, expire, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;
@@ -87,6 +87,7 @@ impl Workers {
         let library = LiveLibrary::start(&store.config.library, track_size)?;
         let files = PlatterFiles::new(store.layout().platters());
         startup::finish_shreds(store)?;
+        damaged::requeue(store)?;
         let activity = Arc::new(Mutex::new("idle".to_owned()));
         let sealer = Sealer::new(store, &library, &files);
         let restorer = Restorer::new(store, &library, &files);

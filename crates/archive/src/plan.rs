@@ -143,6 +143,7 @@ fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result
                     sealed_bytes: candidate.sealed_bytes,
                     body_id: candidate.body.body_id,
                     body_bytes: candidate.body.bytes,
+                    crc: None,
                 };
                 (rows::plan_key(set, position, entry), row)
             })

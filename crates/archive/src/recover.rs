@@ -27,7 +27,7 @@ use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
-    SLOTS, SetRow, SetState, Shard,
+    SHREDS, SLOTS, SetRow, SetState, Shard,
 };
 use crate::seal::medium_faults;
 use crate::store::{Layout, Store, is_empty_dir};
@@ -297,6 +297,7 @@ impl Recovery {
             offset: listed.offset,
             body_offset: listed.body_offset,
             bytes: listed.length,
+            crc: None,
         };
         found.shards.insert(listed.body_offset, shard);
     }
@@ -453,6 +454,11 @@ fn information_members(header: &PlatterHeader) -> impl Iterator<Item = (usize, P
         .filter_map(|(position, member)| member.map(|member| (position, member.platter)))
 }
 
+/// Leaves a body's key to be destroyed at the next start.
+fn shred(tx: &mut Transaction<'_>, body: &BodyRow) -> Result<()> {
+    rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)
+}
+
 fn put_object(
     tx: &mut Transaction<'_>,
     bucket: &str,
@@ -476,11 +482,19 @@ fn put_object(
     };
     let object_key = rows::object_key(bucket, key);
     // Two uploads of one name can both have keys when a crash came between an overwrite and its
-    // shredding; the later one is the object.
+    // shredding; the later one is the object, and the start after this shreds the other. Of two
+    // of one second neither is known to be the later, so both keep their keys.
     let other: Option<ObjectRow> = rows::get(tx, OBJECTS, &object_key)?;
     match other {
-        Some(other) if other.modified > row.modified => return Ok(()),
+        Some(other) if other.modified > row.modified => {
+            return bodies.iter().try_for_each(|(_, body)| shred(tx, body));
+        }
         Some(other) => {
+            for body in crate::commit::bodies(tx, &other)? {
+                if other.modified < row.modified {
+                    shred(tx, &body)?;
+                }
+            }
             for index in 0..other.body_count {
                 tx.delete(BODIES, rows::body_key(other.object_id, index))?;
             }

@@ -7,6 +7,7 @@
 //! objects     bucket, key, version (zeros)          ObjectRow
 //! bodies      object id, index                      BodyRow
 //! queue       sequence                              QueueRow: a staged body waiting for glass
+//! damaged     sequence                              QueueRow: a staged body not as ingested
 //! uploads     bucket, key, upload id                UploadRow
 //! parts       upload id, number                     PartRow
 //! shreds      body id                               key slot still to be destroyed
@@ -39,6 +40,7 @@ pub(crate) const BUCKETS: Space = Space::new("buckets");
 pub(crate) const OBJECTS: Space = Space::new("objects");
 pub(crate) const BODIES: Space = Space::new("bodies");
 pub(crate) const QUEUE: Space = Space::new("queue");
+pub(crate) const DAMAGED: Space = Space::new("damaged");
 pub(crate) const UPLOADS: Space = Space::new("uploads");
 pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
@@ -51,9 +53,9 @@ pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 
 /// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 15] = [
-    META, BUCKETS, OBJECTS, BODIES, QUEUE, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS, PLATTERS, PLANS,
-    SLOTS, RESTORES, EXPIRIES,
+pub(crate) const SPACES: [Space; 16] = [
+    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS,
+    PLATTERS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 
 const ROW_VERSION: u8 = 1;
@@ -133,6 +135,8 @@ pub(crate) struct Shard {
     /// Byte of the body's ciphertext.
     pub(crate) body_offset: u64,
     pub(crate) bytes: u64,
+    /// CRC-64/NVME of the piece as it was written; not known after a recovery.
+    pub(crate) crc: Option<u64>,
 }
 
 /// One encrypted body: an object put in one call, or one part.
@@ -265,6 +269,8 @@ pub(crate) struct PlanRow {
     pub(crate) sealed_bytes: u32,
     pub(crate) body_id: ObjectId,
     pub(crate) body_bytes: u64,
+    /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
+    pub(crate) crc: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

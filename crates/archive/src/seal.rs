@@ -17,10 +17,11 @@ use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, SeededFaults, TrackBuffer, VerifyReport};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
+use fulgurite_units::{ObjectId, PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
 
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, rows_in};
+use crate::damaged::{leave_queue, set_aside};
 use crate::library_driver::{self, LiveLibrary};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::LogKind;
@@ -324,8 +325,9 @@ impl Sealer {
                     });
                 kept_bodies.extend(kept.iter().map(|shard| shard.body_id));
                 let now = self.store.now();
+                let damaged = row.damaged.clone();
                 let commit = move |tx: &mut Transaction<'_>| {
-                    age_anew(tx, &kept, now)?;
+                    keep_staged(tx, &kept, &damaged, now)?;
                     release_batch(tx, platter, &good)
                 };
                 let (released, retired) = self.store.committer.commit_blocking(commit)?;
@@ -434,10 +436,19 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
     tracks.iter().any(|track| (first..=last).contains(track))
 }
 
-/// Bodies that stay staged age from now on, or the next look at the policy would seal them again,
-/// and so on until the library is full.
-fn age_anew(tx: &mut Transaction<'_>, kept: &[PlanRow], now: UnixTime) -> Result<()> {
+/// Damaged bodies are set aside. Others that stay staged age from now on, or the next look at the
+/// policy would seal them again, and so on until the library is full.
+fn keep_staged(
+    tx: &mut Transaction<'_>,
+    kept: &[PlanRow],
+    damaged: &[ObjectId],
+    now: UnixTime,
+) -> Result<()> {
     for shard in kept {
+        if damaged.contains(&shard.body_id) {
+            set_aside(tx, shard.queued)?;
+            continue;
+        }
         let key = rows::sequence_key(shard.queued);
         if let Some(mut row) = rows::get::<rows::QueueRow>(tx, QUEUE, &key)? {
             row.arrived = now;
@@ -469,6 +480,7 @@ fn release_batch(
                 offset: shard.offset,
                 body_offset: shard.body_offset,
                 bytes: shard.bytes,
+                crc: shard.crc,
             });
             live_bytes += shard.bytes;
             released.bytes += shard.bytes;
@@ -480,14 +492,13 @@ fn release_batch(
                 retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
             }
             body.queued = None;
-            tx.delete(QUEUE, rows::sequence_key(shard.queued))?;
+            leave_queue(tx, shard.queued)?;
             released.bodies += 1;
             object.bodies_staged -= 1;
             let is_done = object.bodies_staged == 0;
             released.objects += u64::from(is_done);
             rows::put(tx, OBJECTS, rows::object_key(&queue.bucket, &queue.key), &object)?;
             rows::with_totals(tx, |totals| {
-                totals.staged_bytes -= body.bytes;
                 if is_done {
                     totals.objects_staged -= 1;
                     totals.objects_on_glass += 1;

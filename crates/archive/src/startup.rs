@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, Transaction};
-use fulgurite_units::ObjectId;
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
+use fulgurite_units::{ObjectId, PlatterId};
 
 use crate::commit::{forget_shreds, rows_in};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow, SHREDS};
+use crate::platter_files::PlatterFiles;
+use crate::rows::{self, BODIES, BodyRow, PARTS, PLATTERS, PartRow, SHREDS};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -38,6 +39,20 @@ pub(crate) fn finish_shreds(store: &Arc<Store>) -> Result<()> {
     }
 }
 
+/// A platter file that the catalog does not know.
+fn unknown_platter(store: &Arc<Store>) -> Result<Option<PlatterId>> {
+    let files = PlatterFiles::new(store.layout().platters());
+    for path in files.all()? {
+        let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);
+        let Some(Ok(platter)) = id else { continue };
+        let platter: PlatterId = platter;
+        if store.kv.get(PLATTERS, &platter.to_bytes())?.is_none() {
+            return Ok(Some(platter));
+        }
+    }
+    Ok(None)
+}
+
 /// Destroys the keys that the run before this one made for uploads it never committed. Keys of
 /// older or newer runs are left alone: there the catalog may be the side that is behind. Blocks.
 pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
@@ -50,6 +65,15 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         .map(|slot| (slot.index, slot.body))
         .collect();
     if orphans.is_empty() {
+        return Ok(0);
+    }
+    if let Some(platter) = unknown_platter(store)? {
+        tracing::warn!(
+            %platter,
+            "a platter is not in the catalog, which may be older than the keys: none of {} keys \
+             that nothing names is destroyed; run recover to find what they open",
+            orphans.len()
+        );
         return Ok(0);
     }
     let mut failure = None;

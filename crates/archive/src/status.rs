@@ -11,7 +11,7 @@ use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::names::{BucketName, ObjectKey};
 use crate::rows::{
-    self, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow, SETS, SetRow,
+    self, DAMAGED, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow, SETS, SetRow,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -35,6 +35,9 @@ pub struct Status {
     pub objects_on_glass: u64,
     /// Plain bytes of staged bodies.
     pub staged_bytes: u64,
+    /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the first
+    /// hundred. They are tried again after a restart.
+    pub staged_damaged: Vec<DamagedBody>,
     /// When the oldest staged body came.
     pub staged_oldest: Option<UnixTime>,
     /// Bytes the staging, online and restored logs hold on disk.
@@ -106,6 +109,17 @@ pub struct SealReport {
     pub kept_staged: u64,
 }
 
+/// A staged body that is not what was ingested.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedBody {
+    /// Bucket of its object.
+    pub bucket: String,
+    /// Key of its object.
+    pub key: String,
+    /// Plain bytes.
+    pub bytes: u64,
+}
+
 /// One platter read whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedPlatter {
@@ -167,6 +181,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         objects_staged: totals.objects_staged,
         objects_on_glass: totals.objects_on_glass,
         staged_bytes: totals.staged_bytes,
+        staged_damaged: damaged(store)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
         log_bytes: store.budget.used(),
         log_bytes_max: store.budget.max(),
@@ -189,6 +204,16 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
 
 /// Most failed restores a status names.
 const FAILED_RESTORES_MAX: usize = 100;
+
+/// Most damaged bodies a status names.
+const DAMAGED_MAX: usize = 100;
+
+fn damaged(store: &Store) -> Result<Vec<DamagedBody>> {
+    let all = KeyRange::prefix(b"");
+    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*store.kv, DAMAGED, &all, DAMAGED_MAX)?;
+    let name = |row: QueueRow| DamagedBody { bucket: row.bucket, key: row.key, bytes: row.bytes };
+    Ok(found.into_iter().map(|(_, row)| name(row)).collect())
+}
 
 fn failed_restores(store: &Store) -> Result<Vec<FailedRestore>> {
     let mut failed = Vec::new();

@@ -302,9 +302,12 @@ impl Store {
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;
         sync_dir(&config.data)?;
-        let run = committer.commit_blocking(|tx: &mut Transaction<'_>| -> Result<u64> {
+        let run_max = keys.run_max();
+        let run = committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u64> {
             rows::with_totals(tx, |totals| {
-                totals.run += 1;
+                // A catalog behind the keys came from a backup: a number is left out, so that no
+                // run of before counts as the one before this.
+                totals.run = if run_max > totals.run { run_max + 2 } else { totals.run + 1 };
                 totals.run
             })
         })?;

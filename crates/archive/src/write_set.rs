@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_catalog::{KeyValue as _, ReadView as _};
+use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
 use fulgurite_glass::{
     Blank, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
     PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
@@ -22,14 +22,23 @@ use crate::limits::CHUNK_BYTES;
 use crate::log::{LogKind, LogReader};
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
-use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
+use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 type Writer = PlatterWriter<PlatterFileSink>;
 
-/// CRC of each piece of a body that was written: where it begins, how long it is.
-type Pieces = BTreeMap<ObjectId, Vec<(u64, u64, u64)>>;
+/// The pieces of each body that were written.
+type Pieces = BTreeMap<ObjectId, Vec<Piece>>;
+
+/// A piece of a body that was written.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    body_offset: u64,
+    bytes: u64,
+    /// `None` when staging could not give its bytes.
+    crc: Option<u64>,
+}
 
 /// One attempt to write a set.
 #[derive(Debug)]
@@ -66,7 +75,8 @@ impl SetWriting<'_> {
         self.write_information(&members, &pieces)?;
         self.write_redundancy(&members)?;
         let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.damaged(pieces)
+        self.note_checksums(&pieces)?;
+        self.damaged(&pieces)
     }
 
     fn members(&self) -> Result<Vec<Option<SetMember>>> {
@@ -177,14 +187,20 @@ impl SetWriting<'_> {
     ) -> Result<()> {
         // Deleted since it was planned: its place holds zeros.
         let mut reader = self.staged(shard)?;
+        let mut is_whole = true;
         let mut crc = cipher_crc();
         let mut done = 0;
         while done < shard.bytes {
             let now = usize::try_from(shard.bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
             buffer.resize(now, 0);
-            match &mut reader {
-                Some(reader) => reader.read_at(shard.body_offset + done, buffer)?,
-                None => buffer.fill(0),
+            // One damaged body must not keep the others from glass: zeros go in its place.
+            let read = reader.as_mut().map(|r| r.read_at(shard.body_offset + done, buffer));
+            if let Some(Err(error)) = &read {
+                tracing::error!(body = %shard.body_id, %error, "a staged body cannot be read");
+                (reader, is_whole) = (None, false);
+            }
+            if !matches!(read, Some(Ok(()))) {
+                buffer.fill(0);
             }
             crc.update(buffer);
             writer.write(buffer).map_err(glass_error(platter))?;
@@ -195,7 +211,11 @@ impl SetWriting<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .entry(shard.body_id)
             .or_default()
-            .push((shard.body_offset, shard.bytes, crc.finalize()));
+            .push(Piece {
+                body_offset: shard.body_offset,
+                bytes: shard.bytes,
+                crc: is_whole.then(|| crc.finalize()),
+            });
         Ok(())
     }
 
@@ -293,8 +313,36 @@ impl SetWriting<'_> {
         writers.into_iter().try_for_each(|(platter, writer)| self.end(platter, writer))
     }
 
-    /// Bodies wholly in this set whose CRC is not that of their ingest, and that still exist.
-    fn damaged(&self, pieces: Pieces) -> Result<Vec<ObjectId>> {
+    /// Notes the CRCs of pieces in the plan, for a later set to compare the whole body.
+    fn note_checksums(&self, pieces: &Pieces) -> Result<()> {
+        for position in 0..self.row.information.len() {
+            let position = u16::try_from(position).unwrap_or(u16::MAX);
+            let range = rows::plan_of(self.set, position);
+            let plan: Vec<(Vec<u8>, PlanRow)> =
+                rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+            let is_piece = |row: &PlanRow| row.bytes != cipher_bytes(row.body_bytes);
+            // At most the first and the last shard of a platter, so one transaction is enough.
+            let noted: Vec<(Vec<u8>, PlanRow)> = plan
+                .into_iter()
+                .filter(|(_, row)| is_piece(row))
+                .map(|(key, row)| {
+                    let mut written = pieces.get(&row.body_id).into_iter().flatten();
+                    let piece = written.find(|piece| piece.body_offset == row.body_offset);
+                    (key, PlanRow { crc: piece.and_then(|piece| piece.crc), ..row })
+                })
+                .collect();
+            self.store.committer.commit_blocking(
+                move |tx: &mut Transaction<'_>| -> Result<()> {
+                    noted.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Bodies that still exist and whose bytes, as far as written with this set, are not those of
+    /// their ingest. A body that goes on in a later set is compared there.
+    fn damaged(&self, pieces: &Pieces) -> Result<Vec<ObjectId>> {
         let mut damaged = Vec::new();
         for position in 0..self.row.information.len() {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
@@ -306,8 +354,7 @@ impl SetWriting<'_> {
                     continue;
                 };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);
-                let crc = joined_crc(written, cipher_bytes(body.bytes));
-                if crc.is_some_and(|crc| crc != body.digest) && !damaged.contains(&body.body_id) {
+                if !is_as_ingested(&body, written) && !damaged.contains(&body.body_id) {
                     tracing::error!(
                         bucket = %queue.bucket, key = %queue.key, body = %body.body_id,
                         "staged bytes are not what was ingested; the body stays staged"
@@ -318,6 +365,19 @@ impl SetWriting<'_> {
         }
         Ok(damaged)
     }
+}
+
+/// Whether a body's pieces of this set, with those on glass before it, can be what was ingested.
+fn is_as_ingested(body: &BodyRow, written: &[Piece]) -> bool {
+    let Some(first) = written.iter().map(|piece| piece.body_offset).min() else { return true };
+    let before = body.shards.iter().filter(|shard| shard.body_offset < first);
+    let all: Option<Vec<(u64, u64, u64)>> = before
+        .map(|shard| (shard.body_offset, shard.bytes, shard.crc))
+        .chain(written.iter().map(|piece| (piece.body_offset, piece.bytes, piece.crc)))
+        .map(|(offset, bytes, crc)| crc.map(|crc| (offset, bytes, crc)))
+        .collect();
+    let Some(all) = all else { return false };
+    joined_crc(&all, cipher_bytes(body.bytes)).is_none_or(|crc| crc == body.digest)
 }
 
 /// The CRC of a whole body out of its pieces; `None` when they do not cover it.

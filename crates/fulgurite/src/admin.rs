@@ -167,6 +167,14 @@ fn show_status(s: &Status) -> String {
         ),
         format!("pipeline   {}", s.pipeline),
     ];
+    for body in &s.staged_damaged {
+        lines.push(format!(
+            "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",
+            body.bucket,
+            body.key,
+            ByteCount::new(body.bytes)
+        ));
+    }
     if let Some(seconds) = s.debug_day_seconds {
         lines.push(format!("day        {seconds} s: for tests, not a real day"));
     }

@@ -37,7 +37,7 @@ fn every_row_returns_and_no_part_of_one_passes() {
     let body = BodyRow {
         log: Some((LogKind::Staging, vec![extent, Extent { segment: 8, ..extent }])),
         queued: Some(u64::MAX),
-        shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1 }],
+        shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None }],
         restored: Some(vec![extent]),
         ..testing::body_row(LogKind::Staging)
     };

@@ -51,6 +51,60 @@ fn keys_of_cut_short_uploads_go_and_no_other() {
 }
 
 #[test]
+fn a_catalog_from_a_backup_sweeps_no_keys() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let run = store.run;
+    drop(store);
+    let copy = testing::dir();
+    copy_folder(&dir.path().join("catalog"), &copy.path().join("catalog"));
+    // Two runs go by before the backup comes back.
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let store = testing::store(&dir);
+        made.push(body(&store));
+    }
+    std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
+    copy_folder(&copy.path().join("catalog"), &dir.path().join("catalog"));
+    for start in 0..3 {
+        let store = testing::store(&dir);
+        assert!(store.run > run + 2, "runs are not numbered again");
+        assert_eq!(sweep_orphan_keys(&store).unwrap(), usize::from(start > 0));
+        assert!(made.iter().all(|body| has_key(&store, body)));
+        body(&store);
+    }
+}
+
+#[test]
+fn a_platter_that_the_catalog_does_not_know_stops_the_sweep() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let orphan = body(&store);
+    drop(store);
+    let store = testing::store(&dir);
+    let stranger = PlatterId::from_random([7; 16]);
+    let path = PlatterFiles::new(store.layout().platters()).path(stranger);
+    std::fs::write(&path, b"a platter").unwrap();
+    assert_eq!(sweep_orphan_keys(&store).unwrap(), 0);
+    assert!(has_key(&store, &orphan));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(sweep_orphan_keys(&store).unwrap(), 1);
+}
+
+fn copy_folder(from: &std::path::Path, to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_shredding_that_was_cut_short_is_finished() {
     let dir = testing::dir();
     let store = testing::store(&dir);

@@ -1,11 +1,7 @@
 //! What operators are told of objects, and what a platter that is away or a damaged staging segment
 //! does to them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use fulgurite_archive::{Archive, Clock, StorageClass};
-use fulgurite_units::UnixTime;
+use fulgurite_archive::StorageClass;
 
 use crate::harness::{Client, config, key, noise};
 
@@ -49,35 +45,92 @@ async fn locate_and_status_follow_an_object_to_its_slot() {
 }
 
 #[tokio::test]
-async fn a_damaged_staged_body_is_kept_and_ages_anew() {
+async fn a_damaged_staged_body_is_kept_and_set_aside() {
     let dir = tempfile::tempdir().unwrap();
-    let now = Arc::new(AtomicU64::new(1_767_609_000_000));
-    let shared = Arc::clone(&now);
-    let clock = Clock::new(move || UnixTime::from_millis(shared.load(Ordering::SeqCst)));
-    let archive = Archive::open_with_clock(config(dir.path()), clock).await.unwrap();
-    let bucket = fulgurite_archive::BucketName::new("vault").unwrap();
-    archive.create_bucket(&bucket).await.unwrap();
-    let client = Client { archive, bucket };
+    let client = Client::open(config(dir.path())).await;
     let body = noise(1, 50_000);
     client.put("a damaged", StorageClass::DeepArchive, &body).await.unwrap();
     client.put("b whole", StorageClass::DeepArchive, &body).await.unwrap();
-    let segment = dir.path().join("staging/00000000.seg");
-    let mut bytes = std::fs::read(&segment).unwrap();
-    bytes[40_000] ^= 1;
-    std::fs::write(&segment, bytes).unwrap();
-
-    now.fetch_add(3_600_000, Ordering::SeqCst);
+    flip(dir.path(), 40_000);
     let report = client.archive.seal().await.unwrap();
     assert_eq!((report.objects, report.kept_staged), (1, 1));
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.objects_staged, status.objects_on_glass), (1, 1));
-    assert_eq!(status.staged_oldest, Some(UnixTime::from_millis(now.load(Ordering::SeqCst))));
+    assert_eq!((status.staged_oldest, status.staged_bytes), (None, 0));
+    assert_eq!(status.staged_damaged[0].key, "a damaged");
     client.restore("b whole").await.unwrap();
     client.restored("b whole").await.unwrap();
     assert!(client.get("b whole", None).await.unwrap() == body);
     client.restore("a damaged").await.unwrap();
     let error = client.restored("a damaged").await.unwrap_err();
     assert!(error.contains("not what was ingested"), "{error}");
+    client.archive.stop().await.unwrap();
+}
+
+/// Changes one byte of the only staging segment.
+fn flip(dir: &std::path::Path, at: usize) {
+    let segment = dir.join("staging/00000000.seg");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let body = noise(1, 50_000);
+    client.put("a whole", StorageClass::DeepArchive, &body).await.unwrap();
+    client.put("b cut off", StorageClass::DeepArchive, &body).await.unwrap();
+    let segment = dir.path().join("staging/00000000.seg");
+    std::fs::File::options().write(true).open(&segment).unwrap().set_len(70_000).unwrap();
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (1, 1));
+    let status = client.archive.status().await.unwrap();
+    let [damaged] = &status.staged_damaged[..] else { panic!("one damaged body") };
+    assert_eq!((damaged.key.as_str(), damaged.bytes), ("b cut off", 50_000));
+    assert_eq!((status.staged_bytes, status.objects_staged), (0, 1));
+
+    // It costs no more platters, and what comes after it goes to glass.
+    assert_eq!(client.archive.seal().await.unwrap().sets.len(), 0);
+    client.put("c later", StorageClass::DeepArchive, &body).await.unwrap();
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.sets.len()), (1, 1));
+    client.archive.delete(&client.bucket, &key("b cut off")).await.unwrap();
+    let status = client.archive.status().await.unwrap();
+    assert!(status.staged_damaged.is_empty() && status.staged_bytes == 0);
+    for name in ["a whole", "c later"] {
+        client.restore(name).await.unwrap();
+        client.restored(name).await.unwrap();
+        assert!(client.get(name, None).await.unwrap() == body);
+    }
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_over_several_sets_is_compared_whole_and_tried_again_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    // A set holds 640 KiB: the body needs three, and its damage lies in the first.
+    let body = noise(1, 1_500_000);
+    client.put("wide", StorageClass::DeepArchive, &body).await.unwrap();
+    flip(dir.path(), 100_000);
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (0, 1));
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.staged_damaged.len(), status.objects_on_glass), (1, 0));
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    flip(dir.path(), 100_000);
+    let client = Client::open(config(dir.path())).await;
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.staged_damaged.len(), status.staged_bytes), (0, 1_500_000));
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (1, 0));
+    client.restore("wide").await.unwrap();
+    client.restored("wide").await.unwrap();
+    assert!(client.get("wide", None).await.unwrap() == body);
     client.archive.stop().await.unwrap();
 }
 

@@ -128,8 +128,10 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     writeln!(page, "{name}{{layer=\"track\"}} {}", status.repaired_by_track)?;
     writeln!(page, "{name}{{layer=\"group\"}} {}", status.repaired_by_group)?;
     writeln!(page, "{name}{{layer=\"set\"}} {}", status.repaired_by_set)?;
+    let damaged = status.staged_damaged.len() as u64;
     let gauges = [
         ("fulgurite_staged_bytes", "Plain bytes of staged bodies.", status.staged_bytes),
+        ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
         ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
         ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),
         ("fulgurite_platters", "Platters stored.", status.platters),

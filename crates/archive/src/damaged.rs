@@ -1,0 +1,69 @@
+//! Staged bodies that are not what was ingested, set aside so that they cost no more platters.
+//!
+//! ```text
+//! queue --(a set was written: its staged bytes are damaged)--> damaged --(start)--> queue
+//! ```
+//!
+//! A staged body is the only copy: what staging cannot give back only its disk can. So a damaged
+//! body is neither released nor deleted, and is shown in the status by name. It goes back to the
+//! queue at each start, in case an operator brought the disk back meanwhile.
+
+use std::sync::Arc;
+
+use fulgurite_catalog::{KeyRange, Transaction};
+
+use crate::commit::rows_in;
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::plan::queued_body;
+use crate::rows::{self, BODIES, DAMAGED, PLATTERS, PlatterRow, QUEUE, QueueRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// Takes a damaged body out of the queue. Pieces of it on glass count no more: which of them is
+/// wrong is not known.
+pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
+    let Some((queue, _, mut body)) = queued_body(tx, sequence)? else { return Ok(()) };
+    for shard in std::mem::take(&mut body.shards) {
+        let key = shard.platter.to_bytes().to_vec();
+        if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+            row.live_bytes = row.live_bytes.saturating_sub(shard.bytes);
+            rows::put(tx, PLATTERS, key, &row)?;
+        }
+    }
+    rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+    rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
+    leave_queue(tx, sequence)
+}
+
+/// Takes a body out of the queue, or out of those set aside.
+pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
+    let key = rows::sequence_key(sequence);
+    match rows::get::<QueueRow>(tx, QUEUE, &key)? {
+        Some(queue) => {
+            tx.delete(QUEUE, key)?;
+            rows::with_totals(tx, |totals| totals.staged_bytes -= queue.bytes)
+        }
+        None => Ok(tx.delete(DAMAGED, key)?),
+    }
+}
+
+/// Puts every body that was set aside back into the queue, to be tried once more.
+pub(crate) fn requeue(store: &Arc<Store>) -> Result<()> {
+    loop {
+        let found: Vec<(Vec<u8>, QueueRow)> =
+            rows_in(&*store.kv, DAMAGED, &KeyRange::prefix(b""), ROWS_PER_TRANSACTION_MAX)?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
+            let mut bytes = 0;
+            for (key, queue) in found {
+                bytes += queue.bytes;
+                tx.delete(DAMAGED, key.clone())?;
+                rows::put(tx, QUEUE, key, &queue)?;
+            }
+            rows::with_totals(tx, |totals| totals.staged_bytes += bytes)?;
+            Ok::<_, ArchiveError>(())
+        })?;
+    }
+}
