@@ -50,6 +50,12 @@ pub enum CodeError {
         /// The level named.
         name: String,
     },
+    /// A signature can follow only bytes that are whole blocks.
+    #[error("a signature cannot follow {bytes} bytes, which are not whole blocks of 256")]
+    SignatureBlock {
+        /// The bytes before it.
+        bytes: u64,
+    },
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -80,7 +86,8 @@ impl CodeError {
             | Self::UnequalShards { .. }
             | Self::Index { .. }
             | Self::ShardCount { .. }
-            | Self::Isa { .. } => ErrorKind::Invalid,
+            | Self::Isa { .. }
+            | Self::SignatureBlock { .. } => ErrorKind::Invalid,
             Self::TooFewShards { .. } => ErrorKind::Corrupt,
         }
     }

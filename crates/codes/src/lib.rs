@@ -13,6 +13,7 @@ mod erasure;
 mod error;
 pub mod field;
 mod isa;
+mod signature;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
@@ -21,6 +22,7 @@ pub use encode::{Encoder, StreamEncoder};
 pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 pub use isa::{ISA_VARIABLE, Isa};
+pub use signature::{SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, Signer, signature};
 
 #[cfg(test)]
 mod tests;

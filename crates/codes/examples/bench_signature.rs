@@ -1,0 +1,66 @@
+//! Signatures against the fastest CRC of 64 bits, in turn, on one thread.
+//!
+//! ```text
+//! cargo run --release -p fulgurite-codes --example bench_signature
+//! ```
+//!
+//! Prints GB/s (1e9 bytes), the median over rounds, for sectors of 100 KiB: the same one again and
+//! again, and one after the other through 256 MiB.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a measurement reads the clock and prints"
+)]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use fulgurite_codes::{Isa, Signer};
+
+const SECTOR: usize = 100 << 10;
+const ROUNDS: usize = 101;
+/// Sectors of one timed slice: 1.6 MB, some tens of microseconds.
+const SLICE: usize = 16;
+
+fn main() {
+    let memory: Vec<u8> = (0..256u32 << 20).map(|i| (i.wrapping_mul(i) >> 11).to_le_bytes()[0]).collect();
+    let signer = |isa: Isa| {
+        move |bytes: &[u8]| {
+            let mut signer = Signer::with_isa(isa);
+            signer.update(bytes);
+            u64::from_le_bytes(signer.finish().0)
+        }
+    };
+    let mut peers: Vec<(String, Box<dyn Fn(&[u8]) -> u64>)> = vec![(
+        "CRC-64/NVMe".to_owned(),
+        Box::new(|bytes| crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes)),
+    )];
+    for isa in Isa::supported() {
+        peers.push((format!("signature, {}", isa.name()), Box::new(signer(isa))));
+    }
+    for (place, sectors) in [("in cache", 1), ("from memory", memory.len() / SECTOR)] {
+        let mut rates = vec![Vec::new(); peers.len()];
+        let mut next = 0;
+        for _ in 0..ROUNDS {
+            for ((_, sum), rates) in peers.iter().zip(&mut rates) {
+                // One unmeasured sector fills the caches of code and tables again.
+                black_box(sum(&memory[next * SECTOR..][..SECTOR]));
+                let start = Instant::now();
+                for _ in 0..SLICE {
+                    next = (next + 1) % sectors;
+                    black_box(sum(black_box(&memory[next * SECTOR..][..SECTOR])));
+                }
+                rates.push(f64::from((SLICE * SECTOR) as u32) / start.elapsed().as_secs_f64() / 1e9);
+            }
+        }
+        for rates in &mut rates {
+            rates.sort_by(f64::total_cmp);
+        }
+        let crc = rates[0][ROUNDS / 2];
+        for ((name, _), rates) in peers.iter().zip(&rates) {
+            let median = rates[ROUNDS / 2];
+            println!("{place:12} {name:24} {median:7.1} GB/s  {:5.2} x CRC", median / crc);
+        }
+    }
+}
