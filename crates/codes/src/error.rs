@@ -18,6 +18,12 @@ pub enum CodeError {
         /// The size asked for.
         bytes: usize,
     },
+    /// A shard of a large group must be a positive multiple of 128 bytes.
+    #[error("shards of {bytes} bytes are not a positive multiple of 128 bytes")]
+    ShardBlocks {
+        /// The size asked for.
+        bytes: usize,
+    },
     /// Shards of one call differ in length.
     #[error("shard {index} has {bytes} bytes where the first has {expected}")]
     UnequalShards {
@@ -83,6 +89,7 @@ impl CodeError {
         match self {
             Self::Counts { .. }
             | Self::ShardBytes { .. }
+            | Self::ShardBlocks { .. }
             | Self::UnequalShards { .. }
             | Self::Index { .. }
             | Self::ShardCount { .. }

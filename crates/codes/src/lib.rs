@@ -13,6 +13,7 @@ mod erasure;
 mod error;
 pub mod field;
 mod isa;
+mod large;
 mod signature;
 
 pub use checksum::{
@@ -22,6 +23,8 @@ pub use encode::{Encoder, StreamEncoder};
 pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 pub use isa::{ISA_VARIABLE, Isa};
+pub use large::definition as large_definition;
+pub use large::{LARGE_SHARD_ALIGN, LargeCode, LargeEncoder, LargeStreamEncoder};
 pub use signature::{SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, Signer, signature};
 
 #[cfg(test)]

@@ -1,0 +1,173 @@
+//! Up to three levels of butterflies on shards held in registers.
+
+use super::lanes::Lanes;
+use super::{BLOCK, Direction, Factor, PASS_SHARDS, Twiddles};
+use crate::field::PLANE_BYTES;
+
+/// What a pass works on: `2^levels` shards of `bytes` from one place to another, or the same.
+pub(super) struct Pass<'a> {
+    pub(super) direction: Direction,
+    pub(super) twiddles: &'a Twiddles,
+    pub(super) from: [*const u8; PASS_SHARDS],
+    pub(super) to: [*mut u8; PASS_SHARDS],
+    /// Bytes of each shard, whole blocks.
+    pub(super) bytes: usize,
+    /// Whether the results are added to what is there.
+    pub(super) add: bool,
+}
+
+/// Does a pass.
+///
+/// # Safety
+/// The processor has the instructions of `V`. The first `2^levels` pointers have `bytes` to read
+/// and to write, and what is written overlaps with what is read only where both are the same.
+#[inline(always)]
+pub(super) unsafe fn run<V: Lanes>(pass: &Pass<'_>) {
+    // SAFETY: handed on to the caller.
+    unsafe {
+        match (pass.twiddles.levels, pass.twiddles.full) {
+            (1, 0) => directed::<V, 2, 0>(pass),
+            (1, _) => directed::<V, 2, 1>(pass),
+            (2, 0) => directed::<V, 4, 0>(pass),
+            (2, 1) => directed::<V, 4, 1>(pass),
+            (2, _) => directed::<V, 4, 2>(pass),
+            (_, 0) => directed::<V, 8, 0>(pass),
+            (_, 1) => directed::<V, 8, 1>(pass),
+            (_, 2) => directed::<V, 8, 2>(pass),
+            (_, _) => directed::<V, 8, 3>(pass),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn directed<V: Lanes, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
+    // SAFETY: handed on to the caller.
+    unsafe {
+        match (pass.direction, pass.add) {
+            (Direction::Forward, false) => shards::<V, N, FULL, false, false>(pass),
+            (Direction::Forward, true) => shards::<V, N, FULL, false, true>(pass),
+            (Direction::Inverse, false) => shards::<V, N, FULL, true, false>(pass),
+            (Direction::Inverse, true) => shards::<V, N, FULL, true, true>(pass),
+        }
+    }
+}
+
+/// A [`Factor`] as the instructions want it.
+#[derive(Clone, Copy)]
+struct Constants<V: Lanes> {
+    low: V::Constant,
+    norm: V::Constant,
+    sum: V::Constant,
+}
+
+impl<V: Lanes> Constants<V> {
+    #[inline(always)]
+    unsafe fn new(factor: Factor) -> Self {
+        // SAFETY: handed on to the caller.
+        unsafe {
+            Self {
+                low: V::constant(factor.low),
+                norm: V::constant(factor.norm),
+                sum: V::constant(factor.sum),
+            }
+        }
+    }
+}
+
+/// The two planes of a register's elements.
+type Pair<V> = [V; 2];
+
+#[inline(always)]
+unsafe fn shards<
+    V: Lanes,
+    const N: usize,
+    const FULL: u32,
+    const INVERSE: bool,
+    const ADD: bool,
+>(
+    pass: &Pass<'_>,
+) {
+    // SAFETY: offsets are below `bytes`, which are whole blocks, so each load and store lies in
+    // its shard; a register is loaded from all shards before it is stored to any.
+    unsafe {
+        // Factors that do not exist in a pass of fewer shards are never used.
+        let twiddles: [Constants<V>; PASS_SHARDS - 1] =
+            std::array::from_fn(|i| Constants::new(pass.twiddles.factors[i]));
+        let mut block = 0;
+        while block < pass.bytes {
+            let mut half = 0;
+            while half < PLANE_BYTES {
+                let at = block + half;
+                let mut pairs: [Pair<V>; N] = std::array::from_fn(|i| {
+                    let from = pass.from[i].add(at);
+                    [V::load(from), V::load(from.add(PLANE_BYTES))]
+                });
+                levels::<V, N, FULL, INVERSE>(&mut pairs, &twiddles);
+                for (pair, to) in pairs.iter().zip(pass.to) {
+                    for (plane, value) in pair.iter().enumerate() {
+                        let to = to.add(at + plane * PLANE_BYTES);
+                        let value = if ADD { value.add(V::load(to)) } else { *value };
+                        value.store(to);
+                    }
+                }
+                half += V::BYTES;
+            }
+            block += BLOCK;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn levels<V: Lanes, const N: usize, const FULL: u32, const INVERSE: bool>(
+    pairs: &mut [Pair<V>; N],
+    twiddles: &[Constants<V>; PASS_SHARDS - 1],
+) {
+    let count = N.trailing_zeros();
+    let mut step = 0;
+    while step < count {
+        let level = if INVERSE { step } else { count - 1 - step };
+        let distance = 1 << level;
+        // Levels below have N/2, N/4, .. factors.
+        let first = N - (N >> level);
+        let mut index = 0;
+        while index < N / 2 {
+            let group = index / distance;
+            let a = group * 2 * distance + index % distance;
+            let b = a + distance;
+            // SAFETY: handed on to the caller.
+            unsafe {
+                if INVERSE {
+                    pairs[b] = sum(pairs[b], pairs[a]);
+                }
+                pairs[a] = add_product(pairs[a], pairs[b], twiddles[first + group], level < FULL);
+                if !INVERSE {
+                    pairs[b] = sum(pairs[b], pairs[a]);
+                }
+            }
+            index += 1;
+        }
+        step += 1;
+    }
+}
+
+#[inline(always)]
+unsafe fn sum<V: Lanes>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+    // SAFETY: handed on to the caller.
+    unsafe { [a[0].add(b[0]), a[1].add(b[1])] }
+}
+
+/// `a + t b`, where t may be outside GF(2^8) if it is `full`.
+#[inline(always)]
+unsafe fn add_product<V: Lanes>(a: Pair<V>, b: Pair<V>, t: Constants<V>, full: bool) -> Pair<V> {
+    // SAFETY: handed on to the caller.
+    unsafe {
+        let p = b[0].times(t.low);
+        if full {
+            let q = b[1].times(t.norm);
+            let r = b[0].add(b[1]).times(t.sum);
+            [a[0].add3(p, q), a[1].add3(p, r)]
+        } else {
+            [a[0].add(p), a[1].add(b[1].times(t.low))]
+        }
+    }
+}

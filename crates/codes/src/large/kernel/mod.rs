@@ -1,0 +1,183 @@
+//! What moves bytes: butterflies over up to eight shards at a time, and sums of products.
+//!
+//! ```text
+//! forward  a' = a + t b   b' = a' + b          inverse  b' = a + b   a' = a + t b'
+//! ```
+//!
+//! One body, generic over [`Lanes`], is compiled once for each level of instructions; lanes of one
+//! byte are the scalar twin. A pass does up to three levels of a transform on shards that it holds
+//! in registers, so a transform of 512 shards goes through memory three times.
+//!
+//! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba):
+//! with the planes `l` and `h` of the other factor
+//!
+//! ```text
+//! p = a l     q = 0x22 b h     r = (a + b) (l + h)     product = (p + q) + (p + r) u
+//! ```
+//!
+//! It takes two when t is in GF(2^8), which the factors of wide levels mostly are.
+//!
+//! The functions of [`Kernel`] are safe: they check lengths and turn slices into pointers.
+
+mod butterfly;
+mod combine;
+mod lanes;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use crate::Isa;
+use crate::field::gf8;
+use crate::field::gf16::{Element, NORM};
+use butterfly::Pass;
+use combine::Combination;
+
+/// Bytes of a planar block; shards are whole blocks.
+pub(super) const BLOCK: usize = 2 * crate::field::PLANE_BYTES;
+
+/// Levels of a transform in one pass, at most.
+pub(super) const PASS_LEVELS: u32 = 3;
+
+/// Shards of a pass, at most.
+pub(super) const PASS_SHARDS: usize = 1 << PASS_LEVELS;
+
+/// Which way a transform goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// From coefficients to values, wide levels first.
+    Forward,
+    /// From values to coefficients, narrow levels first.
+    Inverse,
+}
+
+/// A constant to multiply by: the bytes a, 0x22 b and a + b of `a + b u`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Factor {
+    low: u8,
+    norm: u8,
+    sum: u8,
+}
+
+impl Factor {
+    pub(super) const ZERO: Self = Self::new([0, 0]);
+
+    pub(super) const fn new([low, high]: Element) -> Self {
+        Self { low, norm: gf8::mul(NORM, high), sum: low ^ high }
+    }
+}
+
+/// The factors of a pass, those of its narrowest level first: of three levels four, two and one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Twiddles {
+    /// Levels of the pass.
+    pub(super) levels: u32,
+    /// Levels, from the narrowest on, that may have factors outside GF(2^8).
+    pub(super) full: u32,
+    pub(super) factors: [Factor; PASS_SHARDS - 1],
+}
+
+/// The kernels of one level of instructions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    isa: Isa,
+    pass: unsafe fn(&Pass<'_>),
+    combine: unsafe fn(&Combination<'_>),
+}
+
+impl Kernel {
+    /// The kernels of a level, or of the next one below that has its own and that this processor
+    /// knows.
+    pub(super) fn new(isa: Isa) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        for level in [Isa::Avx512Gfni, Isa::Avx2Gfni, Isa::Avx2] {
+            if level <= isa && level.is_supported() {
+                return x86::kernel(level);
+            }
+        }
+        let _ = isa;
+        Self {
+            isa: Isa::Scalar,
+            pass: butterfly::run::<lanes::Byte>,
+            combine: combine::run::<lanes::Byte>,
+        }
+    }
+
+    /// Levels of a pass that suit the registers.
+    pub(super) fn pass_levels(self) -> u32 {
+        match self.isa {
+            // 32 registers hold eight shards of two planes and the factors.
+            Isa::Avx512Gfni => PASS_LEVELS,
+            Isa::Scalar | Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni => 2,
+        }
+    }
+
+    /// A pass in place, over as many neighbors as the twiddles have.
+    pub(super) fn pass(self, direction: Direction, twiddles: &Twiddles, shards: &mut [u8]) {
+        let bytes = part(shards.len(), twiddles.levels);
+        let to = shards.as_mut_ptr();
+        let pointers = std::array::from_fn(|i| to.wrapping_add(i * bytes));
+        let from = pointers.map(<*mut u8>::cast_const);
+        let add = false;
+        let pass = Pass { direction, twiddles, from, to: pointers, bytes, add };
+        // SAFETY: the slice has 2^levels parts of `bytes`, and each part is read before it is
+        // written; the processor has the instructions, or `new` had chosen others.
+        unsafe { (self.pass)(&pass) }
+    }
+
+    /// A pass from shards anywhere into neighbors; `add` adds to them.
+    pub(super) fn pass_from(
+        self,
+        direction: Direction,
+        twiddles: &Twiddles,
+        from: [&[u8]; PASS_SHARDS],
+        to: &mut [u8],
+        add: bool,
+    ) {
+        let bytes = part(to.len(), twiddles.levels);
+        for from in &from[..1 << twiddles.levels] {
+            assert_eq!(from.len(), bytes, "shards of a pass have one length");
+        }
+        let to = to.as_mut_ptr();
+        let to = std::array::from_fn(|i| to.wrapping_add(i * bytes));
+        let pass = Pass { direction, twiddles, from: from.map(<[u8]>::as_ptr), to, bytes, add };
+        // SAFETY: 2^levels slices of `bytes` are read, and as many parts of `to` written; the
+        // processor has the instructions, or `new` had chosen others.
+        unsafe { (self.pass)(&pass) }
+    }
+
+    /// Adds to each of the neighbors `to` the sum of `from`, each times its factor. Factors are
+    /// in rows, one row for each of `to`.
+    pub(super) fn combine(self, factors: &[Factor], from: &[&[u8]], to: &mut [u8], bytes: usize) {
+        assert!(bytes > 0 && bytes.is_multiple_of(BLOCK), "whole blocks");
+        assert!(from.iter().all(|from| from.len() == bytes), "shards of one length");
+        assert_eq!(factors.len() * bytes, from.len() * to.len(), "a factor for each pair");
+        if from.is_empty() {
+            return;
+        }
+        let combination = Combination { factors, from, to: to.as_mut_ptr(), bytes };
+        // SAFETY: the slices in `from` have `bytes`, and `to` has as many times `bytes` as there
+        // are rows of factors; the processor has the instructions, or `new` had chosen others.
+        unsafe { (self.combine)(&combination) }
+    }
+
+    /// Adds one shard to another, or writes it there.
+    pub(super) fn add_or_copy(self, from: &[u8], to: &mut [u8], add: bool) {
+        if !add {
+            to.copy_from_slice(from);
+            return;
+        }
+        assert_eq!(from.len(), to.len(), "shards of one length");
+        for (to, from) in to.iter_mut().zip(from) {
+            *to ^= from;
+        }
+    }
+}
+
+/// Bytes of one of 2^levels equal parts.
+fn part(bytes: usize, levels: u32) -> usize {
+    assert!(0 < levels && levels <= PASS_LEVELS, "a pass of {levels} levels");
+    let part = bytes >> levels;
+    assert!(part > 0 && part << levels == bytes && part.is_multiple_of(BLOCK), "whole blocks");
+    part
+}
