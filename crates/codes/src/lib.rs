@@ -15,6 +15,7 @@ pub mod field;
 mod isa;
 mod large;
 mod signature;
+pub mod small;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,

@@ -1,0 +1,123 @@
+//! Vectors with the affine instruction: a product by a constant is one 8 x 8 bit matrix.
+
+use std::arch::x86_64::{
+    __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_xor_si256,
+    _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+};
+
+use super::Vector;
+
+/// 32 bytes, AVX2 with GFNI.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::small) struct Bytes32(__m256i);
+
+/// 64 bytes, AVX-512 with GFNI.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::small) struct Bytes64(__m512i);
+
+// SAFETY: the methods are the instructions of the level, nothing else.
+#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+unsafe impl Vector for Bytes32 {
+    const BYTES: usize = 32;
+    type Factor = u64;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has the level and 32 readable bytes.
+        unsafe { Self(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller has the level and 32 writable bytes.
+        unsafe { _mm256_storeu_si256(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(address: *const u8) {
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm256_setzero_si256()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm256_xor_si256(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add3(self, b: Self, c: Self) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { self.add(b).add(c) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, factor: &u64) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe {
+            let matrix = _mm256_set1_epi64x(factor.cast_signed());
+            Self(_mm256_gf2p8affine_epi64_epi8::<0>(self.0, matrix))
+        }
+    }
+}
+
+// SAFETY: the methods are the instructions of the level, nothing else.
+#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+unsafe impl Vector for Bytes64 {
+    const BYTES: usize = 64;
+    type Factor = u64;
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has the level and 64 readable bytes.
+        unsafe { Self(_mm512_loadu_si512(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller has the level and 64 writable bytes.
+        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(address: *const u8) {
+        // SAFETY: a prefetch never faults.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm512_setzero_si512()) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm512_xor_si512(self.0, other.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn add3(self, b: Self, c: Self) -> Self {
+        // 0x96 is the truth table of the sum of three bits.
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm512_ternarylogic_epi64::<0x96>(self.0, b.0, c.0)) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(self, factor: &u64) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe {
+            let matrix = _mm512_set1_epi64(factor.cast_signed());
+            Self(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, matrix))
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Reed-Solomon codes of up to 255 shards over GF(2^8): tracks, platter-sets, disk stripes.
+//!
+//! ```text
+//! shards       0 .. k-1 information, k .. k+m-1 redundancy; all of one length, any length
+//! redundancy   r(i) = sum over j of a(i, j) d(j), byte by byte       (points.rs defines a)
+//! ```
+//!
+//! Systematic and MDS: any k of the k + m shards give all of them. Everything is one operation, a
+//! product of a small matrix with wide rows: encoding with the matrix above, reconstruction with
+//! the matrix that takes k given shards straight to the wanted ones. Its cost is what is wanted
+//! times k; lost shards that nobody asked for cost nothing but the inverse of an e x e matrix for
+//! e lost information shards, which has a closed form. Encoding of 5 to 16 redundancy shards uses
+//! the additive transform instead, in fewer products; the bytes are the same.
+//!
+//! This crate finds no errors: a shard is either given, and then trusted, or lost.
+
+mod kernel;
+mod plan;
+pub mod points;
+mod product;
+mod transform;
+
+pub use plan::Reconstruction;
+
+use crate::{CodeError, Isa};
+use product::Product;
+use transform::Transform;
+
+/// Most shards of a code.
+pub const SHARDS_MAX: usize = 255;
+
+/// A systematic MDS code of `information + redundancy` shards.
+#[derive(Clone, Debug)]
+pub struct SmallCode {
+    information: usize,
+    redundancy: usize,
+    isa: Isa,
+    encode: Product,
+    transform: Option<Transform>,
+}
+
+impl SmallCode {
+    /// The code with these shard counts, with the best instructions of this processor.
+    ///
+    /// # Errors
+    /// [`CodeError::Counts`] when a count is zero or both are more than [`SHARDS_MAX`].
+    pub fn new(information: usize, redundancy: usize) -> Result<Self, CodeError> {
+        Self::with_isa(information, redundancy, Isa::current())
+    }
+
+    /// The same with chosen instructions, for comparisons.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`CodeError::Isa`] when this processor lacks them.
+    pub fn with_isa(information: usize, redundancy: usize, isa: Isa) -> Result<Self, CodeError> {
+        let fits = information.checked_add(redundancy).is_some_and(|n| n <= SHARDS_MAX);
+        if information == 0 || redundancy == 0 || !fits {
+            return Err(CodeError::Counts { information, redundancy });
+        }
+        if !isa.is_supported() {
+            return Err(CodeError::Isa { name: isa.name().to_owned() });
+        }
+        let rows = (0..redundancy).map(|i| row(i, information)).collect::<Vec<_>>();
+        let transform = Transform::new(information, redundancy, isa);
+        Ok(Self { information, redundancy, isa, encode: Product::new(&rows, isa), transform })
+    }
+
+    /// Information shards.
+    #[must_use]
+    pub const fn information(&self) -> usize {
+        self.information
+    }
+
+    /// Redundancy shards: how many losses the code survives.
+    #[must_use]
+    pub const fn redundancy(&self) -> usize {
+        self.redundancy
+    }
+
+    /// Information and redundancy shards.
+    #[must_use]
+    pub const fn shards(&self) -> usize {
+        self.information + self.redundancy
+    }
+
+    /// Computes all redundancy shards from all information shards.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; then nothing was written.
+    pub fn encode<D, R>(&self, information: &[D], redundancy: &mut [R]) -> Result<(), CodeError>
+    where
+        D: AsRef<[u8]>,
+        R: AsMut<[u8]>,
+    {
+        let sources: Vec<&[u8]> = information.iter().map(AsRef::as_ref).collect();
+        let mut outputs: Vec<&mut [u8]> = redundancy.iter_mut().map(AsMut::as_mut).collect();
+        check_count(sources.len(), self.information)?;
+        check_count(outputs.len(), self.redundancy)?;
+        let bytes = check_lengths(&sources, &outputs)?;
+        match &self.transform {
+            Some(transform) => transform.encode(&sources, &mut outputs, bytes),
+            None => self.encode.run(&sources, &mut outputs, bytes, false),
+        }
+        Ok(())
+    }
+
+    /// Brings redundancy shards up to date after information shard `index` changed; `change` is
+    /// the XOR of its old and new bytes. `redundancy` has the shards to update, by their index from
+    /// zero: all, or some.
+    ///
+    /// # Errors
+    /// [`CodeError::Index`] for an index beyond the code or a redundancy shard named twice,
+    /// [`CodeError::UnequalShards`]; then nothing was written.
+    pub fn update(
+        &self,
+        index: usize,
+        change: &[u8],
+        redundancy: &mut [(usize, &mut [u8])],
+    ) -> Result<(), CodeError> {
+        if index >= self.information {
+            return Err(CodeError::Index { index, shards: self.information });
+        }
+        let mut seen = [false; SHARDS_MAX];
+        let mut rows = Vec::with_capacity(redundancy.len());
+        for &(number, _) in redundancy.iter() {
+            if number >= self.redundancy || std::mem::replace(&mut seen[number], true) {
+                return Err(CodeError::Index { index: number, shards: self.redundancy });
+            }
+            rows.push(vec![coefficient(number, index)]);
+        }
+        let mut outputs: Vec<&mut [u8]> =
+            redundancy.iter_mut().map(|(_, shard)| &mut **shard).collect();
+        let bytes = check_lengths(&[change], &outputs)?;
+        Product::new(&rows, self.isa).run(&[change], &mut outputs, bytes, true);
+        Ok(())
+    }
+
+    /// Plans the reconstruction of `wanted` shards from `given` ones; both are indices, information
+    /// first. More may be given than are needed. A plan serves any number of stripes.
+    ///
+    /// # Errors
+    /// [`CodeError::Index`] for an index beyond the code or named twice in a list, and
+    /// [`CodeError::TooFewShards`] when fewer than [`Self::information`] are given.
+    pub fn plan(&self, given: &[usize], wanted: &[usize]) -> Result<Reconstruction, CodeError> {
+        Reconstruction::new(self.information, self.shards(), self.isa, given, wanted)
+    }
+
+    /// Reconstructs `wanted` shards from `given` ones: [`Self::plan`] for one stripe.
+    ///
+    /// # Errors
+    /// As [`Self::plan`] and [`Reconstruction::run`].
+    pub fn reconstruct(
+        &self,
+        given: &[(usize, &[u8])],
+        wanted: &mut [(usize, &mut [u8])],
+    ) -> Result<(), CodeError> {
+        let indices: Vec<usize> = given.iter().map(|&(index, _)| index).collect();
+        let targets: Vec<usize> = wanted.iter().map(|(index, _)| *index).collect();
+        let plan = self.plan(&indices, &targets)?;
+        let sources: Vec<&[u8]> = given.iter().map(|&(_, shard)| shard).collect();
+        let mut outputs: Vec<&mut [u8]> =
+            wanted.iter_mut().map(|(_, shard)| &mut **shard).collect();
+        plan.run(&sources, &mut outputs)
+    }
+}
+
+/// [`points::coefficient`] by indices that were checked.
+fn coefficient(redundancy: usize, information: usize) -> u8 {
+    points::coefficient(byte(redundancy), byte(information))
+}
+
+/// Row `redundancy` of the matrix.
+fn row(redundancy: usize, information: usize) -> Vec<u8> {
+    (0..information).map(|j| coefficient(redundancy, j)).collect()
+}
+
+/// An index of a code as a byte; codes have at most [`SHARDS_MAX`] shards.
+fn byte(index: usize) -> u8 {
+    u8::try_from(index).expect("indices of a code fit in a byte")
+}
+
+fn check_count(have: usize, need: usize) -> Result<(), CodeError> {
+    if have == need { Ok(()) } else { Err(CodeError::ShardCount { have, need }) }
+}
+
+/// The length of all shards, sources before outputs.
+fn check_lengths(sources: &[&[u8]], outputs: &[&mut [u8]]) -> Result<usize, CodeError> {
+    let mut lengths = sources
+        .iter()
+        .map(|shard| shard.len())
+        .chain(outputs.iter().map(|shard| shard.len()))
+        .enumerate();
+    let expected = lengths.next().map_or(0, |(_, bytes)| bytes);
+    match lengths.find(|&(_, bytes)| bytes != expected) {
+        Some((index, bytes)) => Err(CodeError::UnequalShards { index, bytes, expected }),
+        None => Ok(expected),
+    }
+}
+
+#[cfg(test)]
+mod tests;

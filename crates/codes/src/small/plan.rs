@@ -1,0 +1,184 @@
+//! From k given shards straight to the wanted ones, without inverting a k x k matrix.
+//!
+//! ```text
+//! e information shards E are lost, and e of the given redundancy shards P are used:
+//!     r(p) = sum of a(p, d) d over E  +  sum of a(p, s) s over the given information S
+//!     E    = A^-1 ( r + A(P, S) S )                    A = the e x e part a(P, E)
+//! ```
+//!
+//! A is a Cauchy matrix with scaled columns, so A^-1 has a closed form in e^2 steps. A wanted
+//! information shard is a row of that; a wanted redundancy shard is its own row with the lost
+//! information put in. Every row has at most k terms.
+
+use std::collections::BTreeMap;
+
+use super::points::{information_point, redundancy_point};
+use super::product::Product;
+use super::{SHARDS_MAX, byte, check_count, check_lengths, coefficient};
+use crate::field::gf8;
+use crate::{CodeError, Isa};
+
+/// How wanted shards come out of given ones.
+#[derive(Clone, Debug)]
+pub struct Reconstruction {
+    /// How many shards are given.
+    given: usize,
+    /// Places, in the list of given shards, of those that are used.
+    used: Vec<usize>,
+    product: Product,
+}
+
+impl Reconstruction {
+    pub(super) fn new(
+        information: usize,
+        shards: usize,
+        isa: Isa,
+        given: &[usize],
+        wanted: &[usize],
+    ) -> Result<Self, CodeError> {
+        let places = places(given, shards)?;
+        let _ = self::places(wanted, shards)?;
+        if given.len() < information {
+            return Err(CodeError::TooFewShards { have: given.len(), need: information });
+        }
+        let is_lost = |index: &usize| places[*index].is_none();
+        // Without a lost shard among the wanted the lost information does not matter, but a
+        // redundancy shard needs all of it.
+        let lost: Vec<usize> = (0..information).filter(is_lost).collect();
+        let helpers: Vec<usize> = (information..shards)
+            .filter(|index| !is_lost(index))
+            .take(lost.len())
+            .map(|index| index - information)
+            .collect();
+        assert_eq!(helpers.len(), lost.len(), "k given shards are k less the lost plus the rest");
+        let present: Vec<usize> = (0..information).filter(|index| !is_lost(index)).collect();
+        let sources: Vec<usize> =
+            present.iter().copied().chain(helpers.iter().map(|p| p + information)).collect();
+        let inverse = inverse(&helpers, &lost);
+        // A redundancy shard is made of all the information, a lost one only of its own row.
+        let needs_all =
+            wanted.iter().any(|index| !sources.contains(index) && !lost.contains(index));
+        let recovered: BTreeMap<usize, Vec<u8>> = lost
+            .iter()
+            .zip(&inverse)
+            .filter(|(index, _)| needs_all || wanted.contains(index))
+            .map(|(&index, inverse)| (index, recovered_row(inverse, &helpers, &present)))
+            .collect();
+        let rows: Vec<Vec<u8>> = wanted
+            .iter()
+            .map(|&index| match recovered.get(&index) {
+                Some(row) => row.clone(),
+                None if sources.contains(&index) => {
+                    sources.iter().map(|&source| u8::from(source == index)).collect()
+                }
+                None => redundancy_row(index - information, &present, &recovered),
+            })
+            .collect();
+        let used = sources.iter().filter_map(|&index| places[index]).collect();
+        Ok(Self { given: given.len(), used, product: Product::new(&rows, isa) })
+    }
+
+    /// Computes the wanted shards of one stripe, in the order they were asked for, from the given
+    /// ones in theirs.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardCount`] and [`CodeError::UnequalShards`]; then nothing was written.
+    pub fn run<D, W>(&self, given: &[D], wanted: &mut [W]) -> Result<(), CodeError>
+    where
+        D: AsRef<[u8]>,
+        W: AsMut<[u8]>,
+    {
+        check_count(given.len(), self.given)?;
+        check_count(wanted.len(), self.product.rows())?;
+        let all: Vec<&[u8]> = given.iter().map(AsRef::as_ref).collect();
+        let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(AsMut::as_mut).collect();
+        let bytes = check_lengths(&all, &outputs)?;
+        let sources: Vec<&[u8]> = self.used.iter().map(|&place| all[place]).collect();
+        self.product.run(&sources, &mut outputs, bytes, false);
+        Ok(())
+    }
+
+    /// Shards that a run computes.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.product.rows()
+    }
+
+    /// Shards that a run reads, of those given.
+    #[must_use]
+    pub const fn reads(&self) -> usize {
+        self.used.len()
+    }
+}
+
+/// Where each shard of the code is in `list`.
+fn places(list: &[usize], shards: usize) -> Result<[Option<usize>; SHARDS_MAX], CodeError> {
+    let mut places = [None; SHARDS_MAX];
+    for (place, &index) in list.iter().enumerate() {
+        if index >= shards || places[index].replace(place).is_some() {
+            return Err(CodeError::Index { index, shards });
+        }
+    }
+    Ok(places)
+}
+
+/// The inverse of the matrix of these redundancy rows and lost columns: row = lost shard.
+///
+/// With f(d) = prod over q of (y(q) + x(d)) and g(p) = prod over c of (y(p) + x(c)):
+///
+/// ```text
+/// inverse(d, p) = f(d) g(p) / ( (y(p) + x(d)) prod(q != p) (y(p) + y(q))
+///                                             prod(c != d) (x(d) + x(c)) ) / x(d)
+/// ```
+fn inverse(helpers: &[usize], lost: &[usize]) -> Vec<Vec<u8>> {
+    let ys: Vec<u8> = helpers.iter().map(|&p| redundancy_point(byte(p))).collect();
+    let xs: Vec<u8> = lost.iter().map(|&d| information_point(byte(d))).collect();
+    let product = |terms: &mut dyn Iterator<Item = u8>| terms.fold(1, gf8::mul);
+    let row_factor = |d: usize, x: u8| {
+        let above = product(&mut ys.iter().map(|y| y ^ x));
+        let others = xs.iter().enumerate().filter(|&(c, _)| c != d);
+        let below = product(&mut others.map(|(_, c)| c ^ x));
+        gf8::mul(above, gf8::inverse(gf8::mul(below, x)))
+    };
+    let column_factor = |p: usize, y: u8| {
+        let above = product(&mut xs.iter().map(|x| x ^ y));
+        let others = ys.iter().enumerate().filter(|&(q, _)| q != p);
+        gf8::mul(above, gf8::inverse(product(&mut others.map(|(_, q)| q ^ y))))
+    };
+    let columns: Vec<u8> = ys.iter().enumerate().map(|(p, &y)| column_factor(p, y)).collect();
+    xs.iter()
+        .enumerate()
+        .map(|(d, &x)| {
+            let row = row_factor(d, x);
+            let entry =
+                |(&column, y): (&u8, &u8)| gf8::mul(gf8::mul(row, column), gf8::inverse(x ^ y));
+            columns.iter().zip(&ys).map(entry).collect()
+        })
+        .collect()
+}
+
+/// A lost information shard as a row over the sources: present information, then helpers.
+fn recovered_row(inverse: &[u8], helpers: &[usize], present: &[usize]) -> Vec<u8> {
+    let of_present = present.iter().map(|&s| {
+        let terms = helpers.iter().zip(inverse);
+        terms.fold(0, |sum, (&p, &factor)| sum ^ gf8::mul(factor, coefficient(p, s)))
+    });
+    of_present.chain(inverse.iter().copied()).collect()
+}
+
+/// A redundancy shard as a row over the sources.
+fn redundancy_row(
+    redundancy: usize,
+    present: &[usize],
+    recovered: &BTreeMap<usize, Vec<u8>>,
+) -> Vec<u8> {
+    let mut row: Vec<u8> = present.iter().map(|&s| coefficient(redundancy, s)).collect();
+    row.resize(present.len() + recovered.len(), 0);
+    for (&d, terms) in recovered {
+        let factor = coefficient(redundancy, d);
+        for (sum, &term) in row.iter_mut().zip(terms) {
+            *sum ^= gf8::mul(factor, term);
+        }
+    }
+    row
+}

@@ -1,0 +1,66 @@
+//! The code as mathematics: where each shard stands, and what one contributes to another.
+
+use crate::field::gf8;
+
+/// A Cantor basis of GF(2^8): each element `b` has `b^2 + b` equal to the one before it, so the
+/// first `i` span the subspace that the additive transform of `2^i` points works on.
+pub const BASIS: [u8; 8] = cantor_basis();
+
+const fn cantor_basis() -> [u8; 8] {
+    let mut basis = [1u8; 8];
+    let mut next = 1;
+    while next < 8 {
+        // The smaller of the two roots of b^2 + b = the one before.
+        let mut root = 2u8;
+        while gf8::mul(root, root) ^ root != basis[next - 1] {
+            root += 1;
+        }
+        basis[next] = root;
+        next += 1;
+    }
+    basis
+}
+
+/// The element of number `v`: the sum of the basis elements of its bits.
+#[must_use]
+pub const fn element(v: u8) -> u8 {
+    let (mut sum, mut bit) = (0, 0);
+    while bit < 8 {
+        if v >> bit & 1 == 1 {
+            sum ^= BASIS[bit];
+        }
+        bit += 1;
+    }
+    sum
+}
+
+/// The number of an element.
+#[cfg(test)]
+pub(super) fn number(of: u8) -> u8 {
+    (0..=255).find(|&v| element(v) == of).expect("the basis spans the field")
+}
+
+/// The point of information shard `index`.
+pub(super) const fn information_point(index: u8) -> u8 {
+    element(255 - index)
+}
+
+/// The point of redundancy shard `index`.
+pub(super) const fn redundancy_point(index: u8) -> u8 {
+    element(index)
+}
+
+/// What information shard `information` is multiplied by in redundancy shard `redundancy`.
+///
+/// ```text
+/// a(i, j) = x(j) / (y(i) + x(j))      x(j) = element(255 - j), y(i) = element(i)
+/// ```
+///
+/// A Cauchy matrix whose columns are scaled so that row 0 is all ones (y(0) = 0): any square part
+/// of it can be inverted, the first redundancy shard is the XOR of the information, and neither
+/// more information nor more redundancy changes what is there already.
+#[must_use]
+pub const fn coefficient(redundancy: u8, information: u8) -> u8 {
+    let x = information_point(information);
+    gf8::mul(x, gf8::inverse(x ^ redundancy_point(redundancy)))
+}

@@ -1,0 +1,207 @@
+//! Encoding by additive transforms: the same bytes as the matrix, in fewer products.
+//!
+//! Redundancy shards stand at the points of number 0 .. m, which lie in the subspace of M points, M
+//! the power of two not below m; information shards fill cosets of it from the top. With
+//! `s(X)` the polynomial that vanishes on the subspace, the polynomial through the values
+//! `d(j) x(j) / s(x(j))` of one coset takes, at a point y of the subspace, the value
+//!
+//! ```text
+//! sum over j of  d(j) x(j) / s(x(j)) * s(x(j)) / (y + x(j))  =  sum of a(i, j) d(j)
+//! ```
+//!
+//! because s is constant on a coset and its derivative is one. So a coset's share of all redundancy
+//! is: scale, inverse transform of its M points; the shares are added up, and one forward transform
+//! ends it. A shard costs 3 products for M = 16 and 2.5 for M = 8, where the matrix takes m.
+
+use super::kernel::additive::{
+    self, Chunks, POINTS_MAX, TILE_BYTES, forward_factors, inverse_factors,
+};
+use super::points::{element, information_point};
+use super::product::{Factors, vector_bytes};
+use super::{SHARDS_MAX, byte, row};
+use crate::Isa;
+use crate::field::gf8;
+
+/// Most sources with the places of a coset that no shard fills.
+const PLACES_MAX: usize = 256;
+/// Stands in for shards that do not exist.
+static ZEROS: [u8; TILE_BYTES] = [0; TILE_BYTES];
+
+/// The transforms of a code.
+#[derive(Clone, Debug)]
+pub(super) struct Transform {
+    isa: Isa,
+    points: usize,
+    chunks: usize,
+    inverse: Factors,
+    forward: Factors,
+    /// The matrix, for the last bytes that fill no register.
+    rows: Vec<Vec<u8>>,
+}
+
+/// The polynomial of degree 2^level that vanishes on the first 2^level points, at x.
+fn vanishing(level: u32, x: u8) -> u8 {
+    (0..level).fold(x, |value, _| gf8::mul(value, value) ^ value)
+}
+
+impl Transform {
+    /// The transforms, where they are faster than the matrix and the points do not meet.
+    pub(super) fn new(information: usize, redundancy: usize, isa: Isa) -> Option<Self> {
+        let points = redundancy.next_power_of_two();
+        let fits = (5..=POINTS_MAX).contains(&redundancy) && information + points <= 256;
+        if !fits || isa == Isa::Scalar {
+            return None;
+        }
+        let chunks = information.div_ceil(points);
+        let mut inverse = Vec::with_capacity(chunks * inverse_factors(points));
+        for chunk in 0..chunks {
+            push_inverse(&mut inverse, points, 256 - points * (chunk + 1));
+        }
+        let levels = points.ilog2();
+        let mut forward = Vec::with_capacity(forward_factors(points));
+        for level in (0..levels).rev() {
+            let blocks = (0..points).step_by(2 << level);
+            forward.extend(blocks.map(|block| vanishing(level, element(byte(block)))));
+        }
+        Some(Self {
+            isa,
+            points,
+            chunks,
+            inverse: Factors::new(isa, inverse.into_iter()),
+            forward: Factors::new(isa, forward.into_iter()),
+            rows: (0..redundancy).map(|i| row(i, information)).collect(),
+        })
+    }
+
+    /// Computes all redundancy. All shards have `bytes` bytes.
+    pub(super) fn encode(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]], bytes: usize) {
+        assert!(sources.len() <= SHARDS_MAX && outputs.len() <= self.points, "counts of the code");
+        assert!(sources.iter().all(|shard| shard.len() == bytes), "sources are of one length");
+        assert!(outputs.iter().all(|shard| shard.len() == bytes), "outputs are of one length");
+        let width = vector_bytes(self.isa);
+        let whole = bytes / width * width;
+        for start in (0..whole).step_by(TILE_BYTES) {
+            self.tile(sources, outputs, start, TILE_BYTES.min(whole - start));
+        }
+        let tail = whole..bytes;
+        for (row, output) in self.rows.iter().zip(outputs) {
+            for at in tail.clone() {
+                let terms = row.iter().zip(sources);
+                output[at] = terms.fold(0, |sum, (&f, shard)| sum ^ gf8::mul(f, shard[at]));
+            }
+        }
+    }
+
+    fn tile(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]], start: usize, bytes: usize) {
+        let mut from = [ZEROS.as_ptr(); PLACES_MAX];
+        // Places of a chunk are in the order of their numbers, which fall as indices rise.
+        for (index, shard) in sources.iter().enumerate() {
+            let (chunk, place) = (index / self.points, index % self.points);
+            from[chunk * self.points + self.points - 1 - place] = shard[start..][..bytes].as_ptr();
+        }
+        let mut to = [std::ptr::null_mut(); POINTS_MAX];
+        for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
+            *pointer = shard[start..][..bytes].as_mut_ptr();
+        }
+        let (from, to) = (&from[..self.chunks * self.points], &to[..outputs.len()]);
+        match (&self.inverse, &self.forward) {
+            (Factors::Affine(inverse), Factors::Affine(forward)) => {
+                affine(
+                    self.isa,
+                    self.points,
+                    &Chunks { sources: from, inverse, forward, outputs: to, bytes },
+                );
+            }
+            (Factors::Nibbles(inverse), Factors::Nibbles(forward)) => {
+                nibbles(
+                    self.points,
+                    &Chunks { sources: from, inverse, forward, outputs: to, bytes },
+                );
+            }
+            _ => unreachable!("both were made for one level, and the scalar one has no transform"),
+        }
+    }
+}
+
+/// The factors of one chunk's inverse transform, whose points are numbered from `base`.
+fn push_inverse(factors: &mut Vec<u8>, points: usize, base: usize) {
+    let levels = points.ilog2();
+    let scale = |number: usize| {
+        let x = element(byte(number));
+        debug_assert_eq!(x, information_point(byte(255 - number)), "numbers fall as indices rise");
+        gf8::mul(x, gf8::inverse(vanishing(levels, x)))
+    };
+    let twiddle = |level: u32, number: usize| vanishing(level, element(byte(number)));
+    for pair in (base..base + points).step_by(2) {
+        factors.extend([scale(pair), scale(pair + 1), twiddle(0, pair)]);
+    }
+    for level in 1..levels {
+        let blocks = (base..base + points).step_by(2 << level);
+        factors.extend(blocks.map(|block| twiddle(level, block)));
+    }
+}
+
+/// Calls [`additive::encode`] for the number of points.
+macro_rules! by_points {
+    ($vector:ty, $points:expr, $chunks:expr) => {
+        match $points {
+            8 => additive::encode::<$vector, 8>($chunks),
+            16 => additive::encode::<$vector, 16>($chunks),
+            points => unreachable!("no transform of {points} points is made"),
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
+fn affine(isa: Isa, points: usize, chunks: &Chunks<'_, u64>) {
+    use super::kernel::gfni::{Bytes32, Bytes64};
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
+    unsafe fn wide(points: usize, chunks: &Chunks<'_, u64>) {
+        // SAFETY: the promise of the caller of this function.
+        unsafe { by_points!(Bytes64, points, chunks) }
+    }
+    #[target_feature(enable = "avx2,gfni")]
+    unsafe fn narrow(points: usize, chunks: &Chunks<'_, u64>) {
+        // SAFETY: the promise of the caller of this function.
+        unsafe { by_points!(Bytes32, points, chunks) }
+    }
+    // SAFETY: a transform of a level is only made where the processor has it; `Transform::tile`
+    // made the pointers out of slices of the tile's length, and `Transform::new` the factors.
+    unsafe { if isa == Isa::Avx512Gfni { wide(points, chunks) } else { narrow(points, chunks) } }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
+fn nibbles(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
+    use super::kernel::avx2::Bytes32;
+
+    #[target_feature(enable = "avx2")]
+    unsafe fn shuffled(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
+        // SAFETY: the promise of the caller of this function.
+        unsafe { by_points!(Bytes32, points, chunks) }
+    }
+    // SAFETY: as in [`affine`].
+    unsafe { shuffled(points, chunks) }
+}
+
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
+fn nibbles(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
+    use super::kernel::neon::Bytes16;
+
+    // SAFETY: NEON is part of AArch64; `Transform::tile` made the pointers out of slices of the
+    // tile's length, and `Transform::new` the factors.
+    unsafe { by_points!(Bytes16, points, chunks) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn affine(_: Isa, _: usize, _: &Chunks<'_, u64>) {
+    unreachable!("no level with affine products is supported here")
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn nibbles(_: usize, _: &Chunks<'_, [[u8; 16]; 2]>) {
+    unreachable!("no level with look-ups is supported here")
+}
