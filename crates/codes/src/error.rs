@@ -62,6 +62,20 @@ pub enum CodeError {
         /// The bytes before it.
         bytes: u64,
     },
+    /// A parity-check matrix cannot be read, or has not the shape that is encoded and decoded.
+    #[error("base matrix: {reason}")]
+    BaseMatrix {
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// A word of an LDPC code has not the code's length.
+    #[error("a word has {have} bits or bytes where the code has {need}")]
+    WordLength {
+        /// Length given, in bytes of packed bits or in soft bits.
+        have: usize,
+        /// Length of the code, in the same unit.
+        need: usize,
+    },
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -93,6 +107,8 @@ impl CodeError {
             | Self::UnequalShards { .. }
             | Self::Index { .. }
             | Self::ShardCount { .. }
+            | Self::BaseMatrix { .. }
+            | Self::WordLength { .. }
             | Self::Isa { .. }
             | Self::SignatureBlock { .. } => ErrorKind::Invalid,
             Self::TooFewShards { .. } => ErrorKind::Corrupt,

@@ -13,9 +13,10 @@ mod erasure;
 mod error;
 pub mod field;
 mod isa;
+pub mod ldpc;
 mod large;
-mod signature;
 pub mod small;
+mod signature;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,

@@ -1,0 +1,229 @@
+//! Construction of base matrices: progressive edge growth on circulants.
+//!
+//! ```text
+//!            information columns      p0   p1 p2 p3 .. staircase
+//!   row 0     . x . x x . x           a    0
+//!   row 1     x . x x . . x           .    0  0
+//!   row 2     x x . . . x x           0       0  0           p0: weight 3, shifts a, 0, a
+//!   row 3     . x x . x x .           .          0  0        p1 ..: weight 2, shifts 0
+//!   row 4     x . x x x x .           a             0
+//! ```
+//!
+//! The parity part is fixed: a staircase of weight 2 closed by one column of weight 3, as in
+//! IEEE 802.11n. The sum of all rows is then p0 alone, so parity costs one pass, and no bit hangs
+//! on a single check, which would leave an error floor. The information columns are placed one by
+//! one, the light ones first, each edge where it closes the fewest short cycles with what is there:
+//! no cycle of 4 while that can be had, then the fewest of 6, then of 8. A cycle weighs more the
+//! fewer edges lead out of it (6 / (degree - 1) for each of its bits), because a cycle of light bits is a
+//! trapping set on its own. Ties fall to the seed.
+//!
+//! The degrees come from density evolution ([`super::density`]); this file places them.
+
+use super::base::{BaseMatrix, Entry};
+use super::code::{Block, Rate};
+use super::random::Random;
+use crate::CodeError;
+
+/// Weight of the first parity column.
+const CLOSING: usize = 3;
+/// Fewest rows that give the closing column three different ones and leave a staircase between.
+const ROWS_MIN: usize = 4;
+/// The heaviest column that the decoder has head-room for.
+pub const COLUMN_WEIGHT_MAX: usize = 4;
+
+/// A cycle of 4 costs more than all cycles of 6, one of 6 more than all of 8. The counts from one
+/// edge stay far below these: 115^2 walks of weight 36 and 115^3 of weight 216 in the densest code.
+const COST_OF_4: u64 = 1 << 52;
+const COST_OF_6: u64 = 1 << 30;
+
+/// What to build.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// Rows and columns of a circulant: a power of two from 64 to 1024.
+    pub circulant: usize,
+    /// Block rows.
+    pub rows: usize,
+    /// Block columns.
+    pub columns: usize,
+    /// Information columns of weight 4; the others have weight 3.
+    pub heavy: usize,
+    /// What breaks ties.
+    pub seed: u64,
+}
+
+impl Design {
+    /// The design of a standard code.
+    #[must_use]
+    pub fn standard(rate: Rate, block: Block) -> Self {
+        let (rows, columns, heavy, finer) = match rate {
+            Rate::R5of6 => (21, 126, 0, 1),
+            Rate::R7of8 => (16, 128, 0, 1),
+            Rate::R9of10 => (13, 130, 0, 1),
+            Rate::R15of16 => (16, 256, 0, 2),
+            Rate::R19of20 => (13, 260, 0, 2),
+        };
+        let circulant = match block {
+            Block::Bits16k => 128,
+            Block::Bits64k => 512,
+        } / finer;
+        Self { circulant, rows, columns, heavy, seed: 1 }
+    }
+
+    /// Builds the matrix. The same design gives the same matrix everywhere. Takes seconds.
+    ///
+    /// # Errors
+    /// [`CodeError::BaseMatrix`] when the counts fit no code: fewer than 4 rows, not more columns
+    /// than rows, more heavy columns than information columns, a bad circulant size.
+    pub fn build(&self) -> Result<BaseMatrix, CodeError> {
+        let reason = "the design has too few rows or columns, or too many heavy ones";
+        if self.rows < ROWS_MIN
+            || self.columns <= self.rows
+            || self.heavy > self.columns - self.rows
+        {
+            return Err(CodeError::BaseMatrix { reason });
+        }
+        // Checks the other counts before any work.
+        BaseMatrix::new(self.circulant, self.rows, vec![Vec::new(); self.columns])?;
+        let mut growth = Growth::new(*self);
+        let information = self.columns - self.rows;
+        growth.close_staircase(information);
+        for column in 0..information {
+            let weight = if column < information - self.heavy { 3 } else { 4 };
+            growth.place(column, weight);
+        }
+        BaseMatrix::new(self.circulant, self.rows, growth.columns)
+    }
+}
+
+/// The graph while it grows.
+struct Growth {
+    design: Design,
+    random: Random,
+    columns: Vec<Vec<Entry>>,
+    by_row: Vec<Vec<(usize, usize)>>,
+    /// Weight that each column will have when done.
+    weights: Vec<usize>,
+    /// Cost of an edge of the column in work: row by row, shift by shift.
+    costs: Vec<u64>,
+}
+
+impl Growth {
+    fn new(design: Design) -> Self {
+        Self {
+            design,
+            random: Random::new(design.seed),
+            columns: vec![Vec::new(); design.columns],
+            by_row: vec![Vec::new(); design.rows],
+            weights: vec![0; design.columns],
+            costs: vec![0; design.rows * design.circulant],
+        }
+    }
+
+    fn add(&mut self, column: usize, entry: Entry) {
+        self.columns[column].push(entry);
+        self.by_row[entry.row].push((column, entry.shift));
+    }
+
+    fn close_staircase(&mut self, first: usize) {
+        for step in 1..self.design.rows {
+            self.weights[first + step] = 2;
+            self.add(first + step, Entry { row: step - 1, shift: 0 });
+            self.add(first + step, Entry { row: step, shift: 0 });
+        }
+        // The paths of the staircase join the ends of the closing column without a shift, so the
+        // shift between them is all that keeps its cycles long; an odd one has the full order.
+        let shift = self.random.below(self.design.circulant / 2) * 2 + 1;
+        self.weights[first] = CLOSING;
+        let last = self.design.rows - 1;
+        for (row, shift) in [(0, shift), (self.design.rows / 2, 0), (last, shift)] {
+            self.add(first, Entry { row, shift });
+        }
+    }
+
+    /// Places an information column.
+    fn place(&mut self, column: usize, weight: usize) {
+        self.weights[column] = weight;
+        self.costs.fill(0);
+        for _ in 0..weight {
+            let entry = self.cheapest(column);
+            self.add(column, entry);
+            self.charge(column, entry);
+        }
+    }
+
+    /// The cheapest place for the next edge among the lightest rows.
+    fn cheapest(&mut self, column: usize) -> Entry {
+        let z = self.design.circulant;
+        let taken: Vec<usize> = self.columns[column].iter().map(|entry| entry.row).collect();
+        let free = |row: &usize| !taken.contains(row);
+        let lightest = (0..self.design.rows)
+            .filter(free)
+            .map(|row| self.by_row[row].len())
+            .min()
+            .expect("a column has fewer edges than there are rows");
+        let mut best = (u64::MAX, Entry { row: 0, shift: 0 });
+        let mut ties = 0;
+        for row in (0..self.design.rows).filter(free) {
+            if self.by_row[row].len() > lightest + 1 {
+                continue;
+            }
+            for shift in 0..z {
+                let cost = self.costs[row * z + shift];
+                ties = if cost < best.0 { 1 } else { ties + usize::from(cost == best.0) };
+                if cost < best.0 || cost == best.0 && self.random.below(ties) == 0 {
+                    best = (cost, Entry { row, shift });
+                }
+            }
+        }
+        best.1
+    }
+
+    /// Adds to the costs what a further edge of `column` would close with the edge `entry`.
+    fn charge(&mut self, column: usize, entry: Entry) {
+        let z = self.design.circulant;
+        // Bit 0 of the column hangs on this check.
+        let check = (z - entry.shift) % z;
+        let weight = 6 / (self.weights[column] as u64 - 1);
+        let Self { columns, by_row, weights, costs, .. } = self;
+        let graph = Graph { columns, by_row, weights, circulant: z };
+        graph.walk(costs, (column, entry.row), check, 1, weight);
+    }
+}
+
+/// The graph as the walks see it.
+struct Graph<'a> {
+    columns: &'a [Vec<Entry>],
+    by_row: &'a [Vec<(usize, usize)>],
+    weights: &'a [usize],
+    circulant: usize,
+}
+
+impl Graph<'_> {
+    /// Walks on from a check through each of its bits to their other checks: an edge from bit 0 of
+    /// the first column to such a check would close a cycle of `2 * bits + 2`.
+    fn walk(
+        &self,
+        costs: &mut [u64],
+        (from, row): (usize, usize),
+        check: usize,
+        bits: usize,
+        weight: u64,
+    ) {
+        let z = self.circulant;
+        for &(column, shift) in self.by_row[row].iter().filter(|next| next.0 != from) {
+            let bit = (check + shift) % z;
+            let weight = weight * 6 / (self.weights[column] as u64 - 1);
+            for entry in self.columns[column].iter().filter(|entry| entry.row != row) {
+                let check = (bit + z - entry.shift) % z;
+                costs[entry.row * z + (z - check) % z] += match bits {
+                    1 => COST_OF_4,
+                    2 => COST_OF_6 * weight,
+                    _ => weight,
+                };
+                if bits < 3 {
+                    self.walk(costs, (column, entry.row), check, bits + 1, weight);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The decoder's inner loops by level of instructions, and the scalar twin of them all.
+
+use super::super::bits;
+use super::plan::{CHUNK, Check, Layer, Plan, State};
+use super::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
+use crate::Isa;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+/// Where a check's minimum starts: no smaller magnitude can lead to a larger message.
+const MAGNITUDE_MAX: i8 = MESSAGE_MAX + OFFSET.cast_signed();
+
+/// The functions of one level.
+pub(super) struct Kernel {
+    name: &'static str,
+    load: fn(&Plan, &mut State, &[i8]),
+    first: fn(Layer<'_>),
+    next: fn(Layer<'_>),
+    parity: fn(Layer<'_>) -> bool,
+    harden: fn(&Plan, &mut State, &mut [u8]) -> bool,
+    compare: fn(&[i8], &[u8]) -> [usize; 3],
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+static SCALAR: Kernel = Kernel {
+    name: "scalar",
+    load: load_any,
+    first: pass_scalar::<true>,
+    next: pass_scalar::<false>,
+    parity: parity_scalar,
+    harden: |plan, state, word| harden_any(plan, state, word, signs_scalar),
+    compare: |soft, word| compare_any(soft, word, signs_scalar),
+};
+
+impl Kernel {
+    /// The kernel of a level, or of the best below it that has its own.
+    pub(super) fn of(isa: Isa) -> &'static Self {
+        if !isa.is_supported() {
+            return &SCALAR;
+        }
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512Gfni => &avx512::KERNEL,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 | Isa::Avx2Gfni => &avx2::KERNEL,
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx512Gfni | Isa::Avx2 | Isa::Avx2Gfni => &SCALAR,
+            // On AArch64 the compiler makes vectors of the twin's loops over 64 lanes.
+            Isa::Scalar | Isa::Neon => &SCALAR,
+        }
+    }
+
+    /// Takes the channel's values in.
+    pub(super) fn load(&self, plan: &Plan, state: &mut State, soft: &[i8]) {
+        (self.load)(plan, state, soft);
+    }
+
+    /// Updates a layer; in the first iteration its old messages are zeros and not read.
+    pub(super) fn pass(&self, plan: &Plan, state: &mut State, layer: usize, is_first: bool) {
+        let layer = Layer::of(plan, state, layer);
+        if is_first { (self.first)(layer) } else { (self.next)(layer) }
+    }
+
+    /// Whether the hard decisions are a codeword; if the first layer does not rule it out, they are
+    /// written to `word`.
+    pub(super) fn is_codeword(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
+        (self.parity)(Layer::of(plan, state, 0)) && self.harden(plan, state, word)
+    }
+
+    /// Writes the hard decisions to `word` and says whether those bits satisfy every check.
+    pub(super) fn harden(&self, plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
+        (self.harden)(plan, state, word)
+    }
+
+    /// Bits that differ between what was read and the word, bits not read, and the weight of the
+    /// former.
+    pub(super) fn compare(&self, soft: &[i8], word: &[u8]) -> [usize; 3] {
+        (self.compare)(soft, word)
+    }
+}
+
+/// Takes the channel's values in, column by column, in the rotation of the last layer.
+#[inline(always)]
+fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
+    let z = plan.words * CHUNK;
+    let columns = state.sums.values().chunks_exact_mut(z + CHUNK);
+    for ((column, soft), &shift) in columns.zip(soft.chunks_exact(z)).zip(&plan.last_shifts) {
+        let (low, high) = soft.split_at(shift);
+        let cut = |to: &mut [i8], from: &[i8]| {
+            for (to, &from) in to.iter_mut().zip(from) {
+                *to = from.clamp(-CHANNEL_MAX, CHANNEL_MAX);
+            }
+        };
+        cut(&mut column[..z - shift], high);
+        cut(&mut column[z - shift..z], low);
+        column.copy_within(..CHUNK, z);
+    }
+}
+
+/// Packs the signs of the sums into bits in the order of the word, and tests them.
+#[inline(always)]
+fn harden_any(
+    plan: &Plan,
+    state: &mut State,
+    word: &mut [u8],
+    signs: impl Fn(&[i8; CHUNK]) -> u64,
+) -> bool {
+    match plan.words {
+        1 => harden_words::<1>(plan, state, word, signs),
+        2 => harden_words::<2>(plan, state, word, signs),
+        4 => harden_words::<4>(plan, state, word, signs),
+        8 => harden_words::<8>(plan, state, word, signs),
+        16 => harden_words::<16>(plan, state, word, signs),
+        words => unreachable!("no matrix has circulants of {words} words"),
+    }
+    plan.is_satisfied(&state.doubled)
+}
+
+#[inline(always)]
+fn harden_words<const W: usize>(
+    plan: &Plan,
+    state: &mut State,
+    word: &mut [u8],
+    signs: impl Fn(&[i8; CHUNK]) -> u64,
+) {
+    let State { sums, doubled, .. } = state;
+    let columns = sums.values().as_chunks::<CHUNK>().0.chunks_exact(W + 1);
+    let doubled = doubled.as_chunks_mut::<W>().0.as_chunks_mut::<2>().0;
+    let word = word.as_chunks_mut::<8>().0.as_chunks_mut::<W>().0;
+    for (((column, doubled), word), &shift) in columns.zip(doubled).zip(word).zip(&plan.last_shifts)
+    {
+        let mut rotated = [[0; W]; 2];
+        for i in 0..W {
+            rotated[0][i] = signs(&column[i]);
+        }
+        rotated[1] = rotated[0];
+        let mut straight = [0; W];
+        bits::add_rotated(&mut straight, rotated.as_flattened(), (W * 64 - shift) % (W * 64));
+        *doubled = [straight; 2];
+        *word = straight.map(u64::to_le_bytes);
+    }
+}
+
+/// Counts where the word differs from what was read.
+#[inline(always)]
+fn compare_any(soft: &[i8], word: &[u8], signs: impl Fn(&[i8; CHUNK]) -> u64) -> [usize; 3] {
+    let (mut corrected, mut erased, mut weight) = (0, 0, 0);
+    for (soft, word) in soft.as_chunks::<CHUNK>().0.iter().zip(word.as_chunks().0) {
+        // 0 and -1 differ from each other alone: a zero has no sign and no wrong one.
+        let zeros = signs(&std::array::from_fn(|i| if soft[i] == 0 { -1 } else { 0 }));
+        let mut wrong = (signs(soft) ^ u64::from_le_bytes(*word)) & !zeros;
+        erased += zeros.count_ones() as usize;
+        corrected += wrong.count_ones() as usize;
+        while wrong != 0 {
+            let magnitude = soft[wrong.trailing_zeros() as usize].unsigned_abs();
+            weight += usize::from(magnitude.min(CHANNEL_MAX.unsigned_abs()));
+            wrong &= wrong - 1;
+        }
+    }
+    [corrected, erased, weight]
+}
+
+/// The sign bits of 64 values, by a product that gathers eight at a time.
+fn signs_scalar(values: &[i8; CHUNK]) -> u64 {
+    let mut signs = 0;
+    for (i, eight) in values.as_chunks::<8>().0.iter().enumerate() {
+        let bytes = u64::from_le_bytes(eight.map(i8::cast_unsigned)) >> 7 & 0x0101_0101_0101_0101;
+        signs |= bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i);
+    }
+    signs
+}
+
+/// Whether the hard decisions satisfy the layer.
+fn parity_scalar(layer: Layer<'_>) -> bool {
+    let weight = layer.targets.len();
+    layer.sources.chunks_exact(weight).all(|sources| {
+        let mut parity = [0i8; CHUNK];
+        for &source in sources {
+            let sums = at(layer.sums, source);
+            (0..CHUNK).for_each(|i| parity[i] ^= sums[i]);
+        }
+        parity.iter().all(|&parity| parity >= 0)
+    })
+}
+
+/// The update of a layer in plain Rust. Its sums stay in range (see the module), so that the
+/// arithmetic that may wrap does not; it says so for the compiler's sake.
+fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
+    let weight = layer.targets.len();
+    let messages = layer.messages.as_chunks_mut::<CHUNK>().0;
+    let held = layer.held.as_chunks_mut::<CHUNK>().0;
+    let chunks = layer.sources.chunks_exact(weight).zip(messages.chunks_exact(weight));
+    for ((chunk, held), check) in chunks.zip(held.chunks_exact_mut(weight)).zip(&mut *layer.checks)
+    {
+        gather_scalar::<FIRST>(chunk, layer.sums, held, check);
+    }
+    let z = layer.checks.len() * CHUNK;
+    let chunks = messages.chunks_exact_mut(weight).zip(held.chunks_exact(weight));
+    for ((index, check), (messages, held)) in layer.checks.iter().enumerate().zip(chunks) {
+        let edges = layer.targets.iter().zip(messages).zip(held);
+        for ((&target, message), rest) in edges {
+            let sums = scatter_scalar(check, rest, message);
+            let target = target as usize;
+            let place = target + index * CHUNK;
+            layer.sums[place..place + CHUNK].copy_from_slice(&sums);
+            if index == 0 {
+                layer.sums[target + z..target + z + CHUNK].copy_from_slice(&sums);
+            }
+        }
+    }
+}
+
+/// Reads a chunk of checks and finds their minima.
+fn gather_scalar<const FIRST: bool>(
+    (sources, messages): (&[u32], &[[i8; CHUNK]]),
+    sums: &[i8],
+    held: &mut [[i8; CHUNK]],
+    check: &mut Check,
+) {
+    let mut smallest = [MAGNITUDE_MAX; CHUNK];
+    let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
+    for ((&source, message), held) in sources.iter().zip(messages).zip(held) {
+        let sums = at(sums, source);
+        for i in 0..CHUNK {
+            let rest = if FIRST { sums[i] } else { sums[i].wrapping_sub(message[i]) };
+            held[i] = rest;
+            let magnitude = rest.wrapping_abs();
+            second[i] = second[i].min(smallest[i].max(magnitude));
+            smallest[i] = smallest[i].min(magnitude);
+            parity[i] ^= rest;
+        }
+    }
+    for i in 0..CHUNK {
+        let message = |magnitude: i8| {
+            let message = magnitude.wrapping_sub(OFFSET.cast_signed()).max(0);
+            if parity[i] < 0 { message.wrapping_neg() } else { message }
+        };
+        check.smallest[i] = smallest[i];
+        check.first[i] = message(smallest[i]);
+        check.second[i] = message(second[i]);
+    }
+}
+
+/// The new messages of an edge, and the sums that they make.
+fn scatter_scalar(check: &Check, held: &[i8; CHUNK], to: &mut [i8; CHUNK]) -> [i8; CHUNK] {
+    let mut sums = [0; CHUNK];
+    for i in 0..CHUNK {
+        let rest = held[i];
+        let is_smallest = rest.wrapping_abs() == check.smallest[i];
+        let message = if is_smallest { check.second[i] } else { check.first[i] };
+        let message = if rest < 0 { message.wrapping_neg() } else { message };
+        to[i] = message;
+        sums[i] = rest.wrapping_add(message);
+    }
+    sums
+}
+
+fn at(sums: &[i8], source: u32) -> &[i8; CHUNK] {
+    sums[source as usize..].first_chunk().expect("the sums repeat behind each column")
+}

@@ -1,0 +1,189 @@
+//! The code as the kernels walk it, and the memory they work in.
+//!
+//! ```text
+//! sums      column | z sums | first 64 again |      stride z + 64
+//!           rotated so that the layer that used the column last finds its check r at place r
+//! messages  layer, chunk of 64 checks, edge: 64 messages each, in the order of use
+//! ```
+//!
+//! A layer wants the column in its own rotation, so it reads from a place that is ahead by the
+//! difference of both shifts, unaligned, and writes back aligned, in the new rotation. The repeated
+//! first 64 sums let a read run over the end. All reads of a layer come before its writes, so one
+//! copy of the sums is enough. The differences repeat each iteration and are laid down here.
+
+use super::super::{Code, bits};
+
+/// Checks that are worked on together.
+pub(super) const CHUNK: usize = 64;
+
+/// Places and shifts of one code.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Bits of a word.
+    pub(super) bits: usize,
+    /// Words of 64 bits in a circulant: the chunks of a layer.
+    pub(super) words: usize,
+    /// Shift in which each column is left by the last layer that uses it.
+    pub(super) last_shifts: Vec<usize>,
+    layers: Vec<LayerPlan>,
+    /// By row: place in the doubled words and shift of each entry, for the final test.
+    rows: Vec<Vec<(usize, usize)>>,
+}
+
+#[derive(Debug)]
+struct LayerPlan {
+    /// Chunk by chunk: where each edge's sums start.
+    sources: Vec<u32>,
+    /// Where each edge's column starts.
+    targets: Vec<u32>,
+    /// Where the layer's messages start.
+    messages: usize,
+}
+
+/// One layer of the code, over the memory of one decoder.
+///
+/// Every source and every target leaves `CHUNK` (targets: a whole column and `CHUNK`) of `sums`
+/// behind it, `messages` and `held` have `CHUNK` values for each source, and `checks` one
+/// entry for each chunk. [`Layer::of`] sees to it; the kernels rely on it.
+pub(super) struct Layer<'a> {
+    pub(super) sources: &'a [u32],
+    pub(super) targets: &'a [u32],
+    pub(super) sums: &'a mut [i8],
+    pub(super) messages: &'a mut [i8],
+    /// Sums less the layer's old messages, between reading and writing.
+    pub(super) held: &'a mut [i8],
+    pub(super) checks: &'a mut [Check],
+}
+
+/// What a layer finds out about a chunk of checks.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct Check {
+    /// The smallest magnitude.
+    pub(super) smallest: [i8; CHUNK],
+    /// The message that it makes, with the parity of all signs.
+    pub(super) first: [i8; CHUNK],
+    /// The message that the second smallest makes, for the edge that has the smallest.
+    pub(super) second: [i8; CHUNK],
+}
+
+/// The memory of one decoder.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) sums: Aligned,
+    messages: Aligned,
+    held: Aligned,
+    checks: Vec<Check>,
+    pub(super) doubled: Vec<u64>,
+}
+
+impl Plan {
+    pub(super) fn new(code: &Code) -> Self {
+        let (matrix, z) = (code.matrix(), code.matrix().circulant());
+        let words = z / CHUNK;
+        let mut shifts: Vec<usize> = matrix
+            .columns()
+            .iter()
+            .map(|column| column.last().map_or(0, |entry| entry.shift))
+            .collect();
+        let last_shifts = shifts.clone();
+        let place = |place: usize| u32::try_from(place).expect("a word is below 2^21 bits");
+        let mut layers = Vec::new();
+        let mut messages = 0;
+        for row in matrix.by_row() {
+            let start = |column: usize| column * (z + CHUNK);
+            let targets: Vec<u32> = row.iter().map(|entry| place(start(entry.0))).collect();
+            let mut sources = Vec::with_capacity(words * row.len());
+            for chunk in 0..words {
+                for &(column, shift) in &row {
+                    let ahead = (shift + z - shifts[column] + chunk * CHUNK) % z;
+                    sources.push(place(start(column) + ahead));
+                }
+            }
+            row.iter().for_each(|&(column, shift)| shifts[column] = shift);
+            layers.push(LayerPlan { sources, targets, messages });
+            messages += row.len() * z;
+        }
+        assert_eq!(shifts, last_shifts, "an iteration leaves the columns as it finds them");
+        let mut rows = matrix.by_row();
+        rows.iter_mut().flatten().for_each(|entry| entry.0 *= 2 * words);
+        Self { bits: matrix.bits(), words, last_shifts, layers, rows }
+    }
+
+    pub(super) fn layers(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Whether words, each circulant doubled, satisfy every check.
+    pub(super) fn is_satisfied(&self, doubled: &[u64]) -> bool {
+        match self.words {
+            1 => self.is_satisfied_by::<1>(doubled),
+            2 => self.is_satisfied_by::<2>(doubled),
+            4 => self.is_satisfied_by::<4>(doubled),
+            8 => self.is_satisfied_by::<8>(doubled),
+            16 => self.is_satisfied_by::<16>(doubled),
+            words => unreachable!("no matrix has circulants of {words} words"),
+        }
+    }
+
+    #[inline(always)]
+    fn is_satisfied_by<const W: usize>(&self, doubled: &[u64]) -> bool {
+        self.rows.iter().all(|row| bits::row_sum::<W>(doubled, row) == [0; W])
+    }
+}
+
+impl<'a> Layer<'a> {
+    /// A layer of a plan, over a state that was made for that plan.
+    pub(super) fn of(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
+        let LayerPlan { sources, targets, messages } = &plan.layers[index];
+        let values = sources.len() * CHUNK;
+        assert_eq!(sources.len(), plan.words * targets.len());
+        let sums = state.sums.values();
+        assert_eq!(sums.len(), plan.last_shifts.len() * (plan.words + 1) * CHUNK);
+        Self {
+            sources,
+            targets,
+            sums,
+            messages: &mut state.messages.values()[*messages..*messages + values],
+            held: &mut state.held.values()[..values],
+            checks: &mut state.checks[..plan.words],
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let widest = plan.layers.iter().map(|layer| layer.sources.len()).max().unwrap_or(0);
+        let edges: usize = plan.layers.iter().map(|layer| layer.sources.len()).sum();
+        let zeros = [0; CHUNK];
+        let check = Check { smallest: zeros, first: zeros, second: zeros };
+        Self {
+            sums: Aligned::new(plan.last_shifts.len() * (plan.words + 1) * CHUNK),
+            messages: Aligned::new(edges * CHUNK),
+            held: Aligned::new(widest * CHUNK),
+            checks: vec![check; plan.words],
+            doubled: vec![0; plan.bits / 32],
+        }
+    }
+}
+
+/// Values that start at a multiple of 64 bytes, because a store across cache lines costs two.
+/// Only speed depends on it.
+#[derive(Debug)]
+pub(super) struct Aligned {
+    values: Vec<i8>,
+    start: usize,
+    length: usize,
+}
+
+impl Aligned {
+    fn new(length: usize) -> Self {
+        let values = vec![0; length + CHUNK - 1];
+        let start = values.as_ptr().align_offset(CHUNK).min(CHUNK - 1);
+        Self { values, start, length }
+    }
+
+    pub(super) fn values(&mut self) -> &mut [i8] {
+        &mut self.values[self.start..self.start + self.length]
+    }
+}

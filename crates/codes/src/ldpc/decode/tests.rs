@@ -1,0 +1,91 @@
+//! The decoder: all levels give the same, and codewords come back.
+
+use super::super::random::Random;
+use super::super::{Block, Code, Encoder, Rate, VoxelChannel};
+use super::*;
+
+/// A random codeword.
+fn codeword(code: &Code, random: &mut Random) -> Vec<u8> {
+    let information: Vec<u8> =
+        (0..code.information_bits() / 8).map(|_| random.bits().to_le_bytes()[0]).collect();
+    let mut word = information.clone();
+    word.resize(code.bits() / 8, 0);
+    Encoder::new(code).encode(&information, &mut word[information.len()..]).unwrap();
+    word
+}
+
+/// The word as a perfect reader would give it, with some bits wrong and some not read.
+fn soft(word: &[u8], random: &mut Random, wrong: usize, erased: usize) -> Vec<i8> {
+    let bits = word.len() * 8;
+    let mut soft: Vec<i8> =
+        (0..bits).map(|i| if word[i / 8] >> (i % 8) & 1 == 0 { 8 } else { -8 }).collect();
+    for _ in 0..wrong {
+        let place = random.below(bits);
+        soft[place] = -soft[place];
+    }
+    for _ in 0..erased {
+        soft[random.below(bits)] = 0;
+    }
+    soft
+}
+
+#[test]
+fn every_code_brings_its_words_back() {
+    let mut random = Random::new(7);
+    for block in Block::ALL {
+        for rate in Rate::ALL {
+            let code = Code::standard(rate, block);
+            let mut decoder = Decoder::new(&code);
+            let word = codeword(&code, &mut random);
+            assert!(is_codeword(&code, &word).unwrap(), "{rate:?} {block:?}");
+            let mut read = vec![0; word.len()];
+            for word in [word, vec![0; code.bits() / 8]] {
+                let clean = soft(&word, &mut random, 0, 0);
+                let outcome = decoder.decode(&clean, Effort::default(), &mut read).unwrap();
+                assert_eq!((outcome.converged, outcome.iterations), (true, 0));
+                assert_eq!((outcome.corrected, outcome.erased), (0, 0));
+                assert_eq!(read, word);
+
+                let (wrong, erased) = (code.parity_bits() / 40, code.parity_bits() / 40);
+                let noisy = soft(&word, &mut random, wrong, erased);
+                let outcome = decoder.decode(&noisy, Effort::default(), &mut read).unwrap();
+                assert!(outcome.converged, "{rate:?} {block:?} {outcome:?}");
+                assert_eq!(read, word, "{rate:?} {block:?}");
+                let zeros = noisy.iter().filter(|&&value| value == 0).count();
+                assert_eq!(outcome.erased, zeros);
+                let differ = (0..noisy.len())
+                    .filter(|&i| noisy[i] != 0)
+                    .filter(|&i| (noisy[i] < 0) != (word[i / 8] >> (i % 8) & 1 == 1))
+                    .count();
+                assert_eq!((outcome.corrected, outcome.corrected_weight), (differ, 8 * differ));
+                assert!(outcome.iterations > 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_levels_agree_on_every_bit() {
+    let mut random = Random::new(11);
+    for (rate, block) in [(Rate::R9of10, Block::Bits16k), (Rate::R19of20, Block::Bits64k)] {
+        let code = Code::standard(rate, block);
+        let noise: Vec<i8> =
+            (0..code.bits()).map(|_| random.bits().to_le_bytes()[0].cast_signed()).collect();
+        let channel = VoxelChannel::new(3, 0.02, 2.0);
+        let read: Vec<i8> = (0..code.bits()).map(|_| channel.read(0, random.bits()).0[0]).collect();
+        for soft in [noise, read] {
+            for early_stop in [false, true] {
+                let effort = Effort { iterations: 6, early_stop };
+                let results: Vec<_> = Isa::supported()
+                    .map(|isa| {
+                        let mut decoder = Decoder::with_isa(&code, isa);
+                        let mut word = vec![0; code.bits() / 8];
+                        let outcome = decoder.decode(&soft, effort, &mut word).unwrap();
+                        (word, outcome, decoder.state.sums.values().to_vec())
+                    })
+                    .collect();
+                assert!(results.windows(2).all(|pair| pair[0] == pair[1]));
+            }
+        }
+    }
+}

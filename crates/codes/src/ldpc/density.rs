@@ -1,0 +1,164 @@
+//! Density evolution: the error rate up to which a code of unbounded length would decode.
+//!
+//! The distribution of messages is followed through the decoder's own arithmetic (offset min-sum on
+//! integers, the caps, the channel's quantization), so that a threshold says what this decoder can do
+//! at best, not what belief propagation could. Richardson and Urbanke 2001; the channel is
+//! made symmetric by the random signs of the codeword's bits, which leaves thresholds as they are.
+//! What it leaves out: cycles, the length of the code, and the order of layers, which changes
+//! how many iterations are needed but not where they lead.
+
+use super::BaseMatrix;
+use super::decode::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
+
+/// Largest sum of a channel value and the messages of a bit.
+const SUM_MAX: usize = 127;
+/// Iterations after which a density is stuck.
+const ROUNDS_MAX: usize = 2000;
+/// Share of wrong decisions at which a density counts as converged. Messages themselves need not
+/// get there: a bit of weight 2 with the channel surely wrong, -31, outvotes one message, never two.
+const CONVERGED: f64 = 1e-9;
+
+/// A distribution over the integers `-127 ..= 127`, the value 0 in the middle. Positive is right.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Density(Vec<f64>);
+
+impl Density {
+    /// A distribution with no mass yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self(vec![0.0; 2 * SUM_MAX + 1])
+    }
+
+    /// Adds mass at a channel value.
+    pub fn add(&mut self, value: i8, mass: f64) {
+        let value = value.clamp(-CHANNEL_MAX, CHANNEL_MAX);
+        self.0[usize::from((i16::from(value) + 127).unsigned_abs())] += mass;
+    }
+
+    /// The share that decides wrongly, ties counted half.
+    #[must_use]
+    pub fn wrong(&self) -> f64 {
+        self.0[..SUM_MAX].iter().sum::<f64>() + self.0[SUM_MAX] / 2.0
+    }
+
+    fn at_least(&self, magnitude: usize) -> (f64, f64) {
+        let right = self.0[SUM_MAX + magnitude..].iter().sum();
+        (right, self.0[..=SUM_MAX - magnitude].iter().sum())
+    }
+
+    fn sum_with(&self, other: &Self, reach: usize) -> Self {
+        let mut sum = Self::empty();
+        for (i, &a) in self.0.iter().enumerate().filter(|(_, a)| **a > 0.0) {
+            for j in SUM_MAX - reach..=SUM_MAX + reach {
+                let place = (i + j).saturating_sub(SUM_MAX).min(2 * SUM_MAX);
+                sum.0[place] += a * other.0[j];
+            }
+        }
+        sum
+    }
+}
+
+/// The shares of edges at bits and at checks of each degree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Degrees {
+    bits: Vec<(usize, f64)>,
+    checks: Vec<(usize, f64)>,
+}
+
+impl Degrees {
+    /// The degrees of a matrix.
+    #[must_use]
+    pub fn of(matrix: &BaseMatrix) -> Self {
+        let shares = |degrees: &mut dyn Iterator<Item = usize>| {
+            let mut counts = std::collections::BTreeMap::new();
+            let mut edges = 0;
+            for degree in degrees {
+                *counts.entry(degree).or_insert(0) += degree;
+                edges += degree;
+            }
+            counts.into_iter().map(|(d, count)| (d, count as f64 / edges as f64)).collect()
+        };
+        Self {
+            bits: shares(&mut matrix.columns().iter().map(Vec::len)),
+            checks: shares(&mut matrix.by_row().iter().map(Vec::len)),
+        }
+    }
+
+    /// Whether decoding over a channel of this density ends without errors.
+    #[must_use]
+    pub fn converges(&self, channel: &Density) -> bool {
+        let mut messages = channel.clone();
+        let mut last = 1.0;
+        for round in 0..ROUNDS_MAX {
+            let from_checks = self.from_checks(&messages);
+            let sums = self.from_bits(channel, &from_checks, 0);
+            messages = self.from_bits(channel, &from_checks, 1);
+            let wrong = sums.wrong();
+            if wrong < CONVERGED {
+                return true;
+            }
+            // A density that gains less than a thousandth in fifty rounds has met a fixed point.
+            if round % 50 == 49 {
+                if wrong > last * 0.999 {
+                    return false;
+                }
+                last = wrong;
+            }
+        }
+        false
+    }
+
+    /// The largest parameter below `high` whose channel converges, to 12 halvings.
+    #[must_use]
+    pub fn threshold(&self, high: f64, channel: impl Fn(f64) -> Density) -> f64 {
+        let (mut low, mut high) = (0.0, high);
+        for _ in 0..12 {
+            let middle = (low + high) / 2.0;
+            if self.converges(&channel(middle)) { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    fn from_checks(&self, messages: &Density) -> Density {
+        let (cap, offset) = (usize::from(MESSAGE_MAX.unsigned_abs()), usize::from(OFFSET));
+        // The smallest of several magnitudes is at least m when all are; its sign is right when
+        // an even number of them is wrong. Sum and difference of both chances are powers.
+        let mut tails = vec![(0.0, 0.0); cap + 2];
+        for (magnitude, tail) in tails.iter_mut().enumerate().take(cap + 1).skip(1) {
+            let (right, wrong) = messages.at_least(magnitude + offset);
+            for &(degree, share) in &self.checks {
+                let others = i32::try_from(degree - 1).unwrap_or(i32::MAX);
+                let (sum, difference) =
+                    ((right + wrong).powi(others), (right - wrong).powi(others));
+                tail.0 += share * (sum + difference) / 2.0;
+                tail.1 += share * (sum - difference) / 2.0;
+            }
+        }
+        let mut density = Density::empty();
+        density.0[SUM_MAX] = 1.0 - tails[1].0 - tails[1].1;
+        for magnitude in 1..=cap {
+            let (here, next) = (tails[magnitude], tails[magnitude + 1]);
+            density.0[SUM_MAX + magnitude] = here.0 - next.0;
+            density.0[SUM_MAX - magnitude] = here.1 - next.1;
+        }
+        density
+    }
+
+    /// What a bit knows from the channel and all its checks but `but`, over edges.
+    fn from_bits(&self, channel: &Density, from_checks: &Density, but: usize) -> Density {
+        let reach = usize::from(MESSAGE_MAX.unsigned_abs());
+        let mut result = Density::empty();
+        let mut sum = channel.clone();
+        let mut degree = but;
+        for &(wanted, share) in &self.bits {
+            while degree < wanted {
+                sum = sum.sum_with(from_checks, reach);
+                degree += 1;
+            }
+            for (total, mass) in result.0.iter_mut().zip(&sum.0) {
+                *total += share * mass;
+            }
+        }
+        result
+    }
+}
