@@ -19,12 +19,18 @@ use std::time::Instant;
 use fulgurite_codes::{Isa, Signer};
 
 const SECTOR: usize = 100 << 10;
+/// A name, and what it computes of a sector.
+type Peer = (String, Box<dyn Fn(&[u8]) -> u64>);
+
 const ROUNDS: usize = 101;
 /// Sectors of one timed slice: 1.6 MB, some tens of microseconds.
 const SLICE: usize = 16;
 
 fn main() {
-    let memory: Vec<u8> = (0..256u32 << 20).map(|i| (i.wrapping_mul(i) >> 11).to_le_bytes()[0]).collect();
+    let bytes = (0..256u32 << 20).map(|i| (i.wrapping_mul(i) >> 11).to_le_bytes()[0]);
+    let memory: Vec<u8> = bytes.collect();
+    // Sectors begin at lines of the cache, as those of the archive do.
+    let memory = &memory[memory.as_ptr().align_offset(64)..];
     let signer = |isa: Isa| {
         move |bytes: &[u8]| {
             let mut signer = Signer::with_isa(isa);
@@ -32,7 +38,7 @@ fn main() {
             u64::from_le_bytes(signer.finish().0)
         }
     };
-    let mut peers: Vec<(String, Box<dyn Fn(&[u8]) -> u64>)> = vec![(
+    let mut peers: Vec<Peer> = vec![(
         "CRC-64/NVMe".to_owned(),
         Box::new(|bytes| crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes)),
     )];
@@ -51,7 +57,8 @@ fn main() {
                     next = (next + 1) % sectors;
                     black_box(sum(black_box(&memory[next * SECTOR..][..SECTOR])));
                 }
-                rates.push(f64::from((SLICE * SECTOR) as u32) / start.elapsed().as_secs_f64() / 1e9);
+                let bytes = f64::from(u32::try_from(SLICE * SECTOR).expect("1.6 MB"));
+                rates.push(bytes / start.elapsed().as_secs_f64() / 1e9);
             }
         }
         for rates in &mut rates {

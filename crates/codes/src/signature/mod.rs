@@ -3,17 +3,20 @@
 //! ```text
 //! block b, 256 bytes:   64 of 1 | 64 of u | 64 of z | 64 of uz        (planes of field::gf32)
 //! symbol p = 64 b + l:  bytes l, 64 + l, 128 + l, 192 + l of block b
-//! signature:            sum of d_p alpha^p | sum of d_p alpha^-p      alpha = z^(2^26)
+//! signature:            sum of d_p alpha^p | sum of d_p alpha^-p
+//! alpha = y^(2^26), so alpha^64 = y, where y is the root [231, 75, 3, 54] of y^2 + z y + 1
 //! ```
 //!
-//! (Litwin and Schwarz 2004, over the tower of [`crate::field`].) Any change of one or two symbols
-//! shows for certain, as long as there are fewer than 2^32 - 1 of them (16 GiB): the two equations
-//! x alpha^p = y alpha^q and x alpha^-p = y alpha^-q give alpha^(2p) = alpha^(2q), and the order
-//! of alpha is odd. Any other change shows but for a chance of 2^-64.
+//! (Litwin and Schwarz 2004, over the tower of [`crate::field`].) The order of alpha is a third of
+//! 2^32 - 1. Any change of one or two symbols shows for certain as long as there are not more
+//! symbols than that (5.7 GB): the two equations x alpha^p = y alpha^q and x alpha^-p = y alpha^-q
+//! give alpha^(2p) = alpha^(2q), and the order is odd. Any other change shows but for a chance of
+//! 2^-64.
 //!
 //! The usual second component is at alpha^2. It is one squaring away from the first wherever all
 //! changed symbols change by the same difference, such as one stuck bit, so 64 bits then detect as
-//! 32 do; and a product by z^2 costs twice a product by z. 1 / alpha has neither fault.
+//! 32 do. 1 / alpha has not that fault; and one recurrence gives both components (see the
+//! kernels), which is why y is a root of this polynomial.
 //!
 //! What it is for: the signature of a parity is the same parity of the signatures, for products
 //! with bytes ([`Signature::scale8`]) and with planar elements of GF(2^16)

@@ -1,14 +1,18 @@
-//! The kernels of signatures: 64 lanes of Horner's rule, and their sum at the end.
+//! The kernels of signatures: 64 lanes of one recurrence for both components, and their sums.
 //!
 //! ```text
-//! absorb:  forward = forward z^-1 + block,  backward = backward z + block     per 256-byte block
-//! finish:  z^(n-1) sum_l alpha^l forward_l,  z^-(n-1) sum_l alpha^-l backward_l     after n blocks
+//! absorb:  s_b = block_b + z s_(b-1) + s_(b-2)                      per 256-byte block
+//! finish:  y^(n-1) sum_l alpha^l (s_(n-1) + y s_(n-2))_l            after n blocks
+//!          y^-(n-1) sum_l alpha^-l (s_(n-1) + s_(n-2) / y)_l
 //! ```
 //!
+//! This is Goertzel's algorithm in the field: with y + 1/y = z, the sum s_b + y s_(b-1) is
+//! block_b + (s_(b-1) + y s_(b-2)) / y, which is Horner's rule for 1 / y, and the other way round.
 //! Blocks come in the order of memory, which the prefetcher likes, and Horner's rule gives the
-//! first of them the highest power; so the component at alpha is summed with 1 / z, and the product
-//! by z^(n-1) at the end turns the exponents round. alpha^64 = z makes a step of one block a
-//! product by z, two products by constant bytes and three sums, on planes of 64 bytes.
+//! first of them the highest power; the power of y at the end turns the exponents round.
+//! A product by z is two products by constant bytes and sums, so both components together
+//! cost nine vector instructions per block where Horner's rule for each would cost 14. And it takes
+//! two steps from a product to the next that waits for it: products are slow on some processors.
 
 mod scalar;
 #[cfg(target_arch = "x86_64")]
@@ -21,38 +25,39 @@ use crate::signature::SIGNATURE_BLOCK;
 /// One plane for each coordinate.
 type Planes = [[u8; PLANE_BYTES]; 4];
 
-/// 1 / 0x21 and 1 / (0x21 0x22): the product by 1 / z is with these two bytes, because
-/// 1 / z = (z + 1) / (0x21 u) and 1 / u = (u + 1) / 0x22.
-const UNTRACE: u8 = gf8::inverse(gf32::TRACE);
-const UNWRAP: u8 = gf8::inverse(WRAP);
-/// The product by z is with [`gf32::TRACE`] and this byte.
+/// The product by z is with this byte and with [`gf32::TRACE`].
 const WRAP: u8 = gf8::mul(gf32::TRACE, gf16::NORM);
 
-/// Order of z.
-const ORDER: u64 = (1 << 32) - 1;
+/// A root of y^2 + z y + 1: the step of one block.
+pub(super) const Y: gf32::Element = [231, 75, 3, 54];
+/// The other root, 1 / y.
+pub(super) const UNY: gf32::Element = gf32::inverse(Y);
+/// The order of y (see the tests).
+pub(super) const ORDER: u64 = ((1 << 32) - 1) / 3;
 
-/// z^(2^26), which is z^(2^32 / 64): the 64th power is z.
-pub(super) const ALPHA: gf32::Element = gf32::pow(gf32::Z, 1 << 26);
+/// y^(2^26), which is y^(2^32 / 64): the 64th power is y.
+pub(super) const ALPHA: gf32::Element = gf32::pow(Y, 1 << 26);
 /// 1 / alpha.
 pub(super) const UNALPHA: gf32::Element = gf32::inverse(ALPHA);
 
 const _: () = {
-    let [a, b, c, d] = gf32::pow(ALPHA, 64);
-    assert!(a == 0 && b == 0 && c == 1 && d == 0, "alpha^64 is z");
+    let [a, b, c, d] = gf32::add(Y, UNY);
+    assert!(a == 0 && b == 0 && c == 1 && d == 0, "y + 1 / y is z");
 };
 
-/// The sums of Horner's rule after some blocks.
+/// The recurrence after some blocks.
 #[derive(Clone)]
 pub(super) struct Lanes {
-    forward: Planes,
-    backward: Planes,
+    /// s of the last block, and of the one before.
+    last: Planes,
+    previous: Planes,
     blocks: u64,
 }
 
 impl Lanes {
     /// After no block.
     pub(super) const ZERO: Self =
-        Self { forward: [[0; PLANE_BYTES]; 4], backward: [[0; PLANE_BYTES]; 4], blocks: 0 };
+        Self { last: [[0; PLANE_BYTES]; 4], previous: [[0; PLANE_BYTES]; 4], blocks: 0 };
 
     /// Goes on by these blocks. `isa` must be a level of this processor.
     pub(super) fn absorb(&mut self, isa: Isa, blocks: &[[u8; SIGNATURE_BLOCK]]) {
@@ -78,32 +83,39 @@ impl Lanes {
     }
 }
 
-/// z^exponent, or z^-exponent if `inverse`.
+/// Bits of a digit of exponents: one is enough for sectors up to 256 KiB.
+const DIGIT_BITS: u32 = 10;
+const DIGITS: usize = 1 << DIGIT_BITS;
+
+/// `[i][j][digit]` is y or 1 / y to the power digit 2^(10 j).
+type Powers = [[[gf32::Element; DIGITS]; 4]; 2];
+
+/// y^exponent, or y^-exponent if `inverse`.
 pub(super) fn power(inverse: bool, exponent: u64) -> gf32::Element {
-    /// `[i][j][byte]` is z or 1 / z to the power byte 256^j.
-    static POWERS: [[[gf32::Element; 256]; 4]; 2] =
-        [digits(gf32::Z), digits(gf32::inverse(gf32::Z))];
-    let [a, b, c, d, ..] = (exponent % ORDER).to_le_bytes().map(usize::from);
-    let digits = &POWERS[usize::from(inverse)];
-    let mut power = digits[0][a];
-    for (digit, powers) in [b, c, d].into_iter().zip(&digits[1..]) {
-        if digit > 0 {
-            power = gf32::mul(power, powers[digit]);
+    static POWERS: Powers = [powers(Y), powers(UNY)];
+    let mut left = exponent % ORDER;
+    let mut power = gf32::ONE;
+    for powers in &POWERS[usize::from(inverse)] {
+        let digit = usize::try_from(left % DIGITS as u64).unwrap_or_default();
+        power = if power == gf32::ONE { powers[digit] } else { gf32::mul(power, powers[digit]) };
+        left >>= DIGIT_BITS;
+        if left == 0 {
+            break;
         }
     }
     power
 }
 
-const fn digits(base: gf32::Element) -> [[gf32::Element; 256]; 4] {
-    let mut powers = [[gf32::ONE; 256]; 4];
+const fn powers(base: gf32::Element) -> [[gf32::Element; DIGITS]; 4] {
+    let mut powers = [[gf32::ONE; DIGITS]; 4];
     let (mut step, mut place) = (base, 0);
     while place < 4 {
         let mut digit = 1;
-        while digit < 256 {
+        while digit < DIGITS {
             powers[place][digit] = gf32::mul(powers[place][digit - 1], step);
             digit += 1;
         }
-        step = gf32::mul(powers[place][255], step);
+        step = gf32::mul(powers[place][DIGITS - 1], step);
         place += 1;
     }
     powers

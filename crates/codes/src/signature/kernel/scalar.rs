@@ -1,6 +1,6 @@
 //! The plain kernel, which the others are tested against.
 
-use super::{ALPHA, Lanes, Planes, UNALPHA, UNTRACE, UNWRAP, WRAP};
+use super::{ALPHA, Lanes, Planes, UNALPHA, UNY, WRAP, Y};
 use crate::field::{PLANE_BYTES, gf8, gf32};
 use crate::signature::SIGNATURE_BLOCK;
 
@@ -8,41 +8,42 @@ use crate::signature::SIGNATURE_BLOCK;
 pub(super) fn absorb(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
     const BY_WRAP: [u8; 256] = products(WRAP);
     const BY_TRACE: [u8; 256] = products(gf32::TRACE);
-    const BY_UNWRAP: [u8; 256] = products(UNWRAP);
-    const BY_UNTRACE: [u8; 256] = products(UNTRACE);
     for block in blocks {
-        let (planes, []) = block.as_chunks::<PLANE_BYTES>() else { unreachable!("four planes") };
         for lane in 0..PLANE_BYTES {
-            let symbol = [0, 1, 2, 3].map(|plane| planes[plane][lane]);
-            let [a, b, c, d] = get(&lanes.forward, lane).map(usize::from);
-            let high = BY_UNWRAP[a];
-            let low = BY_UNTRACE[b] ^ high;
-            let product = [c.to_le_bytes()[0] ^ low, d.to_le_bytes()[0] ^ high, low, high];
-            put(&mut lanes.forward, lane, gf32::add(product, symbol));
-            let [a, b, c, d] = get(&lanes.backward, lane);
-            let (wrap, trace) = (BY_WRAP[usize::from(d)], BY_TRACE[usize::from(c ^ d)]);
-            put(&mut lanes.backward, lane, gf32::add([wrap, trace, a ^ c, b ^ d], symbol));
+            let symbol = [0, 1, 2, 3].map(|plane| block[plane * PLANE_BYTES + lane]);
+            let last = get(&lanes.last, lane);
+            let [a, b, c, d] = last;
+            let by_z = [BY_WRAP[usize::from(d)], BY_TRACE[usize::from(c ^ d)], a ^ c, b ^ d];
+            let sum = gf32::add(symbol, get(&lanes.previous, lane));
+            put(&mut lanes.last, lane, gf32::add(sum, by_z));
+            put(&mut lanes.previous, lane, last);
         }
     }
 }
 
-/// The sums over lanes l of alpha^l forward_l and of alpha^-l backward_l.
+/// The sums over lanes l of alpha^l (last + y previous)_l and of alpha^-l (last + previous / y)_l.
 pub(super) fn reduce(lanes: &Lanes) -> [gf32::Element; 2] {
-    /// `[coordinate][byte]`: products by alpha and by 1 / alpha.
-    static PRODUCTS: [[[gf32::Element; 256]; 4]; 2] = [by_element(ALPHA), by_element(UNALPHA)];
-    let mut sums = [[0; 4]; 2];
+    /// `[coordinate][byte]`: products by alpha and by 1 / alpha, as words.
+    static PRODUCTS: [[[u32; 256]; 4]; 2] = [by_element(ALPHA), by_element(UNALPHA)];
+    // Sums of the lanes of `last` and of `previous`, both with alpha, then both with 1 / alpha.
+    let mut sums = [[0u32; 2]; 2];
     for lane in (0..PLANE_BYTES).rev() {
-        for ((sum, products), planes) in
-            sums.iter_mut().zip(&PRODUCTS).zip([&lanes.forward, &lanes.backward])
-        {
-            let mut next = get(planes, lane);
-            for (byte, products) in sum.iter().zip(products) {
-                next = gf32::add(next, products[usize::from(*byte)]);
+        for (sums, products) in sums.iter_mut().zip(&PRODUCTS) {
+            for (sum, planes) in sums.iter_mut().zip([&lanes.last, &lanes.previous]) {
+                let mut next = u32::from_le_bytes(get(planes, lane));
+                for (byte, products) in sum.to_le_bytes().iter().zip(products) {
+                    next ^= products[usize::from(*byte)];
+                }
+                *sum = next;
             }
-            *sum = next;
         }
     }
-    sums
+    let sums = sums.map(|sums| sums.map(u32::to_le_bytes));
+    let [[forward_last, forward_previous], [backward_last, backward_previous]] = sums;
+    [
+        gf32::add(forward_last, gf32::mul(Y, forward_previous)),
+        gf32::add(backward_last, gf32::mul(UNY, backward_previous)),
+    ]
 }
 
 fn get(planes: &Planes, lane: usize) -> gf32::Element {
@@ -69,15 +70,15 @@ const fn products(c: u8) -> [u8; 256] {
 }
 
 /// The products of `element` with every byte at every coordinate.
-const fn by_element(element: gf32::Element) -> [[gf32::Element; 256]; 4] {
-    let mut products = [[[0; 4]; 256]; 4];
+const fn by_element(element: gf32::Element) -> [[u32; 256]; 4] {
+    let mut products = [[0; 256]; 4];
     let mut coordinate = 0;
     while coordinate < 4 {
         let mut byte = 0u8;
         loop {
             let mut operand = [0; 4];
             operand[coordinate] = byte;
-            products[coordinate][byte as usize] = gf32::mul(element, operand);
+            products[coordinate][byte as usize] = u32::from_le_bytes(gf32::mul(element, operand));
             if byte == 255 {
                 break;
             }

@@ -1,8 +1,8 @@
 //! Kernels with 256-bit and 512-bit vectors.
 //!
 //! Products by a constant byte are one affine instruction (GFNI), or two table look-ups of 16.
-//! Per block and 64 lanes the widest kernel has 4 products and 10 sums, three operands each where
-//! that saves one: 14 instructions for 256 bytes, and sums stay in registers throughout.
+//! Per block the widest kernel has two products and seven sums, three operands each where that
+//! saves one: nine instructions for 256 bytes.
 
 #![expect(unsafe_code, reason = "loads of vectors, and calls of functions with their features")]
 
@@ -15,10 +15,14 @@ use std::arch::x86_64::{
     _mm512_xor_si512,
 };
 
-use super::{ALPHA, Lanes, Planes, UNALPHA, UNTRACE, UNWRAP, WRAP};
+use super::{ALPHA, Lanes, Planes, UNALPHA, WRAP};
 use crate::Isa;
 use crate::field::{gf8, gf32};
 use crate::signature::SIGNATURE_BLOCK;
+
+/// The constants as matrices of the affine instruction.
+const BY_WRAP: u64 = gf8::affine(WRAP);
+const BY_TRACE: u64 = gf8::affine(gf32::TRACE);
 
 /// Truth table of the sum of three.
 const SUM3: i32 = 0x96;
@@ -57,49 +61,66 @@ fn store_avx512(vectors: [__m512i; 4], planes: &mut Planes) {
     }
 }
 
+/// Blocks of one turn of the widest kernel: so many that sums need not move between registers.
+const TURN_BLOCKS: usize = 4;
+
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn absorb_avx512(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
-    let matrix = |c| _mm512_set1_epi64(gf8::affine(c).cast_signed());
-    let (wrap, trace) = (matrix(WRAP), matrix(gf32::TRACE));
-    let (unwrap, untrace) = (matrix(UNWRAP), matrix(UNTRACE));
-    let mut forward = load_avx512(&lanes.forward);
-    let mut backward = load_avx512(&lanes.backward);
-    for block in blocks {
-        let (planes, []) = block.as_chunks() else { unreachable!("four planes") };
-        let Some(planes) = planes.first_chunk() else { unreachable!("four planes") };
-        let data = load_avx512(planes);
-        let [a, b, c, d] = forward;
-        let high = _mm512_gf2p8affine_epi64_epi8::<0>(a, unwrap);
-        let low = _mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8::<0>(b, untrace), high);
-        forward = [
-            _mm512_ternarylogic_epi64::<SUM3>(c, low, data[0]),
-            _mm512_ternarylogic_epi64::<SUM3>(d, high, data[1]),
-            _mm512_xor_si512(low, data[2]),
-            _mm512_xor_si512(high, data[3]),
-        ];
-        let [a, b, c, d] = backward;
-        let sum = _mm512_xor_si512(c, d);
-        backward = [
-            _mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8::<0>(d, wrap), data[0]),
-            _mm512_xor_si512(_mm512_gf2p8affine_epi64_epi8::<0>(sum, trace), data[1]),
-            _mm512_ternarylogic_epi64::<SUM3>(a, c, data[2]),
-            _mm512_ternarylogic_epi64::<SUM3>(b, d, data[3]),
-        ];
+    let mut last = load_avx512(&lanes.last);
+    let mut previous = load_avx512(&lanes.previous);
+    let (turns, rest) = blocks.as_chunks::<TURN_BLOCKS>();
+    for turn in turns {
+        for block in turn {
+            (last, previous) = (step_avx512(last, previous, block), last);
+        }
     }
-    store_avx512(forward, &mut lanes.forward);
-    store_avx512(backward, &mut lanes.backward);
+    for block in rest {
+        (last, previous) = (step_avx512(last, previous, block), last);
+    }
+    store_avx512(last, &mut lanes.last);
+    store_avx512(previous, &mut lanes.previous);
 }
 
-/// The matrices of one halving: `[to][from]`, for lanes of the forward sum in the low half of the
-/// vector and of the backward sum in the high half.
-type Halving = [[[u64; 8]; 4]; 4];
+/// block + z last + previous.
+#[target_feature(enable = "avx512f,avx512bw,gfni")]
+#[inline]
+fn step_avx512(
+    [a, b, c, d]: [__m512i; 4],
+    previous: [__m512i; 4],
+    block: &[u8; SIGNATURE_BLOCK],
+) -> [__m512i; 4] {
+    let by = |operand, matrix: u64| {
+        _mm512_gf2p8affine_epi64_epi8::<0>(operand, _mm512_set1_epi64(matrix.cast_signed()))
+    };
+    let sum3 = |a, b, c| _mm512_ternarylogic_epi64::<SUM3>(a, b, c);
+    let data = load_avx512(planes(block));
+    [
+        sum3(by(d, BY_WRAP), data[0], previous[0]),
+        sum3(by(_mm512_xor_si512(c, d), BY_TRACE), data[1], previous[1]),
+        sum3(_mm512_xor_si512(data[2], previous[2]), a, c),
+        sum3(_mm512_xor_si512(data[3], previous[3]), b, d),
+    ]
+}
 
-/// By how many lanes each halving moves: 32, 16, 8, 4, 2, 1.
-static HALVINGS: [Halving; 6] =
-    [halving(32), halving(16), halving(8), halving(4), halving(2), halving(1)];
+/// The four planes of a block.
+fn planes(block: &[u8; SIGNATURE_BLOCK]) -> &Planes {
+    let (planes, rest) = block.as_chunks();
+    assert!(rest.is_empty(), "planes make the block");
+    planes.first_chunk().unwrap_or_else(|| unreachable!("four planes make the block"))
+}
 
-const fn halving(moved: u64) -> Halving {
-    let powers = [gf32::pow(ALPHA, moved), gf32::pow(UNALPHA, moved)];
+/// The matrices of a product: `[to][from]`, by one element in the low half of the vector and by
+/// another in the high half.
+type Product = [[[u64; 8]; 4]; 4];
+
+/// By y, and by 1 / y.
+static BY_Y: Product = product(64);
+/// By alpha and 1 / alpha, to the powers 32, 16, 8, 4, 2, 1.
+static BY_ALPHA: [Product; 6] =
+    [product(32), product(16), product(8), product(4), product(2), product(1)];
+
+const fn product(exponent: u64) -> Product {
+    let powers = [gf32::pow(ALPHA, exponent), gf32::pow(UNALPHA, exponent)];
     let mut matrices = [[[0; 8]; 4]; 4];
     let mut from = 0;
     while from < 4 {
@@ -122,47 +143,42 @@ const fn halving(moved: u64) -> Halving {
     matrices
 }
 
-/// Halves the lanes six times: what is left of each half moves onto the other, times the power of
-/// alpha that it moved by.
+/// The sums of [`super::scalar::reduce`]: halves the lanes six times; what is in one half moves
+/// onto the other, times the power of alpha that it moves by.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
 fn reduce_avx512(lanes: &Lanes) -> [gf32::Element; 2] {
-    let forward = load_avx512(&lanes.forward);
-    let backward = load_avx512(&lanes.backward);
-    let mut kept = [forward[0]; 4];
-    let mut moved = kept;
-    for plane in 0..4 {
-        kept[plane] = _mm512_shuffle_i64x2::<0x44>(forward[plane], backward[plane]);
-        moved[plane] = _mm512_shuffle_i64x2::<0xee>(forward[plane], backward[plane]);
-    }
-    kept = halve(kept, moved, &HALVINGS[0]);
-    kept = halve(kept, kept.map(|v| _mm512_shuffle_i64x2::<0b11_11_01_01>(v, v)), &HALVINGS[1]);
-    kept = halve(kept, kept.map(|v| _mm512_bsrli_epi128::<8>(v)), &HALVINGS[2]);
-    kept = halve(kept, kept.map(|v| _mm512_srli_epi64::<32>(v)), &HALVINGS[3]);
-    kept = halve(kept, kept.map(|v| _mm512_srli_epi64::<16>(v)), &HALVINGS[4]);
-    kept = halve(kept, kept.map(|v| _mm512_srli_epi64::<8>(v)), &HALVINGS[5]);
+    let last = load_avx512(&lanes.last);
+    let previous = load_avx512(&lanes.previous);
+    // The low half of the vectors goes with alpha, the high half with 1 / alpha.
+    let low = |v| _mm512_shuffle_i64x2::<0b01_00_01_00>(v, v);
+    let high = |v| _mm512_shuffle_i64x2::<0b11_10_11_10>(v, v);
+    let mut sum = add_product(last.map(low), previous.map(low), &BY_Y);
+    let upper = add_product(last.map(high), previous.map(high), &BY_Y);
+    sum = add_product(sum, upper, &BY_ALPHA[0]);
+    let next = sum.map(|v| _mm512_shuffle_i64x2::<0b11_11_01_01>(v, v));
+    sum = add_product(sum, next, &BY_ALPHA[1]);
+    sum = add_product(sum, sum.map(|v| _mm512_bsrli_epi128::<8>(v)), &BY_ALPHA[2]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<32>(v)), &BY_ALPHA[3]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<16>(v)), &BY_ALPHA[4]);
+    sum = add_product(sum, sum.map(|v| _mm512_srli_epi64::<8>(v)), &BY_ALPHA[5]);
     let mut planes = [[0; 64]; 4];
-    store_avx512(kept, &mut planes);
+    store_avx512(sum, &mut planes);
     [planes.map(|plane| plane[0]), planes.map(|plane| plane[32])]
 }
 
+/// The sum, plus the product of the operand with these matrices.
 #[target_feature(enable = "avx512f,avx512bw,gfni")]
-fn halve(kept: [__m512i; 4], moved: [__m512i; 4], matrices: &Halving) -> [__m512i; 4] {
-    let mut sums = kept;
-    for (sum, rows) in sums.iter_mut().zip(matrices) {
-        // SAFETY: eight matrices are 64 readable bytes.
-        let [a, b, c, d] =
-            rows.each_ref().map(|row| unsafe { _mm512_loadu_si512(row.as_ptr().cast()) });
-        let first = _mm512_xor_si512(
-            _mm512_gf2p8affine_epi64_epi8::<0>(moved[0], a),
-            _mm512_gf2p8affine_epi64_epi8::<0>(moved[1], b),
-        );
-        let second = _mm512_xor_si512(
-            _mm512_gf2p8affine_epi64_epi8::<0>(moved[2], c),
-            _mm512_gf2p8affine_epi64_epi8::<0>(moved[3], d),
-        );
+fn add_product(mut sum: [__m512i; 4], operand: [__m512i; 4], matrices: &Product) -> [__m512i; 4] {
+    for (sum, rows) in sum.iter_mut().zip(matrices) {
+        let by = |from: usize| {
+            // SAFETY: eight matrices are 64 readable bytes, and the load needs no alignment.
+            let matrix = unsafe { _mm512_loadu_si512(rows[from].as_ptr().cast()) };
+            _mm512_gf2p8affine_epi64_epi8::<0>(operand[from], matrix)
+        };
+        let (first, second) = (_mm512_xor_si512(by(0), by(1)), _mm512_xor_si512(by(2), by(3)));
         *sum = _mm512_ternarylogic_epi64::<SUM3>(*sum, first, second);
     }
-    sums
+    sum
 }
 
 /// Blocks that a pass of 32 lanes takes before the other 32 lanes take them: 4 KiB stay in the
@@ -187,49 +203,56 @@ fn store_avx2(vectors: [__m256i; 4], planes: &mut Planes, half: usize) {
     }
 }
 
-/// A kernel of 256-bit vectors, with its way to multiply by a constant.
+/// A kernel of 256-bit vectors, with its two constants and its way to multiply by them.
 macro_rules! absorb_256 {
-    ($name:ident, $features:literal, $constant:ident, $product:ident) => {
+    ($name:ident, $features:literal, $constant:ident, $constants:expr, $product:ident) => {
         #[target_feature(enable = $features)]
         fn $name(lanes: &mut Lanes, blocks: &[[u8; SIGNATURE_BLOCK]]) {
-            let (wrap, trace) = ($constant(WRAP), $constant(gf32::TRACE));
-            let (unwrap, untrace) = ($constant(UNWRAP), $constant(UNTRACE));
+            let [wrap, trace] = $constants.map(|constant| $constant(constant));
             for (pass, half) in blocks.chunks(PASS_BLOCKS).flat_map(|pass| [(pass, 0), (pass, 1)]) {
-                let mut forward = load_avx2(&lanes.forward, half);
-                let mut backward = load_avx2(&lanes.backward, half);
-                for block in pass {
-                    let (planes, []) = block.as_chunks() else { unreachable!("four planes") };
-                    let Some(planes) = planes.first_chunk() else { unreachable!("four planes") };
-                    let data = load_avx2(planes, half);
-                    let [a, b, c, d] = forward;
-                    let high = $product(a, unwrap);
-                    let low = _mm256_xor_si256($product(b, untrace), high);
-                    forward = [_mm256_xor_si256(c, low), _mm256_xor_si256(d, high), low, high];
-                    let [a, b, c, d] = backward;
-                    backward = [
-                        $product(d, wrap),
-                        $product(_mm256_xor_si256(c, d), trace),
-                        _mm256_xor_si256(a, c),
-                        _mm256_xor_si256(b, d),
-                    ];
-                    for plane in 0..4 {
-                        forward[plane] = _mm256_xor_si256(forward[plane], data[plane]);
-                        backward[plane] = _mm256_xor_si256(backward[plane], data[plane]);
+                let mut last = load_avx2(&lanes.last, half);
+                let mut previous = load_avx2(&lanes.previous, half);
+                // block + z last + previous.
+                let step = |[a, b, c, d]: [__m256i; 4], previous: [__m256i; 4], block| {
+                    let mut sum = load_avx2(planes(block), half);
+                    for (sum, previous) in sum.iter_mut().zip(previous) {
+                        *sum = _mm256_xor_si256(*sum, previous);
+                    }
+                    [
+                        _mm256_xor_si256(sum[0], $product(d, wrap)),
+                        _mm256_xor_si256(sum[1], $product(_mm256_xor_si256(c, d), trace)),
+                        _mm256_xor_si256(sum[2], _mm256_xor_si256(a, c)),
+                        _mm256_xor_si256(sum[3], _mm256_xor_si256(b, d)),
+                    ]
+                };
+                let (turns, rest) = pass.as_chunks::<TURN_BLOCKS>();
+                for turn in turns {
+                    for block in turn {
+                        (last, previous) = (step(last, previous, block), last);
                     }
                 }
-                store_avx2(forward, &mut lanes.forward, half);
-                store_avx2(backward, &mut lanes.backward, half);
+                for block in rest {
+                    (last, previous) = (step(last, previous, block), last);
+                }
+                store_avx2(last, &mut lanes.last, half);
+                store_avx2(previous, &mut lanes.previous, half);
             }
         }
     };
 }
 
-absorb_256!(absorb_avx2_gfni, "avx2,gfni", matrix, affine);
-absorb_256!(absorb_avx2, "avx2", nibbles, look_up);
+absorb_256!(absorb_avx2_gfni, "avx2,gfni", matrix, [BY_WRAP, BY_TRACE], affine);
+absorb_256!(
+    absorb_avx2,
+    "avx2",
+    tables,
+    const { [gf8::nibbles(WRAP), gf8::nibbles(gf32::TRACE)] },
+    look_up
+);
 
 #[target_feature(enable = "avx2,gfni")]
-fn matrix(c: u8) -> __m256i {
-    _mm256_set1_epi64x(gf8::affine(c).cast_signed())
+fn matrix(matrix: u64) -> __m256i {
+    _mm256_set1_epi64x(matrix.cast_signed())
 }
 
 #[target_feature(enable = "avx2,gfni")]
@@ -238,8 +261,8 @@ fn affine(operand: __m256i, matrix: __m256i) -> __m256i {
 }
 
 #[target_feature(enable = "avx2")]
-fn nibbles(c: u8) -> [__m256i; 2] {
-    gf8::nibbles(c).map(|table| {
+fn tables(tables: [[u8; 16]; 2]) -> [__m256i; 2] {
+    tables.map(|table| {
         // SAFETY: the table is 16 readable bytes.
         _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(table.as_ptr().cast()) })
     })
