@@ -26,7 +26,9 @@ pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 pub use isa::{ISA_VARIABLE, Isa};
 pub use large::definition as large_definition;
-pub use large::{LARGE_SHARD_ALIGN, LargeCode, LargeEncoder, LargeStreamEncoder};
+pub use large::{
+    LARGE_SHARD_ALIGN, LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder, Method,
+};
 pub use signature::{SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, Signer, signature};
 
 #[cfg(test)]

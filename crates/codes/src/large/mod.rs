@@ -17,10 +17,12 @@
 //! Decoding is in [`decode`]. This module finds no errors: a shard is given, and then trusted, or
 //! lost.
 
+mod decode;
 pub mod definition;
 mod encode;
 #[expect(unsafe_code, reason = "vectors are loaded and stored, and need their instructions")]
 mod kernel;
+mod locator;
 mod points;
 mod stripe;
 mod transform;
@@ -28,6 +30,7 @@ mod transform;
 #[cfg(test)]
 mod tests;
 
+pub use decode::{LargeDecoder, Method};
 pub use encode::{LargeEncoder, LargeStreamEncoder};
 
 use crate::{CodeError, Isa};
@@ -90,6 +93,24 @@ impl LargeCode {
     /// [`CodeError::ShardBlocks`] unless the size is a positive multiple of 128.
     pub fn stream_encoder(self, shard_bytes: usize) -> Result<LargeStreamEncoder, CodeError> {
         LargeStreamEncoder::new(self, shard_bytes, Isa::current())
+    }
+
+    /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
+    ///
+    /// # Errors
+    /// [`CodeError::ShardBlocks`] unless the size is a positive multiple of 128.
+    pub fn decoder(self, shard_bytes: usize) -> Result<LargeDecoder, CodeError> {
+        LargeDecoder::new(self, shard_bytes, Isa::current())
+    }
+
+    /// The point of a shard; redundancy shards follow the information shards.
+    const fn number(self, index: usize) -> usize {
+        if index < self.information { self.chunk() + index } else { index - self.information }
+    }
+
+    /// The shard at a point.
+    const fn index(self, number: usize) -> usize {
+        if number < self.chunk() { self.information + number } else { number - self.chunk() }
     }
 
     /// Shards of a chunk: m.

@@ -4,9 +4,9 @@
 use proptest::prelude::*;
 
 use super::definition::{self, BASIS, element};
-use super::{LargeCode, LargeEncoder, LargeStreamEncoder};
+use super::{LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder, Method};
 use crate::field::gf16;
-use crate::{CodeError, ErrorKind, Isa};
+use crate::{CodeError, ErrorKind, Isa, Shard};
 
 pub(super) fn shards(count: usize, size: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut state = seed;
@@ -60,5 +60,97 @@ fn small_codes_are_the_definition_at_every_level() {
                 assert_eq!(coded, defined, "{information}+{redundancy} {isa:?}");
             }
         }
+    }
+}
+
+type Restored = std::collections::BTreeMap<usize, Vec<u8>>;
+
+fn decode(
+    code: LargeCode,
+    isa: Isa,
+    method: Method,
+    size: usize,
+    shards: &[Shard<'_>],
+    wanted: impl Fn(usize) -> bool,
+) -> Result<Restored, CodeError> {
+    let mut restored = Restored::new();
+    LargeDecoder::new(code, size, isa)?.with_method(method).decode_wanted(
+        |i| shards[i],
+        wanted,
+        |i, offset, piece: &[u8]| {
+            restored.entry(i).or_insert_with(|| vec![0; size])[offset..offset + piece.len()]
+                .copy_from_slice(piece);
+        },
+    )?;
+    Ok(restored)
+}
+
+/// Order of `0..n` shuffled by `seed`.
+fn order(n: usize, seed: u64) -> Vec<usize> {
+    let keys = shards(n, 8, seed);
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|&i| &keys[i]);
+    order
+}
+
+const METHODS: [Method; 3] = [Method::Transform, Method::Narrow, Method::Residual];
+
+/// Loses `lost` and holds every method, at every level, to bring it back.
+fn check_losses(code: LargeCode, all: &[Option<Vec<u8>>], lost: &[usize]) {
+    let size = all.iter().flatten().next().map_or(128, Vec::len);
+    let mut given: Vec<Shard<'_>> =
+        all.iter().map(|s| s.as_ref().map_or(Shard::Zero, |s| Shard::Given(s))).collect();
+    for &i in lost {
+        given[i] = Shard::Lost;
+    }
+    let zeros = vec![0; size];
+    let expected: Restored =
+        lost.iter().map(|&i| (i, all[i].as_ref().unwrap_or(&zeros).clone())).collect();
+    for isa in Isa::supported() {
+        for method in METHODS {
+            let restored = decode(code, isa, method, size, &given, |_| true).unwrap();
+            assert_eq!(restored, expected, "{code:?} lost {lost:?} {method:?} {isa:?}");
+        }
+    }
+}
+
+fn all_shards(code: LargeCode, size: usize, used: usize, seed: u64) -> Vec<Option<Vec<u8>>> {
+    let given = shards(used.min(code.information()), size, seed);
+    let mut all: Vec<_> = given.into_iter().map(Some).collect();
+    all.resize(code.information(), None);
+    let optional: Vec<_> = all.iter().map(Option::as_deref).collect();
+    let coded = encode(code, Isa::current(), size, &optional);
+    all.extend(coded.into_iter().map(Some));
+    all
+}
+
+#[test]
+fn every_loss_of_small_codes_comes_back() {
+    for information in 1..=5 {
+        for redundancy in 1..=4 {
+            let code = LargeCode::new(information, redundancy).unwrap();
+            let all = all_shards(code, 128, information, 5);
+            for mask in 0u32..1 << all.len() {
+                if mask.count_ones() as usize <= redundancy {
+                    let lost: Vec<usize> = (0..all.len()).filter(|i| mask >> i & 1 == 1).collect();
+                    check_losses(code, &all, &lost);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn any_loss_up_to_the_redundancy_comes_back(
+        information in 1usize..200, redundancy in 1usize..80, blocks in 1usize..3, seed: u64,
+        used in 0usize..200, lost in 0usize..80,
+    ) {
+        let code = LargeCode::new(information, redundancy).unwrap();
+        let all = all_shards(code, 128 * blocks, used, seed);
+        let order = order(all.len(), seed ^ 77);
+        check_losses(code, &all, &order[..lost.min(redundancy)]);
+        check_losses(code, &all, &order[..redundancy]);
     }
 }

@@ -25,17 +25,22 @@ static ZEROS: [u8; WIDTH_MAX] = [0; WIDTH_MAX];
 /// Bytes of each shard that a transform works on at a time, at most.
 pub(super) const WIDTH_MAX: usize = 8 << 10;
 
+/// The same at least: with less of each shard at a time its pages are looked up too often.
+const WIDTH_MIN: usize = 1 << 10;
+
 /// Bytes that a chunk's stripe should have at most: with the sum of chunks half of a second-level
-/// cache.
+/// cache of 2 MiB.
 const STRIPE_BYTES: usize = 512 << 10;
+
+const _: () = assert!(WIDTH_MIN.is_multiple_of(BLOCK) && WIDTH_MAX.is_multiple_of(BLOCK));
 
 /// Bytes of each shard to work on at a time, in chunks of `2^levels`.
 pub(super) const fn width(levels: u32) -> usize {
     let width = STRIPE_BYTES >> levels;
     if width > WIDTH_MAX {
         WIDTH_MAX
-    } else if width < BLOCK {
-        BLOCK
+    } else if width < WIDTH_MIN {
+        WIDTH_MIN
     } else {
         width
     }
@@ -132,7 +137,7 @@ impl Transform {
         if is_any {
             let parts = parts(shards, levels);
             let twiddles = twiddles(span, levels);
-            self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add);
+            self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add, None);
         }
         is_any
     }
@@ -152,7 +157,7 @@ impl Transform {
             }
         }
         let (parts, twiddles) = (parts(shards, levels), twiddles(span, levels));
-        self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add);
+        self.kernel.pass_from(Direction::Inverse, &twiddles, parts, sum, add, None);
     }
 
     /// Coefficients to the values at `span`, in place; only those at wanted points are right.
@@ -179,7 +184,7 @@ impl Transform {
             return;
         }
         let (parts, twiddles) = (parts(coefficients, levels), twiddles(span, levels));
-        self.kernel.pass_from(Direction::Forward, &twiddles, parts, shards, false);
+        self.kernel.pass_from(Direction::Forward, &twiddles, parts, shards, false, None);
         self.parts_forward(span, levels, shards, wanted);
     }
 
@@ -232,20 +237,16 @@ impl Transform {
         add: bool,
     ) -> bool {
         let bytes = to.len() >> span.levels;
-        let mut from = [&ZEROS[..bytes]; PASS_SHARDS];
-        let mut is_any = false;
-        for (number, from) in span.points().zip(&mut from) {
-            if let Some(value) = values(number) {
-                *from = value;
-                is_any = true;
-            }
-        }
+        let (from, is_any) = sources(span.points(), values, bytes);
         if !is_any {
             return false;
         }
         if span.levels > 0 {
             let twiddles = twiddles(span, span.levels);
-            self.kernel.pass_from(Direction::Inverse, &twiddles, from, to, add);
+            // The next leaf is the next to be loaded, except after the end of the chunk.
+            let end = span.points().end;
+            let (next, _) = sources(end..end + (1 << span.levels), values, bytes);
+            self.kernel.pass_from(Direction::Inverse, &twiddles, from, to, add, Some(next));
         } else {
             self.kernel.add_or_copy(from[0], to, add);
         }
@@ -275,6 +276,23 @@ fn twiddles(span: Span, levels: u32) -> Twiddles {
         }
     }
     Twiddles { levels, full, factors }
+}
+
+/// The values of some points, zeros where there are none, and whether there are any.
+fn sources<'a>(
+    points: std::ops::Range<usize>,
+    values: &impl Fn(usize) -> Option<&'a [u8]>,
+    bytes: usize,
+) -> ([&'a [u8]; PASS_SHARDS], bool) {
+    let mut from = [&ZEROS[..bytes]; PASS_SHARDS];
+    let mut is_any = false;
+    for (number, from) in points.zip(&mut from) {
+        if let Some(value) = values(number) {
+            *from = value;
+            is_any = true;
+        }
+    }
+    (from, is_any)
 }
 
 /// Equal parts of some shards, as sources of a pass.

@@ -10,6 +10,8 @@ pub(super) struct Pass<'a> {
     pub(super) twiddles: &'a Twiddles,
     pub(super) from: [*const u8; PASS_SHARDS],
     pub(super) to: [*mut u8; PASS_SHARDS],
+    /// What will be read next; any pointers, only the caches are told.
+    pub(super) next: Option<[*const u8; PASS_SHARDS]>,
     /// Bytes of each shard, whole blocks.
     pub(super) bytes: usize,
     /// Whether the results are added to what is there.
@@ -95,6 +97,12 @@ unsafe fn shards<
             std::array::from_fn(|i| Constants::new(pass.twiddles.factors[i]));
         let mut block = 0;
         while block < pass.bytes {
+            if let Some(next) = pass.next {
+                for next in &next[..N] {
+                    V::prefetch(next.wrapping_add(block));
+                    V::prefetch(next.wrapping_add(block + PLANE_BYTES));
+                }
+            }
             let mut half = 0;
             while half < PLANE_BYTES {
                 let at = block + half;

@@ -28,6 +28,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn constant(c: u8) -> Self::Constant;
     /// Loads a register.
     unsafe fn load(from: *const u8) -> Self;
+    /// Asks for the cache line at the pointer, which may be any.
+    unsafe fn prefetch(from: *const u8);
     /// Stores a register.
     unsafe fn store(self, to: *mut u8);
     /// The sum.
@@ -56,6 +58,9 @@ impl Lanes for Byte {
         // SAFETY: a byte can be read there, says the trait.
         Self(unsafe { *from })
     }
+
+    #[inline(always)]
+    unsafe fn prefetch(_: *const u8) {}
 
     #[inline(always)]
     unsafe fn store(self, to: *mut u8) {

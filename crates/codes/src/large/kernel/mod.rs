@@ -119,13 +119,14 @@ impl Kernel {
         let pointers = std::array::from_fn(|i| to.wrapping_add(i * bytes));
         let from = pointers.map(<*mut u8>::cast_const);
         let add = false;
-        let pass = Pass { direction, twiddles, from, to: pointers, bytes, add };
+        let pass = Pass { direction, twiddles, from, to: pointers, next: None, bytes, add };
         // SAFETY: the slice has 2^levels parts of `bytes`, and each part is read before it is
         // written; the processor has the instructions, or `new` had chosen others.
         unsafe { (self.pass)(&pass) }
     }
 
-    /// A pass from shards anywhere into neighbors; `add` adds to them.
+    /// A pass from shards anywhere into neighbors; `add` adds to them. If `next` are the shards of
+    /// a pass to come, they are on their way then.
     pub(super) fn pass_from(
         self,
         direction: Direction,
@@ -133,14 +134,17 @@ impl Kernel {
         from: [&[u8]; PASS_SHARDS],
         to: &mut [u8],
         add: bool,
+        next: Option<[&[u8]; PASS_SHARDS]>,
     ) {
+        let next = next.map(|next| next.map(<[u8]>::as_ptr));
         let bytes = part(to.len(), twiddles.levels);
         for from in &from[..1 << twiddles.levels] {
             assert_eq!(from.len(), bytes, "shards of a pass have one length");
         }
         let to = to.as_mut_ptr();
         let to = std::array::from_fn(|i| to.wrapping_add(i * bytes));
-        let pass = Pass { direction, twiddles, from: from.map(<[u8]>::as_ptr), to, bytes, add };
+        let pass =
+            Pass { direction, twiddles, from: from.map(<[u8]>::as_ptr), to, next, bytes, add };
         // SAFETY: 2^levels slices of `bytes` are read, and as many parts of `to` written; the
         // processor has the instructions, or `new` had chosen others.
         unsafe { (self.pass)(&pass) }

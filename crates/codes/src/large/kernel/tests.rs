@@ -62,7 +62,7 @@ proptest! {
             let from = std::array::from_fn(|i| &given[i % count][..]);
             let before = shards(1, given.concat().len(), seed ^ 1).concat();
             let mut to = before.clone();
-            kernel.pass_from(direction, &twiddles, from, &mut to, add);
+            kernel.pass_from(direction, &twiddles, from, &mut to, add, Some(from));
             for ((to, before), expected) in to.iter().zip(before).zip(expected.concat()) {
                 prop_assert_eq!(*to, expected ^ if add { before } else { 0 }, "{:?}", isa);
             }

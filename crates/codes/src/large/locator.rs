@@ -1,0 +1,133 @@
+//! Products of differences of points, which is what decoding needs of the field.
+//!
+//! Points are known by their numbers and numbers add up like points, so the difference of two is
+//! the element of the XOR of their numbers, and a product of differences is a sum of logarithms
+//! from a table of numbers.
+
+use super::definition::element;
+use crate::field::gf8;
+use crate::field::gf16::{Element, NORM};
+
+/// Elements other than zero: logarithms are modulo this.
+const ORDER: u32 = 65_535;
+
+/// Sums of logarithms that are made one by one; above, all sums are made by a Walsh-Hadamard
+/// transform, which takes about as long as so many.
+const SUMS_MAX: usize = 1 << 20;
+
+/// The logarithms of all elements.
+#[derive(Clone)]
+pub(super) struct Logarithms {
+    /// By number; that of zero is 0, so that a product leaves the factor zero out.
+    log: Vec<u16>,
+    /// By logarithm.
+    exp: Vec<Element>,
+}
+
+impl Logarithms {
+    pub(super) fn new() -> Self {
+        let mut by_element = vec![0; 1 << 16];
+        let mut exp = Vec::with_capacity(1 << 16);
+        let mut power: Element = [1, 0];
+        for log in 0..u16::MAX {
+            by_element[usize::from(u16::from_le_bytes(power))] = log;
+            exp.push(power);
+            // Times u, which is primitive.
+            power = [gf8::mul(NORM, power[1]), power[0] ^ power[1]];
+        }
+        let log =
+            (0..1 << 16).map(|number| by_element[usize::from(u16::from_le_bytes(element(number)))]);
+        Self { log: log.collect(), exp }
+    }
+
+    /// The logarithm of the element of a number.
+    pub(super) fn of(&self, number: usize) -> u32 {
+        u32::from(self.log[number])
+    }
+
+    /// The element with the logarithm `plus - minus`.
+    pub(super) fn quotient(&self, plus: u32, minus: u32) -> Element {
+        self.exp[((plus % ORDER + ORDER - minus % ORDER) % ORDER) as usize]
+    }
+
+    /// For each point of `at` the logarithm, below 65,535, of the product of its differences to all
+    /// of `roots` but itself: the value there of the polynomial with these roots, or of its
+    /// derivative if it is one of them.
+    pub(super) fn products(&self, roots: &[usize], at: &[usize]) -> Vec<u32> {
+        if roots.len().saturating_mul(at.len()) > SUMS_MAX {
+            return self.all_products(roots, at);
+        }
+        // No overflow: at most 2^16 logarithms below 2^16.
+        let sum = |point: usize| roots.iter().map(|root| self.of(root ^ point)).sum::<u32>();
+        at.iter().map(|point| sum(*point) % ORDER).collect()
+    }
+
+    /// The sums for all points are the XOR-convolution of logarithms and roots. It is a product
+    /// under the transform, whose inverse is itself over 2^16, and 2^16 is 1 modulo 65,535.
+    fn all_products(&self, roots: &[usize], at: &[usize]) -> Vec<u32> {
+        let mut is_root = vec![0; 1 << 16];
+        roots.iter().for_each(|root| is_root[*root] = 1);
+        let mut logs: Vec<u32> = self.log.iter().map(|log| u32::from(*log)).collect();
+        walsh_hadamard(&mut is_root);
+        walsh_hadamard(&mut logs);
+        for (sum, log) in is_root.iter_mut().zip(logs) {
+            *sum = reduce(reduce(*sum * log));
+        }
+        walsh_hadamard(&mut is_root);
+        at.iter().map(|point| is_root[*point] % ORDER).collect()
+    }
+}
+
+/// Congruent modulo 65,535, and at most 65,535 if `value` is below 2^17 or was so reduced before.
+const fn reduce(value: u32) -> u32 {
+    (value & 0xffff) + (value >> 16)
+}
+
+/// Modulo 65,535; values go in and come out as at most 65,535.
+fn walsh_hadamard(values: &mut [u32]) {
+    let mut distance = 1;
+    while distance < values.len() {
+        for pair in values.chunks_exact_mut(2 * distance) {
+            let (low, high) = pair.split_at_mut(distance);
+            for (a, b) in low.iter_mut().zip(high) {
+                (*a, *b) = (reduce(*a + *b), reduce(*a + ORDER - *b));
+            }
+        }
+        distance *= 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::gf16;
+
+    #[test]
+    fn logarithms_multiply() {
+        let logs = Logarithms::new();
+        for (a, b) in [(1, 2), (77, 4096), (65_535, 65_534), (256, 255)] {
+            let (x, y) = (element(a), element(b));
+            assert_eq!(logs.quotient(logs.of(a) + logs.of(b), 0), gf16::mul(x, y));
+            assert_eq!(logs.quotient(logs.of(a), logs.of(b)), gf16::mul(x, gf16::inverse(y)));
+        }
+    }
+
+    #[test]
+    fn products_one_by_one_and_all_at_once_are_the_same() {
+        let logs = Logarithms::new();
+        let roots: Vec<usize> = (0..300).map(|i| i * i * 7 % 65_536).collect();
+        let mut roots: Vec<usize> = roots;
+        roots.sort_unstable();
+        roots.dedup();
+        let at: Vec<usize> = (0..65_536).step_by(97).chain(roots.iter().copied()).collect();
+        let products = logs.products(&roots, &at);
+        assert_eq!(products, logs.all_products(&roots, &at));
+        for (point, product) in at.iter().zip(products).step_by(50) {
+            let slow = roots.iter().filter(|root| *root != point).fold([1, 0], |product, root| {
+                let difference = gf16::add(element(*root), element(*point));
+                gf16::mul(product, difference)
+            });
+            assert_eq!(logs.quotient(product, 0), slow, "at {point}");
+        }
+    }
+}
