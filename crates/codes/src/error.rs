@@ -76,6 +76,15 @@ pub enum CodeError {
         /// Length of the code, in the same unit.
         need: usize,
     },
+    /// A symbol holds 1 to 8 bits, and each axis of it at least one.
+    #[error("no symbol holds {bits} bits in this way")]
+    SymbolBits {
+        /// The bits asked for, of all axes.
+        bits: usize,
+    },
+    /// The scale of soft bits must be a positive number.
+    #[error("the scale of soft bits is not a positive number")]
+    SoftScale,
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -110,7 +119,9 @@ impl CodeError {
             | Self::BaseMatrix { .. }
             | Self::WordLength { .. }
             | Self::Isa { .. }
-            | Self::SignatureBlock { .. } => ErrorKind::Invalid,
+            | Self::SignatureBlock { .. }
+            | Self::SymbolBits { .. }
+            | Self::SoftScale => ErrorKind::Invalid,
             Self::TooFewShards { .. } => ErrorKind::Corrupt,
         }
     }

@@ -17,6 +17,7 @@ pub mod ldpc;
 mod large;
 pub mod small;
 mod signature;
+pub mod symbols;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,

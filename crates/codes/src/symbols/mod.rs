@@ -1,0 +1,26 @@
+//! Symbols: what a voxel stores, and what its reading says about bits.
+//!
+//! ```text
+//! codeword bits -- Interleaver --> labels -- Alphabet --> symbols of voxels        writing
+//! probabilities of symbols -- Demapper --> soft bits -- Interleaver --> codewords  reading
+//! ```
+//!
+//! A voxel stores one of 2 to 256 symbols, which are levels, angles, or pairs of them (Silica
+//! section 3: azimuth and retardance). The label of a symbol is the bits that it stands for. Gray
+//! labels make the likely confusion, with a neighbor, cost one bit, and then a binary code over
+//! the bits does as well as one over the symbols could.
+//!
+//! Soft bits are those of [`crate::ldpc`]: `ln P(0) - ln P(1)`, scaled and cut to -31 ..= 31;
+//! positive means 0, and 0 means that the bit was not read. This module knows no physics: where
+//! probabilities come from is not its matter.
+
+mod alphabet;
+mod demap;
+mod interleave;
+
+pub use alphabet::{Alphabet, Axis, SYMBOL_BITS_MAX};
+pub use demap::{Demapper, Method};
+pub use interleave::Interleaver;
+
+#[cfg(test)]
+mod tests;
