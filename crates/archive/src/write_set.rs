@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
 use fulgurite_glass::{
-    Blank, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
+    Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
     PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId};
@@ -109,6 +109,7 @@ impl SetWriting<'_> {
             PlatterRole::Redundancy { index: position - information }
         };
         let header = PlatterHeader {
+            format: FormatVersion::CURRENT,
             archive: self.store.archive,
             platter,
             generation: self.row.generation,

@@ -47,3 +47,16 @@ impl RunningChecksum {
         *self.0.finalize().as_bytes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_the_published_functions() {
+        // BLAKE3 of the empty input and CRC32C of "123456789", from their test vectors.
+        assert_eq!(sector_checksum(b"")[..4], [0xaf, 0x13, 0x49, 0xb9]);
+        assert_eq!(crc32c(b"123456789"), 0xE306_9283);
+        assert_eq!(crc32c_append(crc32c(b"1234"), b"56789"), 0xE306_9283);
+    }
+}

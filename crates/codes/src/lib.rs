@@ -1,36 +1,40 @@
-//! Codes: sector checksums and the erasure code of all three redundancy levels.
+//! Codes: everything that turns bytes into bytes that survive.
 //!
-//! Pure functions on bytes, without I/O, clock or thread. The erasure code is systematic
-//! Reed-Solomon over GF(2^16), computed by the crate reed-solomon-simd; the definition that a
-//! reader needs is [`definition`], so the crate can be replaced without a change of format.
-//! This crate finds no errors: a shard is either given, and then trusted, or lost. Whoever reads
-//! a medium checks the checksum first.
+//! ```text
+//! field        GF(2^8) < GF(2^16) < GF(2^32), one tower for all below
+//! small        Reed-Solomon of up to 255 shards: tracks, platter-sets, disk stripes
+//! large        Reed-Solomon of up to 65,535 shards: the large groups of a platter
+//! ldpc         quasi-cyclic LDPC codes of a sector's bits, with soft decoding
+//! symbols      bits to voxels and back: Gray labels, log-likelihood ratios, interleaving
+//! signature    64-bit algebraic signatures, which go through both erasure codes
+//! version1     the code of the first platter format, for reading
+//! checksum     BLAKE3 of a sector, CRC32C of a record
+//! ```
+//!
+//! Pure functions on bytes: no I/O, clock or thread, and no global but the choice of instructions
+//! ([`Isa`]). The erasure codes find no errors: a shard is either given, and then trusted, or lost.
+//! Whoever reads a medium checks the checksum first.
 
 mod checksum;
-pub mod definition;
-mod encode;
-mod erasure;
 mod error;
 pub mod field;
 mod isa;
 pub mod ldpc;
 mod large;
-pub mod small;
+mod shard;
 mod signature;
+pub mod small;
 pub mod symbols;
+pub mod version1;
 
 pub use checksum::{
     CHECKSUM_BYTES, Checksum, RunningChecksum, crc32c, crc32c_append, sector_checksum,
 };
-pub use encode::{Encoder, StreamEncoder};
-pub use erasure::{Decoder, ErasureCode, SHARD_ALIGN, Shard};
 pub use error::{CodeError, ErrorKind};
 pub use isa::{ISA_VARIABLE, Isa};
 pub use large::definition as large_definition;
 pub use large::{
-    LARGE_SHARD_ALIGN, LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder, Method,
+    LARGE_SHARD_ALIGN, LargeCode, LargeDecoder, LargeEncoder, LargeStreamEncoder, Method, Relation,
 };
+pub use shard::Shard;
 pub use signature::{SIGNATURE_BLOCK, SIGNATURE_BYTES, Signature, Signer, signature};
-
-#[cfg(test)]
-mod tests;

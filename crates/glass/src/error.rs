@@ -86,11 +86,11 @@ pub enum GlassError {
     #[error("this is not a platter: no header sector can be read at its front or back")]
     NotAPlatter,
     /// Written by a later version of the format.
-    #[error("platter format version {found} is not supported (this program reads version {known})")]
+    #[error("platter format version {found} is not supported (this program reads up to {known})")]
     UnsupportedVersion {
         /// The version on the platter.
         found: u16,
-        /// The version that can be read.
+        /// The latest version that can be read.
         known: u16,
     },
     /// The platter's header says nonsense.

@@ -14,7 +14,9 @@
 
 use std::fmt;
 
-use fulgurite_codes::ErasureCode;
+use fulgurite_codes::LargeCode;
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::version1::ErasureCode;
 use fulgurite_units::{LayerIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +31,7 @@ use crate::sector::SECTOR_OVERHEAD;
 pub struct Geometry {
     /// Name of the profile.
     pub profile: String,
-    /// Bytes of payload in a sector, a multiple of 64.
+    /// Bytes of payload in a sector, a multiple of 128.
     pub sector_payload_bytes: u32,
     /// Information sectors of a track (I_t).
     pub track_information_sectors: u16,
@@ -47,7 +49,9 @@ pub struct Geometry {
     pub set_information_platters: u16,
     /// Redundancy platters of a set (R_p).
     pub set_redundancy_platters: u16,
-    /// Sectors of each platter's track that one code word of the cross-platter code takes.
+    /// Sectors of each platter's track that are worked on together when a set is encoded or a
+    /// track recovered. In version 1 of the format they are one code word; since then each sector
+    /// is one of its own and this is but a size of reads.
     pub set_span_sectors: u16,
 }
 
@@ -134,9 +138,9 @@ impl Geometry {
         let refuse =
             |reason: String| Err(GlassError::Geometry { profile: self.profile.clone(), reason });
         let payload = self.sector_payload_bytes;
-        if payload == 0 || !payload.is_multiple_of(64) || payload > SECTOR_PAYLOAD_BYTES_MAX {
+        if payload == 0 || !payload.is_multiple_of(128) || payload > SECTOR_PAYLOAD_BYTES_MAX {
             return refuse(format!(
-                "a sector payload of {payload} bytes is not a multiple of 64 up to \
+                "a sector payload of {payload} bytes is not a multiple of 128 up to \
                  {SECTOR_PAYLOAD_BYTES_MAX}"
             ));
         }
@@ -160,9 +164,9 @@ impl Geometry {
             return refuse(format!("a platter of {tracks} tracks is not possible"));
         }
         let codes = [
-            ("track", self.track_code()),
-            ("large-group", self.group_code(self.group_span_sectors)),
-            ("cross-platter", self.set_code(self.set_span_sectors)),
+            ("track", self.track_code().map(|_| ())),
+            ("large-group", self.group_code(self.group_span_sectors).map(|_| ())),
+            ("cross-platter", self.set_code().map(|_| ())),
         ];
         for (level, code) in codes {
             if let Err(error) = code {
@@ -268,30 +272,58 @@ impl Geometry {
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn track_code(&self) -> Result<ErasureCode, GlassError> {
-        code(self.track_information_sectors, self.track_redundancy_sectors, 1)
+    pub fn track_code(&self) -> Result<SmallCode, GlassError> {
+        small(self.track_information_sectors, self.track_redundancy_sectors)
     }
 
     /// The code of one column of a large group, `count` sectors of each track.
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn group_code(&self, count: u16) -> Result<ErasureCode, GlassError> {
-        code(self.group_information_tracks, self.group_redundancy_tracks, count)
+    pub fn group_code(&self, count: u16) -> Result<LargeCode, GlassError> {
+        let (information, redundancy) =
+            wide(self.group_information_tracks, self.group_redundancy_tracks, count);
+        Ok(LargeCode::new(information, redundancy)?)
     }
 
-    /// The code of one column of a platter-set, `count` sectors of each platter.
+    /// The code of one sector of all platters of a set.
     ///
     /// # Errors
     /// When the field is too small for it.
-    pub fn set_code(&self, count: u16) -> Result<ErasureCode, GlassError> {
-        code(self.set_information_platters, self.set_redundancy_platters, count)
+    pub fn set_code(&self) -> Result<SmallCode, GlassError> {
+        small(self.set_information_platters, self.set_redundancy_platters)
+    }
+
+    /// The code within a track of version 1.
+    pub(crate) fn track_code_version1(&self) -> Result<ErasureCode, GlassError> {
+        let (information, redundancy) =
+            wide(self.track_information_sectors, self.track_redundancy_sectors, 1);
+        Ok(ErasureCode::new(information, redundancy)?)
+    }
+
+    /// The code of one column of a large group of version 1.
+    pub(crate) fn group_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
+        let (information, redundancy) =
+            wide(self.group_information_tracks, self.group_redundancy_tracks, count);
+        Ok(ErasureCode::new(information, redundancy)?)
+    }
+
+    /// The code of one column of a platter-set of version 1.
+    pub(crate) fn set_code_version1(&self, count: u16) -> Result<ErasureCode, GlassError> {
+        let (information, redundancy) =
+            wide(self.set_information_platters, self.set_redundancy_platters, count);
+        Ok(ErasureCode::new(information, redundancy)?)
     }
 }
 
-fn code(information: u16, redundancy: u16, count: u16) -> Result<ErasureCode, GlassError> {
+fn small(information: u16, redundancy: u16) -> Result<SmallCode, GlassError> {
+    Ok(SmallCode::new(usize::from(information), usize::from(redundancy))?)
+}
+
+/// Shards of a code word of `count` sectors of each track or platter.
+fn wide(information: u16, redundancy: u16, count: u16) -> (usize, usize) {
     let span = usize::from(count);
-    Ok(ErasureCode::new(usize::from(information) * span, usize::from(redundancy) * span)?)
+    (usize::from(information) * span, usize::from(redundancy) * span)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the overhead of a sector is 128 bytes")]

@@ -15,13 +15,13 @@
 use fulgurite_codes::Shard;
 use fulgurite_units::TrackIndex;
 
-use crate::GlassError;
 use crate::error::{CodeLevel, Unreadable};
 use crate::faults::Faults;
 use crate::geometry::{Column, InformationTrack};
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
+use crate::{FormatVersion, GlassError};
 
 /// One column of a group in memory.
 struct ColumnBuffer {
@@ -157,7 +157,10 @@ impl<R: PlatterSource> PlatterReader<R> {
         let geometry = &self.header.geometry;
         let sector_bytes = geometry.sector_image_bytes();
         let count = usize::from(column.count);
-        let code = geometry.group_code(column.count)?;
+        let (information, payload_bytes) = (
+            usize::from(geometry.group_information_tracks) * count,
+            geometry.sector_payload_bytes as usize,
+        );
         let used = usize::from(self.map.group_tracks(self.map.group_of(wanted))) * count;
         let own = usize::try_from(wanted.get() % u32::from(geometry.group_information_tracks))
             .unwrap_or(usize::MAX);
@@ -165,10 +168,10 @@ impl<R: PlatterSource> PlatterReader<R> {
             // Stored shards are those of the used information tracks, then the redundancy.
             let stored = if index < used {
                 index
-            } else if index < code.information() {
+            } else if index < information {
                 return Shard::Zero;
             } else {
-                index - code.information() + used
+                index - information + used
             };
             if state.lost[stored] {
                 Shard::Lost
@@ -176,12 +179,22 @@ impl<R: PlatterSource> PlatterReader<R> {
                 Shard::Given(payload(&state.images[stored * sector_bytes..][..sector_bytes]))
             }
         };
-        let mut decoder = code.decoder(geometry.sector_payload_bytes as usize)?;
-        decoder.decode(shard, |index, offset, piece| {
-            if index / count == own {
+        let is_own = |index: usize| index / count == own;
+        let restored = |index: usize, offset: usize, piece: &[u8]| {
+            if is_own(index) {
                 buffer.restore(usize::from(column.first) + index % count, offset, piece);
             }
-        })?;
+        };
+        match self.header.format {
+            FormatVersion::One => geometry
+                .group_code_version1(column.count)?
+                .decoder(payload_bytes)?
+                .decode(shard, restored)?,
+            FormatVersion::Two => geometry
+                .group_code(column.count)?
+                .decoder(payload_bytes)?
+                .decode_wanted(shard, is_own, restored)?,
+        }
         buffer.lost[layers(column)].fill(false);
         Ok(())
     }

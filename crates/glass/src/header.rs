@@ -15,14 +15,17 @@
 //! The header track is not protected by a code, because a reader needs the header to know the
 //! code: it is protected by its replicas, at the front and at the back of the platter.
 
-use fulgurite_codes::definition::{BASIS, POLYNOMIAL};
+use fulgurite_codes::large_definition;
+use fulgurite_codes::small::points;
+use fulgurite_codes::version1::definition::{BASIS, POLYNOMIAL};
 use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::geometry::{Geometry, TrackMap};
 use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
 use crate::sector::u32_at;
-use crate::{FORMAT_VERSION, GlassError};
+use crate::{FormatVersion, GlassError};
 
 /// The plain-text description of the format that every platter carries.
 pub const FORMAT_TEXT: &str = include_str!("../../../docs/formats/platter.md");
@@ -36,6 +39,9 @@ const PAGE_HEADER_BYTES: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlatterHeader {
+    /// The version of the platter's format. It stands beside this in the document.
+    #[serde(skip)]
+    pub format: FormatVersion,
     /// The archive that wrote the platter.
     pub archive: ArchiveId,
     /// The platter.
@@ -91,30 +97,36 @@ pub struct SetMember {
     pub list_bytes: u64,
 }
 
-/// The erasure code, in the words of `fulgurite_codes::definition`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CodeDescription {
-    field: String,
-    polynomial: String,
-    basis: Vec<String>,
-    evaluation: String,
-    implementation: String,
-    sector_checksum: String,
-}
-
-impl CodeDescription {
-    fn new() -> Self {
-        Self {
-            field: "GF(2^16)".to_owned(),
-            polynomial: format!("{POLYNOMIAL:#X}"),
-            basis: BASIS.iter().map(|element| format!("{element:04X}")).collect(),
-            evaluation: "sum of c(x) x^k is 0 for k < m; redundancy j at x(j), information i at \
-                         x(m + i); m is the redundancy count rounded up to a power of two"
-                .to_owned(),
-            implementation: "crate reed-solomon-simd 3.1, high rate".to_owned(),
-            sector_checksum: "BLAKE3, 256 bits".to_owned(),
-        }
+/// The codes of a version, in the words of their definitions.
+fn codes(format: FormatVersion) -> serde_json::Value {
+    let checksum = "BLAKE3, 256 bits";
+    match format {
+        FormatVersion::One => json!({
+            "field": "GF(2^16)",
+            "polynomial": format!("{POLYNOMIAL:#X}"),
+            "basis": BASIS.map(|element| format!("{element:04X}")),
+            "evaluation": "sum of c(x) x^k is 0 for k < m; redundancy j at x(j), information i at \
+                           x(m + i); m is the redundancy count rounded up to a power of two",
+            "implementation": "crate reed-solomon-simd 3.1, high rate",
+            "sector_checksum": checksum,
+        }),
+        FormatVersion::Two => json!({
+            "track_and_set": {
+                "field": "GF(2^8) modulo 0x11D",
+                "basis": points::BASIS.map(|element| format!("{element:02X}")),
+                "redundancy": "r(i) is the sum of x(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
+                               element of number 255 - j, r(i) at y(i), the element of number i",
+            },
+            "large_group": {
+                "field": "GF(2^16): a + b u over GF(2^8) modulo 0x11D, u^2 = u + 0x22",
+                "basis": large_definition::BASIS.map(|[one, u]| format!("{one:02X}+{u:02X}u")),
+                "redundancy": "r(i) is the sum of g(j) / (x(j) + y(i)) d(j); d(j) at x(j), the \
+                               element of number m + j, r(i) at y(i), the element of number i; \
+                               g(j) the element of number (m + j) / m; m is the redundancy count \
+                               rounded up to a power of two",
+            },
+            "sector_checksum": checksum,
+        }),
     }
 }
 
@@ -125,7 +137,7 @@ struct Document {
     about: String,
     format_version: u16,
     platter: PlatterHeader,
-    codes: CodeDescription,
+    codes: serde_json::Value,
 }
 
 impl PlatterHeader {
@@ -197,9 +209,9 @@ impl PlatterHeader {
     pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
         let document = Document {
             about: ABOUT.to_owned(),
-            format_version: FORMAT_VERSION,
+            format_version: self.format.number(),
             platter: self.clone(),
-            codes: CodeDescription::new(),
+            codes: codes(self.format),
         };
         let json = serde_json::to_string(&document).map_err(|error| GlassError::Header {
             platter: self.platter,
@@ -219,18 +231,19 @@ impl PlatterHeader {
         Ok(HeaderPages { json_bytes: narrow(json.len()), text, page_bytes })
     }
 
-    fn parse(json: &[u8], platter: PlatterId) -> Result<Self, GlassError> {
+    fn parse(json: &[u8], platter: PlatterId, format: FormatVersion) -> Result<Self, GlassError> {
         let invalid = |reason: String| GlassError::Header { platter, reason };
         let document: Document =
             serde_json::from_slice(json).map_err(|error| invalid(error.to_string()))?;
-        if document.format_version != FORMAT_VERSION {
+        if document.format_version != format.number() {
             return Err(invalid(format!("format version {}", document.format_version)));
         }
-        if document.codes != CodeDescription::new() {
-            return Err(invalid("the code is not the one this program knows".to_owned()));
+        if document.codes != codes(format) {
+            return Err(invalid("the codes are not those this program knows".to_owned()));
         }
-        document.platter.validate()?;
-        Ok(document.platter)
+        let header = Self { format, ..document.platter };
+        header.validate()?;
+        Ok(header)
     }
 }
 
@@ -261,6 +274,7 @@ impl HeaderPages {
 
 /// Header pages found so far, until the JSON is whole.
 pub(crate) struct HeaderCollector {
+    format: FormatVersion,
     archive: ArchiveId,
     platter: PlatterId,
     generation: u32,
@@ -284,6 +298,7 @@ impl HeaderCollector {
         let page_bytes = payload.len() - PAGE_HEADER_BYTES;
         let pages = (json_bytes as usize).div_ceil(page_bytes);
         Some(Self {
+            format: header.format,
             archive: header.archive,
             platter: header.platter,
             generation: header.generation,
@@ -295,7 +310,8 @@ impl HeaderCollector {
 
     /// Takes a good header sector, if it belongs to the same platter and to the JSON.
     pub(crate) fn add(&mut self, header: &crate::sector::SectorHeader, payload: &[u8]) {
-        let same = header.archive == self.archive
+        let same = header.format == self.format
+            && header.archive == self.archive
             && header.platter == self.platter
             && header.generation == self.generation
             && header.payload_bytes == self.payload_bytes
@@ -324,7 +340,7 @@ impl HeaderCollector {
         }
         let mut json: Vec<u8> = self.pages.iter().flatten().flatten().copied().collect();
         json.truncate(self.json_bytes as usize);
-        let header = PlatterHeader::parse(&json, self.platter)?;
+        let header = PlatterHeader::parse(&json, self.platter, self.format)?;
         let same = header.archive == self.archive
             && header.platter == self.platter
             && header.generation == self.generation

@@ -29,6 +29,7 @@ mod sector;
 mod set;
 mod track;
 mod verify;
+mod version;
 mod writer;
 
 pub use airgap::{Blank, WriteDrive, Written};
@@ -45,7 +46,5 @@ pub use sector::{
 pub use set::{Member, SetDecoder, SetEncoder, SetReport};
 pub use track::TrackBuffer;
 pub use verify::{SectorMap, TrackScan, VerifyReport};
+pub use version::FormatVersion;
 pub use writer::{PlatterSink, PlatterWriter};
-
-/// Version of the platter format that this crate writes and reads.
-pub const FORMAT_VERSION: u16 = 1;

@@ -24,10 +24,12 @@
 use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, crc32c};
 use fulgurite_units::{ObjectId, PlatterId};
 
+use crate::GlassError;
 use crate::limits::SEALED_ENTRY_BYTES_MAX;
 use crate::sector::{array_at, u16_at, u32_at, u64_at};
-use crate::{FORMAT_VERSION, GlassError};
 
+/// The list has a version of its own; it is the same in all platter formats so far.
+const LIST_VERSION: u16 = 1;
 const LIST_MAGIC: [u8; 8] = *b"FGFILELS";
 const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
@@ -84,7 +86,7 @@ impl ListWriter {
     pub fn new(platter: PlatterId, entries: u32, entry_bytes: u64, out: &mut Vec<u8>) -> Self {
         let mut head = [0; HEAD_BYTES];
         head[0..8].copy_from_slice(&LIST_MAGIC);
-        head[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        head[8..10].copy_from_slice(&LIST_VERSION.to_le_bytes());
         head[12..16].copy_from_slice(&entries.to_le_bytes());
         head[16..24].copy_from_slice(&list_bytes(entry_bytes).to_le_bytes());
         head[32..48].copy_from_slice(&platter.to_bytes());
@@ -232,7 +234,7 @@ impl ListReader {
         if rest.len() < HEAD_BYTES {
             return Ok(None);
         }
-        if rest[..8] != LIST_MAGIC || u16_at(rest, 8) != FORMAT_VERSION {
+        if rest[..8] != LIST_MAGIC || u16_at(rest, 8) != LIST_VERSION {
             return Err(self.damaged("this is no file list of a known version"));
         }
         if PlatterId::from_bytes(array_at(rest, 32)) != self.platter {

@@ -20,7 +20,7 @@ use crate::sector::{
     Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,
     checksum_matches, payload, u32_at,
 };
-use crate::{FORMAT_VERSION, GlassError};
+use crate::{FormatVersion, GlassError};
 
 /// Sector images begin at multiples of this many bytes, whatever the geometry.
 const STEP: usize = 64;
@@ -46,7 +46,10 @@ pub(crate) fn find_header<R: PlatterSource>(
     }
     match (&search.found, search.version) {
         (Some(found), _) => found.finish(),
-        (None, Some(found)) => Err(GlassError::UnsupportedVersion { found, known: FORMAT_VERSION }),
+        (None, Some(found)) => {
+            let known = FormatVersion::CURRENT.number();
+            Err(GlassError::UnsupportedVersion { found, known })
+        }
         (None, None) => Err(GlassError::NotAPlatter),
     }
 }

@@ -230,7 +230,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
         mut each: impl FnMut(&[u8], Option<Erasure>),
     ) -> Result<(), GlassError> {
-        buffer.prepare(&self.header.geometry);
+        buffer.prepare(&self.header.geometry, self.header.format);
         let offset = self.map.offset(place);
         self.source
             .read_at(offset, &mut buffer.image)
@@ -278,6 +278,7 @@ impl<R: PlatterSource> PlatterReader<R> {
 fn check_seal(header: &PlatterHeader, map: &TrackMap, seal: &Seal) -> Result<(), GlassError> {
     let geometry = &header.geometry;
     let differences = [
+        ("versions", seal.format != header.format),
         ("archive", seal.archive != header.archive),
         ("platter", seal.platter != header.platter),
         ("generation", seal.generation != header.generation),

@@ -18,7 +18,7 @@
 use fulgurite_codes::{Checksum, sector_checksum};
 use fulgurite_units::{ArchiveId, PlatterId};
 
-use crate::FORMAT_VERSION;
+use crate::FormatVersion;
 use crate::limits::SEAL_COPIES;
 use crate::sector::{array_at, u16_at, u32_at, u64_at};
 
@@ -36,6 +36,8 @@ const CHECKSUM_AT: usize = 224;
 /// What the final record says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
+    /// The version of the platter's format.
+    pub format: FormatVersion,
     /// The archive that wrote the platter.
     pub archive: ArchiveId,
     /// The platter.
@@ -66,7 +68,7 @@ impl Seal {
     fn record(&self) -> [u8; SEAL_RECORD_BYTES] {
         let mut bytes = [0; SEAL_RECORD_BYTES];
         bytes[0..8].copy_from_slice(&SEAL_MAGIC);
-        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.format.number().to_le_bytes());
         bytes[12..16].copy_from_slice(&self.generation.to_le_bytes());
         bytes[16..32].copy_from_slice(&self.archive.to_bytes());
         bytes[32..48].copy_from_slice(&self.platter.to_bytes());
@@ -89,10 +91,11 @@ impl Seal {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
+        let format = FormatVersion::from_number(u16_at(bytes, 8))?;
         let valid = bytes[0..8] == SEAL_MAGIC
-            && u16_at(bytes, 8) == FORMAT_VERSION
             && sector_checksum(&bytes[..CHECKSUM_AT]) == bytes[CHECKSUM_AT..];
         valid.then(|| Self {
+            format,
             archive: ArchiveId::from_bytes(array_at(bytes, 16)),
             platter: PlatterId::from_bytes(array_at(bytes, 32)),
             generation: u32_at(bytes, 12),

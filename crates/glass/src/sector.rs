@@ -18,7 +18,7 @@
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, TrackIndex};
 
-use crate::FORMAT_VERSION;
+use crate::FormatVersion;
 
 /// First bytes of every sector, of every version.
 pub const SECTOR_MAGIC: [u8; 8] = *b"FGSECTOR";
@@ -93,6 +93,8 @@ pub enum Erasure {
 /// What a sector's header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectorHeader {
+    /// The version of the platter's format.
+    pub format: FormatVersion,
     /// The archive that wrote it.
     pub archive: ArchiveId,
     /// The platter it is on.
@@ -115,7 +117,7 @@ impl SectorHeader {
     pub fn to_bytes(&self) -> [u8; SECTOR_HEADER_BYTES] {
         let mut bytes = [0; SECTOR_HEADER_BYTES];
         bytes[0..8].copy_from_slice(&SECTOR_MAGIC);
-        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.format.number().to_le_bytes());
         bytes[10] = self.kind as u8;
         bytes[12..16].copy_from_slice(&self.track.get().to_le_bytes());
         bytes[16..18].copy_from_slice(&self.layer.get().to_le_bytes());
@@ -138,10 +140,11 @@ impl SectorHeader {
             return Err(Erasure::Magic);
         }
         let version = u16_at(bytes, 8);
-        if version != FORMAT_VERSION {
+        let Some(format) = FormatVersion::from_number(version) else {
             return Err(Erasure::Version(version));
-        }
+        };
         let header = Self {
+            format,
             archive: ArchiveId::from_bytes(array_at(bytes, 32)),
             platter: PlatterId::from_bytes(array_at(bytes, 48)),
             generation: u32_at(bytes, 20),
@@ -150,7 +153,7 @@ impl SectorHeader {
             kind: SectorKind::from_byte(bytes[10]).ok_or(Erasure::Checksum)?,
             payload_bytes: u32_at(bytes, 24),
         };
-        // Reserved bytes are zero in this version.
+        // Reserved bytes are zero in all versions so far.
         if header.to_bytes() == bytes[..SECTOR_HEADER_BYTES] {
             Ok(header)
         } else {
@@ -186,6 +189,8 @@ impl SectorHeader {
         };
         if !checksum_matches(image) {
             Erasure::Checksum
+        } else if found.format != self.format {
+            Erasure::Version(found.format.number())
         } else if found.archive != self.archive {
             Erasure::Archive(found.archive)
         } else if found.platter != self.platter {

@@ -2,20 +2,22 @@
 //!
 //! ```text
 //! platter   0   1   2  ... 15 | 16  17  18
-//! track t  [t] [t] [-] ... [t]| [t] [t] [t]      columns of `set_span` sectors are one code word
+//! track t  [t] [t] [-] ... [t]| [t] [t] [t]      the sectors of one layer are a code word
 //!                   ^ not written: zeros
 //! ```
 //!
+//! (In version 1 of the format a column of `set_span` layers was one code word.)
 //! Redundancy platters are platters like any other: what the encoder yields are their user bytes,
 //! to be written with a [`crate::PlatterWriter`], which adds their own inner redundancy.
-//! Memory is one column of the set, whatever the size of a track.
+//! Memory is one column of `set_span` layers of the set, whatever the size of a track.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use fulgurite_codes::{Decoder, Encoder, Shard};
+use fulgurite_codes::small::{Reconstruction, SmallCode};
+use fulgurite_codes::{Shard, version1};
 use fulgurite_units::PlatterId;
 
-use crate::GlassError;
 use crate::error::{CodeLevel, Unreadable};
 use crate::faults::Faults;
 use crate::geometry::{Column, Geometry, InformationTrack};
@@ -24,14 +26,16 @@ use crate::header::PlatterHeader;
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
+use crate::{FormatVersion, GlassError};
 
 /// Computes the user bytes of a set's redundancy platters.
 #[derive(Debug)]
 pub struct SetEncoder {
     geometry: Geometry,
-    encoders: BTreeMap<u16, Encoder>,
+    code: Option<SmallCode>,
     images: Vec<u8>,
     redundancy: Vec<u8>,
+    zeros: Vec<u8>,
     spare: TrackBuffer,
 }
 
@@ -41,9 +45,10 @@ impl SetEncoder {
     pub fn new(geometry: &Geometry) -> Self {
         Self {
             geometry: geometry.clone(),
-            encoders: BTreeMap::new(),
+            code: None,
             images: Vec::new(),
             redundancy: Vec::new(),
+            zeros: vec![0; geometry.sector_payload_bytes as usize],
             spare: TrackBuffer::new(),
         }
     }
@@ -84,37 +89,38 @@ impl SetEncoder {
     ) -> Result<(), GlassError> {
         let sector_bytes = self.geometry.sector_image_bytes();
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
-        let count = usize::from(column.count);
-        self.images.resize(platters.len() * count * sector_bytes, 0);
+        let span_bytes = usize::from(column.count) * sector_bytes;
+        self.images.resize(platters.len() * span_bytes, 0);
         let has = |reader: &PlatterReader<R>| track.get() < reader.map().information_tracks();
-        for (platter, span) in
-            platters.iter().zip(self.images.chunks_exact_mut(count * sector_bytes))
-        {
+        for (platter, span) in platters.iter().zip(self.images.chunks_exact_mut(span_bytes)) {
             if let Some(reader) = platter
                 && has(reader)
             {
                 reader.read_span(track, column, faults, span, &mut self.spare)?;
             }
         }
-        let code = self.geometry.set_code(column.count)?;
-        let encoder = match self.encoders.entry(column.count) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(code.encoder(payload_bytes)?)
-            }
+        let code = match &mut self.code {
+            Some(code) => code,
+            none @ None => none.insert(self.geometry.set_code()?),
         };
-        self.redundancy.resize(code.redundancy() * payload_bytes, 0);
-        let (images, redundancy) = (&self.images, &mut self.redundancy);
-        encoder.encode(
-            |shard| {
-                platters[shard / count]
-                    .is_some_and(has)
-                    .then(|| payload(&images[shard * sector_bytes..][..sector_bytes]))
-            },
-            |shard, offset, piece| {
-                redundancy[shard * payload_bytes + offset..][..piece.len()].copy_from_slice(piece);
-            },
-        );
+        let out_bytes = usize::from(column.count) * payload_bytes;
+        self.redundancy.resize(code.redundancy() * out_bytes, 0);
+        for sector in 0..usize::from(column.count) {
+            let given: Vec<&[u8]> = platters
+                .iter()
+                .zip(self.images.chunks_exact(span_bytes))
+                .map(|(platter, span)| {
+                    let image = &span[sector * sector_bytes..][..sector_bytes];
+                    if platter.is_some_and(has) { payload(image) } else { &self.zeros }
+                })
+                .collect();
+            let mut redundancy: Vec<&mut [u8]> = self
+                .redundancy
+                .chunks_exact_mut(out_bytes)
+                .map(|out| &mut out[sector * payload_bytes..][..payload_bytes])
+                .collect();
+            code.encode(&given, &mut redundancy)?;
+        }
         Ok(())
     }
 }
@@ -147,9 +153,14 @@ pub struct SetReport {
 #[derive(Debug)]
 pub struct SetDecoder {
     geometry: Geometry,
+    format: FormatVersion,
     platters: Vec<Option<PlatterId>>,
-    decoders: BTreeMap<u16, Decoder>,
+    /// By the sectors of a column.
+    version1: BTreeMap<u16, version1::Decoder>,
+    /// The plan at hand, and what it was made for: platters given and wanted.
+    plan: Option<(Vec<usize>, usize, Reconstruction)>,
     images: Vec<u8>,
+    zeros: Vec<u8>,
     spare: TrackBuffer,
 }
 
@@ -159,9 +170,12 @@ impl SetDecoder {
     pub fn new(header: &PlatterHeader) -> Self {
         Self {
             geometry: header.geometry.clone(),
+            format: header.format,
             platters: header.members.iter().map(|m| m.map(|m| m.platter)).collect(),
-            decoders: BTreeMap::new(),
+            version1: BTreeMap::new(),
+            plan: None,
             images: Vec::new(),
+            zeros: vec![0; header.geometry.sector_payload_bytes as usize],
             spare: TrackBuffer::new(),
         }
     }
@@ -191,7 +205,7 @@ impl SetDecoder {
                 wanted,
             });
         };
-        out.prepare(&self.geometry);
+        out.prepare(&self.geometry, self.format);
         // A member that failed once is not tried again for the next column.
         let mut lost: Vec<bool> = members.iter().map(|m| matches!(m, Member::Lost)).collect();
         lost[wanted] = true;
@@ -264,23 +278,16 @@ impl SetDecoder {
         out: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
         let sector_bytes = self.geometry.sector_image_bytes();
-        let payload_bytes = self.geometry.sector_payload_bytes as usize;
         let count = usize::from(column.count);
-        let decoder = match self.decoders.entry(column.count) {
-            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert(self.geometry.set_code(column.count)?.decoder(payload_bytes)?)
-            }
-        };
         let images = &self.images;
-        let shard = |index: usize| {
-            let (position, sector) = (index / count, index % count);
+        let shard = |position: usize, sector: usize| {
             if !given[position] {
                 return Shard::Lost;
             }
             match members[position] {
                 Member::Platter(reader) if track.get() < reader.map().information_tracks() => {
-                    Shard::Given(payload(&images[index * sector_bytes..][..sector_bytes]))
+                    let image = (position * count + sector) * sector_bytes;
+                    Shard::Given(payload(&images[image..][..sector_bytes]))
                 }
                 Member::Track(buffer) => {
                     Shard::Given(buffer.sector(usize::from(column.first) + sector))
@@ -289,14 +296,58 @@ impl SetDecoder {
                 Member::Lost => Shard::Lost,
             }
         };
-        decoder.decode(shard, |index, offset, piece| {
-            if index / count == wanted {
-                out.restore(usize::from(column.first) + index % count, offset, piece);
+        match self.format {
+            FormatVersion::One => {
+                let decoder = match self.version1.entry(column.count) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        let code = self.geometry.set_code_version1(column.count)?;
+                        entry.insert(code.decoder(self.geometry.sector_payload_bytes as usize)?)
+                    }
+                };
+                let shard = |index: usize| shard(index / count, index % count);
+                decoder.decode(shard, |index, offset, piece| {
+                    if index / count == wanted {
+                        out.restore(usize::from(column.first) + index % count, offset, piece);
+                    }
+                })?;
             }
-        })?;
+            FormatVersion::Two => {
+                let plan = plan(&mut self.plan, &self.geometry, given, wanted)?;
+                for sector in 0..count {
+                    let sources: Vec<&[u8]> = (0..members.len())
+                        .filter_map(|position| match shard(position, sector) {
+                            Shard::Given(bytes) => Some(bytes),
+                            Shard::Zero => Some(&self.zeros[..]),
+                            Shard::Lost => None,
+                        })
+                        .collect();
+                    let target = out.sector_mut(usize::from(column.first) + sector);
+                    plan.run(&sources, &mut [target])?;
+                }
+            }
+        }
         out.lost[layers(column)].fill(false);
         Ok(())
     }
+}
+
+/// The plan for these platters, made anew only when they change.
+fn plan<'a>(
+    kept: &'a mut Option<(Vec<usize>, usize, Reconstruction)>,
+    geometry: &Geometry,
+    given: &[bool],
+    wanted: usize,
+) -> Result<&'a Reconstruction, GlassError> {
+    let given: Vec<usize> = (0..given.len()).filter(|&position| given[position]).collect();
+    let made = match kept.take() {
+        Some((of, target, plan)) if of == given && target == wanted => (of, target, plan),
+        Some(_) | None => {
+            let plan = geometry.set_code()?.plan(&given, &[wanted])?;
+            (given, wanted, plan)
+        }
+    };
+    Ok(&kept.insert(made).2)
 }
 
 impl<R: PlatterSource> PlatterReader<R> {

@@ -3,11 +3,12 @@
 //!
 //! The buffer is kept by the caller and used for track after track, so reading allocates nothing.
 
-use fulgurite_codes::{Decoder, Shard};
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::{Shard, version1};
 
-use crate::GlassError;
 use crate::geometry::Geometry;
-use crate::sector::{SECTOR_HEADER_BYTES, payload};
+use crate::sector::{SECTOR_HEADER_BYTES, payload, payload_mut};
+use crate::{FormatVersion, GlassError};
 
 /// One track: sector images, of which the lost ones hold nothing of use until restored.
 #[derive(Debug, Default)]
@@ -16,12 +17,20 @@ pub struct TrackBuffer {
     /// Whether the sector of each layer is lost.
     pub(crate) lost: Vec<bool>,
     shape: Option<Shape>,
-    decoder: Option<Decoder>,
+    decoder: Option<TrackDecoder>,
+}
+
+/// The within-track code of a version.
+#[derive(Debug)]
+enum TrackDecoder {
+    One(version1::Decoder),
+    Two(SmallCode),
 }
 
 /// The numbers of a geometry that a track in memory depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
+    format: FormatVersion,
     sector_bytes: usize,
     information: usize,
     redundancy: usize,
@@ -65,8 +74,9 @@ impl TrackBuffer {
     }
 
     /// Makes room for a track of this geometry, all of it lost.
-    pub(crate) fn prepare(&mut self, geometry: &Geometry) {
+    pub(crate) fn prepare(&mut self, geometry: &Geometry, format: FormatVersion) {
         let shape = Shape {
+            format,
             sector_bytes: geometry.sector_image_bytes(),
             information: usize::from(geometry.track_information_sectors),
             redundancy: usize::from(geometry.track_redundancy_sectors),
@@ -98,6 +108,12 @@ impl TrackBuffer {
         payload(&self.image[layer * sector_bytes..][..sector_bytes])
     }
 
+    /// The payload of a layer, to be filled.
+    pub(crate) fn sector_mut(&mut self, layer: usize) -> &mut [u8] {
+        let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
+        payload_mut(&mut self.image[layer * sector_bytes..][..sector_bytes])
+    }
+
     /// Puts a restored piece of a layer's payload in its place.
     pub(crate) fn restore(&mut self, layer: usize, offset: usize, piece: &[u8]) {
         let sector_bytes = self.shape.map_or(0, |shape| shape.sector_bytes);
@@ -110,15 +126,47 @@ impl TrackBuffer {
     /// The caller has seen that not more than the track's redundancy is lost.
     pub(crate) fn decode(&mut self, geometry: &Geometry) -> Result<(), GlassError> {
         let shape = self.shape.unwrap_or_else(|| unreachable!("the buffer was prepared"));
-        let mut decoder = match self.decoder.take() {
-            Some(decoder) => decoder,
-            None => geometry.track_code()?.decoder(geometry.sector_payload_bytes as usize)?,
+        let mut decoder = match (self.decoder.take(), shape.format) {
+            (Some(decoder), _) => decoder,
+            (None, FormatVersion::One) => {
+                let payload_bytes = geometry.sector_payload_bytes as usize;
+                TrackDecoder::One(geometry.track_code_version1()?.decoder(payload_bytes)?)
+            }
+            (None, FormatVersion::Two) => TrackDecoder::Two(geometry.track_code()?),
         };
-        // Restored pieces go into sectors that are lost, given ones come from sectors that are
-        // not: the split keeps the two apart without a copy of the track.
-        let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
-        let mut given: Vec<Shard<'_>> = Vec::with_capacity(shape.information + shape.redundancy);
+        let result = match &mut decoder {
+            TrackDecoder::One(decoder) => self.decode_version1(decoder, shape.sector_bytes),
+            TrackDecoder::Two(code) => self.decode_small(code, shape),
+        };
+        self.decoder = Some(decoder);
+        result?;
+        self.lost[..shape.information].fill(false);
+        Ok(())
+    }
+
+    /// Restored payloads go into sectors that are lost, given ones come from sectors that are not:
+    /// the split keeps the two apart without a copy of the track.
+    fn decode_small(&mut self, code: &SmallCode, shape: Shape) -> Result<(), GlassError> {
+        let mut wanted: Vec<(usize, &mut [u8])> = Vec::new();
+        let mut given: Vec<(usize, &[u8])> = Vec::with_capacity(code.shards());
         for (layer, image) in self.image.chunks_exact_mut(shape.sector_bytes).enumerate() {
+            if !self.lost[layer] {
+                given.push((layer, payload(image)));
+            } else if layer < shape.information {
+                wanted.push((layer, payload_mut(image)));
+            }
+        }
+        Ok(code.reconstruct(&given, &mut wanted)?)
+    }
+
+    fn decode_version1(
+        &mut self,
+        decoder: &mut version1::Decoder,
+        sector_bytes: usize,
+    ) -> Result<(), GlassError> {
+        let mut lost: Vec<(usize, &mut [u8])> = Vec::new();
+        let mut given: Vec<Shard<'_>> = Vec::with_capacity(self.lost.len());
+        for (layer, image) in self.image.chunks_exact_mut(sector_bytes).enumerate() {
             if self.lost[layer] {
                 given.push(Shard::Lost);
                 lost.push((layer, image));
@@ -126,7 +174,7 @@ impl TrackBuffer {
                 given.push(Shard::Given(payload(image)));
             }
         }
-        let result = decoder.decode(
+        decoder.decode(
             |index| given[index],
             |layer, offset, piece| {
                 if let Ok(at) = lost.binary_search_by_key(&layer, |&(lost, _)| lost) {
@@ -134,10 +182,7 @@ impl TrackBuffer {
                     lost[at].1[from..from + piece.len()].copy_from_slice(piece);
                 }
             },
-        );
-        self.decoder = Some(decoder);
-        result?;
-        self.lost[..shape.information].fill(false);
+        )?;
         Ok(())
     }
 }

@@ -14,16 +14,17 @@
 
 use std::io;
 
-use fulgurite_codes::{CHECKSUM_BYTES, Encoder, RunningChecksum, StreamEncoder};
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::{CHECKSUM_BYTES, LargeStreamEncoder, RunningChecksum};
 use fulgurite_units::{LayerIndex, TrackIndex};
 
-use crate::GlassError;
 use crate::airgap::{Blank, Written};
 use crate::geometry::{InformationTrack, TrackMap};
 use crate::group::layers;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
+use crate::{FormatVersion, GlassError};
 
 /// Where a platter is written: a file, as a rule.
 pub trait PlatterSink {
@@ -60,9 +61,9 @@ pub struct PlatterWriter<S> {
     filled: usize,
     /// Information tracks appended so far.
     next: u32,
-    track_encoder: Encoder,
+    track_code: SmallCode,
     /// The large group's code, column by column.
-    group: Vec<StreamEncoder>,
+    group: Vec<LargeStreamEncoder>,
     digest: RunningChecksum,
     position: u64,
 }
@@ -71,6 +72,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     /// Begins a platter: writes its header track. Only a write drive can, see [`crate::airgap`].
     pub(crate) fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
         header.validate()?;
+        assert_eq!(header.format, FormatVersion::CURRENT, "old formats are only read");
         if blank.platter() != header.platter {
             return Err(GlassError::WrongPlatter {
                 expected: header.platter,
@@ -80,7 +82,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let map = header.map();
         let geometry = &header.geometry;
         let payload_bytes = geometry.sector_payload_bytes as usize;
-        let track_encoder = geometry.track_code()?.encoder(payload_bytes)?;
+        let track_code = geometry.track_code()?;
         let group = geometry
             .group_columns()
             .map(|column| Ok(geometry.group_code(column.count)?.stream_encoder(payload_bytes)?))
@@ -91,7 +93,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
             image: vec![0; geometry.track_image_bytes()],
             filled: 0,
             next: 0,
-            track_encoder,
+            track_code,
             group,
             digest: RunningChecksum::new(),
             position: 0,
@@ -155,6 +157,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         self.append_header()?;
         let geometry = &self.header.geometry;
         let seal = Seal {
+            format: self.header.format,
             archive: self.header.archive,
             platter: self.header.platter,
             generation: self.header.generation,
@@ -188,8 +191,9 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let track = InformationTrack::new(self.next);
         let place = self.map.physical(track);
         let mut image = std::mem::take(&mut self.image);
-        self.encode_group(&image);
-        let result = self.append_coded(place, SectorKind::Information, &mut image);
+        let result = self
+            .encode_group(&image)
+            .and_then(|()| self.append_coded(place, SectorKind::Information, &mut image));
         self.image = image;
         result?;
         self.filled = 0;
@@ -211,13 +215,10 @@ impl<S: PlatterSink> PlatterWriter<S> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let information = usize::from(self.header.geometry.track_information_sectors);
         let (front, back) = image.split_at_mut(information * sector_bytes);
-        self.track_encoder.encode(
-            |index| Some(payload(&front[index * sector_bytes..][..sector_bytes])),
-            |index, offset, piece| {
-                let from = index * sector_bytes + SECTOR_HEADER_BYTES + offset;
-                back[from..from + piece.len()].copy_from_slice(piece);
-            },
-        );
+        let given: Vec<&[u8]> = front.chunks_exact(sector_bytes).map(payload).collect();
+        let mut redundancy: Vec<&mut [u8]> =
+            back.chunks_exact_mut(sector_bytes).map(payload_mut).collect();
+        self.track_code.encode(&given, &mut redundancy)?;
         self.append_sealed(place, image, |layer| {
             if layer < information { kind } else { SectorKind::TrackRedundancy }
         })
@@ -257,19 +258,20 @@ impl<S: PlatterSink> PlatterWriter<S> {
     }
 
     /// Adds an information track to the large group's code.
-    fn encode_group(&mut self, image: &[u8]) {
+    fn encode_group(&mut self, image: &[u8]) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         for (column, encoder) in self.header.geometry.group_columns().zip(&mut self.group) {
             for layer in layers(column) {
-                encoder.push(payload(&image[layer * sector_bytes..][..sector_bytes]));
+                encoder.push(Some(payload(&image[layer * sector_bytes..][..sector_bytes])))?;
             }
         }
+        Ok(())
     }
 
     /// Appends the redundancy tracks of a large group whose information tracks are all written.
     fn append_group(&mut self, group: u32) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
-        self.group.iter_mut().for_each(StreamEncoder::finish);
+        self.group.iter_mut().for_each(LargeStreamEncoder::finish);
         let mut image = std::mem::take(&mut self.image);
         for index in 0..self.header.geometry.group_redundancy_tracks {
             for (column, encoder) in self.header.geometry.group_columns().zip(&self.group) {
@@ -299,6 +301,7 @@ pub(crate) fn sector_header(
     kind: SectorKind,
 ) -> SectorHeader {
     SectorHeader {
+        format: header.format,
         archive: header.archive,
         platter: header.platter,
         generation: header.generation,

@@ -28,7 +28,7 @@
 //! is `s_k(x(i)) = g(i)`, one value for the whole chunk: G is a Cauchy matrix with its columns
 //! scaled, so every square part of it has an inverse and any R losses can be brought back.
 //!
-//! The same code in the manner of [`crate::definition`]: for each power k = 0 .. m-1 the sum over
+//! The same code in the manner of [`crate::version1::definition`]: for each power k = 0 .. m-1 the sum over
 //! all points x of `c(x) x^k` is zero, where points of numbers R .. m-1 carry values that are not
 //! kept.
 //!

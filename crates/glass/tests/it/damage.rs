@@ -237,12 +237,12 @@ fn wrong_platters_are_named() {
         assert!(matches!(open(&nothing), Err(GlassError::NotAPlatter)));
     }
     let mut later = file.clone();
-    later[8] = 2;
+    later[8] = 3;
     let checksum = fulgurite_codes::sector_checksum(&later[..2176 - 32]);
     later[2176 - 32..2176].copy_from_slice(&checksum);
     later.truncate(2176);
     let error = open(&later).unwrap_err();
-    assert!(matches!(error, GlassError::UnsupportedVersion { found: 2, known: 1 }), "{error}");
+    assert!(matches!(error, GlassError::UnsupportedVersion { found: 3, known: 2 }), "{error}");
 }
 
 #[test]

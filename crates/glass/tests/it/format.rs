@@ -3,16 +3,19 @@
 
 use expect_test::{expect, expect_file};
 use fulgurite_glass::{
-    ErrorKind, FORMAT_TEXT, ListEntry, ListReader, ListWriter, NoFaults, PlatterHeader, SetMember,
-    TrackBuffer, list_bytes, list_entry_bytes,
+    ErrorKind, FORMAT_TEXT, FormatVersion, InformationTrack, ListEntry, ListReader, ListWriter,
+    Member, NoFaults, PlatterHeader, SetDecoder, SetMember, TrackBuffer, list_bytes,
+    list_entry_bytes,
 };
 use fulgurite_units::ObjectId;
 
-use crate::peer::{Peer, solve};
-use crate::support::{open, read_all, single_header, tiny, user_bytes, write, write_set};
+use crate::peer::{Peer, solve_small};
+use crate::support::{At, open, read_all, single_header, tiny, user_bytes, write, write_set};
 
 /// A platter of format version 1. It is never written again: old platters stay readable.
-static GOLDEN: &[u8] = include_bytes!("../golden/platter-1.glass");
+static GOLDEN_1: &[u8] = include_bytes!("../golden/platter-1.glass");
+/// One of version 2, which new platters are written in.
+static GOLDEN: &[u8] = include_bytes!("../golden/platter-2.glass");
 
 const DATA_BYTES: usize = 40_000;
 
@@ -56,7 +59,7 @@ fn golden_user_bytes() -> Vec<u8> {
 fn new_platters_are_the_bytes_of_the_golden_one() {
     let new = write(&golden_header(), &golden_user_bytes(), 7777);
     if option_env!("FULGURITE_WRITE_GOLDEN").is_some() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-1.glass");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/platter-2.glass");
         std::fs::write(path, &new).unwrap();
     }
     assert_eq!(new.len(), GOLDEN.len());
@@ -66,7 +69,7 @@ fn new_platters_are_the_bytes_of_the_golden_one() {
     let tracks = image..GOLDEN.len() - 1024 - image;
     assert!(new[tracks.clone()] == GOLDEN[tracks.clone()], "the format has changed");
     let digest = fulgurite_codes::sector_checksum(&GOLDEN[tracks]);
-    expect!["4e3f0837d20dc8f5de0dcb7ec8c9795e6ffb96ae1b16726ca7137f2e6c78b2a0"]
+    expect!["a8bce41c72be2b442e6ce141fb3d23a61fb376ab15dbb06e655da565785d80c2"]
         .assert_eq(&hex(&digest));
     let golden = GOLDEN.to_vec();
     assert_eq!(open(&golden).unwrap().header(), open(&new).unwrap().header());
@@ -77,13 +80,18 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_golden_platter_is_readable() {
-    let golden = GOLDEN.to_vec();
+fn golden_platters_of_all_versions_are_readable() {
+    golden_is_readable(FormatVersion::One, GOLDEN_1);
+    golden_is_readable(FormatVersion::Two, GOLDEN);
+}
+
+fn golden_is_readable(format: FormatVersion, golden: &[u8]) {
+    let golden = golden.to_vec();
     let reader = open(&golden).unwrap();
     let bytes = read_all(&reader, &NoFaults).unwrap();
     assert!(bytes == golden_user_bytes());
     let header = reader.header();
-    assert_eq!(header, &golden_header());
+    assert_eq!(header, &PlatterHeader { format, ..golden_header() });
     let mut list = ListReader::new(header.platter);
     list.push(&bytes[DATA_BYTES..]);
     for entry in entries() {
@@ -96,9 +104,13 @@ fn the_golden_platter_is_readable() {
 
 #[test]
 fn the_header_says_what_a_reader_needs() {
-    let peer = Peer::open(GOLDEN);
-    let json = serde_json::to_string_pretty(&peer.json).unwrap();
-    expect_file!["../golden/header-1.json"].assert_eq(&(json + "\n"));
+    for (golden, expected) in [
+        (GOLDEN_1, expect_file!["../golden/header-1.json"]),
+        (GOLDEN, expect_file!["../golden/header-2.json"]),
+    ] {
+        let json = serde_json::to_string_pretty(&Peer::open(golden).json).unwrap();
+        expected.assert_eq(&(json + "\n"));
+    }
     assert!(FORMAT_TEXT.is_ascii());
     let shown = String::from_utf8_lossy(GOLDEN);
     assert!(shown.contains("## How to write a reader"));
@@ -106,8 +118,14 @@ fn the_header_says_what_a_reader_needs() {
 
 #[test]
 fn a_reader_written_from_the_description_reads_it() {
+    for golden in [GOLDEN_1, GOLDEN] {
+        peer_reads(golden);
+    }
+}
+
+fn peer_reads(golden: &[u8]) {
     let user = golden_user_bytes();
-    let mut file = write(&golden_header(), &user, 1000);
+    let mut file = golden.to_vec();
     let sector = 2176;
     let track = |n: usize| n * 11 * sector;
     // Three sectors of track 1 are lost, information and redundancy.
@@ -125,7 +143,7 @@ fn a_reader_written_from_the_description_reads_it() {
     // Its group brings it back, and the padded last track too.
     let mut padded = user.clone();
     padded.resize(start(3), 0);
-    let whole = Peer::open(GOLDEN);
+    let whole = Peer::open(golden);
     for t in 0..3 {
         let restored = whole.track_by_group(t, 3).unwrap().concat();
         assert!(restored == padded[start(t)..start(t + 1)], "track {t}");
@@ -137,22 +155,57 @@ fn the_description_covers_sets_that_were_closed_short() {
     let platters = vec![Some(user_bytes(20_000, 1)), Some(user_bytes(16_000, 2)), None];
     let files = write_set(&tiny(), &platters);
     let peers: Vec<_> = files.iter().map(|f| f.as_ref().map(|f| Peer::open(f))).collect();
-    // Platters 0 and 1 are lost; platter 2 was never written; track 0 in columns of 5 and 3.
+    // Platters 0 and 1 are lost; platter 2 was never written.
     let mut restored = Vec::new();
-    for (first, count) in [(0, 5), (5, 3)] {
-        let mut shards = vec![None; 2 * count];
-        shards.extend(vec![Some(vec![0; 2048]); count]);
-        for peer in peers[3..].iter().flatten() {
-            shards.extend((first..first + count).map(|layer| peer.sector(1, layer)));
-        }
-        restored.push(solve(3 * count, shards).unwrap());
+    for layer in 0..8 {
+        let mut shards = vec![None, None, Some(vec![0; 2048])];
+        shards.extend(peers[3..].iter().flatten().map(|peer| peer.sector(1, layer)));
+        restored.push(solve_small(3, shards).unwrap());
     }
-    let platter = |n: usize| {
-        let columns = [&restored[0][n * 5..][..5], &restored[1][n * 3..][..3]];
-        columns.concat().concat()
-    };
+    let platter =
+        |n: usize| restored.iter().flat_map(|layer| layer[n].clone()).collect::<Vec<u8>>();
     assert!(platter(0) == platters[0].as_ref().unwrap()[..16_384]);
     assert!(platter(1)[..16_000] == platters[1].as_ref().unwrap()[..]);
+}
+
+#[test]
+fn damaged_platters_of_version_1_come_back_by_every_code() {
+    let golden = GOLDEN_1.to_vec();
+    let reader = open(&golden).unwrap();
+    // Three sectors of track 1, of both kinds, and then as many as there are.
+    for faults in [[(1, 0), (1, 4), (1, 9)].into(), (0..11).map(|layer| (1, layer)).collect()] {
+        let bytes = read_all(&reader, &At(faults)).unwrap();
+        assert!(bytes == golden_user_bytes());
+    }
+}
+
+#[test]
+fn sets_of_version_1_come_back() {
+    // Of a set of platters 0 and 2, and 1 that was never written, only the redundancy is left.
+    let files = [
+        include_bytes!("../golden/set-1-3.glass").to_vec(),
+        include_bytes!("../golden/set-1-4.glass").to_vec(),
+    ];
+    let readers = [open(&files[0]).unwrap(), open(&files[1]).unwrap()];
+    let [first, second] = &readers;
+    let members = [
+        Member::Lost,
+        Member::NotWritten,
+        Member::Lost,
+        Member::Platter(first),
+        Member::Platter(second),
+    ];
+    let mut decoder = SetDecoder::new(first.header());
+    let mut buffer = TrackBuffer::new();
+    for (position, bytes) in [(0, user_bytes(20_000, 1)), (2, user_bytes(9_000, 3))] {
+        let mut restored = Vec::new();
+        for track in (0..2).map(InformationTrack::new) {
+            decoder.recover_track(track, &members, position, &NoFaults, &mut buffer).unwrap();
+            restored.extend(buffer.sectors().flatten().copied());
+        }
+        assert!(restored[..bytes.len()] == bytes);
+        assert!(restored[bytes.len()..].iter().all(|&byte| byte == 0));
+    }
 }
 
 #[test]
@@ -161,8 +214,8 @@ fn headers_that_say_nonsense_are_refused() {
     for (from, to) in [
         ("\"groups\":2", "\"groups\":0"),
         ("\"data_bytes\":40000", "\"data_bytes\":90000"),
-        ("0x1002D", "0x1002F"),
-        ("\"format_version\":1", "\"format_version\":7"),
+        ("0x11D", "0x11B"),
+        ("\"format_version\":2", "\"format_version\":7"),
         ("\"list_entries\":2", "\"list_entriez\":2"),
         ("\"generation\":0", "\"generation\":1"),
         ("\"kind\":\"information\",\"index\":0", "\"kind\":\"information\",\"index\":1"),

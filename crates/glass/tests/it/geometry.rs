@@ -137,9 +137,9 @@ proptest! {
 fn impossible_geometries_are_refused() {
     type Change = fn(&mut Geometry);
     let changes: [(Change, &str); 9] = [
-        (|g| g.sector_payload_bytes = 100, "not a multiple of 64"),
-        (|g| g.sector_payload_bytes = 1 << 21, "not a multiple of 64"),
-        (|g| g.sector_payload_bytes = u32::MAX, "not a multiple of 64"),
+        (|g| g.sector_payload_bytes = 2112, "not a multiple of 128"),
+        (|g| g.sector_payload_bytes = 1 << 21, "not a multiple of 128"),
+        (|g| g.sector_payload_bytes = u32::MAX, "not a multiple of 128"),
         (|g| g.track_information_sectors = u16::MAX, "a track of"),
         (|g| g.track_redundancy_sectors = 0, "track code"),
         (|g| g.group_span_sectors = 9, "a span of 9"),

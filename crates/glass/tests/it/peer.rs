@@ -1,7 +1,5 @@
 //! A second reader, written from docs/formats/platter.md and nothing else of this crate: bytes at
-//! offsets, and the code as the linear equations of its definition. Slow and simple.
-
-use fulgurite_codes::definition::{element, multiply, to_polynomial};
+//! offsets, and the codes as the linear equations of their definitions. Slow and simple.
 
 fn number(bytes: &[u8], at: usize, length: usize) -> usize {
     bytes[at..at + length].iter().rev().fold(0, |n, &byte| n << 8 | usize::from(byte))
@@ -60,7 +58,15 @@ impl Peer {
     /// Information layers of a physical track, restored within the track if need be.
     pub(crate) fn track(&self, track: usize) -> Option<Vec<Vec<u8>>> {
         let shards: Vec<_> = (0..self.sectors()).map(|layer| self.sector(track, layer)).collect();
-        solve(self.geometry("track_information_sectors"), shards)
+        let information = self.geometry("track_information_sectors");
+        match self.version() {
+            1 => version1::solve(information, shards),
+            _ => solve_small(information, shards),
+        }
+    }
+
+    fn version(&self) -> usize {
+        number(&self.file, 8, 2)
     }
 
     /// Information layers of an information track, from its large group alone.
@@ -89,102 +95,240 @@ impl Peer {
             for j in 0..redundancy {
                 shards.extend((first..first + count).map(|layer| self.sector(behind + j, layer)));
             }
-            let solved = solve(in_group * count, shards)?;
+            let solved = match self.version() {
+                1 => version1::solve(in_group * count, shards)?,
+                _ => solve_large(in_group * count, shards)?,
+            };
             restored.extend_from_slice(&solved[track % in_group * count..][..count]);
         }
         Some(restored)
     }
 }
 
-/// The information shards of a code word, by elimination on the equations of the definition.
-pub(crate) fn solve(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
-    let redundancy = shards.len() - information;
-    let m = redundancy.next_power_of_two();
-    let size = shards.iter().flatten().next()?.len();
-    let point = |n: usize| to_polynomial(u16::try_from(n).unwrap());
-    // Unknown points, and the sums of the known ones for each power.
-    let mut unknown: Vec<(usize, Option<usize>)> = (redundancy..m).map(|n| (n, None)).collect();
-    let mut rows: Vec<Vec<u16>> = vec![vec![0; size / 2]; m];
-    for (index, shard) in shards.iter().enumerate() {
-        let place = if index < information { m + index } else { index - information };
-        match shard {
-            None => unknown.push((place, Some(index))),
-            Some(shard) => {
-                for e in 0..size / 2 {
-                    let mut term = element(shard, e);
-                    for row in &mut rows {
-                        row[e] ^= term;
-                        term = multiply(term, point(place));
+/// a + b u, as the description has it: a in the low byte, b in the high one.
+type Element = u16;
+
+/// The product of two bytes modulo x^8 + x^4 + x^3 + x^2 + 1.
+fn times8(a: u16, b: u16) -> u16 {
+    (0..8).rev().fold(0, |product, bit| {
+        let shifted = product << 1;
+        let reduced = if shifted & 0x100 == 0 { shifted } else { shifted ^ 0x11D };
+        if b >> bit & 1 == 1 { reduced ^ a } else { reduced }
+    })
+}
+
+/// The product of two elements, with u^2 = u + 0x22.
+fn times(a: Element, b: Element) -> Element {
+    let (a0, a1, b0, b1) = (a & 255, a >> 8, b & 255, b >> 8);
+    let high = times8(a1, b1);
+    let low = times8(a0, b0) ^ times8(0x22, high);
+    low | (times8(a0, b1) ^ times8(a1, b0) ^ high) << 8
+}
+
+fn inverse(a: Element) -> Element {
+    (1..16).fold(1, |product, bit| {
+        let power = (0..bit).fold(a, |power, _| times(power, power));
+        times(product, power)
+    })
+}
+
+/// The element of a number, over the basis of the description.
+fn element(number: usize) -> Element {
+    const BASIS: [Element; 16] = [
+        0x0001, 0x00D6, 0x0098, 0x0092, 0x0056, 0x00C8, 0x0058, 0x00E6, 0x019E, 0xD672, 0x9888,
+        0x92A2, 0x5656, 0xC8DA, 0x58EE, 0xE64C,
+    ];
+    (0..16).filter(|bit| number >> bit & 1 == 1).fold(0, |sum, bit| sum ^ BASIS[bit])
+}
+
+/// The information shards of a word of the code of tracks and sets.
+pub(crate) fn solve_small(
+    information: usize,
+    shards: Vec<Option<Vec<u8>>>,
+) -> Option<Vec<Vec<u8>>> {
+    let factor = |i: usize, j: usize| {
+        let x = element(255 - j);
+        times(x, inverse(x ^ element(i)))
+    };
+    let symbols = |shard: &[u8]| shard.iter().copied().map(u16::from).collect();
+    let bytes = |symbols: &[u16]| symbols.iter().map(|s| u8::try_from(*s).unwrap()).collect();
+    solve(information, shards, &factor, &symbols, &bytes)
+}
+
+/// The information shards of a word of the code of large groups.
+fn solve_large(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
+    let m = (shards.len() - information).next_power_of_two();
+    let factor = |i: usize, j: usize| {
+        let x = element(m + j);
+        times(element((m + j) / m), inverse(x ^ element(i)))
+    };
+    let symbols = |shard: &[u8]| {
+        let block = |block: &[u8]| -> Vec<u16> {
+            (0..64).map(|i| u16::from_le_bytes([block[i], block[64 + i]])).collect()
+        };
+        shard.chunks_exact(128).flat_map(block).collect()
+    };
+    let bytes = |symbols: &[u16]| {
+        let block = |block: &[u16]| -> Vec<u8> {
+            let low = block.iter().map(|s| s.to_le_bytes()[0]);
+            low.chain(block.iter().map(|s| s.to_le_bytes()[1])).collect()
+        };
+        symbols.chunks_exact(64).flat_map(block).collect()
+    };
+    solve(information, shards, &factor, &symbols, &bytes)
+}
+
+/// Lost information from the equations of the redundancy that is left.
+fn solve(
+    information: usize,
+    shards: Vec<Option<Vec<u8>>>,
+    factor: &dyn Fn(usize, usize) -> Element,
+    symbols: &dyn Fn(&[u8]) -> Vec<u16>,
+    bytes: &dyn Fn(&[u16]) -> Vec<u8>,
+) -> Option<Vec<Vec<u8>>> {
+    let lost: Vec<usize> = (0..information).filter(|&j| shards[j].is_none()).collect();
+    let left: Vec<usize> = (information..shards.len()).filter(|&s| shards[s].is_some()).collect();
+    if lost.len() > left.len() {
+        return None;
+    }
+    let mut matrix: Vec<Vec<Element>> = Vec::new();
+    let mut values: Vec<Vec<Element>> = Vec::new();
+    for &place in &left[..lost.len()] {
+        let i = place - information;
+        matrix.push(lost.iter().map(|&j| factor(i, j)).collect());
+        let mut value = symbols(shards[place].as_ref().unwrap());
+        for (j, shard) in shards[..information].iter().enumerate() {
+            if let Some(shard) = shard {
+                let symbols = symbols(shard);
+                add(&mut value, &symbols, factor(i, j));
+            }
+        }
+        values.push(value);
+    }
+    for column in 0..lost.len() {
+        let pivot = (column..lost.len()).find(|&row| matrix[row][column] != 0)?;
+        matrix.swap(column, pivot);
+        values.swap(column, pivot);
+        let scale = inverse(matrix[column][column]);
+        let scaled = |row: &mut Vec<u16>| row.iter_mut().for_each(|v| *v = times(*v, scale));
+        scaled(&mut matrix[column]);
+        scaled(&mut values[column]);
+        for row in (0..lost.len()).filter(|&row| row != column) {
+            let factor = matrix[row][column];
+            let (pivot, value) = (matrix[column].clone(), values[column].clone());
+            add(&mut matrix[row], &pivot, factor);
+            add(&mut values[row], &value, factor);
+        }
+    }
+    let mut all = shards;
+    for (&j, value) in lost.iter().zip(&values) {
+        all[j] = Some(bytes(value));
+    }
+    all.truncate(information);
+    all.into_iter().collect()
+}
+
+fn add(row: &mut [Element], other: &[Element], factor: Element) {
+    if factor != 0 {
+        row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= times(b, factor));
+    }
+}
+
+/// The code of version 1, as its description had it.
+mod version1 {
+    use fulgurite_codes::version1::definition::{element, multiply, to_polynomial};
+
+    /// The information shards of a code word, by elimination on the equations of the definition.
+    pub(super) fn solve(information: usize, shards: Vec<Option<Vec<u8>>>) -> Option<Vec<Vec<u8>>> {
+        let redundancy = shards.len() - information;
+        let m = redundancy.next_power_of_two();
+        let size = shards.iter().flatten().next()?.len();
+        let point = |n: usize| to_polynomial(u16::try_from(n).unwrap());
+        // Unknown points, and the sums of the known ones for each power.
+        let mut unknown: Vec<(usize, Option<usize>)> = (redundancy..m).map(|n| (n, None)).collect();
+        let mut rows: Vec<Vec<u16>> = vec![vec![0; size / 2]; m];
+        for (index, shard) in shards.iter().enumerate() {
+            let place = if index < information { m + index } else { index - information };
+            match shard {
+                None => unknown.push((place, Some(index))),
+                Some(shard) => {
+                    for e in 0..size / 2 {
+                        let mut term = element(shard, e);
+                        for row in &mut rows {
+                            row[e] ^= term;
+                            term = multiply(term, point(place));
+                        }
                     }
                 }
             }
         }
-    }
-    if unknown.len() > m {
-        return None;
-    }
-    let mut matrix: Vec<Vec<u16>> = (0..m).map(|_| Vec::new()).collect();
-    for &(place, _) in &unknown {
-        let mut power = 1;
-        for row in &mut matrix {
-            row.push(power);
-            power = multiply(power, point(place));
+        if unknown.len() > m {
+            return None;
         }
-    }
-    eliminate(&mut matrix, &mut rows);
-    let mut result: Vec<Option<Vec<u8>>> = shards;
-    for (row, &(_, index)) in unknown.iter().enumerate() {
-        if let Some(index) = index {
-            result[index] = Some(to_bytes(&rows[row]));
+        let mut matrix: Vec<Vec<u16>> = (0..m).map(|_| Vec::new()).collect();
+        for &(place, _) in &unknown {
+            let mut power = 1;
+            for row in &mut matrix {
+                row.push(power);
+                power = multiply(power, point(place));
+            }
         }
+        eliminate(&mut matrix, &mut rows);
+        let mut result: Vec<Option<Vec<u8>>> = shards;
+        for (row, &(_, index)) in unknown.iter().enumerate() {
+            if let Some(index) = index {
+                result[index] = Some(to_bytes(&rows[row]));
+            }
+        }
+        result.truncate(information);
+        result.into_iter().collect()
     }
-    result.truncate(information);
-    result.into_iter().collect()
-}
 
-/// Gauss-Jordan elimination; row `i` of `values` becomes unknown `i`.
-fn eliminate(matrix: &mut [Vec<u16>], values: &mut [Vec<u16>]) {
-    for column in 0..matrix[0].len() {
-        let pivot = (column..matrix.len()).find(|&row| matrix[row][column] != 0).unwrap();
-        matrix.swap(column, pivot);
-        values.swap(column, pivot);
-        let inverse = power(matrix[column][column], 65_534);
-        let scale = |row: &mut Vec<u16>| row.iter_mut().for_each(|v| *v = multiply(*v, inverse));
-        scale(&mut matrix[column]);
-        scale(&mut values[column]);
-        for row in (0..matrix.len()).filter(|&row| row != column) {
-            let factor = matrix[row][column];
-            if factor != 0 {
-                let (pivot, value) = (matrix[column].clone(), values[column].clone());
-                add(&mut matrix[row], &pivot, factor);
-                add(&mut values[row], &value, factor);
+    /// Gauss-Jordan elimination; row `i` of `values` becomes unknown `i`.
+    fn eliminate(matrix: &mut [Vec<u16>], values: &mut [Vec<u16>]) {
+        for column in 0..matrix[0].len() {
+            let pivot = (column..matrix.len()).find(|&row| matrix[row][column] != 0).unwrap();
+            matrix.swap(column, pivot);
+            values.swap(column, pivot);
+            let inverse = power(matrix[column][column], 65_534);
+            let scale =
+                |row: &mut Vec<u16>| row.iter_mut().for_each(|v| *v = multiply(*v, inverse));
+            scale(&mut matrix[column]);
+            scale(&mut values[column]);
+            for row in (0..matrix.len()).filter(|&row| row != column) {
+                let factor = matrix[row][column];
+                if factor != 0 {
+                    let (pivot, value) = (matrix[column].clone(), values[column].clone());
+                    add(&mut matrix[row], &pivot, factor);
+                    add(&mut values[row], &value, factor);
+                }
             }
         }
     }
-}
 
-fn add(row: &mut [u16], other: &[u16], factor: u16) {
-    row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= multiply(b, factor));
-}
-
-fn power(base: u16, exponent: u32) -> u16 {
-    (0..16).rev().fold(1, |value, bit| {
-        let square = multiply(value, value);
-        if exponent >> bit & 1 == 1 { multiply(square, base) } else { square }
-    })
-}
-
-/// Elements, given as polynomials, back into a shard.
-fn to_bytes(elements: &[u16]) -> Vec<u8> {
-    let mut numbers = vec![0u16; 1 << 16];
-    for number in 0..=u16::MAX {
-        numbers[usize::from(to_polynomial(number))] = number;
+    fn add(row: &mut [u16], other: &[u16], factor: u16) {
+        row.iter_mut().zip(other).for_each(|(a, &b)| *a ^= multiply(b, factor));
     }
-    let mut bytes = vec![0; elements.len() * 2];
-    for (e, &polynomial) in elements.iter().enumerate() {
-        let [low, high] = numbers[usize::from(polynomial)].to_le_bytes();
-        bytes[e / 32 * 64 + e % 32] = low;
-        bytes[e / 32 * 64 + 32 + e % 32] = high;
+
+    fn power(base: u16, exponent: u32) -> u16 {
+        (0..16).rev().fold(1, |value, bit| {
+            let square = multiply(value, value);
+            if exponent >> bit & 1 == 1 { multiply(square, base) } else { square }
+        })
     }
-    bytes
+
+    /// Elements, given as polynomials, back into a shard.
+    fn to_bytes(elements: &[u16]) -> Vec<u8> {
+        let mut numbers = vec![0u16; 1 << 16];
+        for number in 0..=u16::MAX {
+            numbers[usize::from(to_polynomial(number))] = number;
+        }
+        let mut bytes = vec![0; elements.len() * 2];
+        for (e, &polynomial) in elements.iter().enumerate() {
+            let [low, high] = numbers[usize::from(polynomial)].to_le_bytes();
+            bytes[e / 32 * 64 + e % 32] = low;
+            bytes[e / 32 * 64 + 32 + e % 32] = high;
+        }
+        bytes
+    }
 }

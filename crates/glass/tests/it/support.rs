@@ -1,8 +1,8 @@
 //! Small platters in memory for the tests of this crate.
 
 use fulgurite_glass::{
-    Blank, Faults, Geometry, GlassError, NoFaults, PlatterHeader, PlatterReader, PlatterRole,
-    SetEncoder, SetMember, WriteDrive,
+    Blank, Faults, FormatVersion, Geometry, GlassError, NoFaults, PlatterHeader, PlatterReader,
+    PlatterRole, SetEncoder, SetMember, WriteDrive,
 };
 use fulgurite_glass::{InformationTrack, TrackBuffer};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Seed, SetId, TrackIndex, UnixTime};
@@ -72,6 +72,7 @@ pub(crate) fn set_headers(
         .enumerate()
         .map(|(position, member)| {
             member.map(|member| PlatterHeader {
+                format: FormatVersion::CURRENT,
                 archive: archive(),
                 platter: member.platter,
                 generation: 0,

@@ -16,7 +16,7 @@
 //!
 //! With `e` shards lost, the equations of powers `0 .. m` are `m` linear equations in `e + (m - R)`
 //! unknowns whose matrix is a Vandermonde matrix: they have one solution while `e <= R`.
-//! The functions here are the slow, scalar twin of [`crate::ErasureCode`], for tests and for
+//! The functions here are the slow, scalar twin of [`super::ErasureCode`], for tests and for
 //! whoever writes another reader. They are not used to move data.
 
 /// The reducing polynomial of the field.

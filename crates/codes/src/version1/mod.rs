@@ -1,17 +1,19 @@
-//! Erasure coding: any `redundancy` of `information + redundancy` shards may be lost.
+//! The code of platter format version 1, which is read and no longer written.
 //!
-//! One code serves all levels, from 36 sectors of a track to thousands of sectors of a large
-//! group. Shards are worked on in stripes, because the code treats each 64-byte block alike: the
-//! working memory stays bounded whatever the shard size. Zeros at the end of the information
-//! shards add nothing (the standard way to shorten a code), so they are left out.
+//! One wide Reed-Solomon code served all levels there: [`definition`] says which, and the crate
+//! reed-solomon-simd computes it. Shards are worked on in stripes, because the code treats each
+//! 64-byte block alike: the working memory stays bounded whatever the shard size. Zeros at the end
+//! of the information shards add nothing (the standard way to shorten a code), so they are left
+//! out. New platters use [`crate::small`] and [`crate::LargeCode`].
+
+pub mod definition;
 
 use std::fmt;
 
 use reed_solomon_simd::engine::DefaultEngine;
 use reed_solomon_simd::rate::{HighRate, HighRateDecoder, Rate, RateDecoder};
 
-use crate::CodeError;
-use crate::encode::{Encoder, StreamEncoder};
+use crate::{CodeError, Shard};
 
 /// Shards are a multiple of this many bytes.
 pub const SHARD_ALIGN: usize = 64;
@@ -25,18 +27,7 @@ static ZEROS: [u8; DECODE_STRIPE] = [0; DECODE_STRIPE];
 
 const _: () = assert!(DECODE_STRIPE.is_multiple_of(SHARD_ALIGN));
 
-/// What is known of one shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shard<'a> {
-    /// Read, and its checksum was right.
-    Given(&'a [u8]),
-    /// Never written: counts as zeros.
-    Zero,
-    /// Unreadable.
-    Lost,
-}
-
-/// A systematic Reed-Solomon code over GF(2^16), defined in [`crate::definition`].
+/// A systematic Reed-Solomon code over GF(2^16), defined in [`definition`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErasureCode {
     information: usize,
@@ -69,23 +60,6 @@ impl ErasureCode {
     #[must_use]
     pub const fn redundancy(self) -> usize {
         self.redundancy
-    }
-
-    /// An encoder for shards of `shard_bytes`; keep it, its memory is used again.
-    ///
-    /// # Errors
-    /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
-    pub fn encoder(self, shard_bytes: usize) -> Result<Encoder, CodeError> {
-        Encoder::new(self, shard_bytes)
-    }
-
-    /// An encoder for shards of `shard_bytes` that come one after the other; it holds twice the
-    /// redundancy (rounded up to a power of two shards), not the information.
-    ///
-    /// # Errors
-    /// [`CodeError::ShardBytes`] unless the size is a positive multiple of 64.
-    pub fn stream_encoder(self, shard_bytes: usize) -> Result<StreamEncoder, CodeError> {
-        StreamEncoder::new(self, shard_bytes)
     }
 
     /// A decoder for shards of `shard_bytes`; keep it, its memory is used again.
@@ -195,7 +169,7 @@ impl Decoder {
     }
 }
 
-pub(crate) fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
+fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
     if bytes > 0 && bytes.is_multiple_of(SHARD_ALIGN) {
         Ok(())
     } else {
@@ -211,3 +185,6 @@ impl fmt::Debug for Decoder {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
