@@ -85,6 +85,14 @@ pub enum CodeError {
     /// The scale of soft bits must be a positive number.
     #[error("the scale of soft bits is not a positive number")]
     SoftScale,
+    /// Enough shards and relations are left, but some of them follow from others.
+    #[error("what is left determines only {found} of {lost} lost information shards")]
+    Dependent {
+        /// Information shards lost.
+        lost: usize,
+        /// How many of them independent equations are left for.
+        found: usize,
+    },
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -122,7 +130,7 @@ impl CodeError {
             | Self::SignatureBlock { .. }
             | Self::SymbolBits { .. }
             | Self::SoftScale => ErrorKind::Invalid,
-            Self::TooFewShards { .. } => ErrorKind::Corrupt,
+            Self::TooFewShards { .. } | Self::Dependent { .. } => ErrorKind::Corrupt,
         }
     }
 }

@@ -29,7 +29,6 @@ use std::fmt;
 use super::encode::fold;
 use super::kernel::{Factor, Kernel};
 use super::locator::Logarithms;
-use super::points::element;
 use super::stripe::Stripe;
 use super::transform::{Span, Transform, width};
 use super::{LargeCode, check_shard_bytes};
@@ -45,19 +44,15 @@ pub enum Method {
     /// Transforms over the smallest aligned power of two of redundancy shards that is enough:
     /// faster for few losses.
     Narrow,
-    /// As many redundancy shards as there are lost information shards, by the closed form of the
-    /// inverse of a Cauchy matrix. Not the default: see the design note on large groups for the
-    /// patent whose wording it comes close to.
-    Residual,
 }
 
 /// Brings lost shards of a large group back from those that are left.
 pub struct LargeDecoder {
-    code: LargeCode,
-    shard_bytes: usize,
+    pub(super) code: LargeCode,
+    pub(super) shard_bytes: usize,
     method: Method,
-    transform: Transform,
-    logarithms: Logarithms,
+    pub(super) transform: Transform,
+    pub(super) logarithms: Logarithms,
     /// The chunk summed up, then the polynomial M.
     room: Stripe,
     /// The sum of chunks, then s at the points of redundancy.
@@ -118,52 +113,58 @@ impl LargeDecoder {
         wanted: impl Fn(usize) -> bool,
         mut restored: impl FnMut(usize, usize, &[u8]),
     ) -> Result<(), CodeError> {
-        let losses = Losses::new(self.code, self.shard_bytes, &shards, &wanted)?;
+        let code = self.code;
+        let losses = Losses::new(code, self.shard_bytes, &shards, &wanted)?;
+        losses.check(code, 0)?;
         if losses.wanted.is_empty() {
             return Ok(());
         }
-        let plan = Plan::new(self.code, self.method, &losses, &self.logarithms);
-        let step = width(self.code.chunk_log());
+        let plan = Plan::new(code, self.method, &losses, &self.logarithms);
+        let step = width(code.chunk_log());
         for offset in (0..self.shard_bytes).step_by(step) {
             let range = offset..self.shard_bytes.min(offset + step);
-            let piece = |number: usize| match shards(self.code.index(number)) {
+            let piece = |number: usize| match shards(code.index(number)) {
                 Shard::Given(shard) => Some(&shard[range.clone()]),
                 Shard::Zero | Shard::Lost => None,
             };
-            let mut work = Work {
-                code: self.code,
-                transform: self.transform,
-                length: range.len(),
-                room: self.room.first_mut(self.code.chunk() * range.len()),
-                sum: self.sum.first_mut(self.code.chunk() * range.len()),
-                values: self.values.first_mut(self.code.chunk() * range.len()),
-                out: &mut self.out,
-            };
-            work.sum_up(&losses, &plan, &piece);
+            let mut work = self.work(range.len());
+            work.sum_up(&piece, |number| plan.needs(&losses, number));
             let mut restored =
-                |number: usize, bytes: &[u8]| restored(self.code.index(number), offset, bytes);
+                |number: usize, bytes: &[u8]| restored(code.index(number), offset, bytes);
             match &plan {
                 Plan::Encode => work.encode(&losses, &mut restored),
                 Plan::Transform(plan) => work.transform(&losses, plan, &piece, &mut restored),
-                Plan::Residual(plan) => work.residual(plan, &piece, &mut restored),
             }
         }
         Ok(())
     }
+
+    /// The work on stripes of a length.
+    pub(super) fn work(&mut self, length: usize) -> Work<'_> {
+        Work {
+            code: self.code,
+            transform: self.transform,
+            length,
+            room: self.room.first_mut(self.code.chunk() * length),
+            sum: self.sum.first_mut(self.code.chunk() * length),
+            values: self.values.first_mut(self.code.chunk() * length),
+            out: &mut self.out,
+        }
+    }
 }
 
 /// What is lost, by numbers of points.
-struct Losses {
-    information: Vec<usize>,
-    redundancy: Vec<usize>,
+pub(super) struct Losses {
+    pub(super) information: Vec<usize>,
+    pub(super) redundancy: Vec<usize>,
     /// Those that are wanted, ascending: redundancy first.
-    wanted: Vec<usize>,
+    pub(super) wanted: Vec<usize>,
     /// By number, whether it is among them.
     is_wanted: Vec<bool>,
 }
 
 impl Losses {
-    fn new<'a>(
+    pub(super) fn new<'a>(
         code: LargeCode,
         shard_bytes: usize,
         shards: &impl Fn(usize) -> Shard<'a>,
@@ -182,10 +183,6 @@ impl Losses {
                 Shard::Given(_) | Shard::Zero => {}
             }
         }
-        let lost = information.len() + redundancy.len();
-        if lost > code.redundancy() {
-            return Err(CodeError::TooFewShards { have: total - lost, need: code.information() });
-        }
         let all = redundancy.iter().chain(&information).copied();
         let wanted: Vec<usize> = all.filter(|number| wanted(code.index(*number))).collect();
         let mut is_wanted = vec![false; code.chunk() + code.information()];
@@ -193,8 +190,18 @@ impl Losses {
         Ok(Self { information, redundancy, wanted, is_wanted })
     }
 
+    /// Refuses more losses than redundancy and this many relations beside it.
+    pub(super) fn check(&self, code: LargeCode, relations: usize) -> Result<(), CodeError> {
+        let lost = self.information.len() + self.redundancy.len();
+        let have = code.information() + code.redundancy() - lost + relations;
+        if have < code.information() {
+            return Err(CodeError::TooFewShards { have, need: code.information() });
+        }
+        Ok(())
+    }
+
     /// Whether redundancy at a point is given.
-    fn has(&self, code: LargeCode, number: usize) -> bool {
+    pub(super) fn has(&self, code: LargeCode, number: usize) -> bool {
         number < code.redundancy() && self.redundancy.binary_search(&number).is_err()
     }
 }
@@ -204,7 +211,6 @@ enum Plan {
     /// No information is lost.
     Encode,
     Transform(TransformPlan),
-    Residual(ResidualPlan),
 }
 
 struct TransformPlan {
@@ -216,14 +222,6 @@ struct TransformPlan {
     own: Vec<(usize, Factor)>,
     /// Spans as large as the block with what is wanted of them, and 1 / (g L') or 1 / L.
     spans: Vec<(Span, Vec<(usize, Factor)>)>,
-}
-
-struct ResidualPlan {
-    /// The points of redundancy that are used.
-    rows: Vec<usize>,
-    wanted: Vec<usize>,
-    /// A row of factors for each wanted point.
-    factors: Vec<Factor>,
 }
 
 impl Plan {
@@ -239,7 +237,6 @@ impl Plan {
             Method::Narrow => {
                 Self::Transform(TransformPlan::new(code, narrow(code, losses), losses, logs))
             }
-            Method::Residual => Self::Residual(ResidualPlan::new(code, losses, logs)),
         }
     }
 
@@ -252,7 +249,6 @@ impl Plan {
                     let points = plan.block.points();
                     points.contains(&number) && plan.locator[number - points.start].is_some()
                 }
-                Self::Residual(plan) => plan.rows.binary_search(&number).is_ok(),
             }
     }
 }
@@ -306,57 +302,32 @@ impl TransformPlan {
     }
 }
 
-impl ResidualPlan {
-    /// With Y the polynomial whose roots are the rows y, and N and E as above, Lagrange gives
-    /// `N(t) = sum over y of r(y) E(y) Y(t) / (Y'(y) (t + y))`.
-    fn new(code: LargeCode, losses: &Losses, logs: &Logarithms) -> Self {
-        let given = (0..code.redundancy()).filter(|number| losses.has(code, *number));
-        let rows: Vec<usize> = given.take(losses.information.len()).collect();
-        let wanted = losses.wanted.clone();
-        let row_plus = logs.products(&losses.information, &rows);
-        let row_minus = logs.products(&rows, &rows);
-        let plus = logs.products(&rows, &wanted);
-        let minus = logs.products(&losses.information, &wanted);
-        let mut factors = Vec::with_capacity(wanted.len() * rows.len());
-        for ((&number, plus), minus) in wanted.iter().zip(plus).zip(minus) {
-            let minus = minus + scale(code, logs, number);
-            for ((row, row_plus), row_minus) in rows.iter().zip(&row_plus).zip(&row_minus) {
-                let minus = minus + row_minus + logs.of(row ^ number);
-                factors.push(Factor::new(logs.quotient(plus + row_plus, minus)));
-            }
-        }
-        Self { rows, wanted, factors }
-    }
-}
-
 /// The work on one stripe.
-struct Work<'w> {
+pub(super) struct Work<'w> {
     code: LargeCode,
     transform: Transform,
-    length: usize,
+    pub(super) length: usize,
     room: &'w mut [u8],
-    sum: &'w mut [u8],
+    pub(super) sum: &'w mut [u8],
     values: &'w mut [u8],
-    out: &'w mut Vec<u8>,
+    pub(super) out: &'w mut Vec<u8>,
 }
 
 impl Work<'_> {
-    fn kernel(&self) -> Kernel {
+    pub(super) fn kernel(&self) -> Kernel {
         self.transform.kernel()
     }
 
     /// Makes s at all points of redundancy where it is needed.
-    fn sum_up<'a>(
+    pub(super) fn sum_up<'a>(
         &mut self,
-        losses: &Losses,
-        plan: &Plan,
         piece: &impl Fn(usize) -> Option<&'a [u8]>,
+        needs: impl Fn(usize) -> bool,
     ) {
         let information = |number: usize| {
             (number < self.code.chunk() + self.code.information()).then(|| piece(number)).flatten()
         };
         if fold(&self.transform, self.code, &information, self.room, self.sum) {
-            let needs = |number| plan.needs(losses, number);
             self.transform.forward(Span::new(0, self.code.chunk_log()), self.sum, &needs);
         } else {
             self.sum.fill(0);
@@ -411,33 +382,6 @@ impl Work<'_> {
         for (span, wanted) in &plan.spans {
             self.transform.forward_into(*span, polynomial, values, &is_wanted);
             wanted.iter().for_each(|wanted| put(values, span.number, *wanted));
-        }
-    }
-
-    fn residual<'a>(
-        &mut self,
-        plan: &ResidualPlan,
-        piece: &impl Fn(usize) -> Option<&'a [u8]>,
-        restored: &mut impl FnMut(usize, &[u8]),
-    ) {
-        let (kernel, length) = (self.kernel(), self.length);
-        self.out.resize(plan.wanted.len() * length, 0);
-        for (&number, to) in plan.wanted.iter().zip(self.out.chunks_exact_mut(length)) {
-            match self.sum.get(number * length..(number + 1) * length) {
-                Some(sum) => to.copy_from_slice(sum),
-                None => to.fill(0),
-            }
-        }
-        for &row in &plan.rows {
-            if let Some(given) = piece(row) {
-                kernel.add_or_copy(given, &mut self.sum[row * length..][..length], true);
-            }
-        }
-        let rows = plan.rows.iter().map(|row| &self.sum[row * length..][..length]);
-        let rows: Vec<&[u8]> = rows.collect();
-        kernel.combine(&plan.factors, &rows, self.out, length);
-        for (&number, shard) in plan.wanted.iter().zip(self.out.chunks_exact(length)) {
-            restored(number, shard);
         }
     }
 }

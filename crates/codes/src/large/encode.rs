@@ -15,7 +15,7 @@ use std::fmt;
 
 use super::stripe::Stripe;
 use super::transform::{Span, Transform, width};
-use super::{LargeCode, check_shard_bytes};
+use super::{LargeCode, check_length, check_shard_bytes};
 use crate::{CodeError, Isa};
 
 /// Computes redundancy shards from information shards that are at hand together.
@@ -90,15 +90,6 @@ pub(super) fn fold<'a>(
         is_summed |= transform.inverse_into(span, piece, room, sum, is_summed);
     }
     is_summed
-}
-
-fn check_length(index: usize, shard: Option<&[u8]>, expected: usize) -> Result<(), CodeError> {
-    match shard {
-        Some(shard) if shard.len() != expected => {
-            Err(CodeError::UnequalShards { index, bytes: shard.len(), expected })
-        }
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// Computes redundancy shards from information shards that come one after the other.

@@ -20,6 +20,7 @@
 mod decode;
 pub mod definition;
 mod encode;
+mod joint;
 #[expect(unsafe_code, reason = "vectors are loaded and stored, and need their instructions")]
 mod kernel;
 mod locator;
@@ -32,6 +33,7 @@ mod tests;
 
 pub use decode::{LargeDecoder, Method};
 pub use encode::{LargeEncoder, LargeStreamEncoder};
+pub use joint::Relation;
 
 use crate::{CodeError, Isa};
 
@@ -129,5 +131,14 @@ fn check_shard_bytes(bytes: usize) -> Result<(), CodeError> {
         Ok(())
     } else {
         Err(CodeError::ShardBlocks { bytes })
+    }
+}
+
+fn check_length(index: usize, shard: Option<&[u8]>, expected: usize) -> Result<(), CodeError> {
+    match shard {
+        Some(shard) if shard.len() != expected => {
+            Err(CodeError::UnequalShards { index, bytes: shard.len(), expected })
+        }
+        Some(_) | None => Ok(()),
     }
 }
