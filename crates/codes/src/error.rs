@@ -93,6 +93,9 @@ pub enum CodeError {
         /// How many of them independent equations are left for.
         found: usize,
     },
+    /// A chance of loss is between 0 and 1, and its variation one that a chance can have.
+    #[error("no chance of loss has this mean and variation")]
+    LossRate,
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -129,7 +132,8 @@ impl CodeError {
             | Self::Isa { .. }
             | Self::SignatureBlock { .. }
             | Self::SymbolBits { .. }
-            | Self::SoftScale => ErrorKind::Invalid,
+            | Self::SoftScale
+            | Self::LossRate => ErrorKind::Invalid,
             Self::TooFewShards { .. } | Self::Dependent { .. } => ErrorKind::Corrupt,
         }
     }

@@ -23,6 +23,7 @@ pub mod ldpc;
 mod large;
 mod shard;
 mod signature;
+pub mod durability;
 pub mod small;
 pub mod symbols;
 pub mod version1;

@@ -1,0 +1,136 @@
+//! How sectors get lost, and the chance that too many do.
+
+use std::fmt;
+
+use super::special::{ln_beta, ln_choose, ln_sum};
+use crate::CodeError;
+
+/// A chance, as its natural logarithm: many are too small for a number.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Chance {
+    ln: f64,
+}
+
+impl Chance {
+    /// Of what cannot happen.
+    pub const ZERO: Self = Self { ln: f64::NEG_INFINITY };
+
+    /// The chance with this natural logarithm; rounding above 1 is taken for 1.
+    #[must_use]
+    pub const fn from_ln(ln: f64) -> Self {
+        Self { ln: ln.min(0.0) }
+    }
+
+    /// The natural logarithm.
+    #[must_use]
+    pub const fn ln(self) -> f64 {
+        self.ln
+    }
+
+    /// The chance as a number: 0 below about 10^-308.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        self.ln.exp()
+    }
+}
+
+impl fmt::Display for Chance {
+    /// In scientific notation, with two digits or the precision asked for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(1);
+        if self.ln == f64::NEG_INFINITY {
+            return f.write_str("0");
+        }
+        let log10 = self.ln / std::f64::consts::LN_10;
+        let mut exponent = log10.floor();
+        let mut text = format!("{:.digits$}", 10f64.powf(log10 - exponent));
+        if text.starts_with("10") {
+            exponent += 1.0;
+            text = format!("{:.digits$}", 1.0);
+        }
+        write!(f, "{text}e{exponent}")
+    }
+}
+
+/// The chance that more than `limit` of `trials` independent events of chance `chance` happen:
+/// the upper tail of a binomial distribution.
+///
+/// # Errors
+/// [`CodeError::LossRate`] when `chance` is not between 0 and 1, both excluded.
+pub fn binomial_tail(trials: u64, chance: f64, limit: u64) -> Result<Chance, CodeError> {
+    Ok(SectorLoss::new(chance, 0.0)?.more_than(limit, trials))
+}
+
+/// How sectors of a track get lost: each with the same chance, which is either fixed or drawn anew
+/// for each track from a beta distribution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SectorLoss {
+    mean: f64,
+    variation: f64,
+}
+
+impl SectorLoss {
+    /// A mean chance of `mean`, with a coefficient of variation (standard deviation over mean)
+    /// between tracks of `variation`; 0 for independent sectors.
+    ///
+    /// # Errors
+    /// [`CodeError::LossRate`] when the mean is not between 0 and 1, both excluded, or when no beta
+    /// distribution has that mean and variation.
+    pub fn new(mean: f64, variation: f64) -> Result<Self, CodeError> {
+        let is_chance = mean > 0.0 && mean < 1.0;
+        let spread = variation * variation * mean;
+        if !is_chance || variation.is_nan() || variation < 0.0 || spread >= 1.0 - mean {
+            return Err(CodeError::LossRate);
+        }
+        Ok(Self { mean, variation })
+    }
+
+    /// The mean chance.
+    #[must_use]
+    pub const fn mean(self) -> f64 {
+        self.mean
+    }
+
+    /// The coefficient of variation between tracks.
+    #[must_use]
+    pub const fn variation(self) -> f64 {
+        self.variation
+    }
+
+    /// The two parameters of the beta distribution, if the chance varies.
+    pub(super) fn beta(self) -> Option<(f64, f64)> {
+        // Var = (variation mean)^2 = mean (1 - mean) / (a + b + 1).
+        let variance = (self.variation * self.mean).powi(2);
+        let sum = self.mean * (1.0 - self.mean) / variance - 1.0;
+        (self.variation > 0.0).then_some((self.mean * sum, (1.0 - self.mean) * sum))
+    }
+
+    /// ln of the chance that exactly `lost` of `sectors` sectors of a track are lost.
+    #[must_use]
+    pub fn ln_exactly(self, lost: u64, sectors: u64) -> f64 {
+        let (k, rest) = (lost as f64, (sectors - lost) as f64);
+        let each = match self.beta() {
+            None => k * self.mean.ln() + rest * (-self.mean).ln_1p(),
+            Some((a, b)) => ln_beta(k + a, rest + b) - ln_beta(a, b),
+        };
+        ln_choose(sectors, lost) + each
+    }
+
+    /// The chance that more than `limit` of `sectors` sectors of a track are lost.
+    #[must_use]
+    pub fn more_than(self, limit: u64, sectors: u64) -> Chance {
+        let mut terms = Vec::new();
+        let mut largest = f64::NEG_INFINITY;
+        for lost in limit + 1..=sectors {
+            let term = self.ln_exactly(lost, sectors);
+            largest = largest.max(term);
+            terms.push(term);
+            // Terms have one peak. Beyond it, what is below e^-60 of it, and falls faster and
+            // faster or at worst like a power up to `sectors`, no longer counts.
+            if term < largest - 60.0 {
+                break;
+            }
+        }
+        Chance::from_ln(ln_sum(&terms))
+    }
+}

@@ -1,0 +1,181 @@
+//! Tracks and large groups, and how large they must be.
+
+use super::loss::{Chance, SectorLoss};
+use super::special::{ln_choose, ln_sum};
+
+/// The sectors of a track (Silica section 5, within-track coding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Track {
+    /// Information sectors (I_t).
+    pub information: u64,
+    /// Redundancy sectors (R_t).
+    pub redundancy: u64,
+}
+
+impl Track {
+    /// All sectors.
+    #[must_use]
+    pub const fn sectors(self) -> u64 {
+        self.information + self.redundancy
+    }
+
+    /// The chance that a track cannot be decoded by itself: more sectors are lost than it has
+    /// redundancy.
+    #[must_use]
+    pub fn undecodable(self, loss: SectorLoss) -> Chance {
+        loss.more_than(self.redundancy, self.sectors())
+    }
+
+    /// How many unknown sectors a track leaves to the large group on average: the lost ones of a
+    /// track that failed, and with joint decoding that many less the track's redundancy, because
+    /// each redundancy sector is an equation.
+    #[must_use]
+    pub fn expected_unknowns(self, loss: SectorLoss) -> [f64; 2] {
+        let mut unknowns = [0.0; 2];
+        for lost in self.redundancy + 1..=self.sectors() {
+            let chance = loss.ln_exactly(lost, self.sectors()).exp();
+            unknowns[0] += chance * lost as f64;
+            unknowns[1] += chance * (lost - self.redundancy) as f64;
+        }
+        unknowns
+    }
+}
+
+/// A codeword of a large group: the same `span` sectors of each of its tracks (Silica section 5,
+/// large-group coding).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargeGroup {
+    /// A track of the group.
+    pub track: Track,
+    /// Information tracks (I_l).
+    pub information_tracks: u64,
+    /// Redundancy tracks (R_l).
+    pub redundancy_tracks: u64,
+    /// Sectors of each track in one codeword.
+    pub span: u64,
+}
+
+impl LargeGroup {
+    /// The chance that some codeword of the group cannot be decoded, at most: over all its
+    /// codewords, the chance that more of its sectors are lost with tracks that failed than it has
+    /// redundancy. Tracks are decoded by themselves first; a failed one gives its sectors that are
+    /// not lost, and its own redundancy is not used.
+    #[must_use]
+    pub fn undecodable(self, loss: SectorLoss) -> Chance {
+        let limit = self.span * self.redundancy_tracks;
+        let columns = self.track.information.div_ceil(self.span.max(1));
+        let one_track = self.lost_of_one_track(loss);
+        let tracks = self.information_tracks + self.redundancy_tracks;
+        let total = self_convolution(&one_track, tracks, limit);
+        Chance::from_ln(total + (columns as f64).ln())
+    }
+
+    /// ln of the chance that 0, 1, .. sectors of one codeword are lost with one track.
+    fn lost_of_one_track(self, loss: SectorLoss) -> Vec<f64> {
+        let (track, span) = (self.track, self.span.min(self.track.information));
+        let failed = track.undecodable(loss).value();
+        let mut terms = vec![Vec::new(); index(span) + 1];
+        terms[0].push((-failed).ln_1p());
+        for lost in track.redundancy + 1..=track.sectors() {
+            let ln_lost = loss.ln_exactly(lost, track.sectors());
+            // Which of the track's sectors are lost is a matter of chance.
+            let least = lost.saturating_sub(track.sectors() - span);
+            for part in least..=span.min(lost) {
+                let ways = ln_choose(span, part) + ln_choose(track.sectors() - span, lost - part)
+                    - ln_choose(track.sectors(), lost);
+                terms[index(part)].push(ln_lost + ways);
+            }
+        }
+        terms.iter().map(|terms| ln_sum(terms)).collect()
+    }
+}
+
+/// ln of the chance that `copies` independent numbers, each distributed as `one`, add up to more
+/// than `limit`. Adds the parts of sums one number at a time, and keeps what exceeds the limit.
+fn self_convolution(one: &[f64], copies: u64, limit: u64) -> f64 {
+    let limit = index(limit);
+    let mut within = vec![f64::NEG_INFINITY; limit + 1];
+    within[0] = 0.0;
+    let mut beyond = Vec::new();
+    for _ in 0..copies {
+        let mut next: Vec<Vec<f64>> = vec![Vec::new(); limit + 1];
+        for (sum, ln_sum_chance) in within.iter().enumerate() {
+            if *ln_sum_chance == f64::NEG_INFINITY {
+                continue;
+            }
+            for (part, ln_part) in one.iter().enumerate() {
+                match next.get_mut(sum + part) {
+                    Some(terms) => terms.push(ln_sum_chance + ln_part),
+                    None => beyond.push(ln_sum_chance + ln_part),
+                }
+            }
+        }
+        within = next.iter().map(|terms| ln_sum(terms)).collect();
+        beyond = vec![ln_sum(&beyond)];
+    }
+    ln_sum(&beyond)
+}
+
+/// A share of redundancy that is not to be exceeded, as a fraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    /// Redundancy.
+    pub redundancy: u64,
+    /// For so much.
+    pub per: u64,
+    /// Whether `per` counts information alone, or information and redundancy together.
+    pub of_information: bool,
+}
+
+impl Overhead {
+    /// The code with the most redundancy within the overhead, `size` being what `per` counts.
+    fn code(self, size: u64) -> Track {
+        let redundancy = size * self.redundancy / self.per.max(1);
+        let information = if self.of_information { size } else { size - redundancy.min(size) };
+        Track { information, redundancy }
+    }
+}
+
+/// The smallest track, of up to `sectors_max`, that is undecodable with a chance below `target`.
+#[must_use]
+pub fn smallest_track(
+    overhead: Overhead,
+    loss: SectorLoss,
+    target: Chance,
+    sectors_max: u64,
+) -> Option<Track> {
+    let codes = (1..=sectors_max).map(|size| overhead.code(size));
+    codes
+        .filter(|code| code.redundancy > 0 && code.sectors() <= sectors_max)
+        .find(|code| code.undecodable(loss) < target)
+}
+
+/// The smallest large group of independent sectors, of up to `sectors_max`, that is undecodable
+/// with a chance below `target` when a share of its sectors is lost with tracks that failed.
+/// Redundancy grows by whole sectors, so only sizes where it does are tried.
+#[must_use]
+pub fn smallest_group(
+    overhead: Overhead,
+    loss: SectorLoss,
+    target: Chance,
+    sectors_max: u64,
+) -> Option<Track> {
+    // Larger groups of the same overhead are better, up to the rounding of redundancy that this
+    // leaves out: bisection.
+    let code =
+        |redundancy: u64| overhead.code((redundancy * overhead.per).div_ceil(overhead.redundancy));
+    let is_enough = |redundancy: u64| code(redundancy).undecodable(loss) < target;
+    let (mut low, mut high) = (0, sectors_max * overhead.redundancy / overhead.per.max(1));
+    if overhead.redundancy == 0 || high == 0 || !is_enough(high) {
+        return None;
+    }
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        if is_enough(middle) { high = middle } else { low = middle }
+    }
+    Some(code(high))
+}
+
+fn index(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
