@@ -1,7 +1,7 @@
 //! Signatures against the fastest CRC of 64 bits, in turn, on one thread.
 //!
 //! ```text
-//! cargo run --release -p fulgurite-codes --example bench_signature
+//! cargo run --release -p fulgurite-codes --example bench_signature [-- --json]
 //! ```
 //!
 //! Prints GB/s (1e9 bytes), the median over rounds, for sectors of 100 KiB: the same one again and
@@ -27,6 +27,7 @@ const ROUNDS: usize = 101;
 const SLICE: usize = 16;
 
 fn main() {
+    let is_json = std::env::args().any(|argument| argument == "--json");
     let bytes = (0..256u32 << 20).map(|i| (i.wrapping_mul(i) >> 11).to_le_bytes()[0]);
     let memory: Vec<u8> = bytes.collect();
     // Sectors begin at lines of the cache, as those of the archive do.
@@ -65,6 +66,11 @@ fn main() {
             rates.sort_by(f64::total_cmp);
         }
         let crc = rates[0][ROUNDS / 2];
+        if is_json {
+            let ours = rates[rates.len() - 1][ROUNDS / 2];
+            println!("{{\"place\":\"{place}\",\"ours\":{ours:.2},\"crc\":{crc:.2}}}");
+            continue;
+        }
         for ((name, _), rates) in peers.iter().zip(&rates) {
             let median = rates[ROUNDS / 2];
             println!("{place:12} {name:24} {median:7.1} GB/s  {:5.2} x CRC", median / crc);

@@ -7,6 +7,7 @@
 //! Not a profiler and not a gate: targets are printed beside the rows, nothing fails on them.
 
 mod client;
+mod codes;
 mod ingest;
 mod peer;
 mod pipeline;
@@ -64,14 +65,19 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 6] = [
+const BENCHES: [Entry; 8] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
     ("restore", pipeline::restore),
     ("memory", pipeline::memory),
     ("start", start::start),
+    ("codes", codes::codes),
+    ("signature", codes::signature),
 ];
+
+/// Benchmarks of codes alone.
+const CODE_BENCHES: [&str; 2] = ["codes", "signature"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -87,7 +93,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             _ => bail!("no benchmark {arg:?}; there are {}", BENCHES.map(|b| b.0).join(", ")),
         }
     }
-    let bench = build()?;
+    let needs_server = name.is_none_or(|name| !CODE_BENCHES.contains(&name));
+    let bench = build(needs_server)?;
     let (machine, commit) = (machine()?, commit()?);
     eprintln!("machine: {machine}\ncommit: {commit}");
     for (known, work) in BENCHES {
@@ -107,7 +114,8 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     empty(&bench.folder)
 }
 
-fn build() -> Result<Bench> {
+/// The folders and programs of benchmarks; those of codes need no server.
+fn build(needs_server: bool) -> Result<Bench> {
     let mut command = shell::cargo();
     command.args([
         "build",
@@ -117,7 +125,9 @@ fn build() -> Result<Bench> {
         "--package",
         "fulgurite-archive",
     ]);
-    shell::run(command.args(["--bins", "--example", "fill_catalog"]))?;
+    if needs_server {
+        shell::run(command.args(["--bins", "--example", "fill_catalog"]))?;
+    }
     let release = shell::target().join("release");
     Ok(Bench {
         binary: release.join("fulgurite"),

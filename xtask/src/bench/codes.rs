@@ -1,0 +1,241 @@
+//! The codes against the best of other programs, in turn, on one thread each.
+//!
+//! Ours is the example `bench_erasure` of the crate `codes`; peers are small programs in
+//! `bench/peers` that take the same arguments, built here with what the machine has: Go for
+//! klauspost/reedsolomon, a C compiler for ISA-L. A peer that cannot be built is left out with a
+//! line that says why. Signatures are compared with a CRC by an example of their own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use super::{Bench, Measured};
+use crate::shell;
+
+/// Rounds in which every program runs once.
+const ROUNDS: usize = 5;
+
+/// What is measured: the argument of all programs, and for encoding and decoding the name of the
+/// row and how many times the best peer it should be.
+struct Shape {
+    argument: &'static str,
+    encode: Option<(&'static str, &'static str)>,
+    decode: Option<(&'static str, &'static str)>,
+}
+
+const SHAPES: [Shape; 12] = [
+    Shape {
+        argument: "16+3:131072:3:hot",
+        encode: Some(("16+3 encode", "1.7 x")),
+        decode: Some(("16+3 decode, 3 lost", "1.9 x")),
+    },
+    Shape {
+        argument: "16+3:32768:3:hot",
+        encode: Some(("16+3 of 32 KiB encode", "none")),
+        decode: Some(("16+3 of 32 KiB decode, 3 lost", "none")),
+    },
+    Shape {
+        argument: "15+3:131072:3:hot",
+        encode: Some(("15+3 encode", "1.7 x")),
+        decode: Some(("15+3 decode, 3 lost", "1.9 x")),
+    },
+    Shape {
+        argument: "16+3:131072:3:cold",
+        encode: Some(("16+3 encode, cold", "1.15 x")),
+        decode: Some(("16+3 decode, 3 lost, cold", "1.15 x")),
+    },
+    Shape {
+        argument: "15+3:131072:3:cold",
+        encode: Some(("15+3 encode, cold", "1.15 x")),
+        decode: Some(("15+3 decode, 3 lost, cold", "1.15 x")),
+    },
+    Shape {
+        argument: "100+8:102400:8:hot",
+        encode: Some(("100+8 encode", "1.5 x")),
+        decode: Some(("100+8 decode, 8 lost", "3.5 x")),
+    },
+    Shape {
+        argument: "200+16:102400:16:hot",
+        encode: Some(("200+16 encode", "1.0 x")),
+        decode: Some(("200+16 decode, 16 lost", "2.5 x")),
+    },
+    Shape {
+        argument: "6+1:4194304:1:hot",
+        encode: Some(("6+1 encode", "0.95 x")),
+        decode: Some(("6+1 decode, 1 lost", "0.95 x")),
+    },
+    Shape {
+        argument: "20000+400:4096:400:hot",
+        encode: Some(("20000+400 encode", "1.0 x")),
+        decode: Some(("20000+400 decode, 400 lost", "4 x")),
+    },
+    Shape {
+        argument: "20000+400:4096:50:hot",
+        encode: None,
+        decode: Some(("20000+400 decode, 50 lost", "6 x")),
+    },
+    Shape {
+        argument: "32768+1024:4096:1024:hot",
+        encode: Some(("32768+1024 encode", "1.0 x")),
+        decode: Some(("32768+1024 decode, 1024 lost", "4 x")),
+    },
+    Shape {
+        argument: "32768+1024:4096:50:hot",
+        encode: None,
+        decode: Some(("32768+1024 decode, 50 lost", "6 x")),
+    },
+];
+
+/// A line of output of any of the programs.
+#[derive(Debug, Deserialize)]
+struct Line {
+    mode: String,
+    encode: f64,
+    decode: f64,
+}
+
+/// A program that measures a code.
+struct Program {
+    path: PathBuf,
+    /// Most shards of a code it is asked for.
+    shards_max: usize,
+}
+
+/// Encoding and decoding speeds of each mode, round by round.
+type Speeds = BTreeMap<String, (Vec<f64>, Vec<f64>)>;
+
+/// Measures every shape with every program.
+pub(super) fn codes(bench: &Bench) -> Result<Vec<Measured>> {
+    let ours = example("bench_erasure")?;
+    let mut peers = Vec::new();
+    for (name, built) in [("klauspost/reedsolomon", klauspost(bench)), ("ISA-L", isal(bench))] {
+        match built {
+            Ok(program) => peers.push(program),
+            Err(error) => eprintln!("skipped: peer {name}: {error:#}"),
+        }
+    }
+    let mut rows = Vec::new();
+    for shape in &SHAPES {
+        let (mut speeds, mut peer_speeds) = (Speeds::new(), Speeds::new());
+        for _ in 0..ROUNDS {
+            run(&ours, shape.argument, &mut speeds)?;
+            for peer in peers.iter().filter(|peer| shards(shape.argument) <= peer.shards_max) {
+                run(&peer.path, shape.argument, &mut peer_speeds)?;
+            }
+        }
+        if let Some((row, target)) = shape.encode {
+            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |s| &s.0));
+        }
+        if let Some((row, target)) = shape.decode {
+            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |s| &s.1));
+        }
+    }
+    Ok(rows)
+}
+
+/// Our best mode against the best mode of all peers, by medians.
+fn measured(
+    row: &'static str,
+    target: &'static str,
+    argument: &str,
+    ours: &Speeds,
+    peers: &Speeds,
+    of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>,
+) -> Measured {
+    let best = |speeds: &Speeds| {
+        let medians = speeds.iter().map(|(mode, runs)| (mode.clone(), of(runs).clone()));
+        medians.max_by(|a, b| super::median(a.1.clone()).total_cmp(&super::median(b.1.clone())))
+    };
+    let (mode, runs) = best(ours).unwrap_or_default();
+    let peer = best(peers).map(|(mode, runs)| (peer_name(&mode), runs));
+    let input = format!("{argument}, {mode}, one thread, GB/s of information, {ROUNDS} rounds");
+    Measured { row, ours: runs, peer, unit: "GB/s", target, input }
+}
+
+/// Rows name their peer for as long as the program runs.
+fn peer_name(mode: &str) -> &'static str {
+    match mode {
+        "matrix" => "klauspost/reedsolomon 1.14.2",
+        "leopard8" => "klauspost/reedsolomon 1.14.2 (Leopard GF(2^8))",
+        "leopard16" => "klauspost/reedsolomon 1.14.2 (Leopard GF(2^16))",
+        "isal xor_gen" => "ISA-L xor_gen",
+        _ => "ISA-L",
+    }
+}
+
+fn shards(argument: &str) -> usize {
+    let shape = argument.split(':').next().unwrap_or_default();
+    shape.split('+').filter_map(|count| count.parse::<usize>().ok()).sum()
+}
+
+fn run(program: &Path, argument: &str, speeds: &mut Speeds) -> Result<()> {
+    let text = shell::read(shell::program(program).arg(argument))?;
+    for line in text.lines() {
+        let line: Line = serde_json::from_str(line)
+            .with_context(|| format!("{} says {line:?}", program.display()))?;
+        let (encode, decode) = speeds.entry(line.mode).or_default();
+        encode.push(line.encode);
+        decode.push(line.decode);
+    }
+    Ok(())
+}
+
+/// A release build of an example of the crate `codes`.
+fn example(name: &str) -> Result<PathBuf> {
+    let mut command = shell::cargo();
+    command.args(["build", "--release", "--package", "fulgurite-codes", "--example", name]);
+    shell::run(&mut command)?;
+    Ok(shell::target().join("release/examples").join(name))
+}
+
+fn klauspost(bench: &Bench) -> Result<Program> {
+    let path = bench.folder.join("klauspost");
+    let mut command = shell::program("go");
+    command.current_dir(shell::root().join("bench/peers/klauspost"));
+    shell::read(command.args(["build", "-o"]).arg(&path).arg(".")).context("needs Go")?;
+    Ok(Program { path, shards_max: usize::MAX })
+}
+
+fn isal(bench: &Bench) -> Result<Program> {
+    let path = bench.folder.join("isal");
+    let mut command = shell::program("cc");
+    command.args(["-O2", "bench/peers/isal/isal.c", "-lisal", "-o"]).arg(&path);
+    shell::read(&mut command).context("needs a C compiler and libisal-dev")?;
+    Ok(Program { path, shards_max: 255 })
+}
+
+/// A line of the example that compares signatures.
+#[derive(Debug, Deserialize)]
+struct Compared {
+    place: String,
+    ours: f64,
+    crc: f64,
+}
+
+/// Signatures against the fastest CRC of 64 bits.
+pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
+    let path = example("bench_signature")?;
+    let mut places: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        for line in shell::read(shell::program(&path).arg("--json"))?.lines() {
+            let line: Compared = serde_json::from_str(line).context("a line of the example")?;
+            let (ours, crc) = places.entry(line.place).or_default();
+            ours.push(line.ours);
+            crc.push(line.crc);
+        }
+    }
+    ensure!(places.len() == 2, "the example measures in cache and from memory");
+    Ok(places
+        .into_iter()
+        .map(|(place, (ours, crc))| Measured {
+            row: if place == "in cache" { "100 KiB in cache" } else { "100 KiB from memory" },
+            target: if place == "in cache" { "1.5 x" } else { "0.95 x" },
+            ours,
+            peer: Some(("crc-fast CRC-64/NVME", crc)),
+            unit: "GB/s",
+            input: format!("one thread, medians of 101 slices, {ROUNDS} rounds"),
+        })
+        .collect())
+}
