@@ -96,6 +96,16 @@ pub enum CodeError {
     /// A chance of loss is between 0 and 1, and its variation one that a chance can have.
     #[error("no chance of loss has this mean and variation")]
     LossRate,
+    /// A sector needs a payload and rows of voxels, and not too many bytes.
+    #[error("no sector has {payload} bytes of payload, {header} of header and rows of {row}")]
+    SectorShape {
+        /// Bytes of payload asked for.
+        payload: usize,
+        /// Bytes of header.
+        header: usize,
+        /// Voxels of a row.
+        row: usize,
+    },
     /// More shards are lost than the code has redundancy.
     #[error("only {have} shards are left of the {need} that decoding needs")]
     TooFewShards {
@@ -133,7 +143,8 @@ impl CodeError {
             | Self::SignatureBlock { .. }
             | Self::SymbolBits { .. }
             | Self::SoftScale
-            | Self::LossRate => ErrorKind::Invalid,
+            | Self::LossRate
+            | Self::SectorShape { .. } => ErrorKind::Invalid,
             Self::TooFewShards { .. } | Self::Dependent { .. } => ErrorKind::Corrupt,
         }
     }

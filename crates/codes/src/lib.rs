@@ -16,14 +16,15 @@
 //! Whoever reads a medium checks the checksum first.
 
 mod checksum;
+pub mod durability;
 mod error;
 pub mod field;
 mod isa;
 pub mod ldpc;
 mod large;
+pub mod sector;
 mod shard;
 mod signature;
-pub mod durability;
 pub mod small;
 pub mod symbols;
 pub mod version1;

@@ -84,6 +84,28 @@ impl Interleaver {
         first + (running - first + length - shift) % length
     }
 
+    /// Every voxel in turn, with its codeword and slot: [`Self::place`] without its divisions.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize, usize, usize)) {
+        let mut first = 0;
+        while first < self.voxels() {
+            let (_, length, shift) = self.row_of(first);
+            // A rotation is two runs of consecutive running numbers.
+            for (start, running, count) in
+                [(first, first + shift, length - shift), (first + length - shift, first, shift)]
+            {
+                let (mut codeword, mut slot) = (running % self.codewords, running / self.codewords);
+                for voxel in start..start + count {
+                    visit(voxel, codeword, slot);
+                    codeword += 1;
+                    if codeword == self.codewords {
+                        (codeword, slot) = (0, slot + 1);
+                    }
+                }
+            }
+            first += length;
+        }
+    }
+
     /// The first voxel of the row of a voxel, the length of that row, and by how much it is
     /// rotated. The last row may be short.
     fn row_of(&self, voxel: usize) -> (usize, usize, usize) {

@@ -176,6 +176,12 @@ proptest! {
             prop_assert_eq!(map.voxel(codeword, slot), voxel);
             prop_assert!(!std::mem::replace(&mut seen[codeword * slots + slot], true));
         }
+        let mut next = 0;
+        map.for_each(|voxel, codeword, slot| {
+            assert_eq!((voxel, map.place(voxel)), (next, (codeword, slot)));
+            next += 1;
+        });
+        prop_assert_eq!(next, map.voxels());
     }
 }
 
