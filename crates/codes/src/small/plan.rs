@@ -55,6 +55,8 @@ impl Reconstruction {
         let sources: Vec<usize> =
             present.iter().copied().chain(helpers.iter().map(|p| p + information)).collect();
         let inverse = inverse(&helpers, &lost);
+        let of_present: Vec<Vec<u8>> =
+            helpers.iter().map(|&p| present.iter().map(|&s| coefficient(p, s)).collect()).collect();
         // A redundancy shard is made of all the information, a lost one only of its own row.
         let needs_all =
             wanted.iter().any(|index| !sources.contains(index) && !lost.contains(index));
@@ -62,7 +64,7 @@ impl Reconstruction {
             .iter()
             .zip(&inverse)
             .filter(|(index, _)| needs_all || wanted.contains(index))
-            .map(|(&index, inverse)| (index, recovered_row(inverse, &helpers, &present)))
+            .map(|(&index, inverse)| (index, recovered_row(inverse, &of_present)))
             .collect();
         let rows: Vec<Vec<u8>> = wanted
             .iter()
@@ -158,12 +160,15 @@ fn inverse(helpers: &[usize], lost: &[usize]) -> Vec<Vec<u8>> {
 }
 
 /// A lost information shard as a row over the sources: present information, then helpers.
-fn recovered_row(inverse: &[u8], helpers: &[usize], present: &[usize]) -> Vec<u8> {
-    let of_present = present.iter().map(|&s| {
-        let terms = helpers.iter().zip(inverse);
-        terms.fold(0, |sum, (&p, &factor)| sum ^ gf8::mul(factor, coefficient(p, s)))
-    });
-    of_present.chain(inverse.iter().copied()).collect()
+fn recovered_row(inverse: &[u8], of_present: &[Vec<u8>]) -> Vec<u8> {
+    let mut row = vec![0; of_present.first().map_or(0, Vec::len)];
+    for (&factor, helper) in inverse.iter().zip(of_present) {
+        for (sum, &term) in row.iter_mut().zip(helper) {
+            *sum ^= gf8::mul(factor, term);
+        }
+    }
+    row.extend_from_slice(inverse);
+    row
 }
 
 /// A redundancy shard as a row over the sources.

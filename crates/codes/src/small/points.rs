@@ -24,15 +24,23 @@ const fn cantor_basis() -> [u8; 8] {
 /// The element of number `v`: the sum of the basis elements of its bits.
 #[must_use]
 pub const fn element(v: u8) -> u8 {
-    let (mut sum, mut bit) = (0, 0);
+    ELEMENTS[v as usize]
+}
+
+const ELEMENTS: [u8; 256] = {
+    let (mut elements, mut bit) = ([0; 256], 0);
     while bit < 8 {
-        if v >> bit & 1 == 1 {
-            sum ^= BASIS[bit];
+        let mut v = 0;
+        while v < 256 {
+            if v >> bit & 1 == 1 {
+                elements[v] ^= BASIS[bit];
+            }
+            v += 1;
         }
         bit += 1;
     }
-    sum
-}
+    elements
+};
 
 /// The number of an element.
 #[cfg(test)]

@@ -43,12 +43,39 @@ pub(super) enum Factors {
     Affine(Vec<u64>),
 }
 
+/// [`gf8::affine`] of every factor: a plan is made for each decoding, so it has to be quick.
+static AFFINE: [u64; 256] = {
+    let (mut table, mut factor) = ([0; 256], 0u8);
+    loop {
+        table[factor as usize] = gf8::affine(factor);
+        if factor == 255 {
+            break table;
+        }
+        factor += 1;
+    }
+};
+
+/// [`gf8::nibbles`] of every factor.
+static NIBBLES: [[[u8; 16]; 2]; 256] = {
+    let (mut table, mut factor) = ([[[0; 16]; 2]; 256], 0u8);
+    loop {
+        table[factor as usize] = gf8::nibbles(factor);
+        if factor == 255 {
+            break table;
+        }
+        factor += 1;
+    }
+};
+
 impl Factors {
     pub(super) fn new(isa: Isa, factors: impl Iterator<Item = u8>) -> Self {
+        let place = usize::from;
         match isa {
             Isa::Scalar => Self::None,
-            Isa::Neon | Isa::Avx2 => Self::Nibbles(factors.map(gf8::nibbles).collect()),
-            Isa::Avx2Gfni | Isa::Avx512Gfni => Self::Affine(factors.map(gf8::affine).collect()),
+            Isa::Neon | Isa::Avx2 => Self::Nibbles(factors.map(|f| NIBBLES[place(f)]).collect()),
+            Isa::Avx2Gfni | Isa::Avx512Gfni => {
+                Self::Affine(factors.map(|f| AFFINE[place(f)]).collect())
+            }
         }
     }
 }
@@ -122,7 +149,7 @@ impl Product {
                 output.fill(0);
             }
             for (&factor, source) in row.iter().zip(sources) {
-                let [low, high] = gf8::nibbles(factor);
+                let [low, high] = &NIBBLES[usize::from(factor)];
                 for (sum, &byte) in output.iter_mut().zip(&source[range.clone()]) {
                     *sum ^= low[usize::from(byte & 15)] ^ high[usize::from(byte >> 4)];
                 }
