@@ -38,7 +38,7 @@ pub use construct::Design;
 pub use decode::{Decoder, Outcome};
 pub use encode::Encoder;
 pub use girth::Girth;
-pub use symbol::{VoxelChannel, quantize};
+pub use symbol::VoxelChannel;
 
 #[cfg(test)]
 mod tests;

@@ -127,7 +127,7 @@ impl Simulator {
                 buffer |= u64::from(u32::from_le_bytes(more)) << held;
                 (held, next) = (held + 32, next + 4);
             }
-            let label = usize::from(buffer.to_le_bytes()[0]) & ((1 << bits) - 1);
+            let label = buffer.to_le_bytes()[0] & ((1 << bits) - 1);
             (buffer, held) = (buffer >> bits, held - bits);
             let (ratios, is_wrong) = self.channel.read(label, random.bits());
             self.soft[place..place + 4].copy_from_slice(&ratios);

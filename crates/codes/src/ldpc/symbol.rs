@@ -1,14 +1,15 @@
 //! The voxels that codewords are tried on: ordered levels with Gaussian noise.
 //!
-//! A voxel holds `b` bits as one of `2^b` levels a distance 1 apart, with Gray labels
-//! `x ^ (x >> 1)`, so that the likely confusion, with a neighbor, costs one bit. Reading adds
-//! Gaussian noise; the symbol error rate fixes its deviation. This is the smallest model that has
-//! the one property that matters for the code, unequal and dependent bits; it is not a model
-//! of any glass.
+//! A voxel holds `b` bits as one of `2^b` levels a distance 1 apart, with the Gray labels and the
+//! soft bits of [`crate::symbols`]. Reading adds Gaussian noise; the symbol error rate fixes its
+//! deviation. This is the smallest model that has the one property that matters for the code,
+//! bits that are unequal and depend on each other; it is not a model of any glass.
 
-use super::decode::CHANNEL_MAX;
 use super::density::Density;
+use crate::symbols::{Alphabet, Axis, Demapper, Method};
 
+/// Bits of the fullest voxel that is tried.
+const BITS_MAX: usize = 4;
 /// Steps of the quantized reading between two levels.
 const STEPS: usize = 64;
 /// Levels of margin on both sides: beyond, a reading says no more than at the edge.
@@ -21,8 +22,9 @@ const QUANTILES: usize = 1 << 16;
 pub struct VoxelChannel {
     bits: usize,
     deviation: f64,
+    alphabet: Alphabet,
     /// Quantized log-likelihood ratios of all bits, by reading.
-    ratios: Vec<[i8; 4]>,
+    ratios: Vec<[i8; BITS_MAX]>,
     /// Noise in steps, at equally likely quantiles; the outermost two stand for their tails.
     noise: Vec<i32>,
     tail: Vec<i32>,
@@ -68,18 +70,19 @@ impl VoxelChannel {
     /// When `bits` is not 1 to 4, `error_rate` not between 0 and 0.5 or `scale` not positive.
     #[must_use]
     pub fn new(bits: usize, error_rate: f64, scale: f64) -> Self {
-        assert!((1..=4).contains(&bits), "a voxel holds 1 to 4 bits");
+        assert!((1..=BITS_MAX).contains(&bits), "a voxel holds 1 to 4 bits");
         assert!(error_rate > 0.0 && error_rate < 0.5, "an error rate is below one half");
         assert!(scale > 0.0, "a scale is positive");
-        let levels = 1usize << bits;
+        let alphabet = Alphabet::new(Axis::Ordered { bits }).expect("1 to 4 bits");
+        #[expect(clippy::cast_possible_truncation, reason = "a scale needs few digits")]
+        let demapper = Demapper::new(&alphabet, Method::Exact, scale as f32).expect("positive");
         // Inner levels err on two sides, the outer two on one: SER = 2 (1 - 1/M) Q(1 / (2 s)).
-        let one_side = error_rate / (2.0 * (1.0 - 1.0 / levels as f64));
+        let one_side = error_rate / (2.0 * (1.0 - 1.0 / alphabet.size() as f64));
         let deviation = 0.5 / quantile(one_side);
-        let readings = (levels + 2 * MARGIN) * STEPS;
-        let ratios = (0..readings)
+        let ratios = (0..(alphabet.size() + 2 * MARGIN) * STEPS)
             .map(|reading| {
                 let place = (reading as f64 + 0.5) / STEPS as f64 - MARGIN as f64;
-                log_likelihood_ratios(bits, place, deviation, scale)
+                soft_bits(&demapper, bits, place, deviation)
             })
             .collect();
         let steps = |chance: f64| floor_to_i32(quantile(chance) * deviation * STEPS as f64);
@@ -88,7 +91,7 @@ impl VoxelChannel {
         let tail = (0..QUANTILES)
             .map(|index| steps((index as f64 + 0.5) / QUANTILES as f64 / QUANTILES as f64))
             .collect();
-        Self { bits, deviation, ratios, noise, tail }
+        Self { bits, deviation, alphabet, ratios, noise, tail }
     }
 
     /// Bits of a voxel.
@@ -100,11 +103,11 @@ impl VoxelChannel {
     /// The density of the channel's values, for [`super::density`].
     #[must_use]
     pub fn density(&self) -> Density {
-        let levels = 1usize << self.bits;
+        let levels = self.alphabet.size();
         let share = 1.0 / (levels * self.bits) as f64;
         let mut density = Density::empty();
         for level in 0..levels {
-            let label = level ^ (level >> 1);
+            let label = self.alphabet.label(level.to_le_bytes()[0]);
             let mut above = 1.0;
             for (reading, ratios) in self.ratios.iter().enumerate() {
                 let edge = (reading + 1) as f64 / STEPS as f64 - (MARGIN + level) as f64;
@@ -123,11 +126,9 @@ impl VoxelChannel {
     /// Reads a voxel that holds `label`: the ratios of its bits, and whether the nearest level is
     /// a wrong one.
     #[inline]
-    pub(crate) fn read(&self, label: usize, random: u64) -> ([i8; 4], bool) {
-        let mut level = label;
-        level ^= level >> 1;
-        level ^= level >> 2;
-        let index = usize::from(u16::from_le_bytes([random as u8, (random >> 8) as u8]));
+    pub(crate) fn read(&self, label: u8, random: u64) -> ([i8; BITS_MAX], bool) {
+        let level = usize::from(self.alphabet.symbol(label));
+        let index = random as usize % QUANTILES;
         let noise = match index {
             0 => self.tail[(random >> 16) as usize % QUANTILES],
             _ if index == QUANTILES - 1 => -self.tail[(random >> 16) as usize % QUANTILES],
@@ -148,30 +149,18 @@ fn floor_to_i32(value: f64) -> i32 {
     floor
 }
 
-/// The quantized ratios of one reading, exactly summed over the levels.
-fn log_likelihood_ratios(bits: usize, place: f64, deviation: f64, scale: f64) -> [i8; 4] {
-    let mut ratios = [0; 4];
-    let levels = 1usize << bits;
-    let exponent = |level: usize| {
+/// The quantized ratios of one reading, as the demapper of a real reader makes them.
+fn soft_bits(demapper: &Demapper, bits: usize, place: f64, deviation: f64) -> [i8; 4] {
+    let mut logarithms = [0.0; 1 << BITS_MAX];
+    for (level, logarithm) in logarithms.iter_mut().enumerate().take(1 << bits) {
         let distance = (place - level as f64) / deviation;
-        -0.5 * distance * distance
-    };
-    let highest = (0..levels).map(exponent).fold(f64::NEG_INFINITY, f64::max);
-    for (bit, ratio) in ratios.iter_mut().take(bits).enumerate() {
-        let mut sums = [f64::MIN_POSITIVE; 2];
-        for level in 0..levels {
-            sums[(level ^ (level >> 1)) >> bit & 1] += (exponent(level) - highest).exp();
-        }
-        *ratio = quantize((sums[0] / sums[1]).ln(), scale);
+        #[expect(clippy::cast_possible_truncation, reason = "a logarithm needs few digits")]
+        let value = (-0.5 * distance * distance) as f32;
+        *logarithm = value;
     }
-    ratios
-}
-
-/// A log-likelihood ratio in units of `1 / scale`, within the decoder's range.
-#[must_use]
-pub fn quantize(ratio: f64, scale: f64) -> i8 {
-    let limit = f64::from(CHANNEL_MAX);
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to the range of the type")]
-    let quantized = (ratio * scale).round().clamp(-limit, limit) as i8;
-    quantized
+    let mut soft = [0; BITS_MAX];
+    demapper
+        .logarithms(&logarithms[..1 << bits], &mut soft[..bits])
+        .expect("one voxel of the alphabet");
+    soft
 }

@@ -1,7 +1,7 @@
 //! The decoder's inner loops by level of instructions, and the scalar twin of them all.
 
 use super::super::bits;
-use super::plan::{CHUNK, Check, Layer, Plan, State};
+use super::plan::{CHUNK, Check, Choice, Lanes, Layer, Plan, State};
 use super::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
 use crate::Isa;
 
@@ -16,12 +16,14 @@ const MAGNITUDE_MAX: i8 = MESSAGE_MAX + OFFSET.cast_signed();
 /// The functions of one level.
 pub(super) struct Kernel {
     name: &'static str,
+    /// Whether messages are kept as choices.
+    choices: bool,
     load: fn(&Plan, &mut State, &[i8]),
     first: fn(Layer<'_>),
     next: fn(Layer<'_>),
     parity: fn(Layer<'_>) -> bool,
     harden: fn(&Plan, &mut State, &mut [u8]) -> bool,
-    compare: fn(&[i8], &[u8]) -> [usize; 3],
+    compare: fn(&[i8], &[u8]) -> [usize; 2],
 }
 
 impl std::fmt::Debug for Kernel {
@@ -32,6 +34,7 @@ impl std::fmt::Debug for Kernel {
 
 static SCALAR: Kernel = Kernel {
     name: "scalar",
+    choices: false,
     load: load_any,
     first: pass_scalar::<true>,
     next: pass_scalar::<false>,
@@ -58,6 +61,11 @@ impl Kernel {
         }
     }
 
+    /// Whether messages are kept as choices.
+    pub(super) fn uses_choices(&self) -> bool {
+        self.choices
+    }
+
     /// Takes the channel's values in.
     pub(super) fn load(&self, plan: &Plan, state: &mut State, soft: &[i8]) {
         (self.load)(plan, state, soft);
@@ -80,9 +88,8 @@ impl Kernel {
         (self.harden)(plan, state, word)
     }
 
-    /// Bits that differ between what was read and the word, bits not read, and the weight of the
-    /// former.
-    pub(super) fn compare(&self, soft: &[i8], word: &[u8]) -> [usize; 3] {
+    /// Bits that differ between what was read and the word, bits not read.
+    pub(super) fn compare(&self, soft: &[i8], word: &[u8]) -> [usize; 2] {
         (self.compare)(soft, word)
     }
 }
@@ -93,15 +100,21 @@ fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
     let z = plan.words * CHUNK;
     let columns = state.sums.values().chunks_exact_mut(z + CHUNK);
     for ((column, soft), &shift) in columns.zip(soft.chunks_exact(z)).zip(&plan.last_shifts) {
-        let (low, high) = soft.split_at(shift);
-        let cut = |to: &mut [i8], from: &[i8]| {
-            for (to, &from) in to.iter_mut().zip(from) {
-                *to = from.clamp(-CHANNEL_MAX, CHANNEL_MAX);
+        let chunks = column.as_chunks_mut::<CHUNK>().0;
+        for (index, chunk) in chunks.iter_mut().enumerate() {
+            let (start, mut values) = ((index * CHUNK + shift) % z, [0; CHUNK]);
+            match soft[start..].first_chunk() {
+                Some(whole) => values = *whole,
+                None => {
+                    let (front, back) = values.split_at_mut(z - start);
+                    front.copy_from_slice(&soft[start..]);
+                    back.copy_from_slice(&soft[..start + CHUNK - z]);
+                }
             }
-        };
-        cut(&mut column[..z - shift], high);
-        cut(&mut column[z - shift..z], low);
-        column.copy_within(..CHUNK, z);
+            for (to, value) in chunk.iter_mut().zip(values) {
+                *to = value.clamp(-CHANNEL_MAX, CHANNEL_MAX);
+            }
+        }
     }
 }
 
@@ -151,21 +164,16 @@ fn harden_words<const W: usize>(
 
 /// Counts where the word differs from what was read.
 #[inline(always)]
-fn compare_any(soft: &[i8], word: &[u8], signs: impl Fn(&[i8; CHUNK]) -> u64) -> [usize; 3] {
-    let (mut corrected, mut erased, mut weight) = (0, 0, 0);
+fn compare_any(soft: &[i8], word: &[u8], signs: impl Fn(&[i8; CHUNK]) -> u64) -> [usize; 2] {
+    let (mut corrected, mut erased) = (0, 0);
     for (soft, word) in soft.as_chunks::<CHUNK>().0.iter().zip(word.as_chunks().0) {
-        // 0 and -1 differ from each other alone: a zero has no sign and no wrong one.
-        let zeros = signs(&std::array::from_fn(|i| if soft[i] == 0 { -1 } else { 0 }));
-        let mut wrong = (signs(soft) ^ u64::from_le_bytes(*word)) & !zeros;
+        // 0 alone becomes negative: a zero has no sign and no wrong one.
+        let zeros = signs(&soft.map(|soft| if soft == 0 { -1 } else { 0 }));
+        let wrong = (signs(soft) ^ u64::from_le_bytes(*word)) & !zeros;
         erased += zeros.count_ones() as usize;
         corrected += wrong.count_ones() as usize;
-        while wrong != 0 {
-            let magnitude = soft[wrong.trailing_zeros() as usize].unsigned_abs();
-            weight += usize::from(magnitude.min(CHANNEL_MAX.unsigned_abs()));
-            wrong &= wrong - 1;
-        }
     }
-    [corrected, erased, weight]
+    [corrected, erased]
 }
 
 /// The sign bits of 64 values, by a product that gathers eight at a time.
@@ -197,17 +205,18 @@ fn pass_scalar<const FIRST: bool>(layer: Layer<'_>) {
     let weight = layer.targets.len();
     let messages = layer.messages.as_chunks_mut::<CHUNK>().0;
     let held = layer.held.as_chunks_mut::<CHUNK>().0;
+    let found = layer.checks.iter_mut().zip(&mut *layer.smallest);
     let chunks = layer.sources.chunks_exact(weight).zip(messages.chunks_exact(weight));
-    for ((chunk, held), check) in chunks.zip(held.chunks_exact_mut(weight)).zip(&mut *layer.checks)
-    {
-        gather_scalar::<FIRST>(chunk, layer.sums, held, check);
+    for ((chunk, held), found) in chunks.zip(held.chunks_exact_mut(weight)).zip(found) {
+        gather_scalar::<FIRST>(chunk, layer.sums, held, found);
     }
     let z = layer.checks.len() * CHUNK;
+    let found = layer.checks.iter().zip(&*layer.smallest);
     let chunks = messages.chunks_exact_mut(weight).zip(held.chunks_exact(weight));
-    for ((index, check), (messages, held)) in layer.checks.iter().enumerate().zip(chunks) {
+    for ((index, found), (messages, held)) in found.enumerate().zip(chunks) {
         let edges = layer.targets.iter().zip(messages).zip(held);
         for ((&target, message), rest) in edges {
-            let sums = scatter_scalar(check, rest, message);
+            let sums = scatter_scalar(found, rest, message);
             let target = target as usize;
             let place = target + index * CHUNK;
             layer.sums[place..place + CHUNK].copy_from_slice(&sums);
@@ -223,7 +232,7 @@ fn gather_scalar<const FIRST: bool>(
     (sources, messages): (&[u32], &[[i8; CHUNK]]),
     sums: &[i8],
     held: &mut [[i8; CHUNK]],
-    check: &mut Check,
+    (check, found): (&mut Check, &mut Lanes),
 ) {
     let mut smallest = [MAGNITUDE_MAX; CHUNK];
     let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
@@ -243,18 +252,22 @@ fn gather_scalar<const FIRST: bool>(
             let message = magnitude.wrapping_sub(OFFSET.cast_signed()).max(0);
             if parity[i] < 0 { message.wrapping_neg() } else { message }
         };
-        check.smallest[i] = smallest[i];
+        found.0[i] = smallest[i];
         check.first[i] = message(smallest[i]);
         check.second[i] = message(second[i]);
     }
 }
 
 /// The new messages of an edge, and the sums that they make.
-fn scatter_scalar(check: &Check, held: &[i8; CHUNK], to: &mut [i8; CHUNK]) -> [i8; CHUNK] {
+fn scatter_scalar(
+    (check, smallest): (&Check, &Lanes),
+    held: &[i8; CHUNK],
+    to: &mut [i8; CHUNK],
+) -> [i8; CHUNK] {
     let mut sums = [0; CHUNK];
     for i in 0..CHUNK {
         let rest = held[i];
-        let is_smallest = rest.wrapping_abs() == check.smallest[i];
+        let is_smallest = rest.wrapping_abs() == smallest.0[i];
         let message = if is_smallest { check.second[i] } else { check.first[i] };
         let message = if rest < 0 { message.wrapping_neg() } else { message };
         to[i] = message;

@@ -68,8 +68,6 @@ pub struct Outcome {
     pub corrected: usize,
     /// Bits that were not read: channel value 0.
     pub erased: usize,
-    /// Sum of the channel values' magnitudes over the corrected bits: how surely they were wrong.
-    pub corrected_weight: usize,
 }
 
 /// Decodes words of one code. Holds all the memory that decoding needs.
@@ -92,8 +90,8 @@ impl Decoder {
     #[must_use]
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
         let plan = Plan::new(code);
-        let state = State::new(&plan);
-        Self { plan, state, kernel: Kernel::of(isa) }
+        let kernel = Kernel::of(isa);
+        Self { state: State::new(&plan, kernel.uses_choices()), plan, kernel }
     }
 
     /// Decodes the soft bits `soft` into the codeword `word`, which holds the information in front.
@@ -126,8 +124,8 @@ impl Decoder {
         if !converged {
             converged = kernel.harden(plan, state, word);
         }
-        let [corrected, erased, corrected_weight] = kernel.compare(soft, word);
-        Ok(Outcome { converged, iterations, corrected, erased, corrected_weight })
+        let [corrected, erased] = kernel.compare(soft, word);
+        Ok(Outcome { converged, iterations, corrected, erased })
     }
 }
 

@@ -36,32 +36,51 @@ struct LayerPlan {
     sources: Vec<u32>,
     /// Where each edge's column starts.
     targets: Vec<u32>,
-    /// Where the layer's messages start.
-    messages: usize,
+    /// Edges of the layers before, chunk by chunk.
+    first: usize,
 }
 
 /// One layer of the code, over the memory of one decoder.
 ///
 /// Every source and every target leaves `CHUNK` (targets: a whole column and `CHUNK`) of `sums`
-/// behind it, `messages` and `held` have `CHUNK` values for each source, and `checks` one
-/// entry for each chunk. [`Layer::of`] sees to it; the kernels rely on it.
+/// behind it, `held` has `CHUNK` values for each source and so has `messages`, unless `choices` has
+/// an entry for each source; `smallest` and `checks` have an entry for each chunk. [`Layer::of`] sees to it; the kernels rely on it.
 pub(super) struct Layer<'a> {
     pub(super) sources: &'a [u32],
     pub(super) targets: &'a [u32],
     pub(super) sums: &'a mut [i8],
+    /// The messages, or else empty, and then `choices` has them.
     pub(super) messages: &'a mut [i8],
+    /// How each edge's messages come from `checks`.
+    pub(super) choices: &'a mut [Choice],
     /// Sums less the layer's old messages, between reading and writing.
     pub(super) held: &'a mut [i8],
+    /// The smallest magnitudes, between reading and writing.
+    pub(super) smallest: &'a mut [Lanes],
     pub(super) checks: &'a mut [Check],
+}
+
+/// One value for each check of a chunk.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Lanes(pub(super) [i8; CHUNK]);
+
+/// The messages of one edge of a chunk, 2 bits each in place of 8: a check sends but two
+/// magnitudes. What a layer carries from one iteration to the next shrinks to a quarter, and
+/// the time of a decoder that adds 64 values at once is the traffic with the second-level cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Choice {
+    /// Checks that send the second message, because the edge has the smallest magnitude.
+    pub(super) second: u64,
+    /// Checks whose message is negated.
+    pub(super) negative: u64,
 }
 
 /// What a layer finds out about a chunk of checks.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Check {
-    /// The smallest magnitude.
-    pub(super) smallest: [i8; CHUNK],
-    /// The message that it makes, with the parity of all signs.
+    /// The message that the smallest magnitude makes, with the parity of all signs.
     pub(super) first: [i8; CHUNK],
     /// The message that the second smallest makes, for the edge that has the smallest.
     pub(super) second: [i8; CHUNK],
@@ -72,7 +91,9 @@ pub(super) struct Check {
 pub(super) struct State {
     pub(super) sums: Aligned,
     messages: Aligned,
+    choices: Vec<Choice>,
     held: Aligned,
+    smallest: Vec<Lanes>,
     checks: Vec<Check>,
     pub(super) doubled: Vec<u64>,
 }
@@ -89,7 +110,7 @@ impl Plan {
         let last_shifts = shifts.clone();
         let place = |place: usize| u32::try_from(place).expect("a word is below 2^21 bits");
         let mut layers = Vec::new();
-        let mut messages = 0;
+        let mut first = 0;
         for row in matrix.by_row() {
             let start = |column: usize| column * (z + CHUNK);
             let targets: Vec<u32> = row.iter().map(|entry| place(start(entry.0))).collect();
@@ -101,8 +122,8 @@ impl Plan {
                 }
             }
             row.iter().for_each(|&(column, shift)| shifts[column] = shift);
-            layers.push(LayerPlan { sources, targets, messages });
-            messages += row.len() * z;
+            first += sources.len();
+            layers.push(LayerPlan { first: first - sources.len(), sources, targets });
         }
         assert_eq!(shifts, last_shifts, "an iteration leaves the columns as it finds them");
         let mut rows = matrix.by_row();
@@ -115,6 +136,7 @@ impl Plan {
     }
 
     /// Whether words, each circulant doubled, satisfy every check.
+    #[inline(always)]
     pub(super) fn is_satisfied(&self, doubled: &[u64]) -> bool {
         match self.words {
             1 => self.is_satisfied_by::<1>(doubled),
@@ -135,8 +157,8 @@ impl Plan {
 impl<'a> Layer<'a> {
     /// A layer of a plan, over a state that was made for that plan.
     pub(super) fn of(plan: &'a Plan, state: &'a mut State, index: usize) -> Self {
-        let LayerPlan { sources, targets, messages } = &plan.layers[index];
-        let values = sources.len() * CHUNK;
+        let LayerPlan { sources, targets, first } = &plan.layers[index];
+        let edges = *first..first + sources.len();
         assert_eq!(sources.len(), plan.words * targets.len());
         let sums = state.sums.values();
         assert_eq!(sums.len(), plan.last_shifts.len() * (plan.words + 1) * CHUNK);
@@ -144,24 +166,34 @@ impl<'a> Layer<'a> {
             sources,
             targets,
             sums,
-            messages: &mut state.messages.values()[*messages..*messages + values],
-            held: &mut state.held.values()[..values],
-            checks: &mut state.checks[..plan.words],
+            messages: state
+                .messages
+                .values()
+                .get_mut(edges.start * CHUNK..edges.end * CHUNK)
+                .unwrap_or_default(),
+            choices: state.choices.get_mut(edges).unwrap_or_default(),
+            held: &mut state.held.values()[..sources.len() * CHUNK],
+            smallest: &mut state.smallest,
+            checks: &mut state.checks[index * plan.words..(index + 1) * plan.words],
         }
     }
 }
 
 impl State {
-    pub(super) fn new(plan: &Plan) -> Self {
+    /// Memory for a plan; with messages as choices or in full.
+    pub(super) fn new(plan: &Plan, with_choices: bool) -> Self {
         let widest = plan.layers.iter().map(|layer| layer.sources.len()).max().unwrap_or(0);
         let edges: usize = plan.layers.iter().map(|layer| layer.sources.len()).sum();
         let zeros = [0; CHUNK];
-        let check = Check { smallest: zeros, first: zeros, second: zeros };
+        let check = Check { first: zeros, second: zeros };
+        let (choices, messages) = if with_choices { (edges, 0) } else { (0, edges) };
         Self {
             sums: Aligned::new(plan.last_shifts.len() * (plan.words + 1) * CHUNK),
-            messages: Aligned::new(edges * CHUNK),
+            messages: Aligned::new(messages * CHUNK),
+            choices: vec![Choice::default(); choices],
             held: Aligned::new(widest * CHUNK),
-            checks: vec![check; plan.words],
+            smallest: vec![Lanes(zeros); plan.words],
+            checks: vec![check; plan.words * plan.layers.len()],
             doubled: vec![0; plan.bits / 32],
         }
     }

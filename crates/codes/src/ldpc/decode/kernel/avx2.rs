@@ -10,8 +10,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    CHUNK, Check, Kernel, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any, harden_any,
-    load_any,
+    CHUNK, Check, Kernel, Lanes, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any,
+    harden_any, load_any,
 };
 
 /// Checks of one vector.
@@ -20,6 +20,7 @@ const HALF: usize = CHUNK / 2;
 // SAFETY of each call: the table is handed out on processors that have the level alone.
 pub(super) static KERNEL: Kernel = Kernel {
     name: "avx2",
+    choices: false,
     // SAFETY: see above.
     load: |plan, state, soft| unsafe { load(plan, state, soft) },
     // SAFETY: see above.
@@ -45,7 +46,7 @@ fn harden(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
 }
 
 #[target_feature(enable = "avx2,popcnt")]
-fn compare(soft: &[i8], word: &[u8]) -> [usize; 3] {
+fn compare(soft: &[i8], word: &[u8]) -> [usize; 2] {
     compare_any(soft, word, |values| signs(values))
 }
 
@@ -95,24 +96,24 @@ fn parity(layer: Layer<'_>) -> bool {
 
 #[target_feature(enable = "avx2")]
 fn pass<const FIRST: bool>(layer: Layer<'_>) {
-    let Layer { sources, targets, sums, messages, held, checks } = layer;
+    let Layer { sources, targets, sums, messages, held, smallest, checks, .. } = layer;
     let weight = targets.len();
     let z = checks.len() * CHUNK;
-    for (chunk, check) in checks.iter_mut().enumerate() {
+    for (chunk, found) in checks.iter_mut().zip(&mut *smallest).enumerate() {
         let start = chunk * weight;
         let values = start * CHUNK..(start + weight) * CHUNK;
         let (messages, held) = (&messages[values.clone()], &mut held[values]);
         for half in [0, HALF] {
             let sources = &sources[start..start + weight];
-            gather::<FIRST>(sources, half, sums, messages, held, check);
+            gather::<FIRST>(sources, half, sums, messages, held, (found.0, found.1));
         }
     }
-    for (chunk, check) in checks.iter().enumerate() {
+    for (chunk, found) in checks.iter().zip(&*smallest).enumerate() {
         let values = chunk * weight * CHUNK..(chunk + 1) * weight * CHUNK;
         let (messages, held) = (&mut messages[values.clone()], &held[values]);
         for half in [0, HALF] {
             let places = (chunk * CHUNK, half, (chunk == 0).then_some(z));
-            scatter(targets, places, sums, messages, held, check);
+            scatter(targets, places, sums, messages, held, found);
         }
     }
 }
@@ -125,7 +126,7 @@ fn gather<const FIRST: bool>(
     sums: &[i8],
     messages: &[i8],
     held: &mut [i8],
-    check: &mut Check,
+    (check, found): (&mut Check, &mut Lanes),
 ) {
     // SAFETY: within the first chunk.
     let sums = unsafe { sums.as_ptr().add(half) };
@@ -153,7 +154,7 @@ fn gather<const FIRST: bool>(
         |magnitude: __m256i| _mm256_sign_epi8(_mm256_subs_epu8(magnitude, offset), parity);
     // SAFETY: each array of a check has the bytes of two vectors.
     unsafe {
-        put(check.smallest.as_mut_ptr().add(half), smallest);
+        put(found.0.as_mut_ptr().add(half), smallest);
         put(check.first.as_mut_ptr().add(half), message(smallest));
         put(check.second.as_mut_ptr().add(half), message(second));
     }
@@ -167,12 +168,12 @@ fn scatter(
     sums: &mut [i8],
     messages: &mut [i8],
     held: &[i8],
-    check: &Check,
+    (check, found): (&Check, &Lanes),
 ) {
     // SAFETY: each array of a check has the bytes of two vectors.
     let (smallest, first, second) = unsafe {
         (
-            get(check.smallest.as_ptr().add(half)),
+            get(found.0.as_ptr().add(half)),
             get(check.first.as_ptr().add(half)),
             get(check.second.as_ptr().add(half)),
         )
