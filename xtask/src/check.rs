@@ -78,6 +78,8 @@ pub(crate) fn ci() -> Result<()> {
     });
     steps.step("build", build);
     steps.step("test", || cargo_test(&mut count));
+    steps.step("levels", || levels(&mut count));
+    steps.step("sanitizer", || sanitizer(&mut count));
     steps.step("end-to-end", || match end_to_end(&mut count)? {
         Outcome::Skipped(why) => bail!("the gate needs the end-to-end tests: {why}"),
         outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
@@ -99,6 +101,37 @@ fn build() -> Result<Outcome> {
 fn cargo_test(count: &mut Count) -> Result<Outcome> {
     let mut command = shell::cargo();
     command.arg("test").args(EVERYTHING).args(["--no-fail-fast"]);
+    shell::run_seeing(&mut command, |line| count.see(line))?;
+    Ok(Outcome::Passed)
+}
+
+/// The codes' tests once for each level of instructions that this processor has: what the best
+/// one hides must be right too.
+fn levels(count: &mut Count) -> Result<Outcome> {
+    const CODES: [&str; 2] = ["--package", "fulgurite-codes"];
+    let mut list = shell::cargo();
+    list.args(["run", "--quiet"]).args(CODES).args(["--example", "isa"]);
+    for level in shell::read(&mut list)?.lines() {
+        println!("-- FULGURITE_ISA={level}");
+        let mut command = shell::cargo();
+        command.args(["test", "--quiet"]).args(CODES).arg("--lib").env("FULGURITE_ISA", level);
+        shell::run_seeing(&mut command, |line| count.see(line))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The codes' tests under the address sanitizer: kernels work on pointers. The compiler has it
+/// behind a flag for which a stable one must be told to accept flags.
+fn sanitizer(count: &mut Count) -> Result<Outcome> {
+    let version = shell::read(shell::program("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
+    if !host.ends_with("linux-gnu") {
+        return Ok(Outcome::Skipped(format!("there is none for {host}")));
+    }
+    let mut command = shell::cargo();
+    command.args(["test", "--quiet", "--package", "fulgurite-codes", "--lib", "--target", host]);
+    command.arg("--target-dir").arg(shell::target().join("sanitizer"));
+    command.envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")]);
     shell::run_seeing(&mut command, |line| count.see(line))?;
     Ok(Outcome::Passed)
 }

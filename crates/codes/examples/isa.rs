@@ -1,0 +1,10 @@
+//! The instruction levels that kernels can use here, one name a line, the plainest first.
+//!
+//! Each name is a value for the variable `FULGURITE_ISA`.
+
+#[expect(clippy::print_stdout, reason = "the output of a program")]
+fn main() {
+    for isa in fulgurite_codes::Isa::supported() {
+        println!("{}", isa.name());
+    }
+}
