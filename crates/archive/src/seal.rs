@@ -205,6 +205,11 @@ impl Sealer {
             library_driver::wait(answer)?;
             carrying.push(self.library.store(platter, slot)?);
             match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(Ok(report)) if !report.mismatched.is_empty() => {
+                    let tracks = report.mismatched.len();
+                    tracing::error!(%platter, %set, tracks, "redundancy does not fit its data");
+                    is_scrap = true;
+                }
                 Some(Ok(report)) if report.seal_matches != Some(false) => {
                     let tracks = report.unreadable.iter().map(|track| track.get()).collect();
                     reports.insert(platter, tracks);
@@ -400,12 +405,18 @@ impl Sealer {
                 margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
                 tracks_by_group: u64::from(report.repaired_by_group),
                 tracks_unreadable: report.unreadable.len() as u64,
-                error: None,
+                error: mismatch(&report),
             },
             Some(Err(error)) => failed(error_chain(&error)),
             None => failed("the drive died".to_owned()),
         })
     }
+}
+
+/// What is wrong with the redundancy of a platter that was read whole, if anything.
+fn mismatch(report: &VerifyReport) -> Option<String> {
+    let tracks = report.mismatched.len();
+    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
 }
 
 fn zones(shape: &fulgurite_library::LibraryShape, taken: &BTreeSet<u32>) -> Vec<ZoneState> {

@@ -15,6 +15,7 @@
 //! carries as [`FORMAT_TEXT`].
 
 mod airgap;
+mod audit;
 mod error;
 mod faults;
 mod geometry;

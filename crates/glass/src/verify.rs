@@ -3,18 +3,21 @@
 //!
 //! One pass in the order of the file. Counting failed sectors is enough to know that a track can
 //! be restored within itself, so nothing is decoded in the pass; tracks with more failures are
-//! tried with their large group afterwards.
+//! tried with their large group afterwards. That the redundancy is worth anything is told from
+//! signatures, see [`crate::audit`].
 
 use std::fmt;
 
-use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum};
+use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, Signature, signature};
 use fulgurite_units::{PlatterId, TrackIndex};
 use serde::Serialize;
 
 use crate::GlassError;
+use crate::audit::Audit;
 use crate::faults::Faults;
 use crate::geometry::{InformationTrack, TrackRole};
 use crate::reader::{PlatterReader, PlatterSource};
+use crate::sector::payload;
 use crate::track::TrackBuffer;
 
 /// What a pass over the platter found in one physical track.
@@ -50,6 +53,9 @@ pub struct VerifyReport {
     pub unreadable: Vec<InformationTrack>,
     /// Bytes read in the pass.
     pub bytes: u64,
+    /// Physical tracks whose redundancy, within the track or of the large group, is not what their
+    /// information makes: it was wrong before it was written.
+    pub mismatched: Vec<TrackIndex>,
     /// Whether the sectors are those that the final record was made over; `None` when a sector
     /// failed, because then it cannot be told.
     pub seal_matches: Option<bool>,
@@ -59,7 +65,7 @@ impl VerifyReport {
     /// Whether every user byte of the platter can be read.
     #[must_use]
     pub fn is_readable(&self) -> bool {
-        self.unreadable.is_empty() && self.seal_matches != Some(false)
+        self.unreadable.is_empty() && self.mismatched.is_empty() && self.seal_matches != Some(false)
     }
 }
 
@@ -96,10 +102,15 @@ impl<R: PlatterSource> PlatterReader<R> {
             repaired_by_group: 0,
             unreadable: Vec::new(),
             bytes: 0,
+            mismatched: Vec::new(),
             seal_matches: None,
         };
         let mut suspects = Vec::new();
-        let digest = self.scan(faults, buffer, &mut |scan| {
+        let mut audit = Audit::new(self.header.format, &self.map)?;
+        let digest = self.scan(faults, buffer, &mut |scan, signatures| {
+            if let Some(audit) = &mut audit {
+                audit.track(scan.track, scan.role, signatures)?;
+            }
             report.sectors += u64::from(scan.sectors);
             report.failed_sectors += u64::from(scan.failed);
             report.bytes += geometry.track_image_bytes() as u64;
@@ -117,7 +128,9 @@ impl<R: PlatterSource> PlatterReader<R> {
                 }
             }
             progress(scan.track.get() + 1, tracks);
+            Ok(())
         })?;
+        report.mismatched = audit.map(Audit::finish).unwrap_or_default();
         if report.failed_sectors == 0 {
             report.seal_matches = Some(digest.finish() == self.seal().digest);
         }
@@ -141,27 +154,39 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
     ) -> Result<SectorMap, GlassError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        self.scan(faults, buffer, &mut |scan| map.tracks.push(*scan))?;
+        self.scan(faults, buffer, &mut |scan, _| {
+            map.tracks.push(*scan);
+            Ok(())
+        })?;
         Ok(map)
     }
 
-    /// One pass over all tracks; returns the running checksum of all good sectors.
+    /// One pass over all tracks; returns the running checksum of all good sectors. `each` gets the
+    /// signatures of a track's payloads, `None` for sectors that failed.
     fn scan(
         &self,
         faults: &dyn Faults,
         buffer: &mut TrackBuffer,
-        each: &mut dyn FnMut(&TrackScan),
+        each: &mut dyn FnMut(&TrackScan, &[Option<Signature>]) -> Result<(), GlassError>,
     ) -> Result<RunningChecksum, GlassError> {
         let sectors = self.header.geometry.track_sectors();
         let mut digest = RunningChecksum::new();
+        let mut signatures = Vec::new();
         for track in (0..self.map.tracks()).map(TrackIndex::new) {
             let mut failed = 0;
+            signatures.clear();
             self.load_each(track, faults, buffer, |sector, erasure| match erasure {
-                None => digest.update(&sector[sector.len() - CHECKSUM_BYTES..]),
-                Some(_) => failed += 1,
+                None => {
+                    digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
+                    signatures.push(Some(signature(payload(sector))));
+                }
+                Some(_) => {
+                    failed += 1;
+                    signatures.push(None);
+                }
             })?;
             let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
-            each(&TrackScan { track, role, sectors, failed });
+            each(&TrackScan { track, role, sectors, failed }, &signatures)?;
         }
         Ok(digest)
     }

@@ -1,0 +1,178 @@
+//! Does the redundancy of a platter fit what it was made of? Told from signatures alone, while the
+//! platter is read once, without decoding anything.
+//!
+//! ```text
+//! sectors of a track --> their signatures --> the track's code over signatures --> the same?
+//!                              |
+//!                              '-- of all tracks of a group --> the group's code --> the same?
+//! ```
+//!
+//! The signature of a redundancy shard is the same combination of signatures as the shard is of
+//! shards, so a code over payloads is checked by the code over 8 bytes each. Checksums tell that
+//! sectors are as they were written; this tells that what was written can bring others back. A
+//! sector that failed takes its signature from its track, as its payload would. Nothing is told
+//! of tracks that lost more than their redundancy, nor of a group with such a track.
+
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::{LARGE_SHARD_ALIGN, LargeStreamEncoder, SIGNATURE_BYTES, Signature};
+use fulgurite_units::TrackIndex;
+
+use crate::geometry::{Geometry, TrackMap, TrackRole};
+use crate::group::layers;
+use crate::{FormatVersion, GlassError};
+
+/// Half a block of the large code: where the second coordinates of its symbols begin.
+const SECOND: usize = LARGE_SHARD_ALIGN / 2;
+
+/// The check of one platter's redundancy, track by track in the order of the file.
+pub(crate) struct Audit {
+    geometry: Geometry,
+    map: TrackMap,
+    track_code: SmallCode,
+    /// The group's code over signatures, column by column.
+    group: Vec<LargeStreamEncoder>,
+    /// Information tracks of the group at hand that went into its sum, if none was missing.
+    summed: Option<u16>,
+    is_finished: bool,
+    /// Physical tracks whose redundancy does not fit.
+    mismatched: Vec<TrackIndex>,
+}
+
+impl Audit {
+    /// A check for a platter of this version; none for version 1, whose field has no signatures
+    /// that go through its code.
+    pub(crate) fn new(format: FormatVersion, map: &TrackMap) -> Result<Option<Self>, GlassError> {
+        if format == FormatVersion::One {
+            return Ok(None);
+        }
+        let geometry = map.geometry();
+        let group = geometry
+            .group_columns()
+            .map(|column| {
+                Ok(geometry.group_code(column.count)?.stream_encoder(LARGE_SHARD_ALIGN)?)
+            })
+            .collect::<Result<_, GlassError>>()?;
+        Ok(Some(Self {
+            geometry: geometry.clone(),
+            map: map.clone(),
+            track_code: geometry.track_code()?,
+            group,
+            summed: Some(0),
+            is_finished: false,
+            mismatched: Vec::new(),
+        }))
+    }
+
+    /// Takes the signatures of a track's sectors by layer, `None` for those that failed.
+    pub(crate) fn track(
+        &mut self,
+        place: TrackIndex,
+        role: TrackRole,
+        signatures: &[Option<Signature>],
+    ) -> Result<(), GlassError> {
+        if matches!(role, TrackRole::Header(_)) {
+            return Ok(());
+        }
+        let (whole, fits) = self.complete(signatures)?;
+        if !fits {
+            self.mismatched.push(place);
+        }
+        match role {
+            TrackRole::Header(_) => {}
+            TrackRole::Information(track) => {
+                let in_group = u32::from(self.geometry.group_information_tracks);
+                if track.get().is_multiple_of(in_group) {
+                    // Ends the sum of the group before, which may have been given up.
+                    self.finish_group();
+                    (self.summed, self.is_finished) = (Some(0), false);
+                }
+                match (whole, self.summed) {
+                    (Some(whole), Some(count)) => {
+                        self.add(&whole)?;
+                        self.summed = Some(count + 1);
+                    }
+                    _ => self.summed = None,
+                }
+            }
+            TrackRole::Redundancy { group, index } => {
+                let is_known = self.summed == Some(self.map.group_tracks(group));
+                if let (Some(whole), true) = (whole, is_known)
+                    && !self.fits_group(index, &whole)
+                    && self.mismatched.last() != Some(&place)
+                {
+                    self.mismatched.push(place);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tracks whose redundancy does not fit.
+    pub(crate) fn finish(self) -> Vec<TrackIndex> {
+        self.mismatched
+    }
+
+    /// All signatures of a track, where enough are given, and whether those that are given fit.
+    fn complete(
+        &self,
+        signatures: &[Option<Signature>],
+    ) -> Result<(Option<Vec<Signature>>, bool), GlassError> {
+        let given: Vec<usize> =
+            (0..signatures.len()).filter(|&layer| signatures[layer].is_some()).collect();
+        if given.len() < self.track_code.information() {
+            return Ok((None, true));
+        }
+        // Just as many as are needed tell all the others.
+        let (basis, rest) = given.split_at(self.track_code.information());
+        let wanted: Vec<usize> =
+            (0..signatures.len()).filter(|layer| basis.binary_search(layer).is_err()).collect();
+        let sources: Vec<[u8; SIGNATURE_BYTES]> =
+            basis.iter().filter_map(|&layer| signatures[layer]).map(|s| s.0).collect();
+        let mut told = vec![[0; SIGNATURE_BYTES]; wanted.len()];
+        self.track_code.plan(basis, &wanted)?.run(&sources, &mut told)?;
+        let mut whole: Vec<Signature> =
+            signatures.iter().map(|signature| signature.unwrap_or_default()).collect();
+        let mut fits = true;
+        for (&layer, &told) in wanted.iter().zip(&told) {
+            fits &= rest.binary_search(&layer).is_err() || whole[layer] == Signature(told);
+            whole[layer] = Signature(told);
+        }
+        Ok((Some(whole), fits))
+    }
+
+    /// Adds an information track to the group's sum.
+    fn add(&mut self, whole: &[Signature]) -> Result<(), GlassError> {
+        for (column, encoder) in self.geometry.group_columns().zip(&mut self.group) {
+            for layer in layers(column) {
+                encoder.push(Some(&as_shard(whole[layer])))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_group(&mut self) {
+        if !std::mem::replace(&mut self.is_finished, true) {
+            self.group.iter_mut().for_each(LargeStreamEncoder::finish);
+        }
+    }
+
+    /// Whether a redundancy track is that of the information tracks added before it.
+    fn fits_group(&mut self, index: u16, whole: &[Signature]) -> bool {
+        self.finish_group();
+        self.geometry.group_columns().zip(&self.group).all(|(column, encoder)| {
+            let first = usize::from(index) * usize::from(column.count);
+            (first..).zip(layers(column)).all(|(shard, layer)| {
+                encoder.redundancy(shard).flatten().eq(as_shard(whole[layer]).iter())
+            })
+        })
+    }
+}
+
+/// A signature as a shard of the large code: its four elements of GF(2^16), then zeros.
+fn as_shard(signature: Signature) -> [u8; LARGE_SHARD_ALIGN] {
+    let mut shard = [0; LARGE_SHARD_ALIGN];
+    for (symbol, element) in signature.0.chunks_exact(2).enumerate() {
+        (shard[symbol], shard[SECOND + symbol]) = (element[0], element[1]);
+    }
+    shard
+}
