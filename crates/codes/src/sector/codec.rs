@@ -256,7 +256,7 @@ impl SectorCodec {
     ) -> Result<Decoded<'_>, CodeError> {
         let mut soft = std::mem::take(&mut self.demapped);
         soft.resize(self.voxels() * self.shape.voxel_bits, 0);
-        let demapped = demapper.from_probabilities(probabilities, &mut soft);
+        let demapped = demapper.probabilities(probabilities, &mut soft);
         let loaded = demapped.and_then(|()| self.load(header, &soft));
         self.demapped = soft;
         loaded?;
@@ -278,20 +278,37 @@ impl SectorCodec {
         let shape = self.shape;
         check(header.len(), self.format.header_bytes)?;
         check(soft.len(), self.voxels() * shape.voxel_bits)?;
-        let words = &mut self.soft;
-        self.interleaver.for_each(|voxel, codeword, slot| {
-            let from = &soft[voxel * shape.voxel_bits..][..shape.voxel_bits];
-            let to = codeword * shape.soft_stride() + slot * shape.voxel_bits;
-            words[to..to + shape.voxel_bits].copy_from_slice(from);
-        });
+        match shape.voxel_bits {
+            1 => self.sort::<1>(soft),
+            2 => self.sort::<2>(soft),
+            3 => self.sort::<3>(soft),
+            4 => self.sort::<4>(soft),
+            5 => self.sort::<5>(soft),
+            6 => self.sort::<6>(soft),
+            7 => self.sort::<7>(soft),
+            8 => self.sort::<8>(soft),
+            bits => unreachable!("no alphabet has {bits} bits"),
+        }
         // The share of the frame is in place; parity moves up, past the shortened bits.
         let (from, to) = (shape.share * 8, shape.information * 8);
         let parity = (shape.bytes - shape.information) * 8;
-        for word in words.chunks_exact_mut(shape.soft_stride()) {
+        for word in self.soft.chunks_exact_mut(shape.soft_stride()) {
             word.copy_within(from..from + parity, to);
             word[from..to].fill(CHANNEL_MAX);
         }
         Ok(())
+    }
+
+    /// Puts the soft bits of each voxel into the slot of its codeword.
+    fn sort<const BITS: usize>(&mut self, soft: &[i8]) {
+        let stride = self.shape.soft_stride();
+        let (voxels, words) = (soft.as_chunks::<BITS>().0, &mut self.soft);
+        self.interleaver.for_each(|voxel, codeword, slot| {
+            let to = codeword * stride + slot * BITS;
+            if let Some(place) = words[to..].first_chunk_mut() {
+                *place = voxels[voxel];
+            }
+        });
     }
 
     fn decode_words(&mut self, header: &[u8]) -> Result<Decoded<'_>, CodeError> {

@@ -124,7 +124,7 @@ fn hopeless_sectors_give_a_reason_and_no_bytes() {
     let Written { mut codec, header, symbols, .. } = write(format(3, 5000), 4);
     let mut soft = read(&codec, &symbols);
     let mut random = random(5);
-    soft.iter_mut().filter(|_| random() % 4 == 0).for_each(|soft| *soft = -*soft);
+    soft.iter_mut().filter(|_| random().is_multiple_of(4)).for_each(|soft| *soft = -*soft);
     let decoded = codec.decode(&header, &soft).unwrap();
     let codewords = decoded.report.codewords;
     assert_eq!(decoded.report.failure, Some(Failure::Codewords { first: 0, count: codewords }));
@@ -184,7 +184,7 @@ fn probabilities_decode_as_soft_bits_do() {
     for symbol in &symbols {
         let mut of = [0.02f32; 8];
         // One voxel in 80 looks like its neighbor.
-        let seen = if random() % 80 == 0 { (symbol + 1) % 8 } else { *symbol };
+        let seen = if random().is_multiple_of(80) { (symbol + 1) % 8 } else { *symbol };
         of[usize::from(seen)] += 0.6;
         of[usize::from(*symbol)] += 0.2;
         probabilities.extend(of);

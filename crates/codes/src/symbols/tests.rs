@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{Alphabet, Axis, Demapper, Interleaver, Method, SYMBOL_BITS_MAX};
-use crate::CodeError;
+use crate::{CodeError, Isa};
 
 fn alphabets() -> Vec<Alphabet> {
     let axis = |bits| [Axis::Ordered { bits }, Axis::Circular { bits }];
@@ -73,19 +73,19 @@ fn unreadable_voxels_say_nothing() {
         for bad in [f32::NAN, -1.0, f32::INFINITY] {
             let mut soft = [9; 6];
             let probabilities = [sure, [0.1, 0.2, bad, 0.1, 0.1, 0.1, 0.1, 0.1]].concat();
-            demapper.from_probabilities(&probabilities, &mut soft).unwrap();
+            demapper.probabilities(&probabilities, &mut soft).unwrap();
             assert_eq!(soft, [31, 31, 31, 0, 0, 0], "{bad}");
         }
         let mut soft = [9; 3];
-        demapper.from_probabilities(&[0.0; 8], &mut soft).unwrap();
+        demapper.probabilities(&[0.0; 8], &mut soft).unwrap();
         assert_eq!(soft, [0; 3]);
         for bad in [f32::NAN, f32::INFINITY] {
             let mut soft = [9; 3];
-            demapper.from_logarithms(&[0.0, bad, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], &mut soft).unwrap();
+            demapper.logarithms(&[0.0, bad, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], &mut soft).unwrap();
             assert_eq!(soft, [0; 3], "{bad}");
         }
         let mut soft = [9; 3];
-        demapper.from_logarithms(&[f32::NEG_INFINITY; 8], &mut soft).unwrap();
+        demapper.logarithms(&[f32::NEG_INFINITY; 8], &mut soft).unwrap();
         assert_eq!(soft, [0; 3]);
     }
 }
@@ -98,9 +98,9 @@ fn wrong_arguments_are_refused() {
         assert_eq!(refused.err(), Some(CodeError::SoftScale));
     }
     let demapper = demapper(&alphabet, Method::Exact, 1.0);
-    let short = demapper.from_probabilities(&[0.0; 8], &mut [0; 6]);
+    let short = demapper.probabilities(&[0.0; 8], &mut [0; 6]);
     assert_eq!(short, Err(CodeError::WordLength { have: 8, need: 16 }));
-    let ragged = demapper.from_logarithms(&[0.0; 8], &mut [0; 4]);
+    let ragged = demapper.logarithms(&[0.0; 8], &mut [0; 4]);
     assert_eq!(ragged, Err(CodeError::WordLength { have: 8, need: 8 }));
     assert!(Interleaver::new(0, 1, 1).is_err());
     assert!(Interleaver::new(1, 0, 1).is_err());
@@ -135,16 +135,35 @@ proptest! {
         let logarithms: Vec<f32> = probabilities.iter().map(|p| p.ln() + 5.0).collect();
         let add: fn(f64, f64) -> f64 = |a, b| a + b;
         for (method, join) in [(Method::Exact, add), (Method::MaxLog, f64::max)] {
-            let demapper = demapper(alphabet, method, scale);
+            let isa = Isa::supported().nth(which % Isa::supported().count()).unwrap();
+            let demapper = demapper(alphabet, method, scale).with_isa(isa);
             let (mut soft, mut other) = (vec![0; alphabet.bits()], vec![0; alphabet.bits()]);
-            demapper.from_probabilities(probabilities, &mut soft).unwrap();
-            demapper.from_logarithms(&logarithms, &mut other).unwrap();
+            demapper.probabilities(probabilities, &mut soft).unwrap();
+            demapper.logarithms(&logarithms, &mut other).unwrap();
             for bit in 0..alphabet.bits() {
                 let expected = definition(alphabet, probabilities, bit, join) * f64::from(scale);
                 for soft in [soft[bit], other[bit]] {
                     let error = f64::from(soft) - expected.clamp(-31.0, 31.0);
                     prop_assert!(error.abs() < 0.501, "bit {bit}: {soft} for {expected}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn levels_agree(values in vec(-40f32..3.0, 40 * 8), bits in 1usize..=3) {
+        let alphabet = Alphabet::new(Axis::Ordered { bits }).unwrap();
+        for method in [Method::Exact, Method::MaxLog] {
+            let run = |isa| {
+                let demapper = demapper(&alphabet, method, 1.7).with_isa(isa);
+                let voxels = values.len() >> bits;
+                let mut soft = [vec![0; voxels * bits], vec![0; voxels * bits]];
+                demapper.logarithms(&values, &mut soft[0]).unwrap();
+                demapper.probabilities(&values, &mut soft[1]).unwrap();
+                soft
+            };
+            for isa in Isa::supported() {
+                prop_assert_eq!(run(isa), run(Isa::Scalar), "{:?}", isa);
             }
         }
     }
@@ -159,7 +178,7 @@ proptest! {
         let mut soft = vec![0; alphabet.bits()];
         for method in [Method::Exact, Method::MaxLog] {
             demapper(alphabet, method, 2.0)
-                .from_probabilities(&probabilities, &mut soft)
+                .probabilities(&probabilities, &mut soft)
                 .unwrap();
             let hard = |(bit, soft): (usize, &i8)| u8::from(*soft < 0) << bit;
             let label = soft.iter().enumerate().map(hard).sum::<u8>();
