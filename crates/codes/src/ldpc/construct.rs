@@ -55,18 +55,20 @@ impl Design {
     /// The design of a standard code.
     #[must_use]
     pub fn standard(rate: Rate, block: Block) -> Self {
-        let (rows, columns, heavy, finer) = match rate {
-            Rate::R5of6 => (21, 126, 0, 1),
-            Rate::R7of8 => (16, 128, 0, 1),
-            Rate::R9of10 => (13, 130, 0, 1),
-            Rate::R15of16 => (16, 256, 0, 2),
-            Rate::R19of20 => (13, 260, 0, 2),
+        let (rows, columns, finer) = match rate {
+            Rate::R5of6 => (21, 126, 1),
+            Rate::R7of8 => (16, 128, 1),
+            Rate::R9of10 => (13, 130, 1),
+            Rate::R15of16 => (16, 256, 2),
+            Rate::R19of20 => (13, 260, 2),
         };
         let circulant = match block {
             Block::Bits16k => 128,
             Block::Bits64k => 512,
         } / finer;
-        Self { circulant, rows, columns, heavy, seed: 1 }
+        // Density evolution at rate 0.9: none heavy 0.0624, a tenth 0.0632, a quarter 0.0639, half
+        // 0.0640, all 0.0622. A quarter has nearly all of the gain for 8 % more edges.
+        Self { circulant, rows, columns, heavy: columns / 4, seed: 1 }
     }
 
     /// Builds the matrix. The same design gives the same matrix everywhere. Takes seconds.
