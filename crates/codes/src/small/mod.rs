@@ -142,7 +142,7 @@ impl SmallCode {
     /// [`CodeError::Index`] for an index beyond the code or named twice in a list, and
     /// [`CodeError::TooFewShards`] when fewer than [`Self::information`] are given.
     pub fn plan(&self, given: &[usize], wanted: &[usize]) -> Result<Reconstruction, CodeError> {
-        Reconstruction::new(self.information, self.shards(), self.isa, given, wanted)
+        Reconstruction::new(self, given, wanted)
     }
 
     /// Reconstructs `wanted` shards from `given` ones: [`Self::plan`] for one stripe.

@@ -12,11 +12,13 @@
 
 use std::collections::BTreeMap;
 
+use super::kernel::additive::{POINTS_MAX, TILE_BYTES};
 use super::points::{information_point, redundancy_point};
 use super::product::Product;
-use super::{SHARDS_MAX, byte, check_count, check_lengths, coefficient};
+use super::transform::Transform;
+use super::{SHARDS_MAX, SmallCode, byte, check_count, check_lengths, coefficient};
+use crate::CodeError;
 use crate::field::gf8;
-use crate::{CodeError, Isa};
 
 /// How wanted shards come out of given ones.
 #[derive(Clone, Debug)]
@@ -26,16 +28,94 @@ pub struct Reconstruction {
     /// Places, in the list of given shards, of those that are used.
     used: Vec<usize>,
     product: Product,
+    /// The quicker way, where there is one.
+    residual: Option<Residual>,
+}
+
+/// Many lost information shards of a code with a [`Transform`]: the redundancy that the present
+/// ones make, taken from the redundancy given, is what the lost ones make, and the inverse turns
+/// that into them. The sums over all present shards are then done by transforms; the bytes are the
+/// same as by the matrix.
+#[derive(Clone, Debug)]
+struct Residual {
+    transform: Transform,
+    /// Information shards of the code.
+    information: usize,
+    redundancy: usize,
+    helpers: Vec<usize>,
+    lost: Vec<usize>,
+    /// Rows of the inverse, those wanted.
+    product: Product,
+}
+
+/// Wanted shards from which on transforms are quicker than the matrix.
+const RESIDUAL_WANTED: usize = 5;
+
+impl Residual {
+    fn new(
+        code: &SmallCode,
+        helpers: &[usize],
+        lost: &[usize],
+        inverse: &[Vec<u8>],
+        wanted: &[usize],
+    ) -> Option<Self> {
+        let transform = code.transform.clone().filter(|_| wanted.len() >= RESIDUAL_WANTED)?;
+        let row =
+            |index: &usize| lost.iter().position(|l| l == index).map(|at| inverse[at].clone());
+        let rows: Vec<Vec<u8>> = wanted.iter().map(row).collect::<Option<_>>()?;
+        Some(Self {
+            transform,
+            information: code.information,
+            redundancy: code.redundancy,
+            helpers: helpers.to_vec(),
+            lost: lost.to_vec(),
+            product: Product::new(&rows, code.isa),
+        })
+    }
+
+    /// Computes the bytes that fill registers; how many those are. `sources` are the present
+    /// information shards, in order, then the helpers.
+    fn run(&self, sources: &[&[u8]], wanted: &mut [&mut [u8]], bytes: usize) -> usize {
+        let (present, given) = sources.split_at(sources.len() - self.helpers.len());
+        let mut rest = present.iter().copied();
+        let information: Vec<Option<&[u8]>> = (0..self.information)
+            .map(|index| if self.lost.contains(&index) { None } else { rest.next() })
+            .collect();
+        let mut memory = vec![0; self.redundancy * TILE_BYTES];
+        let (whole, count) = (self.transform.whole(bytes), wanted.len());
+        for start in (0..whole).step_by(TILE_BYTES) {
+            let range = start..whole.min(start + TILE_BYTES);
+            let mut made: [&mut [u8]; POINTS_MAX] = Default::default();
+            for (made, tile) in made.iter_mut().zip(memory.chunks_exact_mut(TILE_BYTES)) {
+                *made = &mut tile[..range.len()];
+            }
+            self.transform.tile(&information, &mut made[..self.redundancy], range.clone());
+            for (&helper, given) in self.helpers.iter().zip(given) {
+                let made = made[helper].iter_mut();
+                made.zip(&given[range.clone()]).for_each(|(made, given)| *made ^= given);
+            }
+            let mut residuals: [&[u8]; POINTS_MAX] = Default::default();
+            for (residual, &helper) in residuals.iter_mut().zip(&self.helpers) {
+                *residual = made[helper];
+            }
+            let mut outputs: [&mut [u8]; POINTS_MAX] = Default::default();
+            for (output, shard) in outputs.iter_mut().zip(wanted.iter_mut()) {
+                *output = &mut shard[range.clone()];
+            }
+            let residuals = &residuals[..self.helpers.len()];
+            self.product.run(residuals, &mut outputs[..count], range.len(), false);
+        }
+        whole
+    }
 }
 
 impl Reconstruction {
     pub(super) fn new(
-        information: usize,
-        shards: usize,
-        isa: Isa,
+        code: &SmallCode,
         given: &[usize],
         wanted: &[usize],
     ) -> Result<Self, CodeError> {
+        let (information, shards, isa) = (code.information, code.shards(), code.isa);
         let places = places(given, shards)?;
         let _ = self::places(wanted, shards)?;
         if given.len() < information {
@@ -77,7 +157,8 @@ impl Reconstruction {
             })
             .collect();
         let used = sources.iter().filter_map(|&index| places[index]).collect();
-        Ok(Self { given: given.len(), used, product: Product::new(&rows, isa) })
+        let residual = Residual::new(code, &helpers, &lost, &inverse, wanted);
+        Ok(Self { given: given.len(), used, product: Product::new(&rows, isa), residual })
     }
 
     /// Computes the wanted shards of one stripe, in the order they were asked for, from the given
@@ -96,7 +177,12 @@ impl Reconstruction {
         let mut outputs: Vec<&mut [u8]> = wanted.iter_mut().map(AsMut::as_mut).collect();
         let bytes = check_lengths(&all, &outputs)?;
         let sources: Vec<&[u8]> = self.used.iter().map(|&place| all[place]).collect();
-        self.product.run(&sources, &mut outputs, bytes, false);
+        let residual = self.residual.as_ref();
+        let done = residual.map_or(0, |way| way.run(&sources, &mut outputs, bytes));
+        let sources: Vec<&[u8]> = sources.iter().map(|shard| &shard[done..]).collect();
+        let mut outputs: Vec<&mut [u8]> =
+            outputs.iter_mut().map(|shard| &mut shard[done..]).collect();
+        self.product.run(&sources, &mut outputs, bytes - done, false);
         Ok(())
     }
 

@@ -150,7 +150,7 @@ fn the_shapes_in_use_survive_their_worst_losses_on_every_level() {
         let mixed: Vec<usize> = (0..redundancy).map(|i| (i * 7 + 3) % n).collect();
         for isa in Isa::supported() {
             let code = SmallCode::with_isa(information, redundancy, isa).unwrap();
-            let all = word(&code, 333);
+            let all = word(&code, 1_333);
             for lost in [&first, &last, &mixed] {
                 let lost: std::collections::BTreeSet<usize> = lost.iter().copied().collect();
                 let lost: Vec<usize> = lost.into_iter().collect();

@@ -13,6 +13,8 @@
 //! is: scale, inverse transform of its M points; the shares are added up, and one forward transform
 //! ends it. A shard costs 3 products for M = 16 and 2.5 for M = 8, where the matrix takes m.
 
+use std::ops::Range;
+
 use super::kernel::additive::{
     self, Chunks, POINTS_MAX, TILE_BYTES, forward_factors, inverse_factors,
 };
@@ -75,13 +77,15 @@ impl Transform {
 
     /// Computes all redundancy. All shards have `bytes` bytes.
     pub(super) fn encode(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]], bytes: usize) {
-        assert!(sources.len() <= SHARDS_MAX && outputs.len() <= self.points, "counts of the code");
-        assert!(sources.iter().all(|shard| shard.len() == bytes), "sources are of one length");
-        assert!(outputs.iter().all(|shard| shard.len() == bytes), "outputs are of one length");
-        let width = vector_bytes(self.isa);
-        let whole = bytes / width * width;
+        let all: Vec<Option<&[u8]>> = sources.iter().copied().map(Some).collect();
+        let (whole, count) = (self.whole(bytes), outputs.len());
         for start in (0..whole).step_by(TILE_BYTES) {
-            self.tile(sources, outputs, start, TILE_BYTES.min(whole - start));
+            let range = start..whole.min(start + TILE_BYTES);
+            let mut tiles: [&mut [u8]; POINTS_MAX] = Default::default();
+            for (tile, shard) in tiles.iter_mut().zip(outputs.iter_mut()) {
+                *tile = &mut shard[range.clone()];
+            }
+            self.tile(&all, &mut tiles[..count], range);
         }
         let tail = whole..bytes;
         for (row, output) in self.rows.iter().zip(outputs) {
@@ -92,16 +96,35 @@ impl Transform {
         }
     }
 
-    fn tile(&self, sources: &[&[u8]], outputs: &mut [&mut [u8]], start: usize, bytes: usize) {
+    /// The bytes of a shard that fill registers.
+    pub(super) const fn whole(&self, bytes: usize) -> usize {
+        let width = vector_bytes(self.isa);
+        bytes / width * width
+    }
+
+    /// Computes the bytes `range` of all redundancy, at most [`TILE_BYTES`] and whole registers,
+    /// into `outputs` of that length; a source that is `None` counts as zeros.
+    pub(super) fn tile(
+        &self,
+        sources: &[Option<&[u8]>],
+        outputs: &mut [&mut [u8]],
+        range: Range<usize>,
+    ) {
+        let bytes = range.len();
+        assert!(sources.len() <= SHARDS_MAX && outputs.len() <= self.points, "counts of the code");
+        assert!(bytes <= TILE_BYTES && self.whole(bytes) == bytes, "a tile is whole registers");
+        assert!(outputs.iter().all(|tile| tile.len() == bytes), "outputs are of one length");
         let mut from = [ZEROS.as_ptr(); PLACES_MAX];
         // Places of a chunk are in the order of their numbers, which fall as indices rise.
         for (index, shard) in sources.iter().enumerate() {
             let (chunk, place) = (index / self.points, index % self.points);
-            from[chunk * self.points + self.points - 1 - place] = shard[start..][..bytes].as_ptr();
+            if let Some(shard) = shard {
+                from[chunk * self.points + self.points - 1 - place] = shard[range.clone()].as_ptr();
+            }
         }
         let mut to = [std::ptr::null_mut(); POINTS_MAX];
         for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
-            *pointer = shard[start..][..bytes].as_mut_ptr();
+            *pointer = shard.as_mut_ptr();
         }
         let (from, to) = (&from[..self.chunks * self.points], &to[..outputs.len()]);
         match (&self.inverse, &self.forward) {
