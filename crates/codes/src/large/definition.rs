@@ -28,9 +28,9 @@
 //! is `s_k(x(i)) = g(i)`, one value for the whole chunk: G is a Cauchy matrix with its columns
 //! scaled, so every square part of it has an inverse and any R losses can be brought back.
 //!
-//! The same code in the manner of [`crate::version1::definition`]: for each power k = 0 .. m-1 the sum over
-//! all points x of `c(x) x^k` is zero, where points of numbers R .. m-1 carry values that are not
-//! kept.
+//! The same code in the manner of [`crate::version1::definition`]: for each power k = 0 .. m-1 the
+//! sum over all points x of `c(x) x^k` is zero, where points of numbers R .. m-1 carry values that
+//! are not kept.
 //!
 //! The functions here are the slow, scalar twin of [`crate::LargeCode`], for tests and for whoever
 //! writes another reader. They are not used to move data.

@@ -4,7 +4,8 @@
 //! Each of them is an equation between the sectors of its track: a [`Relation`]. With R redundancy
 //! shards of the group and q relations up to R + q shards may be lost (Silica section 5: the
 //! levels are decoded one after the other; used together they decode more. At a sector failure of
-//! 5e-2 a group of 100 tracks of 200+16 has 81 expected unknowns one after the other, 9.3 together).
+//! 5e-2 a group of 100 tracks of 200+16 has 81 expected unknowns one after the other, 9.3
+//! together).
 //!
 //! ```text
 //! of the group   sum over lost information x of  G(y, x) d(x)  =  s(y) + redundancy at y
@@ -16,8 +17,8 @@
 //! There is no fast transform for a mixture, so the equations are solved by elimination: once for
 //! all stripes, in e^3 operations for e lost information shards, which then cost e operations a
 //! byte. Nothing guarantees that the equations are independent (the two codes together are no MDS
-//! code), which is an error of its own. Not a way around [`LargeDecoder::decode`]: while the group's
-//! redundancy is enough that is taken.
+//! code), which is an error of its own. Not a way around [`LargeDecoder::decode`]: while the
+//! group's redundancy is enough that is taken.
 
 use std::ops::Range;
 
@@ -42,13 +43,14 @@ pub struct Relation<'a> {
 
 impl LargeDecoder {
     /// Decodes as [`Self::decode_wanted`], with the help of relations if the group's redundancy
-    /// alone is not enough.
+    /// alone is not enough. That selects equations and inverts their matrix, so see the design note
+    /// on large groups about patents before using it.
     ///
     /// # Errors
     /// As [`Self::decode_wanted`], where each relation counts as a shard at hand;
     /// [`CodeError::Dependent`] when what is at hand is enough but says the same thing twice;
-    /// [`CodeError::Index`] when a relation names a shard twice, or one that the code does not have;
-    /// nothing was handed out then.
+    /// [`CodeError::Index`] when a relation names a shard twice, or one that the code does not
+    /// have; nothing was handed out then.
     pub fn decode_joint<'a>(
         &mut self,
         shards: impl Fn(usize) -> Shard<'a>,
@@ -117,7 +119,8 @@ fn check_relation(
     let mut indices: Vec<usize> = relation.terms.iter().map(|(index, _)| *index).collect();
     indices.sort_unstable();
     let twice = indices.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-    match twice.or(indices.last().copied().filter(|last| *last >= shards)) {
+    let beyond = indices.last().copied().filter(|last| *last >= shards);
+    match twice.or(beyond) {
         Some(index) => Err(CodeError::Index { index, shards }),
         None => Ok(()),
     }

@@ -11,8 +11,8 @@
 //! operations a byte, not R, and goes along as shards arrive. The code is [`definition`]; it is
 //! over this crate's own GF(2^16) and its planar layout, so that a redundancy shard is a linear
 //! combination that signatures go through. Symbols are 16 bits, 64 to a block of 128 bytes; shards
-//! are whole blocks. (A tail of 64 bytes would need a layout of its own that signatures do not have:
-//! whoever has one pads it with zeros.)
+//! are whole blocks. (A tail of 64 bytes would need a layout of its own that signatures do not
+//! have: whoever has one pads it with zeros.)
 //!
 //! Decoding is in [`decode`]. This module finds no errors: a shard is given, and then trusted, or
 //! lost.

@@ -241,8 +241,8 @@ proptest! {
     }
 }
 
-/// Tracks with a Cauchy code of their own, of which the first two are lost but for their redundancy:
-/// relations of those, ready to be borrowed.
+/// Tracks with a Cauchy code of their own, of which the first two are lost but for their
+/// redundancy: relations of those, ready to be borrowed.
 fn track_terms(sectors: usize, parities: usize) -> Vec<Vec<(usize, u8)>> {
     let byte = |i: usize| u8::try_from(i).unwrap();
     let term = |track: usize, parity: usize, sector: usize| {

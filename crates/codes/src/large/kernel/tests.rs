@@ -50,7 +50,8 @@ proptest! {
             }
         }
         let direction = if inverse { Direction::Inverse } else { Direction::Forward };
-        let twiddles = Twiddles { levels, full: full.min(levels), factors: factors.map(Factor::new) };
+        let full = full.min(levels);
+        let twiddles = Twiddles { levels, full, factors: factors.map(Factor::new) };
         let given = shards(count, blocks * BLOCK, seed);
         let mut expected = given.clone();
         pass(direction, levels, &factors, &mut expected);
