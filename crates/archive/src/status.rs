@@ -35,8 +35,8 @@ pub struct Status {
     pub objects_on_glass: u64,
     /// Plain bytes of staged bodies.
     pub staged_bytes: u64,
-    /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the first
-    /// hundred. They are tried again after a restart.
+    /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the
+    /// first hundred. They are tried again after a restart.
     pub staged_damaged: Vec<DamagedBody>,
     /// When the oldest staged body came.
     pub staged_oldest: Option<UnixTime>,

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
 use fulgurite_glass::{
-    Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader, PlatterReader,
-    PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
+    Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
+    PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId};
 
