@@ -9,14 +9,14 @@
 #![expect(clippy::print_stdout, reason = "an example's output is its use")]
 
 use fulgurite_codes::ldpc::calibrate::UNITS;
-use fulgurite_codes::ldpc::density::{Degrees, Density};
+use fulgurite_codes::ldpc::density::Degrees;
 use fulgurite_codes::ldpc::{Block, Code, Design, Girth, Rate, VoxelChannel};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("which folder?")?;
     let wanted = arguments.next();
-    println!("code rate n k z m edges girth cycles ser3 ser4 erasure");
+    println!("code rate n k z m edges girth cycles ser3 ser4 errors erasures");
     for block in Block::ALL {
         for rate in Rate::ALL {
             let name = format!("{}-{}", block.name(), rate.name());
@@ -31,14 +31,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let voxels = |bits| {
                 degrees.threshold(0.3, |rate| VoxelChannel::new(bits, rate, UNITS).density())
             };
-            let erasure = degrees.threshold(0.3, |rate| {
-                let mut density = Density::empty();
-                density.add(31, 1.0 - rate);
-                density.add(0, rate);
-                density
-            });
+            let limits = degrees.limits();
             println!(
-                "{name} {:.4} {} {} {} {} {} {} {} {:.4} {:.4} {:.4}",
+                "{name} {:.4} {} {} {} {} {} {} {} {:.4} {:.4} {:.5} {:.4}",
                 code.rate(),
                 code.bits(),
                 code.information_bits(),
@@ -49,7 +44,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 girth.cycles,
                 voxels(3),
                 voxels(4),
-                erasure,
+                limits.errors,
+                limits.erasures,
             );
         }
     }

@@ -66,7 +66,7 @@ fn row(code: &Code, name: &str, isa: Isa) {
         decoder.decode(&frames[i % 8], fixed, &mut word).expect("sizes fit");
     });
     let mut iterations = 0;
-    let mut decodings = 0;
+    let mut decodings = 0usize;
     let stop = median(calls, |i| {
         let effort = Effort::default();
         let outcome = decoder.decode(&frames[i % 8], effort, &mut word).expect("sizes fit");

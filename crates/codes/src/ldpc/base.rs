@@ -86,14 +86,16 @@ impl BaseMatrix {
         if lines.next() != Some(HEADER) {
             return Err(bad("the first line is not that of a base matrix"));
         }
-        let counts = lines.next().and_then(parse_counts).ok_or(bad("the counts are missing"))?;
+        let counts =
+            lines.next().and_then(parse_counts).ok_or_else(|| bad("the counts are missing"))?;
         let [circulant, rows, count] = counts;
         if count > COLUMNS_MAX {
             return Err(bad("there are too many columns"));
         }
         let mut columns = Vec::with_capacity(count);
         for line in lines {
-            let column = parse_column(line, columns.len()).ok_or(bad("a column is not legible"))?;
+            let column =
+                parse_column(line, columns.len()).ok_or_else(|| bad("a column is not legible"))?;
             columns.push(column);
         }
         if columns.len() != count {

@@ -2,6 +2,7 @@
 
 use super::base::BaseMatrix;
 use super::construct::COLUMN_WEIGHT_MAX;
+use super::density::Limits;
 use crate::CodeError;
 
 /// Share of information bits of a standard code.
@@ -34,6 +35,20 @@ impl Rate {
             Self::R15of16 => "0.9375",
             Self::R19of20 => "0.95",
         }
+    }
+
+    /// The limits of the standard codes of this rate, of both lengths alike: what
+    /// [`super::density`] gives, which takes seconds.
+    #[must_use]
+    pub const fn limits(self) -> Limits {
+        let (errors, erasures) = match self {
+            Self::R5of6 => (0.0381, 0.1403),
+            Self::R7of8 => (0.0274, 0.1043),
+            Self::R9of10 => (0.0214, 0.0830),
+            Self::R15of16 => (0.01296, 0.0515),
+            Self::R19of20 => (0.01025, 0.0411),
+        };
+        Limits { errors, erasures }
     }
 }
 

@@ -7,8 +7,9 @@
 //! What it leaves out: cycles, the length of the code, and the order of layers, which changes
 //! how many iterations are needed but not where they lead.
 
-use super::BaseMatrix;
+use super::calibrate::UNITS;
 use super::decode::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
+use super::{BaseMatrix, Outcome, VoxelChannel};
 
 /// Largest sum of a channel value and the messages of a bit.
 const SUM_MAX: usize = 127;
@@ -58,6 +59,27 @@ impl Density {
     }
 }
 
+/// What a code of unbounded length would bear, by density evolution.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Share of bits read wrongly, over voxels of 3 bits with soft bits ([`VoxelChannel`]).
+    pub errors: f64,
+    /// Share of bits not read, the others being right.
+    pub erasures: f64,
+}
+
+impl Limits {
+    /// What was left when a word of `bits` bits came back: 1 for a clean word, 0 for one at the
+    /// limit. Errors and erasures each use up their share of it. Words fail somewhat above 0; one
+    /// that came back below 0 was lucky, or its errors were less sure than Gaussian ones. This is
+    /// the margin that a write is verified by (Silica section 5).
+    #[must_use]
+    pub fn margin(&self, outcome: &Outcome, bits: usize) -> f64 {
+        let share = |count: usize| count as f64 / bits as f64;
+        1.0 - share(outcome.corrected) / self.errors - share(outcome.erased) / self.erasures
+    }
+}
+
 /// The shares of edges at bits and at checks of each degree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Degrees {
@@ -84,15 +106,28 @@ impl Degrees {
         }
     }
 
+    /// How many errors and erasures the degrees bear.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        let voxels = |rate| VoxelChannel::new(3, rate, UNITS).density();
+        let erasures = self.threshold(0.3, |rate| {
+            let mut density = Density::empty();
+            density.add(CHANNEL_MAX, 1.0 - rate);
+            density.add(0, rate);
+            density
+        });
+        Limits { errors: voxels(self.threshold(0.3, voxels)).wrong(), erasures }
+    }
+
     /// Whether decoding over a channel of this density ends without errors.
     #[must_use]
     pub fn converges(&self, channel: &Density) -> bool {
         let mut messages = channel.clone();
         let mut last = 1.0;
         for round in 0..ROUNDS_MAX {
-            let from_checks = self.from_checks(&messages);
-            let sums = self.from_bits(channel, &from_checks, 0);
-            messages = self.from_bits(channel, &from_checks, 1);
+            let from_checks = self.checks_say(&messages);
+            let sums = self.bits_say(channel, &from_checks, 0);
+            messages = self.bits_say(channel, &from_checks, 1);
             let wrong = sums.wrong();
             if wrong < CONVERGED {
                 return true;
@@ -119,7 +154,7 @@ impl Degrees {
         low
     }
 
-    fn from_checks(&self, messages: &Density) -> Density {
+    fn checks_say(&self, messages: &Density) -> Density {
         let (cap, offset) = (usize::from(MESSAGE_MAX.unsigned_abs()), usize::from(OFFSET));
         // The smallest of several magnitudes is at least m when all are; its sign is right when
         // an even number of them is wrong. Sum and difference of both chances are powers.
@@ -145,7 +180,7 @@ impl Degrees {
     }
 
     /// What a bit knows from the channel and all its checks but `but`, over edges.
-    fn from_bits(&self, channel: &Density, from_checks: &Density, but: usize) -> Density {
+    fn bits_say(&self, channel: &Density, from_checks: &Density, but: usize) -> Density {
         let reach = usize::from(MESSAGE_MAX.unsigned_abs());
         let mut result = Density::empty();
         let mut sum = channel.clone();

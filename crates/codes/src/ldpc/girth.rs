@@ -58,7 +58,7 @@ impl Ends {
         column: usize,
         half: usize,
     ) -> usize {
-        self.from_bit(matrix, by_row, (column, 0), usize::MAX, half);
+        self.walk(matrix, by_row, (column, 0), usize::MAX, half);
         let mut pairs = 0;
         for place in self.used.drain(..) {
             let count = std::mem::take(&mut self.counts[place]) as usize;
@@ -67,7 +67,7 @@ impl Ends {
         pairs
     }
 
-    fn from_bit(
+    fn walk(
         &mut self,
         matrix: &BaseMatrix,
         by_row: &[Vec<(usize, usize)>],
@@ -87,7 +87,7 @@ impl Ends {
             }
             for &(next, shift) in by_row[entry.row].iter().filter(|next| next.0 != column) {
                 let place = (next, (check + shift) % z);
-                self.from_bit(matrix, by_row, place, entry.row, steps - 2);
+                self.walk(matrix, by_row, place, entry.row, steps - 2);
             }
         }
     }

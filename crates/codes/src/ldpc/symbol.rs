@@ -128,10 +128,11 @@ impl VoxelChannel {
     #[inline]
     pub(crate) fn read(&self, label: u8, random: u64) -> ([i8; BITS_MAX], bool) {
         let level = usize::from(self.alphabet.symbol(label));
-        let index = random as usize % QUANTILES;
+        let [a, b, c, d, ..] = random.to_le_bytes();
+        let index = usize::from(u16::from_le_bytes([a, b]));
         let noise = match index {
-            0 => self.tail[(random >> 16) as usize % QUANTILES],
-            _ if index == QUANTILES - 1 => -self.tail[(random >> 16) as usize % QUANTILES],
+            0 => self.tail[usize::from(u16::from_le_bytes([c, d]))],
+            _ if index == QUANTILES - 1 => -self.tail[usize::from(u16::from_le_bytes([c, d]))],
             _ => self.noise[index],
         };
         let half = i32::try_from(STEPS / 2).unwrap_or(0);

@@ -89,3 +89,56 @@ fn all_levels_agree_on_every_bit() {
         }
     }
 }
+
+#[test]
+fn converged_words_stay_converged() {
+    // With saturating sums, words fell apart again after convergence.
+    let mut random = Random::new(13);
+    for rate in Rate::ALL {
+        let code = Code::standard(rate, Block::Bits16k);
+        let mut decoder = Decoder::new(&code);
+        let word = codeword(&code, &mut random);
+        let mut noisy = soft(&word, &mut random, code.parity_bits() / 40, 0);
+        noisy.iter_mut().for_each(|soft| *soft = soft.saturating_mul(8));
+        let mut read = vec![0; word.len()];
+        let effort = Effort { iterations: 300, early_stop: false };
+        let outcome = decoder.decode(&noisy, effort, &mut read).unwrap();
+        assert!(outcome.converged, "{rate:?}");
+        assert_eq!(outcome.iterations, 300);
+        assert_eq!(read, word, "{rate:?}");
+    }
+}
+
+#[test]
+fn hopeless_words_are_given_up() {
+    let mut random = Random::new(17);
+    let code = Code::standard(Rate::R9of10, Block::Bits16k);
+    let mut decoder = Decoder::new(&code);
+    let noise: Vec<i8> =
+        (0..code.bits()).map(|_| random.bits().to_le_bytes()[0].cast_signed()).collect();
+    let mut word = vec![0; code.bits() / 8];
+    let effort = Effort { iterations: 7, early_stop: true };
+    let outcome = decoder.decode(&noise, effort, &mut word).unwrap();
+    assert_eq!((outcome.converged, outcome.iterations), (false, 7));
+    assert!(!is_codeword(&code, &word).unwrap());
+    // Nothing read at all is the word of zeros: a codeword, all of it erased.
+    let outcome = decoder.decode(&vec![0; code.bits()], effort, &mut word).unwrap();
+    assert_eq!((outcome.converged, outcome.erased), (true, code.bits()));
+}
+
+#[test]
+fn a_decoder_forgets_the_word_before() {
+    let mut random = Random::new(19);
+    let code = Code::standard(Rate::R15of16, Block::Bits16k);
+    let word = codeword(&code, &mut random);
+    let noisy = soft(&word, &mut random, code.parity_bits() / 40, 9);
+    for isa in Isa::supported() {
+        let mut decoder = Decoder::with_isa(&code, isa);
+        let mut read = vec![0; word.len()];
+        let first = decoder.decode(&noisy, Effort::default(), &mut read).unwrap();
+        let other = vec![-31; code.bits()];
+        decoder.decode(&other, Effort::default(), &mut read).unwrap();
+        assert_eq!(decoder.decode(&noisy, Effort::default(), &mut read).unwrap(), first);
+        assert_eq!(read, word);
+    }
+}

@@ -182,8 +182,7 @@ fn scatter<const REPEAT: bool, const N: usize>(
     let (here, again) = unsafe { (sums.as_mut_ptr().add(offset), sums.as_mut_ptr().add(z)) };
     for (edge, &target) in targets.iter().enumerate() {
         let target = target as usize;
-        for j in 0..N {
-            let (first, second, smallest) = lanes[j];
+        for (j, &(first, second, smallest)) in lanes.iter().enumerate() {
             // SAFETY: there are held values for N times the weight.
             let rest = unsafe { _mm512_loadu_si512(held.add(j * weight).add(edge).cast()) };
             let is_smallest = _mm512_cmpeq_epi8_mask(_mm512_abs_epi8(rest), smallest);
