@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::{AdminCommand, admin};
 use crate::config::{Config, Overrides, TlsChoice, of_process};
 use crate::demo::{DemoArgs, demo};
+use crate::durability::{DurabilityArgs, durability};
 use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
 use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
@@ -77,6 +78,8 @@ enum Command {
     Admin(AdminCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
+    /// Show how likely tracks, large groups and platter-sets are to be lost
+    Durability(DurabilityArgs),
     /// Rebuild the catalog from platters and keys
     Recover(RecoverArgs),
     /// Archive a folder, damage the platters, bring every byte back
@@ -150,6 +153,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
+        Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
@@ -195,6 +199,7 @@ fn start_log(cli: &Cli) {
         | Command::Status(_)
         | Command::Admin(_)
         | Command::Inspect(_)
+        | Command::Durability(_)
         | Command::Recover(_) => "warn",
     };
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")

@@ -6,6 +6,7 @@ mod cli;
 mod config;
 mod credentials;
 mod demo;
+mod durability;
 mod exit;
 mod inspect;
 mod limits;
