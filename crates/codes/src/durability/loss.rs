@@ -98,20 +98,21 @@ impl SectorLoss {
     }
 
     /// The two parameters of the beta distribution, if the chance varies.
-    pub(super) fn beta(self) -> Option<(f64, f64)> {
+    #[must_use]
+    pub fn beta_parameters(self) -> Option<[f64; 2]> {
         // Var = (variation mean)^2 = mean (1 - mean) / (a + b + 1).
         let variance = (self.variation * self.mean).powi(2);
         let sum = self.mean * (1.0 - self.mean) / variance - 1.0;
-        (self.variation > 0.0).then_some((self.mean * sum, (1.0 - self.mean) * sum))
+        (self.variation > 0.0).then_some([self.mean * sum, (1.0 - self.mean) * sum])
     }
 
     /// ln of the chance that exactly `lost` of `sectors` sectors of a track are lost.
     #[must_use]
     pub fn ln_exactly(self, lost: u64, sectors: u64) -> f64 {
         let (k, rest) = (lost as f64, (sectors - lost) as f64);
-        let each = match self.beta() {
+        let each = match self.beta_parameters() {
             None => k * self.mean.ln() + rest * (-self.mean).ln_1p(),
-            Some((a, b)) => ln_beta(k + a, rest + b) - ln_beta(a, b),
+            Some([a, b]) => ln_beta(k + a, rest + b) - ln_beta(a, b),
         };
         ln_choose(sectors, lost) + each
     }

@@ -45,7 +45,7 @@ pub fn undecodable(
     let drawn_rate = ((limit + 1.0) / sectors).clamp(loss.mean(), 0.999);
     let mut weights = Vec::new();
     for _ in 0..samples {
-        let (rate, ln_rate_weight) = match loss.beta() {
+        let (rate, ln_rate_weight) = match loss.beta_parameters() {
             None => (loss.mean(), 0.0),
             Some(beta) => draw_rate(beta, track, random),
         };
@@ -61,7 +61,7 @@ pub fn undecodable(
 }
 
 /// Draws the rate of a track, with ln of its weight.
-fn draw_rate((a, b): (f64, f64), track: Track, random: &mut impl FnMut() -> u64) -> (f64, f64) {
+fn draw_rate([a, b]: [f64; 2], track: Track, random: &mut impl FnMut() -> u64) -> (f64, f64) {
     let seen = (track.redundancy + 1) as f64;
     let (drawn_a, drawn_b) = (a + seen, b + track.sectors() as f64 - seen);
     let (x, y) = (gamma(drawn_a, random), gamma(drawn_b, random));

@@ -228,7 +228,7 @@ fn draws_confirm_the_large_group() {
     let mut random = random(2);
     let mut bits = || (random() >> 11) as f64 / (1u64 << 53) as f64;
     let (mut failures, trials) = (0u32, 20_000u32);
-    let (a, b) = loss.beta().unwrap();
+    let [a, b] = loss.beta_parameters().unwrap();
     for _ in 0..trials {
         let mut unknown = 0;
         for _ in 0..14 {
