@@ -239,3 +239,41 @@ pub(super) fn signature(_: &Bench) -> Result<Vec<Measured>> {
         })
         .collect())
 }
+
+/// Rows of LDPC: the code, the column of the example's table, name, unit and target.
+const LDPC: [(&str, usize, &str, &str, &str); 5] = [
+    ("16k-0.875", 3, "16k rate 0.875, 10 iterations", "Mbit/s", "2.5 x AFF3CT"),
+    ("64k-0.875", 3, "64k rate 0.875, 10 iterations", "Mbit/s", "5 x AFF3CT"),
+    ("64k-0.90", 5, "64k rate 0.90, early stop at SER 1e-2", "Mbit/s", ">= 1,500"),
+    ("64k-0.90", 2, "64k rate 0.90, encode", "GB/s", ">= 3"),
+    ("16k-0.90", 2, "16k rate 0.90, encode", "GB/s", ">= 3"),
+];
+
+/// Encoding and decoding of LDPC codes. AFF3CT, the peer, is in no package registry, so there is
+/// nothing to run in turn.
+pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
+    eprintln!("skipped: peer AFF3CT: it is in no package registry; build it by hand to compare");
+    let path = example("ldpc_speed")?;
+    let mut runs: Vec<Vec<f64>> = vec![Vec::new(); LDPC.len()];
+    for _ in 0..ROUNDS {
+        for rate in ["0.875", "0.90"] {
+            let text = shell::read(shell::program(&path).arg(rate))?;
+            let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            // A code's last line is that of the best level of instructions.
+            for (run, (code, column, ..)) in runs.iter_mut().zip(LDPC) {
+                let rows = text.lines().map(words).filter(|words| words[0] == code);
+                if let Some(value) = rows.last().and_then(|words| words.get(column)?.parse().ok()) {
+                    run.push(value);
+                }
+            }
+        }
+    }
+    LDPC.into_iter()
+        .zip(runs)
+        .map(|((code, _, row, unit, target), ours)| {
+            ensure!(ours.len() == ROUNDS, "ldpc_speed has no row for {code}");
+            let input = format!("{code}, 3 bits a voxel, one thread, {ROUNDS} rounds");
+            Ok(Measured { row, ours, peer: None, unit, target, input })
+        })
+        .collect()
+}

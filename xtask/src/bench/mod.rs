@@ -65,7 +65,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 8] = [
+const BENCHES: [Entry; 9] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -74,10 +74,11 @@ const BENCHES: [Entry; 8] = [
     ("start", start::start),
     ("codes", codes::codes),
     ("signature", codes::signature),
+    ("ldpc", codes::ldpc),
 ];
 
 /// Benchmarks of codes alone.
-const CODE_BENCHES: [&str; 2] = ["codes", "signature"];
+const CODE_BENCHES: [&str; 3] = ["codes", "signature", "ldpc"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
