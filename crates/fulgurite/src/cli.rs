@@ -78,7 +78,7 @@ enum Command {
     Admin(AdminCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
-    /// Show how likely tracks, large groups and platter-sets are to be lost
+    /// Show how likely tracks, groups and sets are to be lost
     Durability(DurabilityArgs),
     /// Rebuild the catalog from platters and keys
     Recover(RecoverArgs),

@@ -87,10 +87,10 @@ pub(crate) fn durability(args: &DurabilityArgs, out: &Output) -> anyhow::Result<
     out.text(format_args!("Profile {}\n", geometry.profile))?;
     for row in &rows {
         out.json(row)?;
-        out.text(format_args!("{:<42} {:>10}", row.what, row.chance))?;
+        out.text(format_args!("{:<46} {:>10}", row.what, row.chance))?;
         if let (Some(simulated), Some(error)) = (&row.simulated, row.relative_error) {
             out.text(format_args!(
-                "{:<42} {simulated:>10} +- {:.1} %",
+                "{:<46} {simulated:>10} +- {:.1} %",
                 "  by simulation",
                 error * 100.0
             ))?;

@@ -21,21 +21,22 @@ fn help_is_complete() {
             Usage: fulgurite [OPTIONS] <COMMAND>
 
             Commands:
-              serve    Serve an archive over S3
-              config   Show the configuration
-              put      Store files and folders as objects
-              get      Fetch objects into a folder
-              ls       List buckets or objects
-              rm       Delete objects
-              mb       Make a bucket
-              rb       Delete an empty bucket
-              restore  Ask for readable copies of archived objects
-              status   Show class and restore state of objects
-              admin    Seal, verify and watch a running archive
-              inspect  Show what a platter file holds
-              recover  Rebuild the catalog from platters and keys
-              demo     Archive a folder, damage the platters, bring every byte back
-              help     Print this message or the help of the given subcommand(s)
+              serve       Serve an archive over S3
+              config      Show the configuration
+              put         Store files and folders as objects
+              get         Fetch objects into a folder
+              ls          List buckets or objects
+              rm          Delete objects
+              mb          Make a bucket
+              rb          Delete an empty bucket
+              restore     Ask for readable copies of archived objects
+              status      Show class and restore state of objects
+              admin       Seal, verify and watch a running archive
+              inspect     Show what a platter file holds
+              durability  Show how likely tracks, groups and sets are to be lost
+              recover     Rebuild the catalog from platters and keys
+              demo        Archive a folder, damage the platters, bring every byte back
+              help        Print this message or the help of the given subcommand(s)
 
             Options:
                   --json               Print one JSON object a line instead of text
