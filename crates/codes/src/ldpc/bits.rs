@@ -5,35 +5,48 @@
 //! into vector instructions where the caller has them.
 
 /// Copies bits into words that hold each circulant twice in a row.
-pub(crate) fn double(bytes: &[u8], words: usize, doubled: &mut [u64]) {
-    let (columns, copies) = (bytes.chunks_exact(8 * words), doubled.chunks_exact_mut(2 * words));
+#[inline(always)]
+pub(crate) fn double<const W: usize>(bytes: &[u8], doubled: &mut [u64]) {
+    let columns = bytes.as_chunks::<8>().0.as_chunks::<W>().0;
+    let copies = doubled.as_chunks_mut::<W>().0.as_chunks_mut::<2>().0;
     debug_assert_eq!(columns.len(), copies.len());
-    for (column, copy) in columns.zip(copies) {
-        let (first, second) = copy.split_at_mut(words);
-        for (word, bytes) in first.iter_mut().zip(column.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        second.copy_from_slice(first);
+    for (column, copy) in columns.iter().zip(copies) {
+        *copy = [column.map(u64::from_le_bytes); 2];
+    }
+}
+
+/// A circulant of a row: where its rotated column starts in the doubled words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rotation {
+    word: u32,
+    bit: u32,
+}
+
+impl Rotation {
+    /// The column of index `column` rotated by `shift`, in circulants of `words` words.
+    pub(crate) fn new(column: usize, shift: usize, words: usize) -> Self {
+        let word = 2 * words * column + shift / 64;
+        let fit = |number: usize| u32::try_from(number).expect("a word is below 2^21 bits");
+        Self { word: fit(word), bit: fit(shift % 64) }
     }
 }
 
 /// Adds a circulant times a column: `sum[r] ^= column[(r + shift) mod z]`, bit by bit.
 #[inline(always)]
-pub(crate) fn add_rotated<const W: usize>(sum: &mut [u64; W], doubled: &[u64], shift: usize) {
-    let (word, bit) = (shift / 64, shift % 64);
-    let source = &doubled[word..word + W + 1];
+pub(crate) fn add_rotated<const W: usize>(sum: &mut [u64; W], doubled: &[u64], from: Rotation) {
+    let source = &doubled[from.word as usize..][..=W];
     for i in 0..W {
         // The second shift is by 64 - bit in two steps, because a shift by 64 is none.
-        sum[i] ^= source[i] >> bit | source[i + 1] << 1 << (63 - bit);
+        sum[i] ^= source[i] >> from.bit | source[i + 1] << 1 << (63 - from.bit);
     }
 }
 
-/// The sum of a row of circulants, each with its place in `doubled` and its shift.
+/// The sum of a row of circulants.
 #[inline(always)]
-pub(crate) fn row_sum<const W: usize>(doubled: &[u64], row: &[(usize, usize)]) -> [u64; W] {
+pub(crate) fn row_sum<const W: usize>(doubled: &[u64], row: &[Rotation]) -> [u64; W] {
     let mut sum = [0; W];
-    for &(place, shift) in row {
-        add_rotated(&mut sum, &doubled[place..place + 2 * W], shift);
+    for &from in row {
+        add_rotated(&mut sum, doubled, from);
     }
     sum
 }

@@ -7,7 +7,7 @@
 //! p(i+1) = s(i) + p(i)  [+ p(0) in the closing column's middle row]
 //! ```
 
-use super::bits;
+use super::bits::{self, Rotation};
 use super::code::Code;
 use crate::{CodeError, Isa};
 
@@ -25,9 +25,9 @@ pub struct Encoder {
 struct Plan {
     words: usize,
     information_bytes: usize,
-    /// By row: place of each information column in the doubled words, and its shift.
-    rows: Vec<Vec<(usize, usize)>>,
-    closing_shift: usize,
+    /// By row, the information columns.
+    rows: Vec<Vec<Rotation>>,
+    closing: Rotation,
     closing_row: usize,
 }
 
@@ -44,14 +44,15 @@ impl Encoder {
     pub fn with_isa(code: &Code, isa: Isa) -> Self {
         let words = code.matrix().circulant() / 64;
         let information = code.information_bits() / code.matrix().circulant();
-        let mut rows = code.matrix().by_row();
-        for row in &mut rows {
-            row.retain(|entry| entry.0 < information);
-            row.iter_mut().for_each(|entry| entry.0 *= 2 * words);
-        }
+        let rotations = |row: Vec<(usize, usize)>| {
+            let row = row.into_iter().filter(|&(column, _)| column < information);
+            row.map(|(column, shift)| Rotation::new(column, shift, words)).collect()
+        };
+        let rows = code.matrix().by_row().into_iter().map(rotations).collect();
         let (closing_shift, closing_row) = code.closing();
         let information_bytes = code.information_bits() / 8;
-        let plan = Plan { words, information_bytes, rows, closing_shift, closing_row };
+        let closing = Rotation::new(0, closing_shift, words);
+        let plan = Plan { words, information_bytes, rows, closing, closing_row };
         let doubled = vec![0; 2 * words * information];
         let sums = vec![0; code.parity_bits() / 64];
         Self { plan, doubled, sums, isa: if isa.is_supported() { isa } else { Isa::Scalar } }
@@ -70,38 +71,46 @@ impl Encoder {
                 return Err(CodeError::WordLength { have, need });
             }
         }
-        bits::double(information, self.plan.words, &mut self.doubled);
         let Self { plan, doubled, sums, isa } = self;
+        let buffers = (information, &mut doubled[..], &mut sums[..]);
         match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Gfni => x86::encode_avx512(plan, doubled, sums, parity),
+            Isa::Avx512Gfni => x86::encode_avx512(plan, buffers, parity),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx2Gfni => x86::encode_avx2(plan, doubled, sums, parity),
+            Isa::Avx2 | Isa::Avx2Gfni => x86::encode_avx2(plan, buffers, parity),
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx512Gfni | Isa::Avx2 | Isa::Avx2Gfni => {
-                encode_any(plan, doubled, sums, parity);
+                encode_any(plan, buffers, parity);
             }
-            Isa::Scalar | Isa::Neon => encode_any(plan, doubled, sums, parity),
+            Isa::Scalar | Isa::Neon => encode_any(plan, buffers, parity),
         }
         Ok(())
     }
 }
 
+/// The information, its doubled words and the sums of the rows.
+type Buffers<'a> = (&'a [u8], &'a mut [u64], &'a mut [u64]);
+
 /// Takes the body for the words of the circulant.
 #[inline(always)]
-fn encode_any(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
+fn encode_any(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
     match plan.words {
-        1 => encode_words::<1>(plan, doubled, sums, parity),
-        2 => encode_words::<2>(plan, doubled, sums, parity),
-        4 => encode_words::<4>(plan, doubled, sums, parity),
-        8 => encode_words::<8>(plan, doubled, sums, parity),
-        16 => encode_words::<16>(plan, doubled, sums, parity),
+        1 => encode_words::<1>(plan, buffers, parity),
+        2 => encode_words::<2>(plan, buffers, parity),
+        4 => encode_words::<4>(plan, buffers, parity),
+        8 => encode_words::<8>(plan, buffers, parity),
+        16 => encode_words::<16>(plan, buffers, parity),
         words => unreachable!("no matrix has circulants of {words} words"),
     }
 }
 
 #[inline(always)]
-fn encode_words<const W: usize>(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
+fn encode_words<const W: usize>(
+    plan: &Plan,
+    (information, doubled, sums): Buffers<'_>,
+    parity: &mut [u8],
+) {
+    bits::double::<W>(information, doubled);
     let sums = sums.as_chunks_mut::<W>().0;
     let mut closing = [0; W];
     for (sum, row) in sums.iter_mut().zip(&plan.rows) {
@@ -116,7 +125,7 @@ fn encode_words<const W: usize>(plan: &Plan, doubled: &[u64], sums: &mut [u64], 
     };
     write(&closing);
     let mut step = [0; W];
-    bits::add_rotated(&mut step, [closing; 2].as_flattened(), plan.closing_shift);
+    bits::add_rotated(&mut step, [closing; 2].as_flattened(), plan.closing);
     for (row, sum) in sums[..plan.rows.len() - 1].iter().enumerate() {
         for i in 0..W {
             let middle = if row == plan.closing_row { closing[i] } else { 0 };
@@ -131,23 +140,23 @@ fn encode_words<const W: usize>(plan: &Plan, doubled: &[u64], sums: &mut [u64], 
 mod x86 {
     //! The same body, compiled for wider vectors.
 
-    use super::{Plan, encode_any};
+    use super::{Buffers, Plan, encode_any};
 
-    pub(super) fn encode_avx512(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
+    pub(super) fn encode_avx512(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
         #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-        fn body(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
-            encode_any(plan, doubled, sums, parity);
+        fn body(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
+            encode_any(plan, buffers, parity);
         }
         // SAFETY: the encoder has made sure that this processor has the level.
-        unsafe { body(plan, doubled, sums, parity) }
+        unsafe { body(plan, buffers, parity) }
     }
 
-    pub(super) fn encode_avx2(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
+    pub(super) fn encode_avx2(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
         #[target_feature(enable = "avx2")]
-        fn body(plan: &Plan, doubled: &[u64], sums: &mut [u64], parity: &mut [u8]) {
-            encode_any(plan, doubled, sums, parity);
+        fn body(plan: &Plan, buffers: Buffers<'_>, parity: &mut [u8]) {
+            encode_any(plan, buffers, parity);
         }
         // SAFETY: the encoder has made sure that this processor has the level.
-        unsafe { body(plan, doubled, sums, parity) }
+        unsafe { body(plan, buffers, parity) }
     }
 }

@@ -148,15 +148,14 @@ fn harden_words<const W: usize>(
     let columns = sums.values().as_chunks::<CHUNK>().0.chunks_exact(W + 1);
     let doubled = doubled.as_chunks_mut::<W>().0.as_chunks_mut::<2>().0;
     let word = word.as_chunks_mut::<8>().0.as_chunks_mut::<W>().0;
-    for (((column, doubled), word), &shift) in columns.zip(doubled).zip(word).zip(&plan.last_shifts)
-    {
+    for (((column, doubled), word), &turn) in columns.zip(doubled).zip(word).zip(&plan.straight) {
         let mut rotated = [[0; W]; 2];
         for i in 0..W {
             rotated[0][i] = signs(&column[i]);
         }
         rotated[1] = rotated[0];
         let mut straight = [0; W];
-        bits::add_rotated(&mut straight, rotated.as_flattened(), (W * 64 - shift) % (W * 64));
+        bits::add_rotated(&mut straight, rotated.as_flattened(), turn);
         *doubled = [straight; 2];
         *word = straight.map(u64::to_le_bytes);
     }
@@ -237,15 +236,11 @@ fn gather_scalar<const FIRST: bool>(
     let mut smallest = [MAGNITUDE_MAX; CHUNK];
     let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
     for ((&source, message), held) in sources.iter().zip(messages).zip(held) {
-        let sums = at(sums, source);
-        for i in 0..CHUNK {
-            let rest = if FIRST { sums[i] } else { sums[i].wrapping_sub(message[i]) };
-            held[i] = rest;
-            let magnitude = rest.wrapping_abs();
-            second[i] = second[i].min(smallest[i].max(magnitude));
-            smallest[i] = smallest[i].min(magnitude);
-            parity[i] ^= rest;
+        *held = *at(sums, source);
+        if !FIRST {
+            held.iter_mut().zip(message).for_each(|(sum, less)| *sum = sum.wrapping_sub(*less));
         }
+        take_in(held, &mut smallest, &mut second, &mut parity);
     }
     for i in 0..CHUNK {
         let message = |magnitude: i8| {
@@ -258,7 +253,27 @@ fn gather_scalar<const FIRST: bool>(
     }
 }
 
+/// Takes the values of one edge into the minima and the parity. Apart, because the compiler makes
+/// vectors of this loop only while it does not know the arrays around it.
+#[inline(never)]
+fn take_in(
+    rest: &[i8; CHUNK],
+    smallest: &mut [i8; CHUNK],
+    second: &mut [i8; CHUNK],
+    parity: &mut [i8; CHUNK],
+) {
+    for i in 0..CHUNK {
+        // As unsigned numbers, which the oldest vector instructions have a minimum of.
+        let magnitude = rest[i].unsigned_abs();
+        let (first, next) = (smallest[i].cast_unsigned(), second[i].cast_unsigned());
+        second[i] = next.min(first.max(magnitude)).cast_signed();
+        smallest[i] = first.min(magnitude).cast_signed();
+        parity[i] ^= rest[i];
+    }
+}
+
 /// The new messages of an edge, and the sums that they make.
+#[inline(never)]
 fn scatter_scalar(
     (check, smallest): (&Check, &Lanes),
     held: &[i8; CHUNK],
@@ -267,9 +282,12 @@ fn scatter_scalar(
     let mut sums = [0; CHUNK];
     for i in 0..CHUNK {
         let rest = held[i];
-        let is_smallest = rest.wrapping_abs() == smallest.0[i];
-        let message = if is_smallest { check.second[i] } else { check.first[i] };
-        let message = if rest < 0 { message.wrapping_neg() } else { message };
+        // Masks in place of branches: all ones where the edge has the smallest magnitude, and
+        // where the value is negative.
+        let is_smallest = i8::from(rest.wrapping_abs() == smallest.0[i]).wrapping_neg();
+        let message = check.first[i] ^ (is_smallest & (check.first[i] ^ check.second[i]));
+        let sign = rest >> 7;
+        let message = (message ^ sign).wrapping_sub(sign);
         to[i] = message;
         sums[i] = rest.wrapping_add(message);
     }

@@ -26,8 +26,8 @@ mod plan;
 
 use self::kernel::Kernel;
 use self::plan::{Plan, State};
+use super::Code;
 use super::construct::COLUMN_WEIGHT_MAX;
-use super::{Code, bits};
 use crate::{CodeError, Isa};
 
 /// Largest magnitude of a channel value: 6 bits with the sign.
@@ -137,10 +137,7 @@ pub fn is_codeword(code: &Code, word: &[u8]) -> Result<bool, CodeError> {
     if word.len() != code.bits() / 8 {
         return Err(CodeError::WordLength { have: word.len(), need: code.bits() / 8 });
     }
-    let plan = Plan::new(code);
-    let mut doubled = vec![0; plan.bits / 32];
-    bits::double(word, plan.words, &mut doubled);
-    Ok(plan.is_satisfied(&doubled))
+    Ok(Plan::new(code).is_codeword(word))
 }
 
 #[cfg(test)]

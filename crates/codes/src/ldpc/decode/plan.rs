@@ -11,7 +11,8 @@
 //! first 64 sums let a read run over the end. All reads of a layer come before its writes, so one
 //! copy of the sums is enough. The differences repeat each iteration and are laid down here.
 
-use super::super::{Code, bits};
+use super::super::Code;
+use super::super::bits::{self, Rotation};
 
 /// Checks that are worked on together.
 pub(super) const CHUNK: usize = 64;
@@ -26,8 +27,10 @@ pub(super) struct Plan {
     /// Shift in which each column is left by the last layer that uses it.
     pub(super) last_shifts: Vec<usize>,
     layers: Vec<LayerPlan>,
-    /// By row: place in the doubled words and shift of each entry, for the final test.
-    rows: Vec<Vec<(usize, usize)>>,
+    /// By column, how to turn it from the last shift to none.
+    pub(super) straight: Vec<Rotation>,
+    /// By row, for the final test.
+    rows: Vec<Vec<Rotation>>,
 }
 
 #[derive(Debug)]
@@ -126,13 +129,31 @@ impl Plan {
             layers.push(LayerPlan { first: first - sources.len(), sources, targets });
         }
         assert_eq!(shifts, last_shifts, "an iteration leaves the columns as it finds them");
-        let mut rows = matrix.by_row();
-        rows.iter_mut().flatten().for_each(|entry| entry.0 *= 2 * words);
-        Self { bits: matrix.bits(), words, last_shifts, layers, rows }
+        let rotations = |row: Vec<(usize, usize)>| {
+            row.into_iter().map(|(column, shift)| Rotation::new(column, shift, words)).collect()
+        };
+        let rows = matrix.by_row().into_iter().map(rotations).collect();
+        let straight =
+            last_shifts.iter().map(|shift| Rotation::new(0, (z - shift) % z, words)).collect();
+        Self { bits: matrix.bits(), words, last_shifts, layers, straight, rows }
     }
 
     pub(super) fn layers(&self) -> usize {
         self.layers.len()
+    }
+
+    /// Whether a word of packed bits satisfies every check.
+    pub(super) fn is_codeword(&self, word: &[u8]) -> bool {
+        let mut doubled = vec![0; self.bits / 32];
+        match self.words {
+            1 => bits::double::<1>(word, &mut doubled),
+            2 => bits::double::<2>(word, &mut doubled),
+            4 => bits::double::<4>(word, &mut doubled),
+            8 => bits::double::<8>(word, &mut doubled),
+            16 => bits::double::<16>(word, &mut doubled),
+            words => unreachable!("no matrix has circulants of {words} words"),
+        }
+        self.is_satisfied(&doubled)
     }
 
     /// Whether words, each circulant doubled, satisfy every check.
