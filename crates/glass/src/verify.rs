@@ -78,6 +78,9 @@ pub struct SectorMap {
     pub tracks: Vec<TrackScan>,
 }
 
+/// What gets each track of a pass, with the signatures of its sectors.
+type TrackSink<'a> = dyn FnMut(&TrackScan, &[Option<Signature>]) -> Result<(), GlassError> + 'a;
+
 impl<R: PlatterSource> PlatterReader<R> {
     /// Reads the whole platter and reports what every later read has to expect. `progress` gets
     /// tracks read and tracks in all.
@@ -167,7 +170,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         faults: &dyn Faults,
         buffer: &mut TrackBuffer,
-        each: &mut dyn FnMut(&TrackScan, &[Option<Signature>]) -> Result<(), GlassError>,
+        each: &mut TrackSink<'_>,
     ) -> Result<RunningChecksum, GlassError> {
         let sectors = self.header.geometry.track_sectors();
         let mut digest = RunningChecksum::new();
