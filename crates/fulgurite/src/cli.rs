@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{AdminCommand, admin};
+use crate::bench::{BenchCommand, bench};
 use crate::config::{Config, Overrides, TlsChoice, of_process};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
@@ -84,6 +85,9 @@ enum Command {
     Recover(RecoverArgs),
     /// Archive a folder, damage the platters, bring every byte back
     Demo(DemoArgs),
+    /// Measure the codes
+    #[command(subcommand)]
+    Bench(BenchCommand),
 }
 
 /// A command's own flags and those of the server.
@@ -153,6 +157,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
+        Command::Bench(command) => bench(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
         Command::Serve(args) => block_on(serve(args, out)),
@@ -199,6 +204,7 @@ fn start_log(cli: &Cli) {
         | Command::Status(_)
         | Command::Admin(_)
         | Command::Inspect(_)
+        | Command::Bench(_)
         | Command::Durability(_)
         | Command::Recover(_) => "warn",
     };

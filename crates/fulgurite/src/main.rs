@@ -2,6 +2,7 @@
 
 mod admin;
 mod banner;
+mod bench;
 mod cli;
 mod config;
 mod credentials;

@@ -36,6 +36,7 @@ fn help_is_complete() {
               durability  Show how likely tracks, groups and sets are to be lost
               recover     Rebuild the catalog from platters and keys
               demo        Archive a folder, damage the platters, bring every byte back
+              bench       Measure the codes
               help        Print this message or the help of the given subcommand(s)
 
             Options:
