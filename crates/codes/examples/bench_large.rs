@@ -5,8 +5,9 @@
 //! ```
 //!
 //! Prints GB/s, 1e9 bytes of information a second (parity is not counted), as the median of the
-//! rounds, in processor time of the thread. Shards are 4 KiB, a group is larger than the caches; buffers are filled before. To
-//! compare with another program run both in turn and take medians of both.
+//! rounds, in processor time of the thread. Shards are 4 KiB, a group is larger than the caches;
+//! buffers are filled before. To compare with another program run both in turn and take medians of
+//! both.
 
 use fulgurite_codes::{Isa, LargeCode, Method, Shard};
 

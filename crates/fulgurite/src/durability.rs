@@ -36,7 +36,12 @@ pub(crate) struct DurabilityArgs {
     #[arg(long, value_name = "CHANCE", default_value_t = 1e-3)]
     platter_loss: f64,
     /// Tracks that each simulation draws; 0 for none
-    #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(..=100_000_000))]
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 20_000,
+        value_parser = clap::value_parser!(u64).range(..=100_000_000)
+    )]
     samples: u64,
     /// Seed of the simulations
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
@@ -65,13 +70,13 @@ struct Row {
 const TRACK_FORMULA: &str = "sum over x > R_t of C(n, x) p^x (1-p)^(n-x), n = I_t + R_t";
 const VARYING_FORMULA: &str =
     "sum over x > R_t of C(n, x) B(x+a, n-x+b) / B(a, b), p of each track from Beta(a, b)";
-const GROUP_FORMULA: &str = "tracks with x > R_t lose their sectors of the codeword, hypergeometric; summed over tracks, \
-     more than R_l span of them; times the codewords";
+const GROUP_FORMULA: &str = "tracks with x > R_t lose their sectors of the codeword, \
+     hypergeometric; summed over tracks, more than R_l span of them; times the codewords";
 const SET_FORMULA: &str = "sum over x > R_p of C(n, x) u^x (1-u)^(n-x), n = I_p + R_p";
 
 /// What the numbers leave out, for the last lines.
 const LEFT_OUT: [&str; 4] = [
-    "independent rows: every sector fails by itself; one dust grain over two sectors is not in them",
+    "independent rows: every sector fails by itself; no dust grain lies over two of them",
     "varying rows: one rate for all sectors of a track, tracks independent of one another",
     "large group: failed tracks do not use their own redundancy in it; joint decoding does better",
     "all rows: no writer that damages all it writes, no reader, software or people that err, no \

@@ -51,7 +51,8 @@ impl BaseMatrix {
     ///
     /// # Errors
     /// [`CodeError::BaseMatrix`] when the circulant size is no power of two from 64 to 1024, a
-    /// count is zero or beyond 1024 columns, a row or shift is out of range, or a column has a row twice.
+    /// count is zero or beyond 1024 columns, a row or shift is out of range, or a column has a row
+    /// twice.
     pub fn new(
         circulant: usize,
         rows: usize,

@@ -14,8 +14,8 @@
 //! on a single check, which would leave an error floor. The information columns are placed one by
 //! one, the light ones first, each edge where it closes the fewest short cycles with what is there:
 //! no cycle of 4 while that can be had, then the fewest of 6, then of 8. A cycle weighs more the
-//! fewer edges lead out of it (6 / (degree - 1) for each of its bits), because a cycle of light bits is a
-//! trapping set on its own. Ties fall to the seed.
+//! fewer edges lead out of it (6 / (degree - 1) for each of its bits), because a cycle of light
+//! bits is a trapping set on its own. Ties fall to the seed.
 //!
 //! The degrees come from density evolution ([`super::density`]); this file places them.
 

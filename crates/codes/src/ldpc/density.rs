@@ -1,8 +1,8 @@
 //! Density evolution: the error rate up to which a code of unbounded length would decode.
 //!
 //! The distribution of messages is followed through the decoder's own arithmetic (offset min-sum on
-//! integers, the caps, the channel's quantization), so that a threshold says what this decoder can do
-//! at best, not what belief propagation could. Richardson and Urbanke 2001; the channel is
+//! integers, the caps, the channel's quantization), so that a threshold says what this decoder can
+//! do at best, not what belief propagation could. Richardson and Urbanke 2001; the channel is
 //! made symmetric by the random signs of the codeword's bits, which leaves thresholds as they are.
 //! What it leaves out: cycles, the length of the code, and the order of layers, which changes
 //! how many iterations are needed but not where they lead.
@@ -16,7 +16,8 @@ const SUM_MAX: usize = 127;
 /// Iterations after which a density is stuck.
 const ROUNDS_MAX: usize = 2000;
 /// Share of wrong decisions at which a density counts as converged. Messages themselves need not
-/// get there: a bit of weight 2 with the channel surely wrong, -31, outvotes one message, never two.
+/// get there: a bit of weight 2 with the channel surely wrong, -31, outvotes one message, never
+/// two.
 const CONVERGED: f64 = 1e-9;
 
 /// A distribution over the integers `-127 ..= 127`, the value 0 in the middle. Positive is right.

@@ -187,7 +187,9 @@ proptest! {
     }
 
     #[test]
-    fn every_voxel_has_its_own_slot(codewords in 1usize..60, slots in 1usize..80, row in 1usize..200) {
+    fn every_voxel_has_its_own_slot(
+        codewords in 1usize..60, slots in 1usize..80, row in 1usize..200,
+    ) {
         let map = Interleaver::new(codewords, slots, row).unwrap();
         let mut seen = vec![false; map.voxels()];
         for voxel in 0..map.voxels() {

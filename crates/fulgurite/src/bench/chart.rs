@@ -59,11 +59,7 @@ pub(super) fn draw(title: &str, points: &[Point]) -> anyhow::Result<String> {
     Ok(svg)
 }
 
-type Chart<'a, 'b> = ChartContext<
-    'a,
-    SVGBackend<'b>,
-    Cartesian2d<RangedCoordf64, LogCoord<f64>>,
->;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, LogCoord<f64>>>;
 
 /// A point without a failure has no rate, only the upper end of its interval: an open triangle.
 fn lines(chart: &mut Chart<'_, '_>, points: &[Point]) -> anyhow::Result<()> {

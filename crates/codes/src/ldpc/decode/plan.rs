@@ -47,7 +47,8 @@ struct LayerPlan {
 ///
 /// Every source and every target leaves `CHUNK` (targets: a whole column and `CHUNK`) of `sums`
 /// behind it, `held` has `CHUNK` values for each source and so has `messages`, unless `choices` has
-/// an entry for each source; `smallest` and `checks` have an entry for each chunk. [`Layer::of`] sees to it; the kernels rely on it.
+/// an entry for each source; `smallest` and `checks` have an entry for each chunk. [`Layer::of`]
+/// sees to it; the kernels rely on it.
 pub(super) struct Layer<'a> {
     pub(super) sources: &'a [u32],
     pub(super) targets: &'a [u32],
