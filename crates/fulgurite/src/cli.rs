@@ -11,7 +11,7 @@ use crate::bench::{BenchCommand, bench};
 use crate::config::{Config, Overrides, TlsChoice, of_process};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
-use crate::exit::{EXIT_CODES_HELP, Exit, exit_of};
+use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
 use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
 use crate::output::{Output, is_watched, note};
@@ -136,7 +136,8 @@ pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
     start_log(&cli);
     let out = Output::new(cli.json);
-    let result = run(&cli.command, &out).and_then(|()| out.flush());
+    let result =
+        check_instructions().and_then(|()| run(&cli.command, &out)).and_then(|()| out.flush());
     let exit = match result {
         Ok(()) => Exit::Success,
         Err(error) => {
@@ -151,6 +152,15 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit as u8)
+}
+
+/// Refuses instructions that the environment forces and this processor lacks: quietly taking others
+/// would make a measurement or a test of them a lie.
+fn check_instructions() -> anyhow::Result<()> {
+    match fulgurite_codes::Isa::forced() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Coded::new(Exit::Config, error.to_string()).into()),
+    }
 }
 
 fn run(command: &Command, out: &Output) -> anyhow::Result<()> {

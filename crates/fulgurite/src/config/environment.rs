@@ -29,7 +29,7 @@ const SETTINGS: [(&str, Setter); 15] = [
 ];
 
 /// Variables with the prefix that other parts of the program read.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 9] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -38,6 +38,7 @@ const ELSEWHERE: [&str; 8] = [
     "FULGURITE_LOG",
     "FULGURITE_LOG_FORMAT",
     "FULGURITE_FAIL_POINT",
+    fulgurite_codes::ISA_VARIABLE,
 ];
 
 /// The variables of this process that are text. Others belong to somebody else.

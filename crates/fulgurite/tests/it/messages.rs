@@ -171,6 +171,18 @@ fn a_wrong_configuration_names_the_place() {
 }
 
 #[test]
+fn instructions_that_are_not_there_are_refused() {
+    let mut command = fulgurite(&["durability"]);
+    command.env("FULGURITE_ISA", "mmx");
+    expect![[r#"
+        err: fulgurite: FULGURITE_ISA names "mmx", which this processor or this program
+            does not know
+        exit: 3
+    "#]]
+    .assert_eq(&fold(&transcript(&mut command)));
+}
+
+#[test]
 fn a_command_needs_a_server_and_keys() {
     check(
         &["ls"],
