@@ -103,8 +103,15 @@ struct Program {
     shards_max: usize,
 }
 
-/// Encoding and decoding speeds of each mode, round by round.
-type Speeds = BTreeMap<String, (Vec<f64>, Vec<f64>)>;
+/// Speeds of one mode, round by round.
+#[derive(Clone, Debug, Default)]
+struct Runs {
+    encode: Vec<f64>,
+    decode: Vec<f64>,
+}
+
+/// Speeds of each mode.
+type Speeds = BTreeMap<String, Runs>;
 
 /// Measures every shape with every program.
 pub(super) fn codes(bench: &Bench) -> Result<Vec<Measured>> {
@@ -126,10 +133,14 @@ pub(super) fn codes(bench: &Bench) -> Result<Vec<Measured>> {
             }
         }
         if let Some((row, target)) = shape.encode {
-            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |s| &s.0));
+            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |runs| {
+                &runs.encode
+            }));
         }
         if let Some((row, target)) = shape.decode {
-            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |s| &s.1));
+            rows.push(measured(row, target, shape.argument, &speeds, &peer_speeds, |runs| {
+                &runs.decode
+            }));
         }
     }
     Ok(rows)
@@ -142,7 +153,7 @@ fn measured(
     argument: &str,
     ours: &Speeds,
     peers: &Speeds,
-    of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>,
+    of: fn(&Runs) -> &Vec<f64>,
 ) -> Measured {
     let best = |speeds: &Speeds| {
         let medians = speeds.iter().map(|(mode, runs)| (mode.clone(), of(runs).clone()));
@@ -175,9 +186,9 @@ fn run(program: &Path, argument: &str, speeds: &mut Speeds) -> Result<()> {
     for line in text.lines() {
         let line: Line = serde_json::from_str(line)
             .with_context(|| format!("{} says {line:?}", program.display()))?;
-        let (encode, decode) = speeds.entry(line.mode).or_default();
-        encode.push(line.encode);
-        decode.push(line.decode);
+        let runs = speeds.entry(line.mode).or_default();
+        runs.encode.push(line.encode);
+        runs.decode.push(line.decode);
     }
     Ok(())
 }
@@ -261,8 +272,10 @@ pub(super) fn ldpc(_: &Bench) -> Result<Vec<Measured>> {
             let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
             // A code's last line is that of the best level of instructions.
             for (run, (code, column, ..)) in runs.iter_mut().zip(LDPC) {
-                let rows = text.lines().map(words).filter(|words| words[0] == code);
-                if let Some(value) = rows.last().and_then(|words| words.get(column)?.parse().ok()) {
+                let mut rows = text.lines().map(words).filter(|words| words[0] == code);
+                if let Some(value) =
+                    rows.next_back().and_then(|words| words.get(column)?.parse().ok())
+                {
                     run.push(value);
                 }
             }

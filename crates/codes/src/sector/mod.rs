@@ -16,7 +16,7 @@
 //! bits: these are known zeros that are neither written nor read, so shortening makes all codewords
 //! a little stronger, and there is no weakest last one.
 //!
-//! The signature is the one of [`crate::signature`], of the payload followed by zeros up to a whole
+//! The signature is the one of [`crate::Signature`], of the payload followed by zeros up to a whole
 //! block and then the header; so the payload's own signature can be computed from it, and goes
 //! through the erasure codes. It is stored under a mask, because the zeros of a sector
 //! that was never written are codewords and have the signature zero. What this module does not do

@@ -4,9 +4,9 @@
 //! forward  a' = a + t b   b' = a' + b          inverse  b' = a + b   a' = a + t b'
 //! ```
 //!
-//! One body, generic over [`Lanes`], is compiled once for each level of instructions; lanes of one
-//! byte are the scalar twin. A pass does up to three levels of a transform on shards that it holds
-//! in registers, so a transform of 512 shards goes through memory three times.
+//! One body, generic over [`lanes::Lanes`], is compiled once for each level of instructions; lanes
+//! of one byte are the scalar twin. A pass does up to three levels of a transform on shards that it
+//! holds in registers, so a transform of 512 shards goes through memory three times.
 //!
 //! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba):
 //! with the planes `l` and `h` of the other factor
