@@ -2,7 +2,6 @@
 
 use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
 use fulgurite_units::ObjectId;
-use serde::de::DeserializeOwned;
 
 use crate::damaged::leave_queue;
 use crate::log::{Extent, LogKind};
@@ -10,7 +9,7 @@ use crate::names::{BucketName, ObjectKey};
 use crate::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, OBJECTS, ObjectRow, PLATTERS, PlatterRow,
-    QUEUE, QueueRow, RESTORES, SEGMENTS, SHREDS,
+    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -23,7 +22,7 @@ pub(crate) struct Retired {
 }
 
 /// Rows of `range`, decoded.
-pub(crate) fn rows_in<T: DeserializeOwned>(
+pub(crate) fn rows_in<T: Row>(
     view: &dyn ReadView,
     space: Space,
     range: &KeyRange,

@@ -12,6 +12,9 @@ use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 
+/// Entries outlive catalogs, so their version is not that of rows.
+const ENTRY_VERSION: u8 = 1;
+
 /// What a platter's file list says, under encryption, of each body on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
@@ -65,7 +68,9 @@ impl Entry {
     }
 
     fn encode(&self) -> Result<Vec<u8>> {
-        rows::encode(self)
+        postcard::to_extend(self, vec![ENTRY_VERSION]).map_err(|error| ArchiveError::Internal {
+            what: format!("an entry does not encode: {error}"),
+        })
     }
 
     /// Length of the sealed entry.
@@ -82,7 +87,16 @@ impl Entry {
         let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
             what: format!("the sealed entry of body {body} does not open"),
         })?;
-        rows::decode(rows::BODIES, &plain)
+        let corrupt = |why: String| ArchiveError::Corrupt {
+            what: format!("the sealed entry of body {body}: {why}"),
+        };
+        match plain.split_first() {
+            Some((&ENTRY_VERSION, entry)) => {
+                postcard::from_bytes(entry).map_err(|error| corrupt(error.to_string()))
+            }
+            Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
+            None => Err(corrupt("it is empty".to_owned())),
+        }
     }
 }
 

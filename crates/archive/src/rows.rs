@@ -23,6 +23,8 @@
 //! A row is one version byte and postcard. Versions are raised when a struct changes; old versions
 //! stay readable.
 
+mod version1;
+
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
 use fulgurite_glass::Geometry;
@@ -58,7 +60,46 @@ pub(crate) const SPACES: [Space; 16] = [
     PLATTERS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 
-const ROW_VERSION: u8 = 1;
+const ROW_VERSION: u8 = 2;
+
+/// What is stored under a key.
+pub(crate) trait Row: DeserializeOwned {
+    /// The row in these bytes, as version 1 wrote it.
+    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes(bytes)
+    }
+}
+
+impl Row for BodyRow {
+    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes::<version1::BodyRow1>(bytes).map(Self::from)
+    }
+}
+
+impl Row for PartRow {
+    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes::<version1::PartRow1>(bytes).map(Self::from)
+    }
+}
+
+impl Row for PlanRow {
+    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes::<version1::PlanRow1>(bytes).map(Self::from)
+    }
+}
+
+impl Row for BucketRow {}
+impl Row for ObjectRow {}
+impl Row for QueueRow {}
+impl Row for UploadRow {}
+impl Row for SetRow {}
+impl Row for PlatterRow {}
+impl Row for RestoreRow {}
+impl Row for ExpiryRow {}
+impl Row for Totals {}
+impl Row for PlatterId {}
+impl Row for u32 {}
+impl Row for u64 {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BucketRow {
@@ -321,7 +362,7 @@ pub(crate) fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>> {
 }
 
 /// The row in these bytes.
-pub(crate) fn decode<T: DeserializeOwned>(space: Space, bytes: &[u8]) -> Result<T> {
+pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
     let corrupt = |why: String| ArchiveError::Corrupt {
         what: format!("a row of space \"{}\" of the catalog: {why}", space.name()),
     };
@@ -329,17 +370,14 @@ pub(crate) fn decode<T: DeserializeOwned>(space: Space, bytes: &[u8]) -> Result<
         Some((&ROW_VERSION, row)) => {
             postcard::from_bytes(row).map_err(|error| corrupt(error.to_string()))
         }
+        Some((1, row)) => T::version1(row).map_err(|error| corrupt(error.to_string())),
         Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
         None => Err(corrupt("it is empty".to_owned())),
     }
 }
 
 /// The row under `key`.
-pub(crate) fn get<T: DeserializeOwned>(
-    view: &dyn ReadView,
-    space: Space,
-    key: &[u8],
-) -> Result<Option<T>> {
+pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
     view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
 }
 

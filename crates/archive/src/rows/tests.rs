@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::testing;
 
-fn returns<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(row: &T) {
+fn returns<T: Row + Serialize + PartialEq + std::fmt::Debug>(row: &T) {
     let bytes = encode(row).unwrap();
     assert_eq!(bytes[0], ROW_VERSION);
     assert_eq!(decode::<T>(META, &bytes).unwrap(), *row);

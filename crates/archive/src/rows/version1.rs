@@ -1,0 +1,145 @@
+//! Rows as version 1 had them, for catalogs that were begun then: no CRC of shards.
+
+use fulgurite_units::{ObjectId, PlatterId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use super::{BodyRow, PartRow, PlanRow, Shard};
+use crate::digest::Checksum;
+use crate::log::{Extent, LogKind};
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct ShardRow1 {
+    platter: PlatterId,
+    offset: u64,
+    body_offset: u64,
+    bytes: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct BodyRow1 {
+    body_id: ObjectId,
+    key_slot: u32,
+    bytes: u64,
+    digest: u64,
+    log: Option<(LogKind, Vec<Extent>)>,
+    queued: Option<u64>,
+    shards: Vec<ShardRow1>,
+    restored: Option<Vec<Extent>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PartRow1 {
+    body: BodyRow1,
+    md5: [u8; 16],
+    modified: UnixTime,
+    checksum: Option<Checksum>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct PlanRow1 {
+    object_id: ObjectId,
+    index: u32,
+    offset: u64,
+    body_offset: u64,
+    bytes: u64,
+    queued: u64,
+    sealed_bytes: u32,
+    body_id: ObjectId,
+    body_bytes: u64,
+}
+
+impl From<BodyRow1> for BodyRow {
+    fn from(row: BodyRow1) -> Self {
+        let shard = |shard: &ShardRow1| Shard {
+            platter: shard.platter,
+            offset: shard.offset,
+            body_offset: shard.body_offset,
+            bytes: shard.bytes,
+            crc: None,
+        };
+        Self {
+            body_id: row.body_id,
+            key_slot: row.key_slot,
+            bytes: row.bytes,
+            digest: row.digest,
+            log: row.log,
+            queued: row.queued,
+            shards: row.shards.iter().map(shard).collect(),
+            restored: row.restored,
+        }
+    }
+}
+
+impl From<PartRow1> for PartRow {
+    fn from(row: PartRow1) -> Self {
+        Self { body: row.body.into(), md5: row.md5, modified: row.modified, checksum: row.checksum }
+    }
+}
+
+impl From<PlanRow1> for PlanRow {
+    fn from(row: PlanRow1) -> Self {
+        Self {
+            object_id: row.object_id,
+            index: row.index,
+            offset: row.offset,
+            body_offset: row.body_offset,
+            bytes: row.bytes,
+            queued: row.queued,
+            sealed_bytes: row.sealed_bytes,
+            body_id: row.body_id,
+            body_bytes: row.body_bytes,
+            crc: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BODIES, PARTS, PLANS, decode};
+    use super::*;
+    use crate::testing;
+
+    fn version1(row: &impl Serialize) -> Vec<u8> {
+        postcard::to_extend(row, vec![1]).unwrap()
+    }
+
+    #[test]
+    fn rows_of_version_1_are_read() {
+        let now = testing::body_row(LogKind::Staging);
+        let platter = PlatterId::from_bytes([3; 16]);
+        let body = BodyRow1 {
+            body_id: now.body_id,
+            key_slot: now.key_slot,
+            bytes: now.bytes,
+            digest: now.digest,
+            log: now.log.clone(),
+            queued: Some(7),
+            shards: vec![ShardRow1 { platter, offset: 1 << 40, body_offset: 9, bytes: 1 }; 2],
+            restored: now.restored.clone(),
+        };
+        let shard = Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None };
+        let expected = BodyRow { queued: Some(7), shards: vec![shard; 2], ..now };
+        assert_eq!(decode::<BodyRow>(BODIES, &version1(&body)).unwrap(), expected);
+        let part = PartRow1 { body, md5: [9; 16], modified: testing::NOW, checksum: None };
+        let found: PartRow = decode(PARTS, &version1(&part)).unwrap();
+        assert_eq!((found.body, found.md5), (expected, [9; 16]));
+        let plan = PlanRow1 {
+            object_id: found_id(),
+            index: 1,
+            offset: 2,
+            body_offset: 3,
+            bytes: 4,
+            queued: 5,
+            sealed_bytes: 6,
+            body_id: found_id(),
+            body_bytes: 8,
+        };
+        let found: PlanRow = decode(PLANS, &version1(&plan)).unwrap();
+        assert_eq!((found.queued, found.sealed_bytes, found.body_bytes), (5, 6, 8));
+        assert_eq!(found.crc, None);
+    }
+
+    fn found_id() -> ObjectId {
+        ObjectId::from_bytes([5; 16])
+    }
+}
