@@ -61,6 +61,9 @@ struct Released {
     objects: u64,
     bodies: u64,
     bytes: u64,
+    /// Set aside, because staging does not hold what was ingested.
+    damaged: u64,
+    /// Staged still, to go to another platter.
     kept: u64,
 }
 
@@ -112,7 +115,8 @@ impl Sealer {
         }
         while let Some(set) = plan_set(&self.store, until)? {
             let released = self.finish_set(set, &mut report)?;
-            if released.bodies == 0 && released.bytes == 0 {
+            // What was set aside is not planned again; a set that only kept bodies would be.
+            if released.bodies == 0 && released.bytes == 0 && released.damaged == 0 {
                 break;
             }
         }
@@ -151,8 +155,10 @@ impl Sealer {
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
-                    // Those kept by an earlier set of this seal were planned again for this one.
-                    report.kept_staged = released.kept;
+                    // Those kept by an earlier set of this seal were planned again for this one;
+                    // those set aside were not.
+                    report.damaged += released.damaged;
+                    report.kept_staged = report.damaged + released.kept;
                     return Ok(released);
                 }
             }
@@ -344,6 +350,7 @@ impl Sealer {
                 total.bytes += released.bytes;
             }
         }
+        total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
         self.advance(set, |row| row.state = SetState::Released)?;
         self.store.fail.pass("seal-released");

@@ -67,15 +67,6 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     if orphans.is_empty() {
         return Ok(0);
     }
-    if let Some(platter) = unknown_platter(store)? {
-        tracing::warn!(
-            %platter,
-            "a platter is not in the catalog, which may be older than the keys: none of {} keys \
-             that nothing names is destroyed; run recover to find what they open",
-            orphans.len()
-        );
-        return Ok(0);
-    }
     let mut failure = None;
     // One view for both spaces: a part that is completed meanwhile moves from one to the other.
     let view = store.kv.snapshot();
@@ -100,6 +91,18 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     }
     if let Some(error) = failure {
         return Err(error);
+    }
+    if orphans.is_empty() {
+        return Ok(0);
+    }
+    if let Some(platter) = unknown_platter(store)? {
+        tracing::warn!(
+            %platter,
+            "a platter is not in the catalog, which may be older than the keys: none of {} keys \
+             that nothing names is destroyed; run recover to find what they open",
+            orphans.len()
+        );
+        return Ok(0);
     }
     let orphans: Vec<_> = orphans.into_iter().collect();
     store.keys.destroy_blocking(&orphans)?;

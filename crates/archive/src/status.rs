@@ -105,8 +105,11 @@ pub struct SealReport {
     pub bytes: u64,
     /// Wall seconds.
     pub seconds: f64,
-    /// Bodies that would not survive on their platter and stay staged.
+    /// Bodies that would not survive on their platter, or are damaged, and stay staged.
     pub kept_staged: u64,
+    /// Those of them whose staged bytes are not what was ingested; they are set aside.
+    #[serde(default)]
+    pub damaged: u64,
 }
 
 /// A staged body that is not what was ingested.

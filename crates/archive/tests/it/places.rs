@@ -108,6 +108,21 @@ async fn a_staged_segment_cut_off_keeps_only_its_own_bodies_from_glass() {
 }
 
 #[tokio::test]
+async fn a_set_of_damaged_bodies_alone_does_not_end_a_seal() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    // The first body leaves no room for the second in its set, of 640 KiB with its lists.
+    client.put("a damaged", StorageClass::DeepArchive, &noise(1, 620_000)).await.unwrap();
+    client.put("b whole", StorageClass::DeepArchive, &noise(2, 200_000)).await.unwrap();
+    flip(dir.path(), 100_000);
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged, report.damaged), (1, 1, 1));
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.objects_on_glass, status.staged_bytes), (1, 0));
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_body_over_several_sets_is_compared_whole_and_tried_again_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let client = Client::open(config(dir.path())).await;

@@ -62,6 +62,26 @@ pub const fn affine(c: u8) -> u64 {
     u64::from_le_bytes(matrix)
 }
 
+/// [`affine`] of every constant: kernels and plans look products up rather than make them.
+pub(crate) static AFFINE: [u64; 256] = {
+    let (mut matrices, mut c) = ([0; 256], 0usize);
+    while c < matrices.len() {
+        matrices[c] = affine(c.to_le_bytes()[0]);
+        c += 1;
+    }
+    matrices
+};
+
+/// [`nibbles`] of every constant.
+pub(crate) static NIBBLES: [[[u8; 16]; 2]; 256] = {
+    let (mut tables, mut c) = ([[[0; 16]; 2]; 256], 0usize);
+    while c < tables.len() {
+        tables[c] = nibbles(c.to_le_bytes()[0]);
+        c += 1;
+    }
+    tables
+};
+
 /// Every product by `c` as two tables of 16: of the low and of the high four bits of the operand.
 #[must_use]
 pub const fn nibbles(c: u8) -> [[u8; 16]; 2] {

@@ -2,7 +2,7 @@
 
 use super::kernel::dense::{self, Tile};
 use crate::Isa;
-use crate::field::gf8;
+use crate::field::gf8::{AFFINE, NIBBLES};
 
 /// Outputs that one pass over the sources computes.
 const ROWS_MAX: usize = 8;
@@ -42,30 +42,6 @@ pub(super) enum Factors {
     /// Matrices of the affine instruction.
     Affine(Vec<u64>),
 }
-
-/// [`gf8::affine`] of every factor: a plan is made for each decoding, so it has to be quick.
-static AFFINE: [u64; 256] = {
-    let (mut table, mut factor) = ([0; 256], 0u8);
-    loop {
-        table[factor as usize] = gf8::affine(factor);
-        if factor == 255 {
-            break table;
-        }
-        factor += 1;
-    }
-};
-
-/// [`gf8::nibbles`] of every factor.
-static NIBBLES: [[[u8; 16]; 2]; 256] = {
-    let (mut table, mut factor) = ([[[0; 16]; 2]; 256], 0u8);
-    loop {
-        table[factor as usize] = gf8::nibbles(factor);
-        if factor == 255 {
-            break table;
-        }
-        factor += 1;
-    }
-};
 
 impl Factors {
     pub(super) fn new(isa: Isa, factors: impl Iterator<Item = u8>) -> Self {

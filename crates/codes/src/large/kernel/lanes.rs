@@ -1,17 +1,6 @@
 //! Bytes side by side, of one plane.
 
-use crate::field::gf8;
-
-/// Products by each constant, as [`gf8::nibbles`].
-pub(super) static NIBBLES: [[[u8; 16]; 2]; 256] = {
-    let mut tables = [[[0; 16]; 2]; 256];
-    let mut c = 0;
-    while c < tables.len() {
-        tables[c] = gf8::nibbles(c.to_le_bytes()[0]);
-        c += 1;
-    }
-    tables
-};
+use crate::field::gf8::NIBBLES;
 
 /// A register of bytes of one plane. [`Byte`] is the scalar twin of all others.
 ///

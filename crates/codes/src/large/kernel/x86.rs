@@ -11,20 +11,9 @@ use std::arch::x86_64::{
 use super::Kernel;
 use super::butterfly::{self, Pass};
 use super::combine::{self, Combination};
-use super::lanes::{Lanes, NIBBLES};
+use super::lanes::Lanes;
 use crate::Isa;
-use crate::field::gf8;
-
-/// Products by each constant, as [`gf8::affine`].
-static AFFINE: [i64; 256] = {
-    let mut matrices = [0; 256];
-    let mut c = 0;
-    while c < matrices.len() {
-        matrices[c] = gf8::affine(c.to_le_bytes()[0]).cast_signed();
-        c += 1;
-    }
-    matrices
-};
+use crate::field::gf8::{AFFINE, NIBBLES};
 
 /// The kernels of a level, which the processor must have.
 pub(super) fn kernel(isa: Isa) -> Kernel {
@@ -86,7 +75,7 @@ impl Lanes for Zmm {
     #[inline(always)]
     unsafe fn constant(c: u8) -> Self::Constant {
         // SAFETY: see above.
-        unsafe { _mm512_set1_epi64(AFFINE[usize::from(c)]) }
+        unsafe { _mm512_set1_epi64(AFFINE[usize::from(c)].cast_signed()) }
     }
 
     #[inline(always)]
@@ -137,7 +126,7 @@ impl Lanes for Ymm {
     #[inline(always)]
     unsafe fn constant(c: u8) -> Self::Constant {
         // SAFETY: see above.
-        unsafe { _mm256_set1_epi64x(AFFINE[usize::from(c)]) }
+        unsafe { _mm256_set1_epi64x(AFFINE[usize::from(c)].cast_signed()) }
     }
 
     #[inline(always)]
