@@ -69,6 +69,23 @@ pub enum Error {
         /// Millions of bytes per second.
         megabytes: u32,
     },
+    /// A time or share of the mechanics is none.
+    #[error("{field} is {value}, which no machine has")]
+    Mechanics {
+        /// The field of the parameters.
+        field: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// No policy has this name.
+    #[error("there is no policy named {name:?}; there are {}", crate::POLICY_NAMES.join(", "))]
+    NoSuchPolicy {
+        /// The name.
+        name: String,
+    },
+    /// Borders cannot be moved all the time.
+    #[error("rebalance is 0, but borders need some time between two moves")]
+    RebalanceZero,
     /// The library holds all the requests it can.
     #[error("request {request} is one more than the {limit} that can wait")]
     QueueFull {
@@ -196,9 +213,13 @@ impl Error {
             | Self::DriveShelves { .. }
             | Self::PartitionsPerSide { .. }
             | Self::Throughput { .. }
+            | Self::Mechanics { .. }
+            | Self::RebalanceZero
             | Self::BadTracks { .. }
             | Self::OtherPanel { .. } => ErrorKind::Invalid,
-            Self::NoSuchSlot { .. } | Self::NoSuchPanel { .. } => ErrorKind::NotFound,
+            Self::NoSuchSlot { .. } | Self::NoSuchPanel { .. } | Self::NoSuchPolicy { .. } => {
+                ErrorKind::NotFound
+            }
             Self::RequestExists { .. }
             | Self::SlotTaken { .. }
             | Self::OtherSlot { .. }

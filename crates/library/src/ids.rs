@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use fulgurite_units::{DriveIndex, ShuttleIndex};
 use serde::{Deserialize, Serialize};
 
 macro_rules! name {
@@ -81,4 +82,25 @@ impl RailPosition {
         let micrometers = self.0.abs_diff(other.0) as f64;
         micrometers / 1e6
     }
+}
+
+/// A machine, or a piece of rail, that can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Machine {
+    /// A shuttle; it stands where it broke and bars the way.
+    Shuttle(ShuttleIndex),
+    /// A read drive, with the platters inside.
+    Drive(DriveIndex),
+    /// A piece of rail that no shuttle can pass or stand on.
+    Rail {
+        /// The panel.
+        panel: PanelIndex,
+        /// The shelf above the rail.
+        shelf: ShelfIndex,
+        /// Where the piece begins.
+        from: RailPosition,
+        /// Where it ends.
+        to: RailPosition,
+    },
 }

@@ -73,6 +73,7 @@ mod ids;
 mod invariants;
 pub mod limits;
 mod mechanics;
+mod policy;
 mod shape;
 mod shuttles;
 mod state;
@@ -81,8 +82,11 @@ pub use action::{Action, Command, Destination, DriveSlot, Source};
 pub use controller::Library;
 pub use error::{Error, ErrorKind};
 pub use event::{Event, Fault, Outcome, Output, TrackSpan};
-pub use ids::{CommandId, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIndex, ZoneIndex};
-pub use mechanics::{Mechanics, Throughput};
+pub use ids::{
+    CommandId, Machine, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIndex, ZoneIndex,
+};
+pub use mechanics::{Mechanics, MechanicsParameters, Throughput};
+pub use policy::{Movement, POLICY_NAMES, Policy, RightOfWay};
 pub use shape::{LibraryShape, SlotAddress};
 pub use state::Place;
 

@@ -28,6 +28,12 @@ pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
 /// Storage slots of one library.
 pub const SLOTS_MAX: u32 = 1 << 24;
 
+/// Slots of a read drive.
+pub const CUSTOMER_SLOTS_MAX: u8 = 2;
+
+/// Oldest platters among which the nearest is chosen.
+pub const CANDIDATES_MAX: u16 = 64;
+
 const _: () = assert!(READS_PER_VISIT_MAX > 0);
 const _: () = assert!(FETCHES_IN_A_ROW_MAX > 0);
 const _: () = assert!(EJECT_BAY_PLATTERS_MAX < REQUESTS_MAX);

@@ -11,36 +11,121 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Action, Error, TrackSpan};
 
-/// Top speed of a shuttle, in m/s. Assumed: half a panel (4 racks of 1.2 m) in about 28 s.
-const SPEED: f64 = 0.17;
-/// Acceleration and deceleration of a shuttle, in m/s^2. Assumed; it hardly matters.
-const ACCELERATION: f64 = 0.5;
-/// Alignment after each horizontal motion, in s. Given.
-const FINE_TUNING: f64 = 0.5;
-/// Share of crabs that take 3 s or less. Given.
-const CRAB_FAST_SHARE: f64 = 0.86;
-/// Fastest crab, in s. Given: 88 ms below the slowest.
-const CRAB_MIN: f64 = 2.932;
-/// What a fast crab stays below, in s. Given.
-const CRAB_FAST_MAX: f64 = 3.0;
-/// Slowest crab, in s. Given.
-const CRAB_MAX: f64 = 3.02;
-/// Mean time to place a platter, in s. Assumed: "a few seconds" in a figure.
-const PLACE: f64 = 1.915;
-/// What a pick takes more than a place, in s. Given.
-const PICK_EXTRA: f64 = 0.17;
-/// Spread of pick and place around their means. Assumed.
-const HANDLING_SPREAD: f64 = 0.1;
-/// Mounting, unmounting and fast switching, in s. Given, as a conservative constant.
-const MOUNT: f64 = 1.0;
 /// Chances and seek times in s. The median of 0.6 and the maximum of 2 are given; the others are
 /// assumed.
 const SEEK: [(f64, f64); 7] =
     [(0.0, 0.1), (0.25, 0.42), (0.5, 0.6), (0.75, 0.82), (0.95, 1.25), (0.995, 1.7), (1.0, 2.0)];
 
-/// The machines' timing: the paper's mechanics with a read throughput and a track size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the machines need for each operation; every value has a name and a source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MechanicsParameters {
+    /// Top speed of a shuttle, in m/s. Assumed: half a panel (4 racks of 1.2 m) in about 28 s.
+    pub speed: f64,
+    /// Acceleration and deceleration of a shuttle, in m/s^2. Assumed; it hardly matters.
+    pub acceleration: f64,
+    /// Alignment after each horizontal motion, in s. Given.
+    pub fine_tuning: f64,
+    /// Share of crabs that take `crab_fast_max` or less. Given.
+    pub crab_fast_share: f64,
+    /// Fastest crab, in s. Given: 88 ms below the slowest.
+    pub crab_min: f64,
+    /// What a fast crab stays below, in s. Given.
+    pub crab_fast_max: f64,
+    /// Slowest crab, in s. Given.
+    pub crab_max: f64,
+    /// Mean time to place a platter, in s. Assumed: "a few seconds" in a figure.
+    pub place: f64,
+    /// What a pick takes more than a place, in s. Given.
+    pub pick_extra: f64,
+    /// Spread of pick and place around their means, as a share. Assumed.
+    pub handling_spread: f64,
+    /// Mounting and unmounting, in s. Given, as a conservative constant.
+    pub mount: f64,
+    /// Fast switching between the two slots of a drive, in s. Given, as a conservative constant.
+    pub switch: f64,
+}
+
+impl MechanicsParameters {
+    /// The prototype of Silica section 7.1.
+    pub const PAPER: Self = Self {
+        speed: 0.17,
+        acceleration: 0.5,
+        fine_tuning: 0.5,
+        crab_fast_share: 0.86,
+        crab_min: 2.932,
+        crab_fast_max: 3.0,
+        crab_max: 3.02,
+        place: 1.915,
+        pick_extra: 0.17,
+        handling_spread: 0.1,
+        mount: 1.0,
+        switch: 1.0,
+    };
+
+    /// Checks that each is a time or a share.
+    ///
+    /// # Errors
+    /// Names the first that is not.
+    pub fn validate(&self) -> Result<(), Error> {
+        let positive = [("speed", self.speed), ("acceleration", self.acceleration)];
+        let none = |&&(_, value): &&(&str, f64)| value.is_nan() || value <= 0.0;
+        if let Some(&(field, value)) = positive.iter().find(none) {
+            return Err(Error::Mechanics { field, value: value.to_string() });
+        }
+        let times = [
+            ("fine_tuning", self.fine_tuning),
+            ("crab_fast_share", self.crab_fast_share),
+            ("crab_min", self.crab_min),
+            ("crab_fast_max", self.crab_fast_max),
+            ("crab_max", self.crab_max),
+            ("place", self.place),
+            ("pick_extra", self.pick_extra),
+            ("handling_spread", self.handling_spread),
+            ("mount", self.mount),
+            ("switch", self.switch),
+        ];
+        let bad = |&&(_, value): &&(&str, f64)| !(0.0..=86_400.0).contains(&value);
+        match times.iter().find(bad) {
+            Some(&(field, value)) => Err(Error::Mechanics { field, value: value.to_string() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Seconds for a trapezoid of speed over `meters`; a triangle when top speed is never reached.
+    #[must_use]
+    pub fn travel(&self, meters: f64) -> f64 {
+        if meters >= self.speed * self.speed / self.acceleration {
+            meters / self.speed + self.speed / self.acceleration
+        } else {
+            2.0 * (meters / self.acceleration).sqrt()
+        }
+    }
+
+    fn crab(&self, kind: f64, unit: f64) -> f64 {
+        let (min, max) = if kind < self.crab_fast_share {
+            (self.crab_min, self.crab_fast_max)
+        } else {
+            (self.crab_fast_max, self.crab_max)
+        };
+        min + unit * (max - min)
+    }
+
+    fn handling(&self, mean: f64, unit: f64) -> f64 {
+        mean * (1.0 - self.handling_spread + 2.0 * self.handling_spread * unit)
+    }
+}
+
+impl Default for MechanicsParameters {
+    fn default() -> Self {
+        Self::PAPER
+    }
+}
+
+/// The machines' timing: the mechanics with a read throughput and a track size.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mechanics {
+    parameters: MechanicsParameters,
     throughput: Throughput,
     track_size: ByteCount,
 }
@@ -49,19 +134,27 @@ impl Mechanics {
     /// The paper's mechanics, reading tracks of `track_size` with drives of `throughput`.
     #[must_use]
     pub const fn new(throughput: Throughput, track_size: ByteCount) -> Self {
-        Self { throughput, track_size }
+        Self { parameters: MechanicsParameters::PAPER, throughput, track_size }
+    }
+
+    /// Other mechanics.
+    #[must_use]
+    pub const fn with_parameters(self, parameters: MechanicsParameters) -> Self {
+        Self { parameters, ..self }
     }
 
     /// How long one execution of `action` takes. Draws the same number of values for the same kind
     /// of action, so that streams stay aligned.
     #[must_use]
     pub fn duration(&self, action: &Action, random: &mut RandomStream) -> Duration {
+        let with = &self.parameters;
         let seconds = match action {
-            Action::Move { from, to, .. } => travel(from.meters_to(*to)) + FINE_TUNING,
-            Action::Crab { .. } => crab(random.unit(), random.unit()),
-            Action::Pick { .. } => handling(PLACE + PICK_EXTRA, random.unit()),
-            Action::Place { .. } => handling(PLACE, random.unit()),
-            Action::Mount { .. } | Action::Unmount { .. } | Action::Switch { .. } => MOUNT,
+            Action::Move { from, to, .. } => with.travel(from.meters_to(*to)) + with.fine_tuning,
+            Action::Crab { .. } => with.crab(random.unit(), random.unit()),
+            Action::Pick { .. } => with.handling(with.place + with.pick_extra, random.unit()),
+            Action::Place { .. } => with.handling(with.place, random.unit()),
+            Action::Mount { .. } | Action::Unmount { .. } => with.mount,
+            Action::Switch { .. } => with.switch,
             Action::Seek { .. } => seek(random.unit()),
             Action::Read { tracks, .. } | Action::VerifyPass { tracks, .. } => {
                 return self.read(*tracks);
@@ -117,25 +210,6 @@ impl From<Throughput> for u32 {
     fn from(throughput: Throughput) -> Self {
         throughput.0
     }
-}
-
-/// Seconds for a trapezoid of speed over `meters`; a triangle when top speed is never reached.
-fn travel(meters: f64) -> f64 {
-    if meters >= SPEED * SPEED / ACCELERATION {
-        meters / SPEED + SPEED / ACCELERATION
-    } else {
-        2.0 * (meters / ACCELERATION).sqrt()
-    }
-}
-
-fn crab(kind: f64, unit: f64) -> f64 {
-    let (min, max) =
-        if kind < CRAB_FAST_SHARE { (CRAB_MIN, CRAB_FAST_MAX) } else { (CRAB_FAST_MAX, CRAB_MAX) };
-    min + unit * (max - min)
-}
-
-fn handling(mean: f64, unit: f64) -> f64 {
-    mean * (1.0 - HANDLING_SPREAD + 2.0 * HANDLING_SPREAD * unit)
 }
 
 /// The seek time below which a share `unit` of all seeks stay, linear between the points.

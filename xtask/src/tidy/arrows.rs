@@ -5,7 +5,7 @@
 use super::{Finding, Source};
 
 /// What every crate may use of the others; a crate not named here may not exist.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("units", &[]),
     ("codes", &["units"]),
     ("glass", &["codes", "units"]),
@@ -13,10 +13,11 @@ const MAY_USE: [(&str, &[&str]); 10] = [
     ("library", &["units"]),
     ("catalog", &["units"]),
     ("archive", &["catalog", "codes", "glass", "layout", "library", "units"]),
+    ("twin", &["layout", "library", "units"]),
     ("gateway", &["archive", "units"]),
     (
         "fulgurite",
-        &["archive", "catalog", "codes", "gateway", "glass", "layout", "library", "units"],
+        &["archive", "catalog", "codes", "gateway", "glass", "layout", "library", "twin", "units"],
     ),
     ("xtask", &[]),
 ];

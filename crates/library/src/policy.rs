@@ -1,0 +1,150 @@
+//! How the controller decides: a value, chosen in the configuration.
+//!
+//! `silica`, `shortest-paths` and `no-shuttles` are the paper's (Silica, sections 4.1 and 7.2);
+//! `fulgurite` is the product's default; `thrifty` trades slack below the objective for fewer
+//! fetches. Every switch between them is a field here, so that any mix can be tried.
+
+use fulgurite_units::{Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::limits::{CANDIDATES_MAX, CUSTOMER_SLOTS_MAX};
+
+/// How the controller decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Policy {
+    /// Who may go where.
+    pub movement: Movement,
+    /// Slots of a drive that take platters for customers: 1, or 2 when no new platter needs one.
+    pub customer_slots: u8,
+    /// A shuttle fetches the nearest of this many oldest platters; 1 is strictly the oldest.
+    pub candidates: u16,
+    /// A read older than this is served before any nearer one: the bound on being passed over.
+    pub age_bound: Duration,
+    /// Tracks of difference between the most and the least loaded partition from which shuttles
+    /// steal work; `None` never.
+    pub steal_tracks: Option<u64>,
+    /// How often the borders of the partitions are moved to where the load is; `None` never.
+    pub rebalance: Option<Duration>,
+    /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
+    /// read has until its deadline; zero fetches at once.
+    pub hold: Ratio,
+    /// Which of two shuttles gives way.
+    pub right_of_way: RightOfWay,
+}
+
+/// Who may go where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Movement {
+    /// Each shuttle has a partition of the panel, with at least one drive (section 4.1).
+    Partitions,
+    /// Any shuttle goes anywhere on its panel on the shortest path (section 7.2, "SP").
+    ShortestPaths,
+    /// Platters appear in drives by themselves: the bound "NS" of section 7.2. Never for machines.
+    NoShuttles,
+}
+
+/// Which of two shuttles in each other's way goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RightOfWay {
+    /// The one with the higher identifier (section 4.1).
+    Identifier,
+    /// The one longer on its trip; so that everyone arrives at last, however busy the others.
+    Age,
+}
+
+/// The policies that have a name.
+pub const POLICY_NAMES: [&str; 5] =
+    ["fulgurite", "thrifty", "silica", "shortest-paths", "no-shuttles"];
+
+impl Policy {
+    /// The product's default.
+    #[must_use]
+    pub fn fulgurite() -> Self {
+        Self {
+            customer_slots: 2,
+            candidates: 4,
+            rebalance: Some(Duration::from_secs(300)),
+            right_of_way: RightOfWay::Age,
+            ..Self::silica()
+        }
+    }
+
+    /// The default, but leaving platters where they are for half of the slack.
+    #[must_use]
+    pub fn thrifty() -> Self {
+        Self { hold: Ratio::new(0.5).unwrap_or(Ratio::ZERO), ..Self::fulgurite() }
+    }
+
+    /// The paper's: partitions, oldest first, one customer slot, work stealing from 2,500 tracks
+    /// (50 GB of 20 MB tracks; the paper does not give its threshold).
+    #[must_use]
+    pub const fn silica() -> Self {
+        Self {
+            movement: Movement::Partitions,
+            customer_slots: 1,
+            candidates: 1,
+            age_bound: Duration::from_secs(3600),
+            steal_tracks: Some(2_500),
+            rebalance: None,
+            hold: Ratio::ZERO,
+            right_of_way: RightOfWay::Identifier,
+        }
+    }
+
+    /// The paper's straw man: no partitions.
+    #[must_use]
+    pub const fn shortest_paths() -> Self {
+        Self { movement: Movement::ShortestPaths, steal_tracks: None, ..Self::silica() }
+    }
+
+    /// The paper's bound: shuttles that need no time.
+    #[must_use]
+    pub const fn no_shuttles() -> Self {
+        Self { movement: Movement::NoShuttles, steal_tracks: None, ..Self::silica() }
+    }
+
+    /// The policy with a name of [`POLICY_NAMES`].
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn named(name: &str) -> Result<Self, Error> {
+        match name {
+            "fulgurite" => Ok(Self::fulgurite()),
+            "thrifty" => Ok(Self::thrifty()),
+            "silica" => Ok(Self::silica()),
+            "shortest-paths" => Ok(Self::shortest_paths()),
+            "no-shuttles" => Ok(Self::no_shuttles()),
+            _ => Err(Error::NoSuchPolicy { name: name.to_owned() }),
+        }
+    }
+
+    /// Checks the counts.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        let ranges = [
+            ("customer_slots", u64::from(self.customer_slots), u64::from(CUSTOMER_SLOTS_MAX)),
+            ("candidates", u64::from(self.candidates), u64::from(CANDIDATES_MAX)),
+        ];
+        for (field, value, max) in ranges {
+            if !(1..=max).contains(&value) {
+                return Err(Error::ShapeRange { field, value, min: 1, max });
+            }
+        }
+        if self.rebalance == Some(Duration::ZERO) {
+            return Err(Error::RebalanceZero);
+        }
+        Ok(())
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::fulgurite()
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run measured. All times in seconds unless the name says so; `serde` gives `--json`.
+
+use serde::{Deserialize, Serialize};
+
+/// Times of many reads or travels, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile: the paper's tail.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Shares of the drives' time, over all drives and the measured window; they add up to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveTime {
+    /// Reading for customers, with the seeks, mounts and unmounts of their platters.
+    pub read: f64,
+    /// Verifying, with the mounts and unmounts of new platters.
+    pub verify: f64,
+    /// Switching between the two slots.
+    pub switch: f64,
+    /// Nothing.
+    pub idle: f64,
+}
+
+/// What one run measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The seed.
+    pub seed: u64,
+    /// Completion times of the measured reads: arrival to last byte of the last shard.
+    pub completion: Quantiles,
+    /// Reads that arrived in the window (files, not shards).
+    pub reads: u64,
+    /// User bytes of them.
+    pub bytes: u64,
+    /// Reads that could not be answered.
+    pub failed: u64,
+    /// Shares of the drives' time.
+    pub drive_time: DriveTime,
+    /// Travel times of shuttles: start to arrival, waiting included.
+    pub travel: Quantiles,
+    /// Time shuttles lost to others, as a share of the travel time without them.
+    pub congestion: f64,
+    /// Times a shuttle had to leave its way or place for another.
+    pub give_ways: u64,
+    /// Platters brought to a drive for customers.
+    pub fetches: u64,
+    /// Fetches from another partition.
+    pub steals: u64,
+    /// Platter operations (picks and places).
+    pub platter_operations: u64,
+    /// Starts of horizontal motion, all shuttles.
+    pub starts: u64,
+    /// Meters of horizontal motion, all shuttles.
+    pub meters: f64,
+    /// Crabs, all shuttles.
+    pub crabs: u64,
+    /// User bytes verified in the window.
+    pub verified_bytes: u64,
+    /// New platters waiting in eject bays, at most.
+    pub eject_bay_max: u64,
+    /// Oldest age of a read when it was begun: the age bound is held against it.
+    pub age_max: f64,
+    /// Reads waiting, at most.
+    pub queue_max: u64,
+    /// Simulated time until the last read ended.
+    pub makespan: f64,
+    /// Engine events.
+    pub events: u64,
+    /// A number that differs as soon as any event, its order or its time differs.
+    pub hash: u64,
+    /// Processor time of the run, when the driver measured it; not part of the result proper.
+    #[serde(skip)]
+    pub wall_seconds: f64,
+}
