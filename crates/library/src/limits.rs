@@ -28,6 +28,19 @@ pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
 /// Storage slots of one library.
 pub const SLOTS_MAX: u32 = 1 << 24;
 
+/// Platters customers wait for in a group before a platter under verification makes room: below
+/// this, the time of the shuttle is better spent on fetches.
+pub const CUSTOMERS_EVICT_MIN: usize = 4;
+
+/// Work a fetch means, in milliseconds: about one cycle of a shuttle.
+pub const LOAD_FETCH_MS: u64 = 45_000;
+
+/// Work a track means, in milliseconds: 20 MB at 60 MB/s.
+pub const LOAD_TRACK_MS: u64 = 333;
+
+/// Load each cell counts for without any, so that none is nobody's.
+pub const LOAD_BASE_MS: u64 = 5_000;
+
 /// Slots of a read drive.
 pub const CUSTOMER_SLOTS_MAX: u8 = 2;
 
