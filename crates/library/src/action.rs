@@ -28,6 +28,9 @@ pub enum Action {
         from: RailPosition,
         /// Where it goes.
         to: RailPosition,
+        /// Whether the driver says where it is on its way ([`crate::Event::Passed`]), each
+        /// [`crate::limits::REPORT_UM`], if it knows.
+        reports: bool,
     },
     /// The shuttle swings to the next pair of rails, one shelf up or down.
     Crab {

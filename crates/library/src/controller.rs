@@ -46,6 +46,8 @@ pub struct Library {
     pub(crate) new_platters: Vec<BTreeSet<(Age, PlatterKey)>>,
     /// Of those, how many are in the eject bay.
     pub(crate) ejected: Vec<usize>,
+    /// For each panel, whether a shuttle is on its way to the eject bay.
+    pub(crate) collecting: Vec<bool>,
     pub(crate) shuttles: Vec<Shuttle>,
     pub(crate) drives: Vec<Drive>,
     pub(crate) traffic: Traffic,
@@ -137,6 +139,7 @@ impl Library {
             partitions,
             new_platters: vec![BTreeSet::new(); usize::from(shape.panels)],
             ejected: vec![0; usize::from(shape.panels)],
+            collecting: vec![false; usize::from(shape.panels)],
             shuttles,
             drives: vec![Drive::default(); floor.drives().len()],
             traffic,
@@ -202,6 +205,11 @@ impl Library {
                 Actor::Shuttle(shuttle) => self.shuttle_completed(shuttle, command, out),
                 Actor::Drive(drive) => self.drive_completed(drive, command, out),
             },
+            Event::Passed { command, at } => {
+                if let Actor::Shuttle(shuttle) = actor(command) {
+                    self.shuttle_passed(shuttle, command, at);
+                }
+            }
             Event::Halted { command, tracks_done } => match actor(command) {
                 Actor::Drive(drive) => self.verify_halted(drive, command, tracks_done, out),
                 Actor::Shuttle(shuttle) => panic!("shuttle {shuttle} was not asked to halt"),

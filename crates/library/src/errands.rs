@@ -206,7 +206,7 @@ impl Library {
         let of = self.partitions.group(group);
         let waiting = &self.new_platters[usize::from(of.panel.get())];
         let &(_, key) = waiting.first()?;
-        if self.customers_first(of) {
+        if self.customers_first(of) || self.bay_busy(of.panel) {
             return None;
         }
         let (from, at) = match self.platter(key).place {
@@ -220,6 +220,11 @@ impl Library {
         let drive = self.nearest_with(group, slot, at)?;
         let to = Destination::Drive(drive, slot);
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
+    }
+
+    /// Whether a shuttle is on its way to the eject bay: there is room for one.
+    fn bay_busy(&self, panel: PanelIndex) -> bool {
+        self.collecting[usize::from(panel.get())]
     }
 
     /// Whether the second slots belong to customers now: two may use a drive, some wait, and the

@@ -8,7 +8,7 @@ use std::fmt;
 
 use fulgurite_units::{Duration, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 
-use crate::{Command, CommandId, Error, Machine, PanelIndex, RequestId};
+use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId};
 
 /// Something that happened, from the archive or from the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,14 @@ pub enum Event {
     Completed {
         /// Which.
         command: CommandId,
+    },
+    /// A shuttle on a reporting move has come to a place; what lies behind it is free for others.
+    /// Not an answer, and of no meaning after the command's answer.
+    Passed {
+        /// Which move.
+        command: CommandId,
+        /// Where its middle is, between the start and the end of the move.
+        at: RailPosition,
     },
     /// A verification pass stopped early because [`Output::Halt`] asked for it.
     Halted {
@@ -125,6 +133,8 @@ pub enum Output {
 pub struct Travel {
     /// Who.
     pub shuttle: ShuttleIndex,
+    /// Whether it fetched or returned a platter for customers; else it moved a new platter.
+    pub for_customers: bool,
     /// How long it took, waiting for others included.
     pub took: Duration,
     /// Along the rails, from start to goal, in micrometers: what the shortest way needs.

@@ -1,7 +1,8 @@
 //! Who gives way to whom, so that everyone arrives.
 //!
-//! A shuttle whose next piece of way is not free claims the piece and waits. Whoever works there
-//! will be done; whoever waits there for it, or has nothing to do, is sent away:
+//! A shuttle whose next piece of way is not free waits. Whoever works there will be done; whoever
+//! waits there for it, or has nothing to do, is sent away. From then on, or when it has waited for
+//! long, it claims the piece, so that nobody of lower rank comes in:
 //!
 //! ```text
 //!   9 wants along, 4 stands in its way      4 crabs to a free lane, or moves aside,
@@ -24,8 +25,9 @@ use fulgurite_units::{Outbox, ShuttleIndex};
 
 use crate::controller::Library;
 use crate::floor::Position;
+use crate::limits::PATIENCE;
 use crate::state::{Travel, Trip};
-use crate::traffic::{Holder, MAKING_WAY, Span};
+use crate::traffic::{Holder, Span};
 use crate::{Output, PanelIndex, ShelfIndex};
 
 impl Library {
@@ -36,16 +38,12 @@ impl Library {
         let since = trip.blocked.map(|(_, since)| since);
         let news = trip.blocked.is_none_or(|(before, _)| before != span);
         trip.blocked = Some((span, since.unwrap_or(now)));
-        let (rank, making_way) = (trip.rank, trip.detour.is_some());
         if since.is_none() {
             self.blocked.push(index);
             self.counters.waits += 1;
         }
         if news {
             self.traffic.unclaim(index.get());
-            if !making_way {
-                self.traffic.claim(index.get(), rank, span);
-            }
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
@@ -88,25 +86,40 @@ impl Library {
 
     fn rank(&self, index: ShuttleIndex) -> u64 {
         match &self.shuttles[index.as_usize()].trip {
-            Some(trip) if trip.detour.is_some() => MAKING_WAY,
-            Some(trip) => trip.rank,
+            Some(trip) => trip.detour.map_or(trip.rank, |(_, rank)| rank),
             None => 0,
         }
     }
 
-    /// Sends away whoever stands in the way and would stand there for ever.
+    /// Sends away whoever stands in the way and would stand there for ever. One that makes way
+    /// itself orders nobody: the one it makes way for does.
     fn clear_way(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
-        let Some((span, _)) = blocked else { return };
+        let trip = self.shuttles[index.as_usize()].trip.as_ref();
+        let blocked = trip.filter(|trip| trip.detour.is_none()).and_then(|trip| trip.blocked);
+        let Some((span, since)) = blocked else { return };
+        if self.now.since(since) >= PATIENCE {
+            self.claim_way(index, span);
+        }
         for other in self.standing_in(span, index) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
-                || (self.rank(index), index) > (self.rank(other), other)
+                || self.rank(index) >= self.rank(other)
                     && self.waits_for(other, index, &mut Vec::new());
             if for_ever && !shuttle.broken {
+                self.claim_way(index, span);
                 let mut chain = vec![index];
-                self.send_away(other, span, &mut chain, out);
+                let rank = self.rank(index);
+                self.send_away(other, span, rank, &mut chain, out);
             }
+        }
+    }
+
+    /// Keeps lower ranks out of a piece.
+    fn claim_way(&mut self, index: ShuttleIndex, span: Span) {
+        let trip = self.trip_mut(index);
+        if trip.detour.is_none() {
+            let rank = trip.rank;
+            self.traffic.claim(index.get(), rank, span);
         }
     }
 
@@ -145,6 +158,7 @@ impl Library {
         &mut self,
         index: ShuttleIndex,
         span: Span,
+        rank: u64,
         chain: &mut Vec<ShuttleIndex>,
         out: &mut Outbox<Output>,
     ) -> bool {
@@ -164,14 +178,14 @@ impl Library {
         let me = index.get();
         let free = |way: &&WayOut| self.traffic.holders(way.needs, me).next().is_none();
         if let Some(way) = open.iter().find(free) {
-            self.make_way(index, way.to, out);
+            self.make_way(index, way.to, rank, out);
             return true;
         }
         open.iter().any(|way| {
             let inside: Vec<_> = self.traffic.holders(way.needs, me).collect();
             inside.into_iter().all(|holder| match holder {
                 Holder::Shuttle(next) => {
-                    self.send_away(ShuttleIndex::new(next), way.needs, chain, out)
+                    self.send_away(ShuttleIndex::new(next), way.needs, rank, chain, out)
                 }
                 Holder::Rail => false,
             })
@@ -207,17 +221,17 @@ impl Library {
     }
 
     /// Sets a shuttle on its way out.
-    fn make_way(&mut self, index: ShuttleIndex, to: Position, out: &mut Outbox<Output>) {
+    fn make_way(&mut self, index: ShuttleIndex, to: Position, rank: u64, out: &mut Outbox<Output>) {
         self.counters.give_ways += 1;
         self.unblock(index);
         let at = self.shuttles[index.as_usize()].at;
         let shuttle = &mut self.shuttles[index.as_usize()];
         match &mut shuttle.trip {
-            Some(trip) => trip.detour = Some(to),
+            Some(trip) => trip.detour = Some((to, rank)),
             None => {
-                let travel = Travel { from: at, started: self.now, steps: 0 };
-                let (goal, detour) = (to, Some(to));
-                let (errand, current, blocked, rank) = (None, None, None, 0);
+                let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
+                let (goal, detour) = (to, Some((to, rank)));
+                let (errand, current, blocked) = (None, None, None);
                 let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
                 shuttle.trip = Some(trip);
             }

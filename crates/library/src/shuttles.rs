@@ -15,10 +15,12 @@ use fulgurite_units::{Outbox, ShuttleIndex, SlotIndex};
 
 use crate::controller::{Actor, Library};
 use crate::floor::Position;
+use crate::limits::STRAYS_MAX;
 use crate::state::{Errand, Place, PlatterKey, Stage, Travel, Trip, TripKind};
-use crate::traffic::{MAKING_WAY, Step};
+use crate::traffic::Step;
 use crate::{
-    Action, CommandId, Destination, DriveSlot, Fault, Movement, Outcome, Output, RightOfWay, Source,
+    Action, CommandId, Destination, DriveSlot, Fault, Movement, Outcome, Output, RailPosition,
+    RightOfWay, Source,
 };
 
 impl Library {
@@ -106,7 +108,7 @@ impl Library {
             if carries { self.destination(errand.to, at) } else { self.source(errand.from, at) };
         assert_eq!(goal.panel, at.panel, "shuttles stay on their panel");
         let rank = self.next_rank(index);
-        let travel = Travel { from: at, started: self.now, steps: 0 };
+        let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
         let (current, blocked, detour) = (None, None, None);
         let errand = Some(errand);
         let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
@@ -164,7 +166,7 @@ impl Library {
             RightOfWay::Identifier => u64::from(index.get()),
             RightOfWay::Age => {
                 self.sequence += 1;
-                MAKING_WAY - 1 - self.sequence
+                u64::MAX - self.sequence
             }
         }
     }
@@ -176,10 +178,11 @@ impl Library {
             let (at, number) = (shuttle.at, index.get());
             let Some(trip) = &shuttle.trip else { return false };
             let (goal, rank) = match trip.detour {
-                Some(detour) => (detour, MAKING_WAY),
+                Some(detour) => detour,
                 None => (trip.goal, trip.rank),
             };
-            let action = match self.traffic.next_step(number, rank, at, goal) {
+            let stray = trip.detour.is_none() && trip.travel.strayed < STRAYS_MAX;
+            let action = match self.traffic.next_step(number, rank, at, goal, stray) {
                 Step::Arrived if trip.detour.is_some() => {
                     if self.end_detour(index) {
                         continue;
@@ -192,9 +195,13 @@ impl Library {
                 }
                 Step::Move { to } => {
                     self.traffic.take(number, self.traffic.sweep(at, to));
-                    Action::Move { shuttle: index, from: at.rail, to }
+                    let reports = self.reports(index);
+                    Action::Move { shuttle: index, from: at.rail, to, reports }
                 }
                 Step::Crab { to } => {
+                    let strays = to.get().abs_diff(goal.shelf.get())
+                        > at.shelf.get().abs_diff(goal.shelf.get());
+                    self.trip_mut(index).travel.strayed += u32::from(strays);
                     let there = Position { shelf: to, ..at };
                     self.traffic.take(number, self.traffic.footprint(there));
                     Action::Crab { shuttle: index, from: at.shelf, to }
@@ -248,6 +255,7 @@ impl Library {
         if travel.steps > 0 {
             out.push(Output::Traveled(crate::Travel {
                 shuttle: index,
+                for_customers: matches!(errand.kind, TripKind::Fetch | TripKind::Return),
                 took: self.now.since(travel.started),
                 rail_um: travel.from.rail.get().abs_diff(goal.rail.get()),
                 shelves: travel.from.shelf.get().abs_diff(goal.shelf.get()),
@@ -300,6 +308,34 @@ impl Library {
         self.advance(index, out);
     }
 
+    /// Whether others may want to know where a shuttle is: it moves where it is not alone.
+    fn reports(&self, index: ShuttleIndex) -> bool {
+        let errand = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.errand);
+        let kind = errand.map(|errand| errand.kind);
+        self.policy.movement != Movement::Partitions
+            || !matches!(kind, Some(TripKind::Fetch | TripKind::Return))
+    }
+
+    /// A shuttle gives up what it has left behind.
+    pub(crate) fn shuttle_passed(
+        &mut self,
+        index: ShuttleIndex,
+        command: CommandId,
+        passed: RailPosition,
+    ) {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let Some((current, Action::Move { from, to, .. })) = shuttle.current() else { return };
+        let (low, high) = (from.min(to), from.max(to));
+        if current != command || passed < low || high < passed {
+            return;
+        }
+        let at = Position { rail: passed, ..shuttle.at };
+        self.traffic.take(index.get(), self.traffic.sweep(at, to));
+        if self.is_anyone_blocked() {
+            self.dirty.panel(at.panel);
+        }
+    }
+
     fn picked(&mut self, index: ShuttleIndex, from: Source) {
         let at = self.shuttles[index.as_usize()].at;
         let trip = self.trip_mut(index);
@@ -311,7 +347,10 @@ impl Library {
                 self.unobscure(slot);
                 self.spares.remove(&slot);
             }
-            Source::EjectBay(panel) => self.ejected[usize::from(panel.get())] -= 1,
+            Source::EjectBay(panel) => {
+                self.ejected[usize::from(panel.get())] -= 1;
+                self.collected(panel);
+            }
         }
         self.displaced.remove(&key);
         self.shuttles[index.as_usize()].cargo = Some(key);
@@ -322,7 +361,16 @@ impl Library {
         let started = self.now;
         let trip = self.trip_mut(index);
         trip.goal = goal;
-        trip.travel = Travel { from: at, started, steps: 0 };
+        trip.travel = Travel { from: at, started, steps: 0, strayed: 0 };
+    }
+
+    /// The eject bay is free for the next shuttle.
+    pub(crate) fn collected(&mut self, panel: crate::PanelIndex) {
+        self.collecting[usize::from(panel.get())] = false;
+        if !self.new_platters[usize::from(panel.get())].is_empty() {
+            let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
+            groups.into_iter().for_each(|group| self.dirty.group(group));
+        }
     }
 
     /// A slot of a drive is free again: its shuttles may bring the next platter.
@@ -415,6 +463,9 @@ impl Library {
 
     /// Gives up what an errand had reserved.
     pub(crate) fn release(&mut self, errand: &Errand) {
+        if let (Source::EjectBay(panel), TripKind::Collect) = (errand.from, errand.kind) {
+            self.collected(panel);
+        }
         match errand.to {
             Destination::Drive(drive, slot) => {
                 self.drives[drive.as_usize()].bay_mut(slot).reserved = None;

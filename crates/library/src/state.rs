@@ -156,8 +156,8 @@ pub(crate) struct Trip {
     pub(crate) errand: Option<Errand>,
     /// Where it goes now: to the source, then to the destination.
     pub(crate) goal: Position,
-    /// Where it goes first to make way.
-    pub(crate) detour: Option<Position>,
+    /// Where it goes first to make way, and the rank of the trip it does that for.
+    pub(crate) detour: Option<(Position, u64)>,
     /// What is being done.
     pub(crate) current: Option<(CommandId, Action)>,
     /// What it waits for, and since when.
@@ -174,6 +174,8 @@ pub(crate) struct Travel {
     pub(crate) started: Instant,
     /// Steps made, to tell a way without any from the others.
     pub(crate) steps: u32,
+    /// Crabs away from the goal, to get around others.
+    pub(crate) strayed: u32,
 }
 
 /// Why a shuttle travels.
