@@ -17,3 +17,4 @@ pub mod workload;
 
 pub use error::{Error, ErrorKind};
 pub use trace::{Trace, TraceRead};
+pub use workload::Workload;
