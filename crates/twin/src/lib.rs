@@ -9,6 +9,7 @@
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
 pub mod error;
+pub mod import;
 pub mod result;
 pub mod scenario;
 pub mod tape;
