@@ -110,6 +110,9 @@ pub enum Error {
     },
 }
 
+/// Characters of a field that an error shows.
+const VALUE_CHARS_MAX: usize = 32;
+
 /// What is wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -118,7 +121,7 @@ pub enum FieldProblem {
     #[error("is empty")]
     Empty,
     /// Not a number, or not a whole one where one is needed.
-    #[error("is not a number of the form that is needed")]
+    #[error("is not a number of the form needed")]
     NotANumber,
     /// Less than zero.
     #[error("is negative")]
@@ -130,10 +133,10 @@ pub enum FieldProblem {
     #[error("has an unknown unit")]
     Unit,
     /// Not a time in the form that was announced.
-    #[error("is not a time of the form that is needed")]
+    #[error("is not a time of the form needed")]
     Time,
     /// A quote or bracket is not closed, or a field ends early.
-    #[error("is not delimited as it must be")]
+    #[error("is badly delimited")]
     Delimiter,
     /// No column has this name.
     #[error("is not among the columns")]
@@ -151,6 +154,12 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// The error of a field, with the beginning of what it says.
+    pub(crate) fn field(line: u64, field: &str, value: &str, problem: FieldProblem) -> Self {
+        let value = value.chars().take(VALUE_CHARS_MAX).collect();
+        Self::Field { line, field: field.to_owned(), value, problem }
+    }
+
     /// What the caller can do about it.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {

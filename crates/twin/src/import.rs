@@ -134,12 +134,6 @@ fn import<R: BufRead>(
     Ok(Imported { trace, begin, lines: line_count, skipped })
 }
 
-/// The error of a field, with the beginning of what it says.
-fn bad_field(line: u64, field: &str, value: &str, problem: FieldProblem) -> Error {
-    let value = value.chars().take(80).collect();
-    Error::Field { line, field: field.to_owned(), value, problem }
-}
-
 /// The key of a name: its number, if it is one, else XXH3 of it.
 fn key_of(name: &str) -> u64 {
     whole_number(name).unwrap_or_else(|_| xxh3_64(name.as_bytes()))

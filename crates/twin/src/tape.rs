@@ -1,7 +1,7 @@
 //! A tape library under the same trace: the baseline that glass is compared with.
 //!
 //! ```text
-//!  slot --robot--> drive --load--> locate, read, locate, read, ... --rewind, unload--> --robot--> slot
+//! slot --robot--> drive --load--> locate, read, locate, ... --rewind, unload--> --robot--> slot
 //! ```
 //!
 //! Its own small event loop, not the glass library's controller: whichever cartridge has the oldest

@@ -8,7 +8,7 @@ use std::io::BufRead;
 use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 
-use super::{Imported, REORDER_READS, Row, SkipReason, bad_field, import, key_of, unix_nanos};
+use super::{Imported, REORDER_READS, Row, SkipReason, import, key_of, unix_nanos};
 use crate::Error;
 use crate::error::FieldProblem;
 use crate::trace::{Lines, whole_number};
@@ -79,7 +79,7 @@ impl CsvImport {
         let header = split(line, text.strip_prefix('\u{feff}').unwrap_or(text))?;
         let column = |name: &str| {
             let at = header.iter().position(|column| column.trim() == name);
-            at.ok_or_else(|| bad_field(line, name, text, FieldProblem::NoColumn))
+            at.ok_or_else(|| Error::field(line, name, text, FieldProblem::NoColumn))
         };
         let columns = [column(&self.time)?, column(&self.size)?, column(&self.key)?];
         let expected = header.len();
@@ -93,7 +93,7 @@ impl CsvImport {
     }
 
     fn row(&self, line: u64, [time, size, key]: [&str; 3]) -> Result<Row, Error> {
-        let bad = |field, value, problem| bad_field(line, field, value, problem);
+        let bad = |field, value, problem| Error::field(line, field, value, problem);
         let unix_nanos = self.time_format.parse(time).map_err(|p| bad(&self.time, time, p))?;
         let bytes = parse_size(size).map_err(|problem| bad(&self.size, size, problem))?;
         if key.is_empty() {
@@ -157,10 +157,10 @@ fn split(line: u64, text: &str) -> Result<Vec<Cow<'_, str>>, Error> {
         };
         let end = closing_quote(quoted);
         let name = || format!("{}", fields.len() + 1);
-        let end = end.ok_or_else(|| bad_field(line, &name(), rest, FieldProblem::Delimiter))?;
+        let end = end.ok_or_else(|| Error::field(line, &name(), rest, FieldProblem::Delimiter))?;
         let (field, after) = (&quoted[..end], &quoted[end + 1..]);
         if !after.is_empty() && !after.starts_with(',') {
-            return Err(bad_field(line, &name(), rest, FieldProblem::Delimiter));
+            return Err(Error::field(line, &name(), rest, FieldProblem::Delimiter));
         }
         fields.push(if field.contains('"') {
             Cow::Owned(field.replace("\"\"", "\""))

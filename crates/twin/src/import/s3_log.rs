@@ -15,7 +15,7 @@ use fulgurite_units::ByteCount;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Imported, REORDER_READS, Row, SkipReason, bad_field, import, unix_nanos};
+use super::{Imported, REORDER_READS, Row, SkipReason, import, unix_nanos};
 use crate::Error;
 use crate::error::FieldProblem;
 use crate::trace::{Lines, whole_number};
@@ -106,7 +106,7 @@ impl S3LogImport {
         if !fields[OPERATION].ends_with(".GET.OBJECT") {
             return Ok(Row::Skip(SkipReason::OtherOperation));
         }
-        let bad = |at: usize, problem| bad_field(line, FIELDS[at], fields[at], problem);
+        let bad = |at: usize, problem| Error::field(line, FIELDS[at], fields[at], problem);
         let status = whole_number(fields[STATUS]).map_err(|problem| bad(STATUS, problem))?;
         if status != 200 && status != 206 {
             return Ok(Row::Skip(SkipReason::Failed));
@@ -152,12 +152,12 @@ fn split(line: u64, text: &str) -> Result<[&str; FIELDS.len()], Error> {
         let end = match inner.find(close) {
             Some(end) => end,
             None if open == 0 => inner.len(),
-            None => return Err(bad_field(line, FIELDS[at], rest, FieldProblem::Delimiter)),
+            None => return Err(Error::field(line, FIELDS[at], rest, FieldProblem::Delimiter)),
         };
         *field = &inner[..end];
         let after = &inner[(end + open).min(inner.len())..];
         if !after.is_empty() && !after.starts_with(' ') {
-            return Err(bad_field(line, FIELDS[at], rest, FieldProblem::Delimiter));
+            return Err(Error::field(line, FIELDS[at], rest, FieldProblem::Delimiter));
         }
         rest = after.trim_start();
     }

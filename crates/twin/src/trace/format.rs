@@ -154,12 +154,7 @@ fn parse_line(line: u64, text: &str) -> Result<TraceRead, Error> {
 }
 
 fn field(line: u64, name: &str, text: &str) -> Result<u64, Error> {
-    whole_number(text).map_err(|problem| Error::Field {
-        line,
-        field: name.to_owned(),
-        value: text.chars().take(80).collect(),
-        problem,
-    })
+    whole_number(text).map_err(|problem| Error::field(line, name, text, problem))
 }
 
 /// The whole number that decimal digits, and nothing else, stand for.
