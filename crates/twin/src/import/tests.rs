@@ -222,7 +222,8 @@ fn unsound_logs_are_refused_or_counted() {
         error: line 2, field time: "[06/Feb/2026:00:00:38 +0000 ip" is badly delimited
         error: line 2: 2 fields, but 13 are needed
         error: line 2, field request-uri: ""GET"x /mybucket/a?x=a b HTTP/1." is badly delimited
-    "#]].assert_eq(&errors);
+    "#]]
+    .assert_eq(&errors);
     let skip = S3LogImport { malformed: Malformed::Skip, ..S3LogImport::default() };
     s3(
         skip,

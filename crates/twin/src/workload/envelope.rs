@@ -75,7 +75,8 @@ pub struct Modulation {
     /// How long a factor holds.
     pub interval: Duration,
     /// Standard deviation of the factor's natural logarithm; zero is a steady rate. The 99.9th
-    /// percentile over the median is e^(3.09 deviation).
+    /// percentile of the factor over its median is e^(3.09 deviation). Hourly bytes of half a year
+    /// have, with sizes and jobs: 11 at 0, 25 at 1, 500 at 2, 8e4 at 3; 1e7 at 4 for 10 libraries.
     pub deviation: f64,
     /// Correlation of the logarithms of neighboring intervals.
     pub correlation: Ratio,
