@@ -15,6 +15,7 @@ const SIZE_MIN: f64 = 100.0;
 const SIZE_END: f64 = 1e12;
 const MIB: f64 = 1_048_576.0;
 const SEGMENT_COUNT: usize = 9;
+const BLOCK_SIZES: usize = 256;
 
 /// Upper ends of the segments; the first begins at 100 bytes.
 const ENDS: [f64; SEGMENT_COUNT] = [
@@ -97,7 +98,8 @@ impl Sizes {
                 return Err(parameter("sizes.fixed.size", size, "at least one byte"));
             }
         };
-        Ok(SizeSampler { kind, draws: Draws::new(seed, b"sizes") })
+        let block = Box::new([ByteCount::ZERO; BLOCK_SIZES]);
+        Ok(SizeSampler { kind, draws: Draws::new(seed, b"sizes"), block, at: BLOCK_SIZES })
     }
 
     /// The mean in bytes, exact but for the smooth alternative, whose measured one this is.
@@ -111,11 +113,14 @@ impl Sizes {
     }
 }
 
-/// Draws sizes, one after another.
+/// Draws sizes, one after another. They are made a block at a time, so that their powers do not
+/// wait for whatever happens between two draws.
 #[derive(Clone, Debug)]
 pub struct SizeSampler {
     kind: Kind,
     draws: Draws,
+    block: Box<[ByteCount; BLOCK_SIZES]>,
+    at: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -129,11 +134,23 @@ impl SizeSampler {
     /// The next size.
     #[inline]
     pub fn draw(&mut self) -> ByteCount {
-        match &self.kind {
-            Kind::Table(table) => table.draw(&mut self.draws),
-            Kind::Smooth(mixture) => smooth(mixture, &mut self.draws),
-            Kind::Fixed(size) => *size,
+        if self.at == BLOCK_SIZES {
+            self.refill();
         }
+        let drawn = self.block[self.at];
+        self.at += 1;
+        drawn
+    }
+
+    #[inline(never)]
+    fn refill(&mut self) {
+        let (block, draws) = (self.block.iter_mut(), &mut self.draws);
+        match &self.kind {
+            Kind::Table(table) => block.for_each(|size| *size = table.draw(draws)),
+            Kind::Smooth(mixture) => block.for_each(|size| *size = smooth(mixture, draws)),
+            Kind::Fixed(fixed) => block.for_each(|size| *size = *fixed),
+        }
+        self.at = 0;
     }
 }
 
