@@ -8,8 +8,14 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod error;
+pub mod import;
 pub mod result;
 pub mod scenario;
 pub mod tape;
 pub mod trace;
 pub mod workload;
+
+pub use error::{Error, ErrorKind};
+pub use trace::{Trace, TraceRead};
+pub use workload::Workload;
