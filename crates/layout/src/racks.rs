@@ -93,7 +93,7 @@ pub fn platters_max(racks: u16, model: &BlastModel) -> Result<usize, LayoutError
 /// in one blast zone.
 ///
 /// # Errors
-/// When the model is out of range, or [`RACKS_MAX`] racks are not enough.
+/// When the model is out of range, or 64 racks are not enough.
 pub fn minimum_storage_racks(set: SetShape, model: &BlastModel) -> Result<RackCount, LayoutError> {
     model.validate()?;
     let (reach, platters) = (Reach::new(model), usize::from(set.platters()));
