@@ -20,6 +20,9 @@ pub enum Error {
         /// What it must be.
         expected: &'static str,
     },
+    /// The library cannot be simulated.
+    #[error(transparent)]
+    Library(#[from] fulgurite_library::Error),
     /// A trace without reads measures nothing.
     #[error("the trace has no reads")]
     EmptyTrace,
@@ -165,7 +168,8 @@ impl Error {
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Unavailable,
-            Self::Parameter { .. }
+            Self::Library(_)
+            | Self::Parameter { .. }
             | Self::EmptyTrace
             | Self::TraceTooLong { .. }
             | Self::Overloaded { .. }

@@ -8,7 +8,9 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod engine;
 pub mod error;
+pub mod histogram;
 pub mod import;
 pub mod result;
 pub mod scenario;
@@ -16,6 +18,9 @@ pub mod tape;
 pub mod trace;
 pub mod workload;
 
+pub use engine::{Observer, run, run_observed};
 pub use error::{Error, ErrorKind};
+pub use result::RunResult;
+pub use scenario::Scenario;
 pub use trace::{Trace, TraceRead};
 pub use workload::Workload;
