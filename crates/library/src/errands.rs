@@ -73,6 +73,9 @@ impl Library {
         for &index in drives {
             for slot in DriveSlot::BOTH {
                 let Some(errand) = self.return_from(index, slot) else { continue };
+                if self.is_left_to_owner(&errand, group, index) {
+                    continue;
+                }
                 let cost = at.cost_to(self.floor.dock(index, at.shelf));
                 if best.is_none_or(|(least, _)| cost < least) {
                     best = Some((cost, errand));
@@ -80,6 +83,17 @@ impl Library {
             }
         }
         best.map(|(_, errand)| errand)
+    }
+
+    /// Whether a platter is better brought home by the group it lives in, which shares the drive
+    /// and has a shuttle to spare: the other one then fetches meanwhile, and takes turns with it.
+    fn is_left_to_owner(&self, errand: &Errand, group: u16, drive: DriveIndex) -> bool {
+        let Destination::Storage(home) = errand.to else { return false };
+        let owner = self.partitions.of_slot(&self.floor, home);
+        let mut shuttles = self.partitions.group(owner).shuttles.iter();
+        owner != group
+            && self.partitions.of_drive(drive).contains(&owner)
+            && shuttles.any(|shuttle| self.shuttles[shuttle.as_usize()].is_idle())
     }
 
     fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {
