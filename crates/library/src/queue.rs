@@ -6,7 +6,7 @@ use fulgurite_units::{Instant, Outbox, PlatterId};
 
 use crate::controller::Library;
 use crate::state::{Age, Place, Platter, PlatterKey, Queue, Stage, Waiting};
-use crate::{Fault, Outcome, Output};
+use crate::{Fault, Movement, Outcome, Output};
 
 impl Library {
     /// A platter that must be known, since something else refers to it.
@@ -153,6 +153,10 @@ impl Library {
             }
             Some((Queue::New(panel), age)) => {
                 self.new_platters[usize::from(panel.get())].insert((age, key));
+                if self.policy.movement == Movement::NoShuttles {
+                    // One group serves all panels.
+                    self.note_work(0);
+                }
                 let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
                 groups.into_iter().for_each(|group| self.note_work(group));
             }
