@@ -71,6 +71,7 @@ impl Library {
         platter.reads.insert(at, read);
         if let Some((Queue::Group(group), _)) = platter.queued {
             self.partitions.group_mut(group).backlog_tracks += tracks;
+            self.note_work(group);
         }
         if let Place::Drive(drive, _) = self.platter(key).place {
             self.dirty.drive(drive);
@@ -165,9 +166,15 @@ impl Library {
         self.platter_mut(key).queued = to;
     }
 
-    /// There may be work for the shuttles of a group, or for its drives where none are needed.
+    /// There may be work for the shuttles of a group, for those that steal from it, or for its
+    /// drives where none are needed.
     pub(crate) fn note_work(&mut self, group: u16) {
         self.dirty.group(group);
+        let of = self.partitions.group(group);
+        if self.policy.steal_tracks.is_some_and(|threshold| of.backlog_tracks > threshold) {
+            let groups: Vec<u16> = self.partitions.of_panel(of.panel).collect();
+            groups.into_iter().for_each(|group| self.dirty.group(group));
+        }
     }
 
     /// Something about a platter changed: whoever could do something for it looks at it.
