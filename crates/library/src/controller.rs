@@ -243,6 +243,9 @@ impl Library {
         self.check_request(request)?;
         check_tracks(request, tracks)?;
         self.check_slot(slot)?;
+        if self.shape().is_spare(slot) {
+            return Err(Error::SpareSlot { slot });
+        }
         let known = self.by_id.get(&id).copied();
         match known.map(|key| self.platter(key).home()) {
             Some(Some(home)) if home != slot => {
