@@ -327,6 +327,10 @@ impl Library {
         self.requests.insert(request, Request { platter: key, age, job: Job::Store });
         self.by_home[slot.as_usize()] = Some(key);
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
+        if matches!(self.platter(key).place, Place::Storage(_)) {
+            // Brought to a spare slot after a repair; from there it goes home like any other.
+            self.displaced.insert(key);
+        }
         self.touch(key);
         Ok(())
     }
