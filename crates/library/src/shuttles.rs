@@ -156,6 +156,7 @@ impl Library {
         self.unblock(index);
         let shuttle = &mut self.shuttles[index.as_usize()];
         let (trip, cargo) = (shuttle.trip.take(), shuttle.cargo);
+        self.note_shuttle(index);
         let Some(errand) = trip.and_then(|trip| trip.errand) else { return };
         self.release(&errand);
         if cargo.is_some() {
@@ -165,7 +166,6 @@ impl Library {
             self.touch(errand.platter);
             self.settle(errand.platter);
         }
-        self.note_shuttle(index);
     }
 
     fn count_fetches(&mut self, group: u16, errand: &Errand) {
