@@ -68,6 +68,14 @@ impl Library {
         let movement = self.policy.movement;
         let new = Partitions::new(&self.floor, movement, &weights, shuttle_works, drive_works);
         let old = std::mem::replace(&mut self.partitions, new);
+        for group in &old.groups {
+            for shuttle in &group.shuttles {
+                if let Some(new) = self.partitions.of_shuttle(*shuttle) {
+                    let of = self.partitions.group_mut(new);
+                    of.fetches_in_a_row = of.fetches_in_a_row.max(group.fetches_in_a_row);
+                }
+            }
+        }
         let waiting = old.groups.iter().flat_map(|group| &group.queue);
         for &(age, key) in waiting {
             let group = self.waiting_group(key);
