@@ -9,7 +9,7 @@ use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 
 use crate::controller::Library;
 use crate::errands::Findings;
-use crate::limits::{LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS};
+use crate::limits::{LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS, UNEVEN_FETCHES, UNEVEN_PERCENT};
 use crate::partition::Partitions;
 use crate::state::{Errand, PlatterKey, Queue};
 use crate::{Movement, TrackSpan};
@@ -54,10 +54,25 @@ impl Library {
             return;
         }
         self.rebalanced = self.now;
-        self.counters.rebalances += 1;
-        self.regroup();
+        if self.is_uneven() {
+            self.counters.rebalances += 1;
+            self.regroup();
+        }
         // What came lately counts for half after each interval.
         self.load.iter_mut().for_each(|load| *load /= 2);
+    }
+
+    /// Whether some group has much more to do than its share. Borders stay where they are as long as
+    /// none has: what comes by chance evens out by itself.
+    fn is_uneven(&self) -> bool {
+        let mut loads = vec![0u64; self.partitions.groups.len()];
+        for (cell, load) in self.load.iter().enumerate() {
+            loads[usize::from(self.partitions.of_cell(cell))] += load;
+        }
+        let total: u64 = loads.iter().sum();
+        let most = loads.iter().copied().max().unwrap_or(0);
+        let share = total / loads.len().max(1) as u64;
+        most > share.saturating_mul(UNEVEN_PERCENT) / 100 + LOAD_FETCH_MS * UNEVEN_FETCHES
     }
 
     /// Cuts the panels anew by the load and by what works, and moves the queues along.

@@ -14,7 +14,9 @@ use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 use crate::controller::Library;
 use crate::drives::is_wanted;
 use crate::floor::Position;
-use crate::limits::{CUSTOMERS_EVICT_MIN, EJECT_BAY_PLATTERS_MAX, FETCHES_IN_A_ROW_MAX};
+use crate::limits::{
+    CUSTOMERS_COLLECT_MAX, CUSTOMERS_EVICT_MIN, EJECT_BAY_PLATTERS_MAX, FETCHES_IN_A_ROW_MAX,
+};
 use crate::partition::Group;
 use crate::state::{Errand, Place, PlatterKey, Stage, TripKind};
 use crate::{Destination, DriveSlot, PanelIndex, Source};
@@ -275,7 +277,7 @@ impl Library {
     /// eject bay is not about to overflow.
     fn customers_first(&self, group: &Group) -> bool {
         self.policy.customer_slots > 1
-            && !group.queue.is_empty()
+            && group.queue.len() > CUSTOMERS_COLLECT_MAX
             && self.ejected[usize::from(group.panel.get())] < EJECT_BAY_PLATTERS_MAX / 2
     }
 

@@ -30,9 +30,14 @@ pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
 /// Storage slots of one library.
 pub const SLOTS_MAX: u32 = 1 << 24;
 
-/// Platters customers wait for in a group before a platter under verification makes room: below
-/// this, the time of the shuttle is better spent on fetches.
-pub const CUSTOMERS_EVICT_MIN: usize = 4;
+/// Platters customers wait for in a group before a platter under verification makes room for them:
+/// below this, the time of the shuttle is better spent on fetches.
+pub const CUSTOMERS_EVICT_MIN: usize = 24;
+
+/// Platters customers wait for in a group up to which it collects new ones again.
+pub const CUSTOMERS_COLLECT_MAX: usize = 4;
+
+const _: () = assert!(CUSTOMERS_COLLECT_MAX < CUSTOMERS_EVICT_MIN);
 
 /// Crabs away from its goal a shuttle makes on one way to get around others, before it waits.
 pub const STRAYS_MAX: u32 = 2;
@@ -51,6 +56,12 @@ pub const LOAD_TRACK_MS: u64 = 333;
 
 /// Load each cell counts for without any, so that none is nobody's.
 pub const LOAD_BASE_MS: u64 = 5_000;
+
+/// Load of a group, in percent of the mean, from which on borders are moved,
+pub const UNEVEN_PERCENT: u64 = 150;
+
+/// and fetches it has to have more than that.
+pub const UNEVEN_FETCHES: u64 = 10;
 
 /// Slots of a read drive.
 pub const CUSTOMER_SLOTS_MAX: u8 = 2;

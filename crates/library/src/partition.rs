@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A panel is cut into a left and a right side, each with the read racks of its end, and each side
-//! into runs of cells of equal weight, one a shuttle. With equal weights and a count that divides
-//! the shelves, runs are the paper's rectangles; with any other count, or where the load differs,
-//! they end inside a shelf. That two runs share a shelf is no danger: `traffic.rs` keeps every pair
-//! of shuttles apart, wherever they go.
+//! into runs of cells, one a shuttle. With equal weights runs are whole shelves, the paper's
+//! rectangles; where the load differs so much that whole shelves would be unfair, or shuttles are
+//! more than shelves, they are of equal weight and end inside a shelf. That two runs share a shelf
+//! costs some waiting but is no danger: `traffic.rs` keeps every pair of shuttles apart.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -91,6 +91,11 @@ impl Partitions {
     /// Who serves a slot.
     pub(crate) fn of_slot(&self, floor: &Floor, slot: SlotIndex) -> u16 {
         self.group_of_cell[floor.cell(slot)]
+    }
+
+    /// Who serves a cell.
+    pub(crate) fn of_cell(&self, cell: usize) -> u16 {
+        self.group_of_cell[cell]
     }
 
     /// The group of a shuttle, if it works.
@@ -227,10 +232,21 @@ fn cut_column(weights: &[u64], columns: usize, left: usize, shuttles: usize) -> 
     columns - 1
 }
 
-/// The run of each cell of a side, shelf by shelf: as many of equal weight as there are shuttles.
+/// The run of each cell of a side, shelf by shelf: as many of equal weight as there are shuttles,
+/// of whole shelves if that is fair enough.
 fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) -> Vec<u16> {
+    let shelves: Vec<u64> =
+        weights.chunks(columns).map(|shelf| shelf[range.clone()].iter().sum()).collect();
+    let total: u64 = shelves.iter().sum();
+    if let Some((ends, most)) = cut_shelves(&shelves, runs)
+        && (is_even(&shelves) || most * runs as u64 <= total + total / WHOLE_SHELVES_EXCESS)
+    {
+        let run = |shelf: usize| ends.iter().filter(|end| **end <= shelf).count();
+        let run = |shelf| u16::try_from(run(shelf)).unwrap_or(NO_GROUP);
+        return (0..shelves.len()).flat_map(|shelf| vec![run(shelf); range.len()]).collect();
+    }
     let cells = weights.chunks(columns).flat_map(|shelf| &shelf[range.clone()]);
-    let total: u128 = cells.clone().map(|&weight| u128::from(weight)).sum();
+    let total = u128::from(total);
     let mut passed = 0u128;
     let run = |&weight: &u64| {
         let middle = 2 * passed + u128::from(weight);
@@ -239,6 +255,46 @@ fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) 
         u16::try_from(run.min(runs as u128 - 1)).unwrap_or(NO_GROUP)
     };
     cells.map(run).collect()
+}
+
+/// Runs of whole shelves may have this part more than their share, before shelves are shared.
+const WHOLE_SHELVES_EXCESS: u64 = 4;
+
+/// Whether all shelves have the same weight.
+fn is_even(shelves: &[u64]) -> bool {
+    shelves.windows(2).all(|pair| pair[0] == pair[1])
+}
+
+/// The end of each run but the last, and the weight of the heaviest: whole shelves, at least one a
+/// run, the heaviest as light as can be; `None` if there are fewer shelves than runs.
+fn cut_shelves(shelves: &[u64], runs: usize) -> Option<(Vec<usize>, u64)> {
+    let count = shelves.len();
+    if runs > count {
+        return None;
+    }
+    let mut sums = vec![0];
+    shelves.iter().for_each(|weight| sums.push(sums[sums.len() - 1] + weight));
+    // best[end]: the heaviest of the runs so far and where the last begins, over shelves ..end.
+    let mut tables: Vec<Vec<(u64, usize)>> = vec![(0..=count).map(|end| (sums[end], 0)).collect()];
+    for run in 1..runs {
+        let before = &tables[run - 1];
+        let best = |end: usize| {
+            let starts =
+                (run..end).map(|start| (before[start].0.max(sums[end] - sums[start]), start));
+            starts.min().unwrap_or((u64::MAX, 0))
+        };
+        let table = (0..=count).map(best).collect();
+        tables.push(table);
+    }
+    let most = tables[runs - 1][count].0;
+    let mut ends = Vec::new();
+    let mut end = count;
+    for table in tables.iter().skip(1).rev() {
+        end = table[end].1;
+        ends.push(end);
+    }
+    ends.reverse();
+    Some((ends, most))
 }
 
 /// The shelves a run touches; all, if it has no cells.

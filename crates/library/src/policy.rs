@@ -67,6 +67,7 @@ impl Policy {
         Self {
             customer_slots: 2,
             candidates: 4,
+            age_bound: Duration::from_secs(8 * 3600),
             rebalance: Some(Duration::from_secs(300)),
             right_of_way: RightOfWay::Age,
             ..Self::silica()
