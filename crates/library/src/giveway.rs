@@ -78,10 +78,11 @@ impl Library {
             .map(|index| (self.rank(*index), *index))
             .collect();
         waiting.sort_unstable_by(|a, b| b.cmp(a));
+        let top = waiting.iter().map(|(_, index)| self.behalf(*index)).max();
         for (_, index) in waiting {
             let still = self.shuttles[index.as_usize()].trip.as_ref();
             if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
-                self.clear_way(index, out);
+                self.clear_way(index, top, out);
             }
         }
     }
@@ -94,18 +95,34 @@ impl Library {
         }
     }
 
-    /// Sends away whoever stands in the way and would stand there for ever.
-    fn clear_way(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+    /// Whose order a shuttle carries out: its own, or that of who made it make way.
+    fn behalf(&self, index: ShuttleIndex) -> (u64, u16) {
+        match &self.shuttles[index.as_usize()].trip {
+            Some(trip) if trip.detour.is_some() => trip.behalf,
+            Some(trip) => (trip.rank, index.get()),
+            None => (0, index.get()),
+        }
+    }
+
+    /// Sends away whoever stands in the way and would stand there for ever. `top` is the highest
+    /// rank that waits: it sends away all that stand there, so that it gets on whatever they do.
+    fn clear_way(
+        &mut self,
+        index: ShuttleIndex,
+        top: Option<(u64, u16)>,
+        out: &mut Outbox<Output>,
+    ) {
         let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
         let Some((span, _)) = blocked else { return };
+        let behalf = self.behalf(index);
         for other in self.standing_in(span, index) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
                 || (self.rank(index), index) > (self.rank(other), other)
-                    && self.waits_for(other, index, &mut Vec::new());
+                    && (Some(behalf) == top || self.waits_for(other, index, &mut Vec::new()));
             if for_ever && !shuttle.broken {
                 let mut chain = vec![index];
-                self.send_away(other, span, &mut chain, out);
+                self.send_away(other, span, behalf, &mut chain, out);
             }
         }
     }
@@ -145,6 +162,7 @@ impl Library {
         &mut self,
         index: ShuttleIndex,
         span: Span,
+        behalf: (u64, u16),
         chain: &mut Vec<ShuttleIndex>,
         out: &mut Outbox<Output>,
     ) -> bool {
@@ -158,20 +176,22 @@ impl Library {
         chain.push(index);
         let ways = self.ways_out(shuttle.at, span);
         let open = |way: &&WayOut| {
-            !self.traffic.is_barred(&way.needs) && self.stays_clear(&way.ends, chain)
+            !self.traffic.is_barred(&way.needs)
+                && !self.traffic.is_claimed(&way.ends, behalf)
+                && self.stays_clear(&way.ends, chain)
         };
         let open: Vec<WayOut> = ways.iter().filter(open).copied().collect();
         let me = index.get();
         let free = |way: &&WayOut| self.traffic.holders(way.needs, me).next().is_none();
         if let Some(way) = open.iter().find(free) {
-            self.make_way(index, way.to, out);
+            self.make_way(index, way.to, behalf, out);
             return true;
         }
         open.iter().any(|way| {
             let inside: Vec<_> = self.traffic.holders(way.needs, me).collect();
             inside.into_iter().all(|holder| match holder {
                 Holder::Shuttle(next) => {
-                    self.send_away(ShuttleIndex::new(next), way.needs, chain, out)
+                    self.send_away(ShuttleIndex::new(next), way.needs, behalf, chain, out)
                 }
                 Holder::Rail => false,
             })
@@ -207,18 +227,24 @@ impl Library {
     }
 
     /// Sets a shuttle on its way out.
-    fn make_way(&mut self, index: ShuttleIndex, to: Position, out: &mut Outbox<Output>) {
+    fn make_way(
+        &mut self,
+        index: ShuttleIndex,
+        to: Position,
+        behalf: (u64, u16),
+        out: &mut Outbox<Output>,
+    ) {
         self.counters.give_ways += 1;
         self.unblock(index);
         let at = self.shuttles[index.as_usize()].at;
         let shuttle = &mut self.shuttles[index.as_usize()];
         match &mut shuttle.trip {
-            Some(trip) => trip.detour = Some(to),
+            Some(trip) => (trip.detour, trip.behalf) = (Some(to), behalf),
             None => {
                 let travel = Travel { from: at, started: self.now, steps: 0 };
                 let (goal, detour) = (to, Some(to));
                 let (errand, current, blocked, rank) = (None, None, None, 0);
-                let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+                let trip = Trip { errand, goal, detour, behalf, current, blocked, rank, travel };
                 shuttle.trip = Some(trip);
             }
         }

@@ -170,6 +170,14 @@ impl Traffic {
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
+    /// Whether `rank` or a higher one claims part of a piece.
+    pub(crate) fn is_claimed(&self, span: &Span, (rank, shuttle): (u64, u16)) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|claim| {
+            (claim.rank, claim.shuttle) >= (rank, shuttle) && claim.span.overlaps(span)
+        })
+    }
+
     /// Whether a shuttle may take a piece now.
     pub(crate) fn is_free(&self, span: Span, me: u16, rank: u64) -> bool {
         self.holders(span, me).next().is_none()
