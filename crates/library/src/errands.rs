@@ -223,8 +223,7 @@ impl Library {
             let key = drive.bay(slot).platter?;
             let platter = self.platter(key);
             let Stage::Storing { age, home, .. } = platter.stage else { return None };
-            let ready =
-                platter.claim.is_none() && drive.releases(slot) && self.is_open(home);
+            let ready = platter.claim.is_none() && drive.releases(slot) && self.is_open(home);
             found.passed_over |= ready && self.is_obscured(home);
             (ready && !self.is_obscured(home)).then_some((age, key, at, home))
         });
