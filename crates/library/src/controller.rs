@@ -344,7 +344,7 @@ impl Library {
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
         if matches!(self.platter(key).place, Place::Storage(_)) {
             // Brought to a spare slot after a repair; from there it goes home like any other.
-            self.displaced.insert(key);
+            self.displace(key);
         }
         self.touch(key);
         Ok(())

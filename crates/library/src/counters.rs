@@ -19,7 +19,7 @@ pub struct Counters {
     pub parked: u64,
     /// The oldest read when a drive began with it, in nanoseconds since its arrival.
     pub age_max_ns: u64,
-    /// The oldest read that was passed over for a nearer one, in nanoseconds since its arrival:
-    /// never more than the policy's age bound.
-    pub passed_over_age_max_ns: u64,
+    /// The longest a platter was passed over for nearer ones of its batch, in nanoseconds: never
+    /// more than the policy's age bound.
+    pub passed_over_max_ns: u64,
 }

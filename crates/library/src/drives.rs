@@ -50,14 +50,18 @@ impl Library {
     }
 
     fn halt_for_customer(&mut self, index: DriveIndex, work: Work, out: &mut Outbox<Output>) {
-        if work.halting || !matches!(work.action, Action::VerifyPass { .. }) {
-            return;
-        }
-        let drive = &self.drives[index.as_usize()];
-        if drive.evicting || self.customer_action(index, drive).is_some() {
+        if self.is_halt_due(index, &work) {
             out.push(Output::Halt { command: work.command });
             self.drives[index.as_usize()].work = Some(Work { halting: true, ..work });
         }
+    }
+
+    /// Whether a drive verifies although customers need it.
+    pub(crate) fn is_halt_due(&self, index: DriveIndex, work: &Work) -> bool {
+        let drive = &self.drives[index.as_usize()];
+        matches!(work.action, Action::VerifyPass { .. })
+            && !work.halting
+            && (drive.evicting || self.customer_action(index, drive).is_some())
     }
 
     /// What a drive does next for the customers' platters in it: let go of those that are done,

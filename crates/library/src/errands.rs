@@ -18,7 +18,7 @@ use crate::limits::{
     CUSTOMERS_COLLECT_MAX, CUSTOMERS_EVICT_MIN, EJECT_BAY_PLATTERS_MAX, FETCHES_IN_A_ROW_MAX,
 };
 use crate::partition::Group;
-use crate::state::{Errand, Place, PlatterKey, Stage, TripKind};
+use crate::state::{Age, Errand, Place, PlatterKey, Stage, TripKind};
 use crate::{Destination, DriveSlot, PanelIndex, Source};
 
 /// What the search for an errand found out besides: the search itself changes nothing.
@@ -26,8 +26,10 @@ use crate::{Destination, DriveSlot, PanelIndex, Source};
 pub(crate) struct Findings {
     /// A platter was passed over because it is obscured: all look again when one is not any more.
     pub(crate) passed_over: bool,
-    /// How long the read waited that was passed over for a nearer one, in nanoseconds.
-    pub(crate) passed_over_age_ns: u64,
+    /// How long a platter has been passed over for nearer ones of its batch, in nanoseconds.
+    pub(crate) passed_over_ns: u64,
+    /// A group begins a new batch, up to this age.
+    pub(crate) batch: Option<(u16, Age)>,
     /// The errand was another group's.
     pub(crate) stolen: bool,
     /// A drive whose platter under verification is in the way of customers.
@@ -66,8 +68,14 @@ impl Library {
     pub(crate) fn note_findings(&mut self, found: &Findings) {
         self.passed_over |= found.passed_over;
         self.counters.steals += u64::from(found.stolen);
-        let longest = self.counters.passed_over_age_max_ns.max(found.passed_over_age_ns);
-        self.counters.passed_over_age_max_ns = longest;
+        let longest = self.counters.passed_over_max_ns.max(found.passed_over_ns);
+        self.counters.passed_over_max_ns = longest;
+        if let Some((group, end)) = found.batch {
+            let now = self.now;
+            let group = self.partitions.group_mut(group);
+            group.batch_end = end;
+            group.batch_began = now;
+        }
         if let Some(index) = found.evict {
             self.drives[index.as_usize()].evicting = true;
             self.dirty.drive(index);
@@ -170,14 +178,23 @@ impl Library {
     }
 
     /// Whom to fetch of those a group waits for: the most urgent that can be reached, or the
-    /// nearest of the most urgent few as long as none is older than the age bound.
+    /// nearest of the most urgent few. These few are a batch that is served whole before the next
+    /// is taken, so that nobody is passed over by more than are in a batch; and nobody for longer
+    /// than the age bound.
     fn choose_platter(&self, group: u16, owner: u16, found: &mut Findings) -> Option<PlatterKey> {
+        let of = self.partitions.group(owner);
         let near = self.nearest_idle_position(group);
+        let old = self.now.since(of.batch_began) >= self.policy.age_bound;
         let mut first: Option<PlatterKey> = None;
         let mut best: Option<(u64, PlatterKey)> = None;
+        let mut last = None;
         let mut seen = 0;
-        for &(_, key) in &self.partitions.group(owner).queue {
+        for &(age, key) in &of.queue {
             if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.now {
+                break;
+            }
+            let in_batch = age <= of.batch_end;
+            if best.is_some() && !in_batch && (seen >= self.policy.candidates || last.is_none()) {
                 break;
             }
             let Place::Storage(slot) = self.platter(key).place else { continue };
@@ -185,42 +202,28 @@ impl Library {
                 found.passed_over = true;
                 continue;
             }
-            let cost = self.fetch_cost(near, slot, group);
-            if first.is_none() {
-                first = Some(key);
-                if self.waited(key) >= self.policy.age_bound {
-                    best = Some((0, key));
-                    break;
-                }
-            }
+            let cost = near.map_or(0, |near| near.cost_to(self.floor.slot(slot)));
             if best.is_none_or(|(least, _)| cost < least) {
                 best = Some((cost, key));
             }
-            seen += 1;
-            if seen >= self.policy.candidates {
-                break;
+            if first.is_none() {
+                first = Some(key);
+                if old && in_batch {
+                    break;
+                }
+            }
+            if !in_batch {
+                last = Some(age);
+                seen += 1;
             }
         }
         let (first, (_, best)) = (first?, best?);
-        if best != first {
-            let waited = self.waited(first).as_nanos();
-            found.passed_over_age_ns = found.passed_over_age_ns.max(waited);
+        found.batch = last.map(|age| (owner, age));
+        if best != first && last.is_none() {
+            let waits = self.now.since(of.batch_began).as_nanos();
+            found.passed_over_ns = found.passed_over_ns.max(waits);
         }
         Some(best)
-    }
-
-    /// How long the first read of a platter has waited.
-    fn waited(&self, key: PlatterKey) -> fulgurite_units::Duration {
-        let first = self.platter(key).reads.front();
-        first.map_or(fulgurite_units::Duration::ZERO, |read| self.now.since(read.at))
-    }
-
-    /// The way to a slot and on to the nearest drive of a group.
-    fn fetch_cost(&self, near: Option<Position>, slot: SlotIndex, group: u16) -> u64 {
-        let at = self.floor.slot(slot);
-        let drives = &self.partitions.group(group).drives;
-        let docks = drives.iter().map(|drive| at.cost_to(self.floor.dock(*drive, at.shelf)));
-        near.map_or(0, |near| near.cost_to(at)) + docks.min().unwrap_or(0)
     }
 
     fn nearest_idle_position(&self, group: u16) -> Option<Position> {

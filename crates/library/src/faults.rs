@@ -125,7 +125,7 @@ impl Library {
         (0..self.shape().panels).for_each(|panel| self.dirty.panel(PanelIndex::new(panel)));
     }
 
-    fn is_anything_broken(&self) -> bool {
+    pub(crate) fn is_anything_broken(&self) -> bool {
         self.traffic.is_damaged()
             || self.shuttles.iter().any(|shuttle| shuttle.broken)
             || self.drives.iter().any(|drive| drive.broken)
@@ -135,20 +135,22 @@ impl Library {
     fn end_unreachable(&mut self, out: &mut Outbox<Output>) {
         let known: Vec<PlatterKey> = self.by_id.values().copied().collect();
         for key in known {
-            let Some(fault) = self.out_of_reach(key) else { continue };
-            self.end_requests(key, fault, out);
-            // Nobody will come for a platter left in the eject bay.
-            let id = self.platter(key).id;
-            let platter = self.platter(key);
-            if self.by_id.get(&id) == Some(&key)
-                && matches!(platter.stage, Stage::Checked { .. })
-                && let Place::EjectBay(panel) = platter.place
-                && platter.claim.is_none()
-            {
-                self.ejected[usize::from(panel.get())] -= 1;
-                self.forget(key);
-            }
+            self.end_if_out_of_reach(key, out);
         }
+    }
+
+    /// Ends the requests for a platter if nothing can serve it. It may be forgotten by this.
+    pub(crate) fn end_if_out_of_reach(&mut self, key: PlatterKey, out: &mut Outbox<Output>) {
+        let Some(fault) = self.out_of_reach(key) else { return };
+        let Place::EjectBay(panel) = self.platter(key).place else {
+            self.end_requests(key, fault, out);
+            return;
+        };
+        // Nobody will come for a platter left in the eject bay.
+        self.end_requests(key, fault, out);
+        assert!(matches!(self.platter(key).stage, Stage::Checked { .. }), "it was new");
+        self.ejected[usize::from(panel.get())] -= 1;
+        self.forget(key);
     }
 
     /// Why a platter cannot be served, if it cannot.
@@ -158,8 +160,10 @@ impl Library {
             Place::Shuttle(index) => {
                 self.shuttles[index.as_usize()].broken.then_some(Fault::ShuttleBroken)
             }
+            // What a shuttle is coming for was released before the drive broke.
             Place::Drive(index, _) => {
-                self.drives[index.as_usize()].broken.then_some(Fault::DriveBroken)
+                let broken = self.drives[index.as_usize()].broken;
+                (broken && platter.claim.is_none()).then_some(Fault::DriveBroken)
             }
             Place::EjectBay(panel) => {
                 let served = self.is_panel_served(panel);

@@ -76,10 +76,11 @@ impl Library {
             .map(|index| (self.rank(*index), *index))
             .collect();
         waiting.sort_unstable_by(|a, b| b.cmp(a));
+        let top = waiting.first().map(|(rank, _)| *rank);
         for (_, index) in waiting {
             let still = self.shuttles[index.as_usize()].trip.as_ref();
             if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
-                self.clear_way(index, out);
+                self.clear_way(index, top, out);
             }
         }
     }
@@ -92,8 +93,9 @@ impl Library {
     }
 
     /// Sends away whoever stands in the way and would stand there for ever. One that makes way
-    /// itself orders nobody: the one it makes way for does.
-    fn clear_way(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+    /// itself orders nobody: the one it makes way for does. `top` is the highest rank that waits:
+    /// it sends away all that stand there, so that it gets on whatever they do.
+    fn clear_way(&mut self, index: ShuttleIndex, top: Option<u64>, out: &mut Outbox<Output>) {
         let trip = self.shuttles[index.as_usize()].trip.as_ref();
         let blocked = trip.filter(|trip| trip.detour.is_none()).and_then(|trip| trip.blocked);
         let Some((span, since)) = blocked else { return };
@@ -104,7 +106,8 @@ impl Library {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
                 || self.rank(index) >= self.rank(other)
-                    && self.waits_for(other, index, &mut Vec::new());
+                    && (Some(self.rank(index)) == top
+                        || self.waits_for(other, index, &mut Vec::new()));
             if for_ever && !shuttle.broken {
                 self.claim_way(index, span);
                 let mut chain = vec![index];
@@ -172,7 +175,9 @@ impl Library {
         chain.push(index);
         let ways = self.ways_out(shuttle.at, span);
         let open = |way: &&WayOut| {
-            !self.traffic.is_barred(&way.needs) && self.stays_clear(&way.ends, chain)
+            !self.traffic.is_barred(&way.needs)
+                && !self.traffic.is_claimed(&way.ends, rank)
+                && self.stays_clear(&way.ends, chain)
         };
         let open: Vec<WayOut> = ways.iter().filter(open).copied().collect();
         let me = index.get();

@@ -89,6 +89,9 @@ mod state;
 mod traffic;
 mod without_shuttles;
 
+#[cfg(test)]
+mod tests;
+
 pub use action::{Action, Command, Destination, DriveSlot, Source};
 pub use controller::Library;
 pub use counters::Counters;

@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
+use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 
 use crate::floor::Floor;
 use crate::state::{Age, PlatterKey};
@@ -35,6 +35,9 @@ pub(crate) struct Group {
     pub(crate) backlog_tracks: u64,
     /// Fetches made since it last moved a new platter.
     pub(crate) fetches_in_a_row: u32,
+    /// Platters up to this age are served, the nearest first, before others.
+    pub(crate) batch_end: Age,
+    pub(crate) batch_began: Instant,
 }
 
 /// Who serves what.
@@ -198,6 +201,8 @@ impl Partitions {
             queue: BTreeSet::new(),
             backlog_tracks: 0,
             fetches_in_a_row: 0,
+            batch_end: Age { due: Instant::ZERO, sequence: 0 },
+            batch_began: Instant::ZERO,
         });
         index
     }

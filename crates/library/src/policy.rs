@@ -18,9 +18,10 @@ pub struct Policy {
     pub movement: Movement,
     /// Slots of a drive that take platters for customers: 1, or 2 when no new platter needs one.
     pub customer_slots: u8,
-    /// A shuttle fetches the nearest of this many oldest platters; 1 is strictly the oldest.
+    /// The oldest platters are taken in batches of this many, the nearest of a batch first; 1 is
+    /// strictly the oldest.
     pub candidates: u16,
-    /// A read older than this is served before any nearer one: the bound on being passed over.
+    /// A batch older than this is served oldest first: the bound on being passed over.
     pub age_bound: Duration,
     /// Tracks of difference between the most and the least loaded partition from which shuttles
     /// steal work; `None` never.
@@ -66,8 +67,7 @@ impl Policy {
     pub fn fulgurite() -> Self {
         Self {
             customer_slots: 2,
-            candidates: 4,
-            age_bound: Duration::from_secs(8 * 3600),
+            candidates: 8,
             rebalance: Some(Duration::from_secs(300)),
             right_of_way: RightOfWay::Age,
             ..Self::silica()

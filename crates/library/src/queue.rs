@@ -177,6 +177,13 @@ impl Library {
         }
     }
 
+    /// A platter lies in a spare slot though it has a home: any shuttle of its panel may bring it
+    /// there.
+    pub(crate) fn displace(&mut self, key: PlatterKey) {
+        self.displaced.insert(key);
+        self.dirty.all_groups();
+    }
+
     /// Something about a platter changed: whoever could do something for it looks at it.
     pub(crate) fn touch(&mut self, key: PlatterKey) {
         match self.platter(key).place {

@@ -167,6 +167,9 @@ impl Library {
             self.platter_mut(errand.platter).claim = None;
             self.touch(errand.platter);
             self.settle(errand.platter);
+            if !self.unused.contains(&errand.platter) {
+                self.end_if_out_of_reach(errand.platter, out);
+            }
         }
     }
 
@@ -207,10 +210,10 @@ impl Library {
             let stray = trip.detour.is_none() && trip.travel.strayed < STRAYS_MAX;
             let action = match self.traffic.next_step(number, rank, at, goal, stray) {
                 Step::Arrived if trip.detour.is_some() => {
-                    if self.end_detour(index) {
-                        continue;
+                    if !self.end_detour(index) || self.lets_others_go_first(index) {
+                        return true;
                     }
-                    return true;
+                    continue;
                 }
                 Step::Arrived => {
                     self.arrive(index, out);
@@ -255,6 +258,24 @@ impl Library {
         self.shuttles[index.as_usize()].trip = None;
         self.note_shuttle(index);
         false
+    }
+
+    /// Made way, and waits until those that wait have taken what they need, by rank: it would
+    /// take the place again that it just left. Not if nobody waits.
+    fn lets_others_go_first(&mut self, index: ShuttleIndex) -> bool {
+        if !self.is_anyone_blocked() {
+            return false;
+        }
+        let at = self.shuttles[index.as_usize()].at;
+        let (goal, rank) = (self.trip_mut(index).goal, self.trip_mut(index).rank);
+        let span = match self.traffic.next_step(index.get(), rank, at, goal, false) {
+            Step::Arrived | Step::Cut => return false,
+            Step::Move { to } => self.traffic.sweep(at, to),
+            Step::Crab { to } => self.traffic.footprint(Position { shelf: to, ..at }),
+            Step::Blocked(span) => span,
+        };
+        self.block(index, span);
+        true
     }
 
     fn order(&mut self, index: ShuttleIndex, action: Action, out: &mut Outbox<Output>) {
@@ -441,7 +462,7 @@ impl Library {
             Stage::Checked { .. } | Stage::Stored { .. } => {}
         }
         if self.platter(key).home().is_some_and(|home| home != slot) {
-            self.displaced.insert(key);
+            self.displace(key);
         }
         self.settle(key);
     }
@@ -504,7 +525,10 @@ impl Library {
 
     /// A shuttle is free, or cannot be used any more.
     pub(crate) fn note_shuttle(&mut self, index: ShuttleIndex) {
-        if let Some(group) = self.partitions.of_shuttle(index) {
+        if self.damaged {
+            // Where it is now it may open a way for others.
+            self.dirty.all_groups();
+        } else if let Some(group) = self.partitions.of_shuttle(index) {
             self.dirty.group(group);
         }
         // Whoever waited for it may have to move it now.

@@ -1,12 +1,6 @@
-//! Tests of the library. `twin.rs` is a whole library in one file: a world of real machines that
-//! refuses impossible commands, a clock, and an auditor of fairness.
+//! Tests of the library. `twin.rs` is a whole library in one file: a clock, what is asked and what
+//! breaks; `world.rs` the real machines, which refuse impossible commands.
 
-mod canaries;
-mod faults;
-mod floor;
-mod limits;
-mod mechanics;
-mod policy;
 mod swarm;
 mod twin;
 mod world;

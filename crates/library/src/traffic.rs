@@ -169,6 +169,11 @@ impl Traffic {
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
+    /// Whether `rank` or a higher one claims part of a piece.
+    pub(crate) fn is_claimed(&self, span: &Span, rank: u64) -> bool {
+        self.claims.iter().any(|claim| claim.rank >= rank && claim.span.overlaps(span))
+    }
+
     /// Whether a shuttle may take a piece now.
     pub(crate) fn is_free(&self, span: Span, me: u16, rank: u64) -> bool {
         self.holders(span, me).next().is_none()

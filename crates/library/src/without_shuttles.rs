@@ -50,7 +50,7 @@ impl Library {
     }
 
     /// The next platter for a slot: of customers first, then a new one into the second slot.
-    fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
+    pub(crate) fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
         let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
         let stored = self.partitions.group(0).queue.first().filter(|_| customers);
         let new = || {

@@ -1,22 +1,22 @@
 //! A tiny digital twin: events in the order (time, sequence), mechanics by seed, and a world of its
-//! own bookkeeping that each command is held against. Nothing here trusts the controller's state,
-//! except to ask which trip a shuttle is on.
+//! own bookkeeping that each command is held against. Nothing here trusts the controller's state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use fulgurite_units::{
-    ByteCount, Controller, Duration, Instant, Outbox, PlatterId, RandomStream, Seed, ShuttleIndex,
-    SlotIndex, TrackIndex,
+    ByteCount, Controller, Duration, Instant, Outbox, PlatterId, RandomStream, Seed, SlotIndex,
+    TrackIndex,
 };
 
-use super::world::World;
-use crate::state::TripKind;
+use super::world::{World, machine_of};
 use crate::{
-    Action, Command, CommandId, Error, Event, Fault, Library, LibraryShape, Mechanics, Outcome,
-    Output, PanelIndex, RequestId, Throughput, TrackSpan,
+    Action, Command, CommandId, Error, Event, Fault, Library, LibraryShape, Machine, Mechanics,
+    Movement, Outcome, Output, PanelIndex, Policy, RequestId, Throughput, TrackSpan,
 };
 
+/// A library, its machines and what is still to happen.
+#[derive(Clone, Debug)]
 pub(super) struct Twin {
     pub(super) library: Library,
     pub(super) world: World,
@@ -25,21 +25,37 @@ pub(super) struct Twin {
     pub(super) finished: Vec<(RequestId, Outcome, Instant)>,
     pub(super) rejected: Vec<(RequestId, Error)>,
     pub(super) transcript: String,
-    /// The slot each new platter gets once its verification ended.
-    pub(super) slots: BTreeMap<PlatterId, SlotIndex>,
-    /// The chance in 1,000 that a command fails.
-    pub(super) faults_per_mille: u64,
-    /// Operations that fail, once each, by how they are described.
-    pub(super) script: Vec<(&'static str, Fault)>,
+    /// What was asked for and not answered.
+    pub(super) pending: BTreeMap<RequestId, Event>,
+    /// Where each platter lives, or is to live.
+    pub(super) homes: BTreeMap<PlatterId, SlotIndex>,
+    /// New platters not stored yet, and how many tracks they have.
+    pub(super) unstored: BTreeMap<PlatterId, u32>,
+    /// The chance in 1,000 that a command fails or a machine breaks with it.
+    pub(super) troubles_per_mille: u64,
+    /// How long a repair takes; for ever if it is none.
+    pub(super) repair_after: Option<Duration>,
+    /// Operations that go wrong, once each, by how they are described.
+    pub(super) script: Vec<(&'static str, Trouble)>,
+    /// The last thing asked for or repaired from outside.
+    pub(super) last_arrival: Instant,
+    pub(super) hash: u64,
+    pub(super) events: u64,
     mechanics: Option<Mechanics>,
     random: RandomStream,
     agenda: BTreeMap<(Instant, u64), Happening>,
     running: BTreeMap<CommandId, (Instant, u64)>,
     sequence: u64,
-    /// Reads that no drive has begun: their order of arrival, platter and slot.
-    waiting: BTreeMap<RequestId, (u64, PlatterId, SlotIndex)>,
-    verifying: BTreeMap<RequestId, PlatterId>,
-    trips: Vec<Option<(TripKind, PlatterId)>>,
+    retries: u64,
+}
+
+/// What goes wrong with an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It is answered as failed.
+    Fails(Fault),
+    /// Its machine breaks halfway, and it is not answered.
+    Breaks,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,105 +65,210 @@ enum Happening {
 }
 
 pub(super) const TRACK: ByteCount = ByteCount::new(20_000_000);
+pub(super) const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
+
+/// Requests of the twin itself have numbers from here on.
+const RETRIES: u64 = 1_000_000;
 
 impl Twin {
-    /// A library whose machines take the paper's times.
+    /// A library with the product's policy, whose machines take the paper's times.
     pub(super) fn new(shape: &LibraryShape, seed: u64) -> Self {
-        Self::with(shape, seed, Some(Mechanics::new(Throughput::PAPER, TRACK)))
+        Self::with_policy(shape, Policy::fulgurite(), seed)
     }
 
-    /// A library whose machines take no time at all.
-    pub(super) fn instant(shape: &LibraryShape, seed: u64) -> Self {
-        Self::with(shape, seed, None)
-    }
-
-    fn with(shape: &LibraryShape, seed: u64, mechanics: Option<Mechanics>) -> Self {
-        let library = Library::new(shape).unwrap();
+    pub(super) fn with_policy(shape: &LibraryShape, policy: Policy, seed: u64) -> Self {
+        let has_shuttles = policy.movement != Movement::NoShuttles;
+        let library = Library::with_policy(shape, policy).unwrap();
+        let mut world = World::new(&library.floor);
+        world.has_shuttles = has_shuttles;
         Self {
-            world: World::new(&library.floor),
-            trips: vec![None; library.shuttles.len()],
+            world,
             library,
             now: Instant::ZERO,
             finished: Vec::new(),
             rejected: Vec::new(),
             transcript: String::new(),
-            slots: BTreeMap::new(),
-            faults_per_mille: 0,
+            pending: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            unstored: BTreeMap::new(),
+            troubles_per_mille: 0,
+            repair_after: None,
             script: Vec::new(),
-            mechanics,
+            last_arrival: Instant::ZERO,
+            hash: 0xcbf2_9ce4_8422_2325,
+            events: 0,
+            mechanics: Some(Mechanics::new(Throughput::PAPER, TRACK)),
             random: Seed::new(seed).child(b"mechanics").stream(),
             agenda: BTreeMap::new(),
             running: BTreeMap::new(),
             sequence: 0,
-            waiting: BTreeMap::new(),
-            verifying: BTreeMap::new(),
+            retries: RETRIES,
         }
     }
 
-    pub(super) fn read(&mut self, at_ms: u64, request: u64, platter: u8, slot: u32, track: u32) {
+    /// Machines that take no time at all.
+    pub(super) fn instant(mut self) -> Self {
+        self.mechanics = None;
+        self
+    }
+
+    pub(super) fn read(&mut self, at_ms: u64, request: u64, platter: u32, slot: u32, track: u32) {
+        let deadline = Instant::from_nanos(at_ms * 1_000_000) + OBJECTIVE;
+        self.read_until(at_ms, request, platter, slot, track, deadline);
+    }
+
+    pub(super) fn read_until(
+        &mut self,
+        at_ms: u64,
+        request: u64,
+        platter: u32,
+        slot: u32,
+        track: u32,
+        deadline: Instant,
+    ) {
         let (request, platter) = (RequestId::new(request), platter_id(platter));
         let slot = SlotIndex::new(slot);
-        self.world.storage.entry(slot).or_insert(platter);
+        if !self.homes.contains_key(&platter) {
+            self.homes.insert(platter, slot);
+            self.world.storage.insert(slot, platter);
+        }
         let tracks = TrackSpan::new(TrackIndex::new(track), 1);
-        self.at(at_ms, Event::Read { request, platter, slot, tracks });
+        self.at(at_ms, Event::Read { request, platter, slot, tracks, deadline });
     }
 
     pub(super) fn verify(
         &mut self,
         at_ms: u64,
         request: u64,
-        platter: u8,
+        platter: u32,
         slot: u32,
         track_count: u32,
     ) {
         let (request, platter) = (RequestId::new(request), platter_id(platter));
         let slot = SlotIndex::new(slot);
         let panel = self.library.shape().address(slot).unwrap().panel;
-        self.slots.insert(platter, slot);
+        self.homes.insert(platter, slot);
         let tracks = TrackSpan::new(TrackIndex::new(0), track_count);
         self.at(at_ms, Event::Verify { request, platter, panel, tracks });
     }
 
     pub(super) fn at(&mut self, at_ms: u64, event: Event) {
-        let at = Instant::from_nanos(at_ms * 1_000_000);
-        self.plan(at, Happening::Event(event));
+        self.plan(Instant::from_nanos(at_ms * 1_000_000), Happening::Event(event));
+    }
+
+    pub(super) fn after(&mut self, wait: Duration, event: Event) {
+        self.plan(self.now + wait, Happening::Event(event));
+    }
+
+    pub(super) fn break_at(&mut self, at_ms: u64, machine: Machine) {
+        self.at(at_ms, Event::Broke { machine });
+    }
+
+    pub(super) fn repair_at(&mut self, at_ms: u64, machine: Machine) {
+        self.at(at_ms, Event::Repaired { machine });
     }
 
     /// Runs until nothing is left to happen, checking every invariant after every event.
     pub(super) fn run(&mut self) {
-        while let Some(((at, _), happening)) = self.agenda.pop_first() {
-            self.now = at;
-            let event = self.happen(happening);
-            self.arrive(event);
+        while self.step() {
+            assert!(self.events < 200_000, "this never ends");
+        }
+    }
+
+    /// Lets the next thing happen, if there is any.
+    pub(super) fn step(&mut self) -> bool {
+        let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
+        let timer = self.library.deadline().map(|at| at.max(self.now));
+        if let Some(at) = timer.filter(|timer| next.is_none_or(|next| *timer < next)) {
+            self.plan(at, Happening::Event(Event::Timer));
+        }
+        let Some(((at, _), happening)) = self.agenda.pop_first() else { return false };
+        self.now = at;
+        self.events += 1;
+        if let Some(event) = self.happen(happening) {
             let mut out = Outbox::new();
             self.library.step(self.now, event, &mut out);
             self.library.check();
-            self.audit_fetches();
             for output in out.drain() {
                 self.carry_out(output);
             }
         }
+        true
     }
 
-    /// Runs, then holds that everything accepted is finished and everything is at rest.
+    /// Runs, then repairs what is broken and asks again for what failed; holds that everything
+    /// accepted is finished and every platter is in its slot.
     pub(super) fn run_to_rest(&mut self) {
         self.run();
+        for _ in 0..20 {
+            self.repair_all();
+            self.ask_again();
+            self.run();
+            if self.world.broken().is_empty() && self.unstored.is_empty() {
+                break;
+            }
+        }
+        assert!(self.pending.is_empty(), "requests are left: {:?}", self.pending);
         assert_eq!(self.library.request_count(), 0, "requests are left");
-        assert!(self.library.platters.is_empty(), "platters are left: {:?}", self.library.platters);
-        assert!(self.library.outstanding.is_empty(), "commands are left");
-        self.world.assert_at_rest();
+        let left: Vec<_> = self.library.known().collect();
+        assert!(left.is_empty(), "platters are left: {left:?}");
+        assert!(self.running.is_empty(), "commands are left");
+        if self.world.has_shuttles {
+            self.world.assert_at_rest();
+            let stored = self.world.storage.iter().map(|(slot, platter)| (*platter, *slot));
+            assert_eq!(stored.collect::<BTreeMap<_, _>>(), self.homes, "platters are not home");
+        }
     }
 
-    /// A number that differs as soon as any command, its order or its time differs.
-    pub(super) fn hash(&self) -> u64 {
-        self.transcript.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    fn repair_all(&mut self) {
+        self.troubles_per_mille = 0;
+        self.script.clear();
+        for machine in self.world.broken() {
+            self.after(Duration::ZERO, Event::Repaired { machine });
+        }
+        self.run();
+    }
+
+    /// New platters that could not be verified or stored are handed in again.
+    pub(super) fn ask_again(&mut self) {
+        let unstored: Vec<_> = self.unstored.iter().map(|(id, tracks)| (*id, *tracks)).collect();
+        for (platter, track_count) in unstored {
+            let waits = self.pending.values().any(|event| match event {
+                Event::Verify { platter: of, .. } | Event::Store { platter: of, .. } => {
+                    *of == platter
+                }
+                _ => false,
+            });
+            if waits {
+                continue;
+            }
+            match self.world.ejected.get(&platter) {
+                Some(&panel) => {
+                    let request = self.retry();
+                    let done = self.world.verified.get(&platter).copied().unwrap_or(0);
+                    let tracks = TrackSpan::new(TrackIndex::new(done), track_count - done);
+                    let verify = Event::Verify { request, platter, panel, tracks };
+                    self.after(Duration::ZERO, verify);
+                }
+                None => self.store(platter),
+            }
+        }
+    }
+
+    fn retry(&mut self) -> RequestId {
+        self.retries += 1;
+        RequestId::new(self.retries)
+    }
+
+    fn store(&mut self, platter: PlatterId) {
+        let (request, slot) = (self.retry(), self.homes[&platter]);
+        self.after(Duration::ZERO, Event::Store { request, platter, slot });
     }
 
     /// Requests in the order in which they ended.
     pub(super) fn order(&self) -> Vec<u64> {
-        self.finished.iter().map(|(request, ..)| request.get()).collect()
+        let ends = self.finished.iter().map(|(request, ..)| request.get());
+        ends.filter(|request| *request < RETRIES).collect()
     }
 
     pub(super) fn outcome(&self, request: u64) -> Option<(Outcome, Instant)> {
@@ -162,32 +283,47 @@ impl Twin {
     }
 
     /// Makes it true in the world; returns what the controller is told.
-    fn happen(&mut self, happening: Happening) -> Event {
+    fn happen(&mut self, happening: Happening) -> Option<Event> {
         match happening {
-            Happening::Event(event) => event,
+            Happening::Event(event) => self.arrive(event),
             Happening::Done { command, fault: None, .. } if self.world.lacks(&command.action) => {
                 self.running.remove(&command.id);
-                self.world.stop(&command.action);
-                Event::Failed { command: command.id, fault: Fault::PlatterMissing }
+                self.world.fail(&command.action, Fault::PlatterMissing);
+                self.forget_missing(&command.action);
+                Some(Event::Failed { command: command.id, fault: Fault::PlatterMissing })
             }
             Happening::Done { command, fault: Some(fault), .. } => {
                 self.running.remove(&command.id);
-                self.world.fail(&command.action, fault);
-                Event::Failed { command: command.id, fault }
+                if let Some(machine) = self.world.fail(&command.action, fault) {
+                    self.plan_repair(machine);
+                }
+                if fault == Fault::PlatterMissing {
+                    self.forget_missing(&command.action);
+                }
+                Some(Event::Failed { command: command.id, fault })
             }
             Happening::Done { started, command, fault: None } => {
                 self.running.remove(&command.id);
                 let done = self.tracks_done(&command.action, started);
-                self.world.complete(&self.library.floor, &command.action, done);
-                match (command.action, done) {
+                self.world.complete(&command.action, done);
+                Some(match (command.action, done) {
                     (Action::VerifyPass { tracks, .. }, Some(done))
                         if done < tracks.track_count =>
                     {
                         Event::Halted { command: command.id, tracks_done: done }
                     }
                     _ => Event::Completed { command: command.id },
-                }
+                })
             }
+        }
+    }
+
+    fn forget_missing(&mut self, action: &Action) {
+        if let Action::Pick { platter, .. } = action
+            && !self.world.has(*platter)
+        {
+            self.homes.remove(platter);
+            self.unstored.remove(platter);
         }
     }
 
@@ -200,58 +336,129 @@ impl Twin {
         Some(u32::try_from(done).unwrap().min(tracks.track_count))
     }
 
-    /// Notes what is asked, before the controller sees it.
-    fn arrive(&mut self, event: Event) {
+    /// Notes what is asked and what breaks, before the controller sees it. None if it does not
+    /// happen after all.
+    fn arrive(&mut self, event: Event) -> Option<Event> {
         match event {
-            Event::Read { request, platter, slot, .. } => {
-                self.waiting.insert(request, (self.sequence, platter, slot));
-                self.sequence += 1;
+            Event::Read { request, .. } | Event::Store { request, .. } => {
+                self.expect(request, event);
             }
-            Event::Verify { request, platter, panel, .. } => {
-                self.verifying.insert(request, platter);
-                self.world.eject(panel, platter);
+            Event::Verify { request, platter, panel, tracks } => {
+                self.world.ejected.insert(platter, panel);
+                self.unstored.insert(platter, tracks.end().unwrap().get());
+                self.expect(request, event);
             }
-            Event::Store { .. }
-            | Event::Cancel { .. }
+            Event::Broke { machine } => {
+                if self.world.broken().contains(&machine) {
+                    return None;
+                }
+                self.stop(machine);
+                self.world.break_down(machine);
+                self.plan_repair(machine);
+                self.note(&format!("{machine:?} breaks"));
+            }
+            Event::Repaired { machine } => {
+                if !self.world.broken().contains(&machine) {
+                    return None;
+                }
+                self.world.repair(machine);
+                self.last_arrival = self.now;
+                self.note(&format!("{machine:?} is repaired"));
+            }
+            Event::Cancel { .. }
             | Event::Completed { .. }
             | Event::Halted { .. }
             | Event::Failed { .. }
             | Event::Timer => {}
         }
+        Some(event)
+    }
+
+    fn expect(&mut self, request: RequestId, event: Event) {
+        self.last_arrival = self.now;
+        let before = self.pending.insert(request, event);
+        assert_eq!(before, None, "the test asks twice");
+    }
+
+    /// What a machine was doing is not answered any more.
+    fn stop(&mut self, machine: Machine) {
+        let running: Vec<_> = self.running.iter().map(|(id, key)| (*id, *key)).collect();
+        for (id, key) in running {
+            let Some(Happening::Done { command, .. }) = self.agenda.get(&key) else { continue };
+            if machine_of(&command.action) == machine {
+                self.agenda.remove(&key);
+                self.running.remove(&id);
+            }
+        }
+    }
+
+    fn plan_repair(&mut self, machine: Machine) {
+        if let Some(wait) = self.repair_after {
+            let wait = Duration::from_nanos(1 + self.random.below(wait.as_nanos()));
+            self.after(wait, Event::Repaired { machine });
+        }
     }
 
     fn carry_out(&mut self, output: Output) {
-        let ms = self.now.as_nanos() / 1_000_000;
         match output {
             Output::Do(command) => self.start(command),
             Output::Halt { command } => self.halt(command),
+            Output::Traveled(_) => {}
             Output::Finished { request, outcome } => {
-                writeln!(self.transcript, "{ms:<7} ms  {request} finished: {outcome:?}").unwrap();
-                self.waiting.remove(&request);
+                self.note(&format!("{request} finished: {outcome:?}"));
                 self.finished.push((request, outcome, self.now));
-                self.store_next(request, outcome);
+                let asked = self.pending.remove(&request);
+                self.answered(asked.expect("only what was asked is answered, once"), Ok(outcome));
             }
             Output::Rejected { request, reason } => {
-                writeln!(self.transcript, "{ms:<7} ms  {request} rejected: {reason}").unwrap();
-                self.waiting.remove(&request);
-                self.rejected.push((request, reason));
+                self.note(&format!("{request} rejected: {reason}"));
+                self.rejected.push((request, reason.clone()));
+                let asked = self.pending.remove(&request);
+                self.answered(asked.expect("only what was asked is answered, once"), Err(reason));
             }
+        }
+    }
+
+    /// A platter whose verification ended gets its slot.
+    fn answered(&mut self, asked: Event, answer: Result<Outcome, Error>) {
+        match (asked, answer) {
+            (Event::Verify { platter, .. }, Ok(outcome)) => {
+                assert!(!matches!(outcome, Outcome::Read | Outcome::Stored | Outcome::Canceled));
+                if self.unstored.contains_key(&platter) {
+                    self.store(platter);
+                }
+            }
+            (Event::Store { platter, .. }, Ok(Outcome::Stored)) => {
+                self.unstored.remove(&platter);
+            }
+            (Event::Verify { platter, .. }, Err(Error::PlatterExists { .. })) => {
+                self.world.ejected.remove(&platter);
+                self.store(platter);
+            }
+            (Event::Read { .. }, Ok(outcome)) => {
+                assert!(!matches!(outcome, Outcome::Verified | Outcome::Stored));
+            }
+            _ => {}
         }
     }
 
     fn start(&mut self, command: Command) {
-        self.world.start(&self.library.floor, &command.action);
-        if let Action::Read { request, .. } = command.action {
-            self.waiting.remove(&request);
-        }
+        self.world.start(&command.action);
         let duration = self.mechanics.map_or(Duration::ZERO, |mechanics| {
             mechanics.duration(&command.action, &mut self.random)
         });
-        let fault = self.draw_fault(&command.action);
-        let ms = self.now.as_nanos() / 1_000_000;
+        let trouble = self.draw_trouble(&command.action);
         let action = describe(&command.action);
-        let seconds = duration.as_secs_f64();
-        writeln!(self.transcript, "{ms:<7} ms  {action} ({seconds:.3} s)").unwrap();
+        self.note(&format!("{action} ({:.3} s)", duration.as_secs_f64()));
+        let fault = match trouble {
+            Some(Trouble::Fails(fault)) => Some(fault),
+            Some(Trouble::Breaks) => {
+                let half = Duration::from_nanos(duration.as_nanos() / 2);
+                self.after(half, Event::Broke { machine: machine_of(&command.action) });
+                None
+            }
+            None => None,
+        };
         let happening = Happening::Done { started: self.now, command, fault };
         let key = self.plan(self.now + duration, happening);
         self.running.insert(command.id, key);
@@ -259,8 +466,7 @@ impl Twin {
 
     /// Lets a pass end with the track it is in.
     fn halt(&mut self, id: CommandId) {
-        let ms = self.now.as_nanos() / 1_000_000;
-        writeln!(self.transcript, "{ms:<7} ms  halt").unwrap();
+        self.note("halt");
         let Some(mechanics) = self.mechanics else { return };
         let key = self.running.remove(&id).expect("only what runs is halted");
         let happening = self.agenda.remove(&key).unwrap();
@@ -275,82 +481,55 @@ impl Twin {
         self.running.insert(id, key);
     }
 
-    /// A platter whose verification ended gets its slot.
-    fn store_next(&mut self, request: RequestId, outcome: Outcome) {
-        let Some(platter) = self.verifying.remove(&request) else { return };
-        assert_ne!(outcome, Outcome::Read, "a verification is no read");
-        let slot = self.slots[&platter];
-        let request = RequestId::new(request.get() + 1_000_000);
-        self.plan(self.now, Happening::Event(Event::Store { request, platter, slot }));
-    }
-
-    fn draw_fault(&mut self, action: &Action) -> Option<Fault> {
-        let words = describe(action);
-        if let Some(line) = self.script.iter().position(|(part, _)| words.contains(part)) {
-            return Some(self.script.remove(line).1);
+    fn draw_trouble(&mut self, action: &Action) -> Option<Trouble> {
+        if !self.script.is_empty() {
+            let words = describe(action);
+            if let Some(line) = self.script.iter().position(|(part, _)| words.contains(part)) {
+                return Some(self.script.remove(line).1);
+            }
         }
-        if self.faults_per_mille == 0 || self.random.below(1000) >= self.faults_per_mille {
+        if self.troubles_per_mille == 0 || self.random.below(1000) >= self.troubles_per_mille {
             return None;
         }
-        let fatal = self.random.below(4) == 0;
-        Some(match action {
-            Action::Pick { .. } if !fatal => Fault::PlatterMissing,
-            Action::Move { .. }
-            | Action::Crab { .. }
-            | Action::Pick { .. }
-            | Action::Place { .. } => Fault::ShuttleBroken,
-            Action::Mount { .. }
-            | Action::Unmount { .. }
-            | Action::Switch { .. }
-            | Action::Seek { .. }
-            | Action::Read { .. }
-            | Action::VerifyPass { .. } => {
-                if fatal {
-                    Fault::DriveBroken
-                } else {
-                    Fault::Unreadable
-                }
-            }
-        })
+        let kind = self.random.below(4);
+        if kind == 0 && self.mechanics.is_some() {
+            return Some(Trouble::Breaks);
+        }
+        Some(Trouble::Fails(match machine_of(action) {
+            Machine::Drive(_) if kind == 1 => Fault::DriveBroken,
+            Machine::Drive(_) => Fault::Unreadable,
+            _ if matches!(action, Action::Pick { .. }) && kind > 1 => Fault::PlatterMissing,
+            _ => Fault::ShuttleBroken,
+        }))
     }
 
-    /// No read is overtaken: a platter fetched now has an older read than any other platter that
-    /// lies in its slot in the same partition and is not hidden by another shuttle.
-    fn audit_fetches(&mut self) {
-        for (index, before) in self.trips.iter_mut().enumerate() {
-            let trip = self.library.shuttles[index].trip.as_ref();
-            let trip = trip.map(|trip| (trip.kind, trip.platter));
-            let is_new = *before != trip;
-            *before = trip;
-            let Some((TripKind::Fetch, chosen)) = trip.filter(|_| is_new) else { continue };
-            let shuttle = ShuttleIndex::new(u16::try_from(index).unwrap());
-            let oldest = self.waiting.values().filter(|(_, platter, _)| *platter == chosen);
-            let oldest = oldest.map(|(arrival, ..)| *arrival).min();
-            let oldest = oldest.expect("a platter is fetched for somebody");
-            for (request, &(arrival, platter, slot)) in &self.waiting {
-                let reachable = platter != chosen
-                    && self.world.storage.get(&slot) == Some(&platter)
-                    && self.library.floor.owner(slot) == Some(shuttle)
-                    && !self.library.is_obscured(slot, shuttle);
-                assert!(
-                    !reachable || arrival > oldest,
-                    "request {request} for {platter} was overtaken by {chosen}"
-                );
-            }
-        }
+    fn note(&mut self, what: &str) {
+        let ms = self.now.as_nanos() / 1_000_000;
+        let from = self.transcript.len();
+        writeln!(self.transcript, "{ms:<7} ms  {what}").unwrap();
+        self.hash = self.transcript.as_bytes()[from..]
+            .iter()
+            .fold(self.hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
     }
 }
 
-/// One of 256 platters of the tests.
-pub(super) fn platter_id(number: u8) -> PlatterId {
-    PlatterId::from_bytes([number; 16])
+/// One of the platters of the tests.
+pub(super) fn platter_id(number: u32) -> PlatterId {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    PlatterId::from_bytes(bytes)
+}
+
+pub(super) fn platter_number(platter: PlatterId) -> u32 {
+    let bytes = platter.to_bytes();
+    u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
 pub(super) fn panel(number: u16) -> PanelIndex {
     PanelIndex::new(number)
 }
 
-/// Sets of slots that no two platters share.
+/// Slots that are homes, none twice.
 pub(super) fn distinct_slots(
     shape: &LibraryShape,
     random: &mut RandomStream,
@@ -360,7 +539,7 @@ pub(super) fn distinct_slots(
     let mut order = Vec::new();
     while order.len() < count {
         let slot = u32::try_from(random.below(u64::from(shape.slot_count()))).unwrap();
-        if slots.insert(slot) {
+        if !shape.is_spare(SlotIndex::new(slot)) && slots.insert(slot) {
             order.push(slot);
         }
     }
@@ -401,5 +580,5 @@ pub(super) fn describe(action: &Action) -> String {
 }
 
 fn short(platter: PlatterId) -> String {
-    format!("platter {}", platter.to_bytes()[0])
+    format!("platter {}", platter_number(platter))
 }

@@ -1,104 +1,218 @@
 //! The machines as they really are, in the tests: it panics at every command that no machine could
-//! carry out, and knows by itself where each platter is.
+//! carry out, and knows by itself where each platter is and what each shuttle covers.
+//!
+//! Shuttles have bodies here. Where a slot is and what a body covers is worked out from the shape
+//! alone, not with `floor.rs` or `traffic.rs`; a body that moves covers its whole way.
 
 use std::collections::BTreeMap;
 
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 
-use crate::floor::{Floor, Position};
-use crate::{Action, Destination, DriveSlot, Fault, PanelIndex, Source};
+use crate::floor::Floor;
+use crate::{Action, Destination, DriveSlot, Fault, LibraryShape, Machine, PanelIndex, Source};
 
+/// Panel, shelf, and a piece of it in micrometers.
+pub(super) type Piece = (u16, u16, u64, u64);
+
+#[derive(Clone, Debug)]
 pub(super) struct World {
+    shape: LibraryShape,
+    /// Rail position and shelves of each drive.
+    docks: Vec<(u16, u64, std::ops::Range<u16>)>,
     pub(super) storage: BTreeMap<SlotIndex, PlatterId>,
-    ejected: BTreeMap<PlatterId, PanelIndex>,
-    shuttles: Vec<RealShuttle>,
-    drives: Vec<RealDrive>,
+    pub(super) ejected: BTreeMap<PlatterId, PanelIndex>,
+    pub(super) shuttles: Vec<RealShuttle>,
+    pub(super) drives: Vec<RealDrive>,
     /// Tracks verified of each new platter.
-    verified: BTreeMap<PlatterId, u32>,
+    pub(super) verified: BTreeMap<PlatterId, u32>,
+    rails: Vec<Piece>,
+    /// Whether shuttles exist; in the bound without them platters appear by themselves.
+    pub(super) has_shuttles: bool,
 }
 
-struct RealShuttle {
-    at: Position,
-    hand: Option<PlatterId>,
-    busy: bool,
+#[derive(Clone, Debug)]
+pub(super) struct RealShuttle {
+    pub(super) panel: u16,
+    pub(super) rail: u64,
+    pub(super) shelf: u16,
+    pub(super) hand: Option<PlatterId>,
+    pub(super) broken: bool,
+    /// What it does.
+    doing: Option<Action>,
 }
 
-#[derive(Default)]
-struct RealDrive {
-    bays: BTreeMap<DriveSlot, (PlatterId, Mounted)>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct RealDrive {
+    pub(super) bays: BTreeMap<DriveSlot, (PlatterId, Mounted)>,
     facing: Option<DriveSlot>,
     head: Option<TrackIndex>,
-    busy: bool,
+    pub(super) broken: bool,
+    doing: Option<Action>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Mounted {
+pub(super) enum Mounted {
     No,
     Yes,
 }
 
 impl World {
     pub(super) fn new(floor: &Floor) -> Self {
-        let shuttle = |index| RealShuttle {
-            at: floor.start(ShuttleIndex::new(index)),
-            hand: None,
-            busy: false,
-        };
-        let count = u16::try_from(floor.partitions().len()).unwrap();
-        Self {
+        let shape = floor.shape().clone();
+        let count = shape.panels * shape.shuttles_per_panel;
+        let shuttles = (0..count).map(|index| {
+            let at = floor.start(ShuttleIndex::new(index));
+            RealShuttle {
+                panel: at.panel.get(),
+                rail: at.rail.get(),
+                shelf: at.shelf.get(),
+                hand: None,
+                broken: false,
+                doing: None,
+            }
+        });
+        let docks = floor.drives().iter();
+        let docks =
+            docks.map(|site| (site.panel.get(), site.rail.get(), site.shelves.clone())).collect();
+        let world = Self {
+            docks,
             storage: BTreeMap::new(),
             ejected: BTreeMap::new(),
-            shuttles: (0..count).map(shuttle).collect(),
+            shuttles: shuttles.collect(),
             drives: floor.drives().iter().map(|_| RealDrive::default()).collect(),
             verified: BTreeMap::new(),
+            rails: Vec::new(),
+            has_shuttles: true,
+            shape,
+        };
+        world.assert_apart();
+        world
+    }
+
+    /// Every machine is idle and every platter in a slot.
+    pub(super) fn assert_at_rest(&self) {
+        for (index, shuttle) in self.shuttles.iter().enumerate() {
+            assert!(shuttle.hand.is_none() && shuttle.doing.is_none(), "{index}: {shuttle:?}");
+        }
+        for (index, drive) in self.drives.iter().enumerate() {
+            assert!(drive.bays.is_empty() && drive.doing.is_none(), "{index}: {drive:?}");
+        }
+        assert!(self.ejected.is_empty(), "platters are left in the eject bay: {:?}", self.ejected);
+    }
+
+    /// Where a shuttle stands to reach a slot: the slots of a shelf share the width of their rack.
+    fn slot_place(&self, slot: SlotIndex) -> (u16, u64, u16) {
+        let shape = &self.shape;
+        let address = shape.address(slot).expect("there is such a slot");
+        let racks_before = u64::from(1 + shape.read_racks.div_ceil(2) + address.rack.get());
+        let width = u64::from(shape.rack_width_mm) * 1000;
+        let step = width / u64::from(shape.slots_per_shelf);
+        let rail = racks_before * width + u64::from(address.position) * step + step / 2;
+        (address.panel.get(), rail, address.shelf.get())
+    }
+
+    /// What a shuttle covers, standing or on its way.
+    fn body(&self, shuttle: &RealShuttle) -> Vec<Piece> {
+        let half = u64::from(self.shape.shuttle_width_mm) * 500;
+        let piece = |shelf: u16, a: u64, b: u64| {
+            (shuttle.panel, shelf, a.min(b).saturating_sub(half), a.max(b) + half)
+        };
+        let (rail, shelf) = (shuttle.rail, shuttle.shelf);
+        match shuttle.doing {
+            Some(Action::Move { to, .. }) => vec![piece(shelf, rail, to.get())],
+            Some(Action::Crab { to, .. }) => {
+                vec![piece(shelf, rail, rail), piece(to.get(), rail, rail)]
+            }
+            _ => vec![piece(shelf, rail, rail)],
         }
     }
 
-    pub(super) fn eject(&mut self, panel: PanelIndex, platter: PlatterId) {
-        self.ejected.insert(platter, panel);
+    /// No two bodies overlap.
+    fn assert_apart(&self) {
+        let bodies: Vec<_> = self.shuttles.iter().map(|shuttle| self.body(shuttle)).collect();
+        for (index, body) in bodies.iter().enumerate() {
+            for (other, others) in bodies.iter().enumerate().skip(index + 1) {
+                for piece in body {
+                    let hit = others.iter().find(|their| meet(piece, their));
+                    assert_eq!(hit, None, "shuttles {index} and {other} collide at {piece:?}");
+                }
+            }
+        }
     }
 
-    pub(super) fn assert_at_rest(&self) {
-        assert!(self.shuttles.iter().all(|shuttle| shuttle.hand.is_none() && !shuttle.busy));
-        assert!(self.drives.iter().all(|drive| drive.bays.is_empty() && !drive.busy));
-        assert!(self.ejected.is_empty(), "platters are left in the eject bay");
+    fn assert_stands(&self, shuttle: ShuttleIndex, at: (u16, u64, u16)) {
+        let real = &self.shuttles[shuttle.as_usize()];
+        assert_eq!((real.panel, real.shelf), (at.0, at.2), "shuttle {shuttle} stands elsewhere");
+        // Slots are cut to whole micrometers in another order here.
+        let off = real.rail.abs_diff(at.1);
+        assert!(off <= 4096, "shuttle {shuttle} stands {off} um off");
+    }
+
+    fn assert_docked(&self, shuttle: ShuttleIndex, drive: DriveIndex) {
+        let (panel, rail, shelves) = &self.docks[drive.as_usize()];
+        let real = &self.shuttles[shuttle.as_usize()];
+        assert_eq!((real.panel, real.rail), (*panel, *rail), "shuttle {shuttle} is not docked");
+        assert!(shelves.contains(&real.shelf), "shuttle {shuttle} does not reach {drive}");
+    }
+
+    fn eject_place(&self, panel: PanelIndex) -> (u16, u64, u16) {
+        let rail = u64::from(self.shape.rack_width_mm) * 500;
+        (panel.get(), rail, self.shape.shelves_per_panel / 2)
     }
 
     /// A command is given: its machine must be free and able to begin.
-    pub(super) fn start(&mut self, floor: &Floor, action: &Action) {
-        let busy = self.busy(action);
-        assert!(!*busy, "{action:?} is given to a machine at work");
-        *busy = true;
+    pub(super) fn start(&mut self, action: &Action) {
+        assert!(!self.is_broken(action), "{action:?} is given to a broken machine");
+        let doing = self.doing(action);
+        assert!(doing.is_none(), "{action:?} is given to a machine at work: {doing:?}");
+        *doing = Some(*action);
         match *action {
-            Action::Move { shuttle, from, .. } => assert_eq!(self.at(shuttle).rail, from),
+            Action::Move { shuttle, from, .. } => {
+                assert_eq!(self.shuttles[shuttle.as_usize()].rail, from.get());
+                self.assert_way(shuttle);
+            }
             Action::Crab { shuttle, from, to } => {
-                assert_eq!(self.at(shuttle).shelf, from);
+                assert_eq!(self.shuttles[shuttle.as_usize()].shelf, from.get());
                 assert_eq!(from.get().abs_diff(to.get()), 1, "one shelf at a time");
+                assert!(to.get() < self.shape.shelves_per_panel, "there is no shelf {to}");
+                self.assert_way(shuttle);
             }
             Action::Pick { shuttle, platter, from } => {
                 let hand = self.shuttles[shuttle.as_usize()].hand;
                 assert_eq!(hand, None, "shuttle {shuttle} picks {platter} with its hand full");
-                let place = match from {
-                    Source::EjectBay(panel) => floor.eject_bay(panel),
-                    Source::Storage(slot) => floor.slot(slot).unwrap(),
-                    Source::Drive(drive, _) => floor.dock(drive, shuttle, self.at(shuttle).shelf),
-                };
-                assert_eq!(self.at(shuttle), place, "shuttle {shuttle} stands elsewhere");
+                match from {
+                    Source::EjectBay(panel) => {
+                        self.assert_stands(shuttle, self.eject_place(panel));
+                    }
+                    Source::Storage(slot) => self.assert_stands(shuttle, self.slot_place(slot)),
+                    Source::Drive(drive, _) => self.assert_docked(shuttle, drive),
+                }
             }
             Action::Place { shuttle, platter, to } => {
                 let hand = self.shuttles[shuttle.as_usize()].hand;
                 assert_eq!(hand, Some(platter), "shuttle {shuttle} places what it has");
-                let place = match to {
-                    Destination::Storage(slot) => floor.slot(slot).unwrap(),
-                    Destination::Drive(drive, _) => {
-                        floor.dock(drive, shuttle, self.at(shuttle).shelf)
+                match to {
+                    Destination::Storage(slot) => {
+                        self.assert_stands(shuttle, self.slot_place(slot));
                     }
-                };
-                assert_eq!(self.at(shuttle), place, "shuttle {shuttle} stands elsewhere");
+                    Destination::Drive(drive, _) => self.assert_docked(shuttle, drive),
+                }
             }
-            Action::Mount { drive, slot, platter } => {
+            Action::Mount { .. }
+            | Action::Unmount { .. }
+            | Action::Switch { .. }
+            | Action::Seek { .. }
+            | Action::Read { .. }
+            | Action::VerifyPass { .. } => self.start_drive(action),
+        }
+    }
+
+    fn start_drive(&mut self, action: &Action) {
+        match *action {
+            Action::Mount { drive, slot, platter } if self.has_shuttles => {
                 assert_eq!(self.bay(drive, slot), Some((platter, Mounted::No)));
             }
+            Action::Mount { drive, slot, platter } => self.appear(drive, slot, platter),
             Action::Unmount { drive, slot, platter } => {
                 assert_eq!(self.bay(drive, slot), Some((platter, Mounted::Yes)));
             }
@@ -106,34 +220,52 @@ impl World {
                 assert!(matches!(self.bay(drive, to), Some((_, Mounted::Yes))));
                 assert_ne!(self.drives[drive.as_usize()].facing, Some(to), "a switch for nothing");
             }
-            Action::Seek { drive, platter, .. } => {
-                self.assert_facing(drive, DriveSlot::Customer, platter);
-            }
+            Action::Seek { drive, platter, .. } => self.assert_facing(drive, platter),
             Action::Read { drive, platter, tracks, .. } => {
-                self.assert_facing(drive, DriveSlot::Customer, platter);
+                self.assert_facing(drive, platter);
                 let head = self.drives[drive.as_usize()].head;
                 assert_eq!(head, Some(tracks.first), "drive {drive} is at another track");
             }
             Action::VerifyPass { drive, platter, tracks, .. } => {
-                self.assert_facing(drive, DriveSlot::Verification, platter);
+                self.assert_facing(drive, platter);
+                let facing = self.drives[drive.as_usize()].facing;
+                assert_eq!(facing, Some(DriveSlot::Second), "new platters use the second slot");
                 let done = self.verified.get(&platter).copied().unwrap_or(0);
                 assert_eq!(tracks.first.get(), done, "no track is skipped or verified twice");
             }
+            Action::Move { .. }
+            | Action::Crab { .. }
+            | Action::Pick { .. }
+            | Action::Place { .. } => unreachable!("shuttles do this"),
         }
     }
 
+    /// Without shuttles a platter is in the drive as soon as it is mounted, and away from there
+    /// as soon as another is.
+    fn appear(&mut self, drive: DriveIndex, slot: DriveSlot, platter: PlatterId) {
+        self.storage.retain(|_, stored| *stored != platter);
+        self.ejected.remove(&platter);
+        let before = self.drives[drive.as_usize()].bays.insert(slot, (platter, Mounted::No));
+        let released = before.is_none_or(|(_, mounted)| mounted == Mounted::No);
+        assert!(released, "drive {drive} has {before:?} mounted");
+    }
+
     /// A command is carried out.
-    pub(super) fn complete(&mut self, floor: &Floor, action: &Action, tracks_done: Option<u32>) {
-        *self.busy(action) = false;
+    pub(super) fn complete(&mut self, action: &Action, tracks_done: Option<u32>) {
+        *self.doing(action) = None;
         match *action {
-            Action::Move { shuttle, to, .. } => self.shuttles[shuttle.as_usize()].at.rail = to,
-            Action::Crab { shuttle, to, .. } => self.shuttles[shuttle.as_usize()].at.shelf = to,
+            Action::Move { shuttle, to, .. } => {
+                self.shuttles[shuttle.as_usize()].rail = to.get();
+            }
+            Action::Crab { shuttle, to, .. } => {
+                self.shuttles[shuttle.as_usize()].shelf = to.get();
+            }
             Action::Pick { shuttle, platter, from } => {
                 self.take(platter, from);
                 self.shuttles[shuttle.as_usize()].hand = Some(platter);
             }
             Action::Place { shuttle, platter, to } => {
-                self.put(floor, platter, to);
+                self.put(platter, to);
                 self.shuttles[shuttle.as_usize()].hand = None;
             }
             Action::Mount { drive, slot, platter } => {
@@ -161,10 +293,19 @@ impl World {
             Action::Read { drive, tracks, .. } => {
                 self.drives[drive.as_usize()].head = tracks.end();
             }
-            Action::VerifyPass { platter, .. } => {
+            Action::VerifyPass { drive, platter, .. } => {
+                self.drives[drive.as_usize()].head = None;
                 *self.verified.entry(platter).or_default() += tracks_done.unwrap();
             }
         }
+    }
+
+    /// Whether a platter is anywhere.
+    pub(super) fn has(&self, platter: PlatterId) -> bool {
+        self.ejected.contains_key(&platter)
+            || self.storage.values().any(|stored| *stored == platter)
+            || self.shuttles.iter().any(|shuttle| shuttle.hand == Some(platter))
+            || self.drives.iter().any(|drive| drive.bays.values().any(|bay| bay.0 == platter))
     }
 
     /// Whether a shuttle reaches into a storage slot from which the platter is gone.
@@ -175,14 +316,16 @@ impl World {
         self.storage.get(slot) != Some(platter)
     }
 
-    /// The machine stops where it is.
-    pub(super) fn stop(&mut self, action: &Action) {
-        *self.busy(action) = false;
-    }
-
-    /// A command failed.
-    pub(super) fn fail(&mut self, action: &Action, fault: Fault) {
-        self.stop(action);
+    /// A command failed: nothing of it was done. Whether its machine is broken by that.
+    pub(super) fn fail(&mut self, action: &Action, fault: Fault) -> Option<Machine> {
+        let machine = machine_of(action);
+        let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
+        let broken = stuck || matches!(fault, Fault::ShuttleBroken | Fault::DriveBroken);
+        if broken {
+            self.break_down(machine);
+            return Some(machine);
+        }
+        *self.doing(action) = None;
         if let (Action::Pick { platter, from, .. }, Fault::PlatterMissing) = (*action, fault) {
             // Somebody took it away before, for good.
             if !self.lacks(action) {
@@ -191,6 +334,70 @@ impl World {
         }
         if let Action::Seek { drive, .. } | Action::Read { drive, .. } = *action {
             self.drives[drive.as_usize()].head = None;
+        }
+        None
+    }
+
+    /// A machine stops where it is; a shuttle on its way may be anywhere on it.
+    pub(super) fn break_down(&mut self, machine: Machine) {
+        match machine {
+            Machine::Shuttle(index) => self.shuttles[index.as_usize()].broken = true,
+            Machine::Drive(index) => {
+                let drive = &mut self.drives[index.as_usize()];
+                drive.broken = true;
+                drive.doing = None;
+            }
+            Machine::Rail { panel, shelf, from, to } => {
+                self.rails.push((panel.get(), shelf.get(), from.get(), to.get()));
+            }
+        }
+    }
+
+    /// A machine works again, as if it had not begun with what it did last.
+    pub(super) fn repair(&mut self, machine: Machine) {
+        match machine {
+            Machine::Shuttle(index) => {
+                let shuttle = &mut self.shuttles[index.as_usize()];
+                (shuttle.broken, shuttle.doing) = (false, None);
+            }
+            Machine::Drive(index) => {
+                let drive = &mut self.drives[index.as_usize()];
+                (drive.broken, drive.facing, drive.head) = (false, None, None);
+                drive.bays.values_mut().for_each(|(_, mounted)| *mounted = Mounted::No);
+            }
+            Machine::Rail { panel, shelf, from, to } => {
+                let piece = (panel.get(), shelf.get(), from.get(), to.get());
+                let at = self.rails.iter().position(|rail| *rail == piece);
+                self.rails.swap_remove(at.expect("only broken rails are repaired"));
+            }
+        }
+    }
+
+    /// What is broken.
+    pub(super) fn broken(&self) -> Vec<Machine> {
+        let shuttles = (0..).map(ShuttleIndex::new).zip(&self.shuttles);
+        let shuttles = shuttles.filter(|(_, s)| s.broken).map(|(i, _)| Machine::Shuttle(i));
+        let drives = (0..).map(DriveIndex::new).zip(&self.drives);
+        let drives = drives.filter(|(_, d)| d.broken).map(|(i, _)| Machine::Drive(i));
+        let rails = self.rails.iter().map(|&(panel, shelf, from, to)| Machine::Rail {
+            panel: PanelIndex::new(panel),
+            shelf: crate::ShelfIndex::new(shelf),
+            from: crate::RailPosition::new(from),
+            to: crate::RailPosition::new(to),
+        });
+        shuttles.chain(drives).chain(rails).collect()
+    }
+
+    /// The way a shuttle takes is free, and it enters no broken rail.
+    fn assert_way(&self, shuttle: ShuttleIndex) {
+        self.assert_apart();
+        let real = &self.shuttles[shuttle.as_usize()];
+        let entered = self.body(real).into_iter().filter(|(_, shelf, ..)| {
+            !matches!(real.doing, Some(Action::Crab { .. })) || *shelf != real.shelf
+        });
+        for piece in entered {
+            let rail = self.rails.iter().find(|rail| meet(rail, &piece));
+            assert_eq!(rail, None, "shuttle {shuttle} enters a broken rail at {piece:?}");
         }
     }
 
@@ -209,10 +416,9 @@ impl World {
         }
     }
 
-    fn put(&mut self, floor: &Floor, platter: PlatterId, to: Destination) {
+    fn put(&mut self, platter: PlatterId, to: Destination) {
         match to {
             Destination::Storage(slot) => {
-                assert!(floor.slot(slot).is_some(), "there is no slot {slot}");
                 let before = self.storage.insert(slot, platter);
                 assert_eq!(before, None, "{platter} is pushed into a full slot {slot}");
             }
@@ -224,31 +430,50 @@ impl World {
         }
     }
 
-    fn assert_facing(&self, drive: DriveIndex, slot: DriveSlot, platter: PlatterId) {
-        assert_eq!(self.bay(drive, slot), Some((platter, Mounted::Yes)));
-        assert_eq!(self.drives[drive.as_usize()].facing, Some(slot), "drive {drive} looks away");
+    /// The platter is mounted and the optics are at it.
+    fn assert_facing(&self, drive: DriveIndex, platter: PlatterId) {
+        let real = &self.drives[drive.as_usize()];
+        let faced = real.facing.and_then(|slot| real.bays.get(&slot));
+        assert_eq!(faced, Some(&(platter, Mounted::Yes)), "drive {drive} looks away");
     }
 
     fn bay(&self, drive: DriveIndex, slot: DriveSlot) -> Option<(PlatterId, Mounted)> {
         self.drives[drive.as_usize()].bays.get(&slot).copied()
     }
 
-    fn at(&self, shuttle: ShuttleIndex) -> Position {
-        self.shuttles[shuttle.as_usize()].at
-    }
-
-    fn busy(&mut self, action: &Action) -> &mut bool {
-        match *action {
-            Action::Move { shuttle, .. }
-            | Action::Crab { shuttle, .. }
-            | Action::Pick { shuttle, .. }
-            | Action::Place { shuttle, .. } => &mut self.shuttles[shuttle.as_usize()].busy,
-            Action::Mount { drive, .. }
-            | Action::Unmount { drive, .. }
-            | Action::Switch { drive, .. }
-            | Action::Seek { drive, .. }
-            | Action::Read { drive, .. }
-            | Action::VerifyPass { drive, .. } => &mut self.drives[drive.as_usize()].busy,
+    fn is_broken(&self, action: &Action) -> bool {
+        match machine_of(action) {
+            Machine::Shuttle(index) => self.shuttles[index.as_usize()].broken,
+            Machine::Drive(index) => self.drives[index.as_usize()].broken,
+            Machine::Rail { .. } => unreachable!("rails do nothing"),
         }
     }
+
+    fn doing(&mut self, action: &Action) -> &mut Option<Action> {
+        match machine_of(action) {
+            Machine::Shuttle(index) => &mut self.shuttles[index.as_usize()].doing,
+            Machine::Drive(index) => &mut self.drives[index.as_usize()].doing,
+            Machine::Rail { .. } => unreachable!("rails do nothing"),
+        }
+    }
+}
+
+/// Who carries an operation out.
+pub(super) fn machine_of(action: &Action) -> Machine {
+    match *action {
+        Action::Move { shuttle, .. }
+        | Action::Crab { shuttle, .. }
+        | Action::Pick { shuttle, .. }
+        | Action::Place { shuttle, .. } => Machine::Shuttle(shuttle),
+        Action::Mount { drive, .. }
+        | Action::Unmount { drive, .. }
+        | Action::Switch { drive, .. }
+        | Action::Seek { drive, .. }
+        | Action::Read { drive, .. }
+        | Action::VerifyPass { drive, .. } => Machine::Drive(drive),
+    }
+}
+
+fn meet(a: &Piece, b: &Piece) -> bool {
+    (a.0, a.1) == (b.0, b.1) && a.2 < b.3 && b.2 < a.3
 }
