@@ -45,6 +45,7 @@ pub(in crate::small) struct Place {
 
 /// Multiplies one tile of `sources`, the first of which has number `first` in the rows, into
 /// `outputs`, one for each row.
+#[inline]
 pub(in crate::small) fn multiply(
     level: Level,
     rows: &Rows,
@@ -65,8 +66,10 @@ pub(in crate::small) fn multiply(
         *pointer = shard[place.start..][..place.bytes].as_mut_ptr();
     }
     let (from, to) = (&from[..sources.len()], &to[..rows.count]);
+    let Place { bytes, is_added, .. } = place;
+    let pass = Pass { rows, first, sources: from, outputs: to, bytes, is_added };
     // SAFETY: the pointers are of slices of the tile's length, and as many as the rows have.
-    unsafe { level.run(&Pass { rows, first, sources: from, outputs: to, place }) }
+    unsafe { level.run(&pass) }
 }
 
 /// A tile of some sources and all outputs of a pass.
@@ -77,7 +80,8 @@ struct Pass<'a> {
     sources: &'a [*const u8],
     /// Where it begins in each output.
     outputs: &'a [*mut u8],
-    place: Place,
+    bytes: usize,
+    is_added: bool,
 }
 
 impl Work for Pass<'_> {
@@ -138,7 +142,7 @@ unsafe fn by_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_,
 /// As [`by_columns`].
 #[inline(always)]
 unsafe fn whole<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile: &Tile<'_, L>) {
-    let bytes = tile.pass.place.bytes;
+    let bytes = tile.pass.bytes;
     let mut at = 0;
     while at + V * L::BYTES <= bytes {
         // SAFETY: `at + V * BYTES` is within the tile.
@@ -165,7 +169,7 @@ unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
     // SAFETY: see above.
     unsafe {
         let mut sums = [[L::zero(); V]; R];
-        if tile.pass.place.is_added {
+        if tile.pass.is_added {
             for (sums, output) in sums.iter_mut().zip(tile.pass.outputs) {
                 for (v, sum) in sums.iter_mut().enumerate() {
                     *sum = L::load(output.add(at + v * L::BYTES));
