@@ -9,6 +9,7 @@
 //! signature    64-bit algebraic signatures, which go through both erasure codes
 //! version1     the code of the first platter format, for reading
 //! checksum     BLAKE3 of a sector, CRC32C of a record
+//! simd         the vectors that the kernels of small, large and signature are written with
 //! ```
 //!
 //! Pure functions on bytes: no I/O, clock or thread, and no global but the choice of instructions
@@ -25,6 +26,7 @@ pub mod ldpc;
 pub mod sector;
 mod shard;
 mod signature;
+mod simd;
 pub mod small;
 pub mod symbols;
 pub mod version1;

@@ -28,6 +28,7 @@
 mod kernel;
 
 use crate::field::{gf16, gf32};
+use crate::simd::Level;
 use crate::{CodeError, Isa};
 use kernel::Lanes;
 
@@ -143,7 +144,7 @@ impl std::ops::BitXorAssign for Signature {
 /// The signature of bytes that arrive in pieces.
 #[derive(Clone)]
 pub struct Signer {
-    isa: Isa,
+    level: Level,
     lanes: Lanes,
     /// The beginning of a block that is not whole yet, and zeros.
     partial: [u8; SIGNATURE_BLOCK],
@@ -163,8 +164,10 @@ impl Signer {
     /// When this processor lacks the level.
     #[must_use]
     pub fn with_isa(isa: Isa) -> Self {
-        assert!(isa.is_supported(), "{} is not of this processor", isa.name());
-        Self { isa, lanes: Lanes::ZERO, partial: [0; SIGNATURE_BLOCK], partial_bytes: 0 }
+        let Some(level) = Level::new(isa) else {
+            panic!("{} is not of this processor", isa.name());
+        };
+        Self { level, lanes: Lanes::ZERO, partial: [0; SIGNATURE_BLOCK], partial_bytes: 0 }
     }
 
     /// Adds the next piece.
@@ -178,11 +181,11 @@ impl Signer {
             if self.partial_bytes < SIGNATURE_BLOCK {
                 return;
             }
-            self.lanes.absorb(self.isa, &[self.partial]);
+            self.lanes.absorb(self.level, &[self.partial]);
             self.partial = [0; SIGNATURE_BLOCK];
         }
         let (blocks, tail) = bytes.as_chunks();
-        self.lanes.absorb(self.isa, blocks);
+        self.lanes.absorb(self.level, blocks);
         self.partial[..tail.len()].copy_from_slice(tail);
         self.partial_bytes = tail.len();
     }
@@ -191,11 +194,11 @@ impl Signer {
     #[must_use]
     pub fn finish(&self) -> Signature {
         if self.partial_bytes == 0 {
-            return Signature::from_components(self.lanes.finish(self.isa));
+            return Signature::from_components(self.lanes.finish(self.level));
         }
         let mut lanes = self.lanes.clone();
-        lanes.absorb(self.isa, &[self.partial]);
-        Signature::from_components(lanes.finish(self.isa))
+        lanes.absorb(self.level, &[self.partial]);
+        Signature::from_components(lanes.finish(self.level))
     }
 }
 

@@ -22,6 +22,7 @@ mod transform;
 
 pub use plan::Reconstruction;
 
+use crate::simd::Level;
 use crate::{CodeError, Isa};
 use product::Product;
 use transform::Transform;
@@ -34,7 +35,7 @@ pub const SHARDS_MAX: usize = 255;
 pub struct SmallCode {
     information: usize,
     redundancy: usize,
-    isa: Isa,
+    level: Level,
     encode: Product,
     transform: Option<Transform>,
 }
@@ -57,12 +58,11 @@ impl SmallCode {
         if information == 0 || redundancy == 0 || !fits {
             return Err(CodeError::Counts { information, redundancy });
         }
-        if !isa.is_supported() {
-            return Err(CodeError::Isa { name: isa.name().to_owned() });
-        }
+        let lacking = || CodeError::Isa { name: isa.name().to_owned() };
+        let level = Level::new(isa).ok_or_else(lacking)?;
         let rows = (0..redundancy).map(|i| row(i, information)).collect::<Vec<_>>();
-        let transform = Transform::new(information, redundancy, isa);
-        Ok(Self { information, redundancy, isa, encode: Product::new(&rows, isa), transform })
+        let transform = Transform::new(information, redundancy, level);
+        Ok(Self { information, redundancy, level, encode: Product::new(&rows, level), transform })
     }
 
     /// Information shards.
@@ -131,7 +131,7 @@ impl SmallCode {
         let mut outputs: Vec<&mut [u8]> =
             redundancy.iter_mut().map(|(_, shard)| &mut **shard).collect();
         let bytes = check_lengths(&[change], &outputs)?;
-        Product::new(&rows, self.isa).run(&[change], &mut outputs, bytes, true);
+        Product::new(&rows, self.level).run(&[change], &mut outputs, bytes, true);
         Ok(())
     }
 

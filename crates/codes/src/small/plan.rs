@@ -69,7 +69,7 @@ impl Residual {
             redundancy: code.redundancy,
             helpers: helpers.to_vec(),
             lost: lost.to_vec(),
-            product: Product::new(&rows, code.isa),
+            product: Product::new(&rows, code.level),
         })
     }
 
@@ -115,7 +115,7 @@ impl Reconstruction {
         given: &[usize],
         wanted: &[usize],
     ) -> Result<Self, CodeError> {
-        let (information, shards, isa) = (code.information, code.shards(), code.isa);
+        let (information, shards, level) = (code.information, code.shards(), code.level);
         let places = places(given, shards)?;
         let _ = self::places(wanted, shards)?;
         if given.len() < information {
@@ -158,7 +158,7 @@ impl Reconstruction {
             .collect();
         let used = sources.iter().filter_map(|&index| places[index]).collect();
         let residual = Residual::new(code, &helpers, &lost, &inverse, wanted);
-        Ok(Self { given: given.len(), used, product: Product::new(&rows, isa), residual })
+        Ok(Self { given: given.len(), used, product: Product::new(&rows, level), residual })
     }
 
     /// Computes the wanted shards of one stripe, in the order they were asked for, from the given

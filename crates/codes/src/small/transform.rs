@@ -16,27 +16,20 @@
 use std::ops::Range;
 
 use super::kernel::additive::{
-    self, Chunks, POINTS_MAX, TILE_BYTES, forward_factors, inverse_factors,
+    self, Cosets, POINTS_MAX, TILE_BYTES, forward_factors, inverse_factors,
 };
 use super::points::{element, information_point};
-use super::product::{Factors, vector_bytes};
-use super::{SHARDS_MAX, byte, row};
+use super::product;
+use super::{byte, row};
 use crate::Isa;
 use crate::field::gf8;
-
-/// Most sources with the places of a coset that no shard fills.
-const PLACES_MAX: usize = 256;
-/// Stands in for shards that do not exist.
-static ZEROS: [u8; TILE_BYTES] = [0; TILE_BYTES];
+use crate::simd::{Factors, Level};
 
 /// The transforms of a code.
 #[derive(Clone, Debug)]
 pub(super) struct Transform {
-    isa: Isa,
-    points: usize,
-    chunks: usize,
-    inverse: Factors,
-    forward: Factors,
+    level: Level,
+    cosets: Cosets,
     /// The matrix, for the last bytes that fill no register.
     rows: Vec<Vec<u8>>,
 }
@@ -48,10 +41,10 @@ fn vanishing(level: u32, x: u8) -> u8 {
 
 impl Transform {
     /// The transforms, where they are faster than the matrix and the points do not meet.
-    pub(super) fn new(information: usize, redundancy: usize, isa: Isa) -> Option<Self> {
+    pub(super) fn new(information: usize, redundancy: usize, level: Level) -> Option<Self> {
         let points = redundancy.next_power_of_two();
         let fits = (5..=POINTS_MAX).contains(&redundancy) && information + points <= 256;
-        if !fits || isa == Isa::Scalar {
+        if !fits || level.isa() == Isa::Scalar {
             return None;
         }
         let chunks = information.div_ceil(points);
@@ -66,11 +59,13 @@ impl Transform {
             forward.extend(blocks.map(|block| vanishing(level, element(byte(block)))));
         }
         Some(Self {
-            isa,
-            points,
-            chunks,
-            inverse: Factors::new(isa, inverse.into_iter()),
-            forward: Factors::new(isa, forward.into_iter()),
+            level,
+            cosets: Cosets {
+                points,
+                count: chunks,
+                inverse: Factors::new(level, inverse.into_iter()),
+                forward: Factors::new(level, forward.into_iter()),
+            },
             rows: (0..redundancy).map(|i| row(i, information)).collect(),
         })
     }
@@ -98,8 +93,7 @@ impl Transform {
 
     /// The bytes of a shard that fill registers.
     pub(super) const fn whole(&self, bytes: usize) -> usize {
-        let width = vector_bytes(self.isa);
-        bytes / width * width
+        product::whole(self.level, bytes)
     }
 
     /// Computes the bytes `range` of all redundancy, at most [`TILE_BYTES`] and whole registers,
@@ -110,39 +104,7 @@ impl Transform {
         outputs: &mut [&mut [u8]],
         range: Range<usize>,
     ) {
-        let bytes = range.len();
-        assert!(sources.len() <= SHARDS_MAX && outputs.len() <= self.points, "counts of the code");
-        assert!(bytes <= TILE_BYTES && self.whole(bytes) == bytes, "a tile is whole registers");
-        assert!(outputs.iter().all(|tile| tile.len() == bytes), "outputs are of one length");
-        let mut from = [ZEROS.as_ptr(); PLACES_MAX];
-        // Places of a chunk are in the order of their numbers, which fall as indices rise.
-        for (index, shard) in sources.iter().enumerate() {
-            let (chunk, place) = (index / self.points, index % self.points);
-            if let Some(shard) = shard {
-                from[chunk * self.points + self.points - 1 - place] = shard[range.clone()].as_ptr();
-            }
-        }
-        let mut to = [std::ptr::null_mut(); POINTS_MAX];
-        for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
-            *pointer = shard.as_mut_ptr();
-        }
-        let (from, to) = (&from[..self.chunks * self.points], &to[..outputs.len()]);
-        match (&self.inverse, &self.forward) {
-            (Factors::Affine(inverse), Factors::Affine(forward)) => {
-                affine(
-                    self.isa,
-                    self.points,
-                    &Chunks { sources: from, inverse, forward, outputs: to, bytes },
-                );
-            }
-            (Factors::Nibbles(inverse), Factors::Nibbles(forward)) => {
-                nibbles(
-                    self.points,
-                    &Chunks { sources: from, inverse, forward, outputs: to, bytes },
-                );
-            }
-            _ => unreachable!("both were made for one level, and the scalar one has no transform"),
-        }
+        additive::encode(self.level, &self.cosets, sources, outputs, range);
     }
 }
 
@@ -162,69 +124,4 @@ fn push_inverse(factors: &mut Vec<u8>, points: usize, base: usize) {
         let blocks = (base..base + points).step_by(2 << level);
         factors.extend(blocks.map(|block| twiddle(level, block)));
     }
-}
-
-/// Calls [`additive::encode`] for the number of points.
-macro_rules! by_points {
-    ($vector:ty, $points:expr, $chunks:expr) => {
-        match $points {
-            8 => additive::encode::<$vector, 8>($chunks),
-            16 => additive::encode::<$vector, 16>($chunks),
-            points => unreachable!("no transform of {points} points is made"),
-        }
-    };
-}
-
-#[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
-fn affine(isa: Isa, points: usize, chunks: &Chunks<'_, u64>) {
-    use super::kernel::gfni::{Bytes32, Bytes64};
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,gfni")]
-    unsafe fn wide(points: usize, chunks: &Chunks<'_, u64>) {
-        // SAFETY: the promise of the caller of this function.
-        unsafe { by_points!(Bytes64, points, chunks) }
-    }
-    #[target_feature(enable = "avx2,gfni")]
-    unsafe fn narrow(points: usize, chunks: &Chunks<'_, u64>) {
-        // SAFETY: the promise of the caller of this function.
-        unsafe { by_points!(Bytes32, points, chunks) }
-    }
-    // SAFETY: a transform of a level is only made where the processor has it; `Transform::tile`
-    // made the pointers out of slices of the tile's length, and `Transform::new` the factors.
-    unsafe { if isa == Isa::Avx512Gfni { wide(points, chunks) } else { narrow(points, chunks) } }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
-fn nibbles(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
-    use super::kernel::avx2::Bytes32;
-
-    #[target_feature(enable = "avx2")]
-    unsafe fn shuffled(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
-        // SAFETY: the promise of the caller of this function.
-        unsafe { by_points!(Bytes32, points, chunks) }
-    }
-    // SAFETY: as in [`affine`].
-    unsafe { shuffled(points, chunks) }
-}
-
-#[cfg(target_arch = "aarch64")]
-#[expect(unsafe_code, reason = "kernels behind a level that was asked for")]
-fn nibbles(points: usize, chunks: &Chunks<'_, [[u8; 16]; 2]>) {
-    use super::kernel::neon::Bytes16;
-
-    // SAFETY: NEON is part of AArch64; `Transform::tile` made the pointers out of slices of the
-    // tile's length, and `Transform::new` the factors.
-    unsafe { by_points!(Bytes16, points, chunks) }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn affine(_: Isa, _: usize, _: &Chunks<'_, u64>) {
-    unreachable!("no level with affine products is supported here")
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn nibbles(_: usize, _: &Chunks<'_, [[u8; 16]; 2]>) {
-    unreachable!("no level with look-ups is supported here")
 }

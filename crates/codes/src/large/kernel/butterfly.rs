@@ -1,8 +1,8 @@
 //! Up to three levels of butterflies on shards held in registers.
 
-use super::lanes::Lanes;
 use super::{BLOCK, Direction, Factor, PASS_SHARDS, Twiddles};
 use crate::field::PLANE_BYTES;
+use crate::simd::{self, Vector, Work};
 
 /// What a pass works on: `2^levels` shards of `bytes` from one place to another, or the same.
 pub(super) struct Pass<'a> {
@@ -18,31 +18,30 @@ pub(super) struct Pass<'a> {
     pub(super) add: bool,
 }
 
-/// Does a pass.
-///
-/// # Safety
-/// The processor has the instructions of `V`. The first `2^levels` pointers have `bytes` to read
-/// and to write, and what is written overlaps with what is read only where both are the same.
-#[inline(always)]
-pub(super) unsafe fn run<V: Lanes>(pass: &Pass<'_>) {
-    // SAFETY: handed on to the caller.
-    unsafe {
-        match (pass.twiddles.levels, pass.twiddles.full) {
-            (1, 0) => directed::<V, 2, 0>(pass),
-            (1, _) => directed::<V, 2, 1>(pass),
-            (2, 0) => directed::<V, 4, 0>(pass),
-            (2, 1) => directed::<V, 4, 1>(pass),
-            (2, _) => directed::<V, 4, 2>(pass),
-            (_, 0) => directed::<V, 8, 0>(pass),
-            (_, 1) => directed::<V, 8, 1>(pass),
-            (_, 2) => directed::<V, 8, 2>(pass),
-            (_, _) => directed::<V, 8, 3>(pass),
+impl Work for Pass<'_> {
+    /// The first `2^levels` pointers have `bytes` to read and to write, and what is written
+    /// overlaps with what is read only where both are the same.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        // SAFETY: handed on to the caller.
+        unsafe {
+            match (self.twiddles.levels, self.twiddles.full) {
+                (1, 0) => directed::<V, 2, 0>(self),
+                (1, _) => directed::<V, 2, 1>(self),
+                (2, 0) => directed::<V, 4, 0>(self),
+                (2, 1) => directed::<V, 4, 1>(self),
+                (2, _) => directed::<V, 4, 2>(self),
+                (_, 0) => directed::<V, 8, 0>(self),
+                (_, 1) => directed::<V, 8, 1>(self),
+                (_, 2) => directed::<V, 8, 2>(self),
+                (_, _) => directed::<V, 8, 3>(self),
+            }
         }
     }
 }
 
 #[inline(always)]
-unsafe fn directed<V: Lanes, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
+unsafe fn directed<V: Vector, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
     // SAFETY: handed on to the caller.
     unsafe {
         match (pass.direction, pass.add) {
@@ -56,21 +55,21 @@ unsafe fn directed<V: Lanes, const N: usize, const FULL: u32>(pass: &Pass<'_>) {
 
 /// A [`Factor`] as the instructions want it.
 #[derive(Clone, Copy)]
-struct Constants<V: Lanes> {
-    low: V::Constant,
-    norm: V::Constant,
-    sum: V::Constant,
+struct Constants<V: Vector> {
+    low: V::Constant<'static>,
+    norm: V::Constant<'static>,
+    sum: V::Constant<'static>,
 }
 
-impl<V: Lanes> Constants<V> {
+impl<V: Vector> Constants<V> {
     #[inline(always)]
     unsafe fn new(factor: Factor) -> Self {
         // SAFETY: handed on to the caller.
         unsafe {
             Self {
-                low: V::constant(factor.low),
-                norm: V::constant(factor.norm),
-                sum: V::constant(factor.sum),
+                low: V::constant(simd::Factor::of(factor.low)),
+                norm: V::constant(simd::Factor::of(factor.norm)),
+                sum: V::constant(simd::Factor::of(factor.sum)),
             }
         }
     }
@@ -81,7 +80,7 @@ type Pair<V> = [V; 2];
 
 #[inline(always)]
 unsafe fn shards<
-    V: Lanes,
+    V: Vector,
     const N: usize,
     const FULL: u32,
     const INVERSE: bool,
@@ -126,7 +125,7 @@ unsafe fn shards<
 }
 
 #[inline(always)]
-unsafe fn levels<V: Lanes, const N: usize, const FULL: u32, const INVERSE: bool>(
+unsafe fn levels<V: Vector, const N: usize, const FULL: u32, const INVERSE: bool>(
     pairs: &mut [Pair<V>; N],
     twiddles: &[Constants<V>; PASS_SHARDS - 1],
 ) {
@@ -159,14 +158,14 @@ unsafe fn levels<V: Lanes, const N: usize, const FULL: u32, const INVERSE: bool>
 }
 
 #[inline(always)]
-unsafe fn sum<V: Lanes>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+unsafe fn sum<V: Vector>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
     // SAFETY: handed on to the caller.
     unsafe { [a[0].add(b[0]), a[1].add(b[1])] }
 }
 
 /// `a + t b`, where t may be outside GF(2^8) if it is `full`.
 #[inline(always)]
-unsafe fn add_product<V: Lanes>(a: Pair<V>, b: Pair<V>, t: Constants<V>, full: bool) -> Pair<V> {
+unsafe fn add_product<V: Vector>(a: Pair<V>, b: Pair<V>, t: Constants<V>, full: bool) -> Pair<V> {
     // SAFETY: handed on to the caller.
     unsafe {
         let p = b[0].times(t.low);

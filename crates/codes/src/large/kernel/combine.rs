@@ -1,8 +1,8 @@
 //! Sums of products: what a dense matrix does to shards.
 
-use super::lanes::Lanes;
 use super::{BLOCK, Factor};
 use crate::field::PLANE_BYTES;
+use crate::simd::{self, Vector, Work};
 
 /// Rows of the matrix worked on together: four times two planes stay in registers.
 const ROWS: usize = 4;
@@ -19,31 +19,29 @@ pub(super) struct Combination<'a> {
     pub(super) bytes: usize,
 }
 
-/// Does all rows.
-///
-/// # Safety
-/// The processor has the instructions of `V`; all of `from` have `bytes`, and `to` has them as
-/// often as there are rows, apart from `from`.
-#[inline(always)]
-pub(super) unsafe fn run<V: Lanes>(combination: &Combination<'_>) {
-    let columns = combination.from.len();
-    let mut to = combination.to;
-    let mut quads = combination.factors.chunks_exact(ROWS * columns);
-    // SAFETY: `to` moves on by one shard for each row done.
-    unsafe {
-        for factors in &mut quads {
-            rows::<V, ROWS>(combination, factors, to);
-            to = to.add(ROWS * combination.bytes);
-        }
-        for factors in quads.remainder().chunks_exact(columns) {
-            rows::<V, 1>(combination, factors, to);
-            to = to.add(combination.bytes);
+impl Work for Combination<'_> {
+    /// All of `from` have `bytes`, and `to` has them as often as there are rows, apart from `from`.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        let columns = self.from.len();
+        let mut to = self.to;
+        let mut quads = self.factors.chunks_exact(ROWS * columns);
+        // SAFETY: `to` moves on by one shard for each row done.
+        unsafe {
+            for factors in &mut quads {
+                rows::<V, ROWS>(self, factors, to);
+                to = to.add(ROWS * self.bytes);
+            }
+            for factors in quads.remainder().chunks_exact(columns) {
+                rows::<V, 1>(self, factors, to);
+                to = to.add(self.bytes);
+            }
         }
     }
 }
 
 #[inline(always)]
-unsafe fn rows<V: Lanes, const N: usize>(
+unsafe fn rows<V: Vector, const N: usize>(
     combination: &Combination<'_>,
     factors: &[Factor],
     to: *mut u8,
@@ -67,9 +65,9 @@ unsafe fn rows<V: Lanes, const N: usize>(
                     let both = low.add(high);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let factor = factors[row * columns + column];
-                        let p = low.times(V::constant(factor.low));
-                        let q = high.times(V::constant(factor.norm));
-                        let r = both.times(V::constant(factor.sum));
+                        let p = low.multiply(simd::Factor::of(factor.low));
+                        let q = high.multiply(simd::Factor::of(factor.norm));
+                        let r = both.multiply(simd::Factor::of(factor.sum));
                         *sums = [sums[0].add3(p, q), sums[1].add3(p, r)];
                     }
                 }

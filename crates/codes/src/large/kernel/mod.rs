@@ -4,8 +4,8 @@
 //! forward  a' = a + t b   b' = a' + b          inverse  b' = a + b   a' = a + t b'
 //! ```
 //!
-//! One body, generic over [`lanes::Lanes`], is compiled once for each level of instructions; lanes
-//! of one byte are the scalar twin. A pass does up to three levels of a transform on shards that it
+//! One body for any [`crate::simd::Vector`] is compiled once for each level of instructions; the
+//! vector of one byte is the scalar twin. A pass does up to three levels of a transform on shards that it
 //! holds in registers, so a transform of 512 shards goes through memory three times.
 //!
 //! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba):
@@ -21,15 +21,13 @@
 
 mod butterfly;
 mod combine;
-mod lanes;
 #[cfg(test)]
 mod tests;
-#[cfg(target_arch = "x86_64")]
-mod x86;
 
 use crate::Isa;
 use crate::field::gf8;
 use crate::field::gf16::{Element, NORM};
+use crate::simd::Level;
 use butterfly::Pass;
 use combine::Combination;
 
@@ -79,33 +77,17 @@ pub(super) struct Twiddles {
 
 /// The kernels of one level of instructions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kernel {
-    isa: Isa,
-    pass: unsafe fn(&Pass<'_>),
-    combine: unsafe fn(&Combination<'_>),
-}
+pub(super) struct Kernel(Level);
 
 impl Kernel {
-    /// The kernels of a level, or of the next one below that has its own and that this processor
-    /// knows.
+    /// The kernels of a level, which the processor must have.
     pub(super) fn new(isa: Isa) -> Self {
-        #[cfg(target_arch = "x86_64")]
-        for level in [Isa::Avx512Gfni, Isa::Avx2Gfni, Isa::Avx2] {
-            if level <= isa && level.is_supported() {
-                return x86::kernel(level);
-            }
-        }
-        let _ = isa;
-        Self {
-            isa: Isa::Scalar,
-            pass: butterfly::run::<lanes::Byte>,
-            combine: combine::run::<lanes::Byte>,
-        }
+        Self(Level::new(isa).expect("a level of this processor"))
     }
 
     /// Levels of a pass that suit the registers.
     pub(super) fn pass_levels(self) -> u32 {
-        match self.isa {
+        match self.0.isa() {
             // 32 registers hold eight shards of two planes and the factors.
             Isa::Avx512Gfni => PASS_LEVELS,
             Isa::Scalar | Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni => 2,
@@ -121,8 +103,8 @@ impl Kernel {
         let add = false;
         let pass = Pass { direction, twiddles, from, to: pointers, next: None, bytes, add };
         // SAFETY: the slice has 2^levels parts of `bytes`, and each part is read before it is
-        // written; the processor has the instructions, or `new` had chosen others.
-        unsafe { (self.pass)(&pass) }
+        // written.
+        unsafe { self.0.run(&pass) }
     }
 
     /// A pass from shards anywhere into neighbors; `add` adds to them. If `next` are the shards of
@@ -145,9 +127,8 @@ impl Kernel {
         let to = std::array::from_fn(|i| to.wrapping_add(i * bytes));
         let pass =
             Pass { direction, twiddles, from: from.map(<[u8]>::as_ptr), to, next, bytes, add };
-        // SAFETY: 2^levels slices of `bytes` are read, and as many parts of `to` written; the
-        // processor has the instructions, or `new` had chosen others.
-        unsafe { (self.pass)(&pass) }
+        // SAFETY: 2^levels slices of `bytes` are read, and as many parts of `to` written.
+        unsafe { self.0.run(&pass) }
     }
 
     /// Adds to each of the neighbors `to` the sum of `from`, each times its factor. Factors are
@@ -161,8 +142,8 @@ impl Kernel {
         }
         let combination = Combination { factors, from, to: to.as_mut_ptr(), bytes };
         // SAFETY: the slices in `from` have `bytes`, and `to` has as many times `bytes` as there
-        // are rows of factors; the processor has the instructions, or `new` had chosen others.
-        unsafe { (self.combine)(&combination) }
+        // are rows of factors.
+        unsafe { self.0.run(&combination) }
     }
 
     /// Adds one shard to another, or writes it there.

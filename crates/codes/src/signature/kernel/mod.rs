@@ -14,13 +14,15 @@
 //! cost nine vector instructions per block where Horner's rule for each would cost 14. And it takes
 //! two steps from a product to the next that waits for it: products are slow on some processors.
 
-mod scalar;
+mod absorb;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod avx512;
+mod scalar;
 
 use crate::Isa;
 use crate::field::{PLANE_BYTES, gf8, gf16, gf32};
 use crate::signature::SIGNATURE_BLOCK;
+use crate::simd::Level;
 
 /// One plane for each coordinate.
 type Planes = [[u8; PLANE_BYTES]; 4];
@@ -59,24 +61,23 @@ impl Lanes {
     pub(super) const ZERO: Self =
         Self { last: [[0; PLANE_BYTES]; 4], previous: [[0; PLANE_BYTES]; 4], blocks: 0 };
 
-    /// Goes on by these blocks. `isa` must be a level of this processor.
-    pub(super) fn absorb(&mut self, isa: Isa, blocks: &[[u8; SIGNATURE_BLOCK]]) {
+    /// Goes on by these blocks.
+    pub(super) fn absorb(&mut self, level: Level, blocks: &[[u8; SIGNATURE_BLOCK]]) {
         self.blocks += blocks.len() as u64;
-        match isa {
-            Isa::Scalar | Isa::Neon => scalar::absorb(self, blocks),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => x86::absorb(isa, self, blocks),
-            #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => scalar::absorb(self, blocks),
+        match level.isa() {
+            Isa::Scalar => scalar::absorb(self, blocks),
+            Isa::Neon | Isa::Avx2 | Isa::Avx2Gfni | Isa::Avx512Gfni => {
+                absorb::absorb(level, self, blocks);
+            }
         }
     }
 
     /// The components at alpha and 1 / alpha.
-    pub(super) fn finish(&self, isa: Isa) -> [gf32::Element; 2] {
+    pub(super) fn finish(&self, level: Level) -> [gf32::Element; 2] {
         let Some(last) = self.blocks.checked_sub(1) else { return [[0; 4]; 2] };
-        let [forward, backward] = match isa {
+        let [forward, backward] = match level.isa() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Gfni => x86::reduce(self),
+            Isa::Avx512Gfni => avx512::reduce(level, self),
             _ => scalar::reduce(self),
         };
         [gf32::mul(forward, power(false, last)), gf32::mul(backward, power(true, last))]

@@ -6,26 +6,32 @@
 //!
 //! (Lin, Chung and Han 2014, over a Cantor basis.) All points of a column stay in registers.
 
-use super::Vector;
+use std::ops::Range;
 
-/// A tile of chunks to be summed up: the same `bytes` of every shard.
-pub(in crate::small) struct Chunks<'a, F> {
-    /// Where the tile begins in each shard, a chunk after the other, `M` each.
-    pub(in crate::small) sources: &'a [*const u8],
-    /// Factors of each chunk, [`inverse_factors`] each.
-    pub(in crate::small) inverse: &'a [F],
-    /// Factors of the forward transform, [`forward_factors`].
-    pub(in crate::small) forward: &'a [F],
-    /// Where the tile begins in each output; at most `M`.
-    pub(in crate::small) outputs: &'a [*mut u8],
-    /// Bytes of the tile: a multiple of the register, at most [`TILE_BYTES`].
-    pub(in crate::small) bytes: usize,
-}
+use crate::simd::{Factor, Factors, Level, Vector, Work};
 
 /// Most bytes of a tile: the sums of 16 points then take 16 KiB.
 pub(in crate::small) const TILE_BYTES: usize = 1 << 10;
-/// Most points.
+/// Most points of a transform.
 pub(in crate::small) const POINTS_MAX: usize = 16;
+
+/// Most sources, with the places of a coset that no shard fills.
+const PLACES_MAX: usize = 256;
+/// Stands in for shards that do not exist.
+static ZEROS: [u8; TILE_BYTES] = [0; TILE_BYTES];
+
+/// The transforms of a code: of one coset of points after the other.
+#[derive(Clone, Debug)]
+pub(in crate::small) struct Cosets {
+    /// Points of a coset, 8 or 16.
+    pub(in crate::small) points: usize,
+    /// Cosets.
+    pub(in crate::small) count: usize,
+    /// Factors of each inverse transform, [`inverse_factors`] each.
+    pub(in crate::small) inverse: Factors,
+    /// Factors of the forward transform, [`forward_factors`].
+    pub(in crate::small) forward: Factors,
+}
 
 /// Factors of an inverse transform: two scales and a twiddle for each pair, then the twiddles of
 /// the levels above.
@@ -42,23 +48,87 @@ pub(in crate::small) const fn forward_factors(points: usize) -> usize {
 #[repr(C, align(64))]
 struct Sums([[u8; TILE_BYTES]; POINTS_MAX]);
 
+/// Computes the bytes `range` of all sums, at most [`TILE_BYTES`] and whole registers, into
+/// `outputs` of that length; a source that is `None` counts as zeros.
+pub(in crate::small) fn encode(
+    level: Level,
+    cosets: &Cosets,
+    sources: &[Option<&[u8]>],
+    outputs: &mut [&mut [u8]],
+    range: Range<usize>,
+) {
+    let (bytes, points) = (range.len(), cosets.points);
+    let places = cosets.count * points;
+    assert!(sources.len() <= places && places <= PLACES_MAX, "a place for each source");
+    assert!(outputs.len() <= points, "a point for each output");
+    assert!(bytes <= TILE_BYTES, "a tile has its place");
+    assert!(bytes.is_multiple_of(level.vector_bytes()), "a tile is whole registers");
+    assert!(outputs.iter().all(|tile| tile.len() == bytes), "outputs are of one length");
+    let mut from = [ZEROS.as_ptr(); PLACES_MAX];
+    // Places of a chunk are in the order of their numbers, which fall as indices rise.
+    for (index, shard) in sources.iter().enumerate() {
+        let (chunk, place) = (index / points, index % points);
+        if let Some(shard) = shard {
+            from[chunk * points + points - 1 - place] = shard[range.clone()].as_ptr();
+        }
+    }
+    let mut to = [std::ptr::null_mut(); POINTS_MAX];
+    for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
+        *pointer = shard.as_mut_ptr();
+    }
+    let (from, to) = (&from[..places], &to[..outputs.len()]);
+    // SAFETY: the pointers are of slices of the tile's length, or of zeros of the longest tile's.
+    unsafe { level.run(&Tile { cosets, sources: from, outputs: to, bytes }) }
+}
+
+/// A tile of whole cosets to be summed up: the same `bytes` of every shard.
+struct Tile<'a> {
+    cosets: &'a Cosets,
+    /// Where the tile begins in each shard, a coset after the other.
+    sources: &'a [*const u8],
+    /// Where the tile begins in each output; at most as many as points.
+    outputs: &'a [*mut u8],
+    /// Bytes of the tile: a multiple of the register, at most [`TILE_BYTES`].
+    bytes: usize,
+}
+
+impl Work for Tile<'_> {
+    /// Every source is readable and every output writable for `bytes` bytes.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        // SAFETY: the promise of the caller.
+        unsafe {
+            match self.cosets.points {
+                8 => tile::<V, 8>(self),
+                16 => tile::<V, 16>(self),
+                points => unreachable!("no transform of {points} points is made"),
+            }
+        }
+    }
+}
+
 /// Computes a tile of all outputs.
 ///
 /// # Safety
-/// The processor has the level of `L`; there is at least one chunk; every source is readable and
-/// every output writable for `bytes` bytes; the factors are as many as the chunks need.
-#[expect(unsafe_code, reason = "pointers whose lengths the caller checked")]
+/// The processor has the level of `L`; every source is readable and every output writable for
+/// `bytes` bytes.
 #[inline(always)]
-pub(in crate::small) unsafe fn encode<L: Vector, const M: usize>(chunks: &Chunks<'_, L::Factor>) {
+unsafe fn tile<L: Vector, const M: usize>(tile: &Tile<'_>) {
+    let inverse_slice = L::Factor::slice(&tile.cosets.inverse);
+    let forward_slice = L::Factor::slice(&tile.cosets.forward);
+    let count = tile.sources.len() / M;
+    assert!(count > 0, "without a coset there are no sums");
+    assert!(inverse_slice.len() == count * inverse_factors(M), "factors of each coset");
+    assert!(forward_slice.len() == forward_factors(M), "factors of the sums");
     let mut sums = std::mem::MaybeUninit::<Sums>::uninit();
     let base = sums.as_mut_ptr().cast::<u8>();
-    // SAFETY: rows of `TILE_BYTES` within `sums`, of which the first chunk writes what the later
-    // ones and the last pass read; the rest is the caller's promise.
+    // SAFETY: rows of `TILE_BYTES` within `sums`, of which the first coset writes what the later
+    // ones and the last pass read; the factors were counted; the rest is the caller's promise.
     unsafe {
-        for (number, shards) in chunks.sources.chunks_exact(M).enumerate() {
-            let factors = chunks.inverse.as_ptr().add(number * inverse_factors(M));
+        for (number, shards) in tile.sources.chunks_exact(M).enumerate() {
+            let factors = inverse_slice.as_ptr().add(number * inverse_factors(M));
             let mut at = 0;
-            while at < chunks.bytes {
+            while at < tile.bytes {
                 let mut points = [L::zero(); M];
                 for (point, shard) in points.iter_mut().zip(shards) {
                     *point = L::load(shard.add(at));
@@ -72,13 +142,13 @@ pub(in crate::small) unsafe fn encode<L: Vector, const M: usize>(chunks: &Chunks
             }
         }
         let mut at = 0;
-        while at < chunks.bytes {
+        while at < tile.bytes {
             let mut points = [L::zero(); M];
             for (place, point) in points.iter_mut().enumerate() {
                 *point = L::load(base.add(place * TILE_BYTES + at));
             }
-            forward::<L, M>(&mut points, chunks.forward.as_ptr());
-            for (point, output) in points.into_iter().zip(chunks.outputs) {
+            forward::<L, M>(&mut points, forward_slice.as_ptr());
+            for (point, output) in points.into_iter().zip(tile.outputs) {
                 point.store(output.add(at));
             }
             at += L::BYTES;
@@ -86,7 +156,6 @@ pub(in crate::small) unsafe fn encode<L: Vector, const M: usize>(chunks: &Chunks
     }
 }
 
-#[expect(unsafe_code, reason = "called where the level is there")]
 #[inline(always)]
 unsafe fn inverse<L: Vector, const M: usize>(points: &mut [L; M], factors: *const L::Factor) {
     // SAFETY: `factors` has [`inverse_factors`] entries.
@@ -107,7 +176,6 @@ unsafe fn inverse<L: Vector, const M: usize>(points: &mut [L; M], factors: *cons
     }
 }
 
-#[expect(unsafe_code, reason = "called where the level is there")]
 #[inline(always)]
 unsafe fn forward<L: Vector, const M: usize>(points: &mut [L; M], factors: *const L::Factor) {
     // SAFETY: `factors` has [`forward_factors`] entries.
@@ -124,7 +192,6 @@ unsafe fn forward<L: Vector, const M: usize>(points: &mut [L; M], factors: *cons
 }
 
 /// The butterflies of level `I`; none when `M` points have no such level.
-#[expect(unsafe_code, reason = "called where the level is there")]
 #[inline(always)]
 unsafe fn level<L: Vector, const M: usize, const I: usize, const FORWARD: bool>(
     points: &mut [L; M],

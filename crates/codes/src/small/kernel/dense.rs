@@ -7,7 +7,12 @@
 //! R sums of V registers stay in registers while all sources of a group go by, so each source byte
 //! is read once for R outputs and each output is written once a group.
 
-use super::Vector;
+use crate::simd::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
+
+/// Most rows that one pass over the sources computes.
+pub(in crate::small) const ROWS_MAX: usize = SUMS_MAX;
+/// Most sources of a pass.
+pub(in crate::small) const SOURCES_MAX: usize = 32;
 
 /// Outputs from which on sources are asked for ahead of time: with fewer the loop is as fast as
 /// memory, and asking costs more than it brings.
@@ -16,37 +21,135 @@ const PREFETCHED: usize = 4;
 /// harmless.
 const AHEAD: usize = 512;
 
-/// One tile: the same `bytes` of every source and every output.
-pub(in crate::small) struct Tile<'a, F> {
-    /// Where the tile begins in each source.
-    pub(in crate::small) sources: &'a [*const u8],
-    /// Where it begins in each output.
-    pub(in crate::small) outputs: &'a [*mut u8],
-    /// `R` factors for each source.
-    pub(in crate::small) factors: &'a [F],
-    /// Whether the outputs are added to.
-    pub(in crate::small) is_added: bool,
-    /// Bytes of the tile, a multiple of the register.
-    pub(in crate::small) bytes: usize,
+/// Up to [`ROWS_MAX`] rows of a matrix.
+#[derive(Clone, Debug)]
+pub(in crate::small) struct Rows {
+    /// How many.
+    pub(in crate::small) count: usize,
+    /// Whether the first is all ones.
+    pub(in crate::small) is_xor: bool,
+    /// Their factors by source, then by row.
+    pub(in crate::small) factors: Factors,
 }
 
-/// Computes a tile of `R` outputs, `V` registers of each at a time.
+/// Where a tile is: the same bytes of every source and every output.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::small) struct Place {
+    /// Its first byte.
+    pub(in crate::small) start: usize,
+    /// Bytes of it, a multiple of the register.
+    pub(in crate::small) bytes: usize,
+    /// Whether the outputs are added to.
+    pub(in crate::small) is_added: bool,
+}
+
+/// Multiplies one tile of `sources`, the first of which has number `first` in the rows, into
+/// `outputs`, one for each row.
+#[inline]
+pub(in crate::small) fn multiply(
+    level: Level,
+    rows: &Rows,
+    first: usize,
+    sources: &[&[u8]],
+    outputs: &mut [&mut [u8]],
+    place: Place,
+) {
+    assert!(outputs.len() == rows.count, "a row for each output");
+    assert!(sources.len() <= SOURCES_MAX && rows.count <= ROWS_MAX, "few enough for a pass");
+    assert!(place.bytes.is_multiple_of(level.vector_bytes()), "a tile is whole registers");
+    let mut from = [std::ptr::null(); SOURCES_MAX];
+    for (pointer, shard) in from.iter_mut().zip(sources) {
+        *pointer = shard[place.start..][..place.bytes].as_ptr();
+    }
+    let mut to = [std::ptr::null_mut(); ROWS_MAX];
+    for (pointer, shard) in to.iter_mut().zip(outputs.iter_mut()) {
+        *pointer = shard[place.start..][..place.bytes].as_mut_ptr();
+    }
+    let (from, to) = (&from[..sources.len()], &to[..rows.count]);
+    let Place { bytes, is_added, .. } = place;
+    let pass = Pass { rows, first, sources: from, outputs: to, bytes, is_added };
+    // SAFETY: the pointers are of slices of the tile's length, and as many as the rows have.
+    unsafe { level.run(&pass) }
+}
+
+/// A tile of some sources and all outputs of a pass.
+struct Pass<'a> {
+    rows: &'a Rows,
+    first: usize,
+    /// Where the tile begins in each source.
+    sources: &'a [*const u8],
+    /// Where it begins in each output.
+    outputs: &'a [*mut u8],
+    bytes: usize,
+    is_added: bool,
+}
+
+impl Work for Pass<'_> {
+    /// Every source is readable and every output writable for the bytes of the tile.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        let (count, from) = (self.rows.count, self.first * self.rows.count);
+        let factors = &V::Factor::slice(&self.rows.factors)[from..][..self.sources.len() * count];
+        let tile = &Tile::<V> { pass: self, factors };
+        // SAFETY: the promise of the caller; the factors were just counted.
+        unsafe {
+            match (count, self.rows.is_xor) {
+                (1, true) => by_columns::<V, 1, true>(tile),
+                (1, false) => by_columns::<V, 1, false>(tile),
+                (2, true) => by_columns::<V, 2, true>(tile),
+                (2, false) => by_columns::<V, 2, false>(tile),
+                (3, true) => by_columns::<V, 3, true>(tile),
+                (3, false) => by_columns::<V, 3, false>(tile),
+                (4, true) => by_columns::<V, 4, true>(tile),
+                (4, false) => by_columns::<V, 4, false>(tile),
+                (5, _) => by_columns::<V, 5, false>(tile),
+                (6, _) => by_columns::<V, 6, false>(tile),
+                (7, _) => by_columns::<V, 7, false>(tile),
+                (8, _) => by_columns::<V, 8, false>(tile),
+                (rows, _) => unreachable!("a pass has one to eight rows, not {rows}"),
+            }
+        }
+    }
+}
+
+/// A [`Pass`] with the factors that a vector takes.
+struct Tile<'a, V: Vector> {
+    pass: &'a Pass<'a>,
+    factors: &'a [V::Factor],
+}
+
+/// Computes a tile of `R` outputs, as many registers of each at a time as the vector has for it.
 ///
 /// # Safety
 /// The processor has the level of `L`; every source is readable and every output writable for
-/// `bytes` bytes; `outputs` has `R` entries and `factors` `R` for each source.
-#[expect(unsafe_code, reason = "pointers whose lengths the caller checked")]
+/// the bytes of the tile; `outputs` has `R` entries and `factors` `R` for each source.
 #[inline(always)]
-pub(in crate::small) unsafe fn tile<L: Vector, const R: usize, const V: usize, const XOR: bool>(
-    tile: &Tile<'_, L::Factor>,
-) {
+unsafe fn by_columns<L: Vector, const R: usize, const XOR: bool>(tile: &Tile<'_, L>) {
+    // SAFETY: the promise of the caller.
+    unsafe {
+        match const { L::COLUMNS[R - 1] } {
+            1 => whole::<L, R, 1, XOR>(tile),
+            2 => whole::<L, R, 2, XOR>(tile),
+            3 => whole::<L, R, 3, XOR>(tile),
+            _ => whole::<L, R, 4, XOR>(tile),
+        }
+    }
+}
+
+/// Computes a tile, `V` registers of each output at a time.
+///
+/// # Safety
+/// As [`by_columns`].
+#[inline(always)]
+unsafe fn whole<L: Vector, const R: usize, const V: usize, const XOR: bool>(tile: &Tile<'_, L>) {
+    let bytes = tile.pass.bytes;
     let mut at = 0;
-    while at + V * L::BYTES <= tile.bytes {
+    while at + V * L::BYTES <= bytes {
         // SAFETY: `at + V * BYTES` is within the tile.
         unsafe { columns::<L, R, V, XOR>(tile, at) };
         at += V * L::BYTES;
     }
-    while at < tile.bytes {
+    while at < bytes {
         // SAFETY: the tile is a multiple of the register.
         unsafe { columns::<L, R, 1, XOR>(tile, at) };
         at += L::BYTES;
@@ -55,25 +158,27 @@ pub(in crate::small) unsafe fn tile<L: Vector, const R: usize, const V: usize, c
 
 /// `V` registers of each output, from byte `at` of the tile. With `XOR` the first factor of each
 /// source is one.
-#[expect(unsafe_code, reason = "pointers whose lengths the caller checked")]
+///
+/// # Safety
+/// As [`by_columns`], with so many bytes left.
 #[inline(always)]
 unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
-    tile: &Tile<'_, L::Factor>,
+    tile: &Tile<'_, L>,
     at: usize,
 ) {
-    // SAFETY: see [`tile`].
+    // SAFETY: see above.
     unsafe {
         let mut sums = [[L::zero(); V]; R];
-        if tile.is_added {
-            for (sums, output) in sums.iter_mut().zip(tile.outputs) {
+        if tile.pass.is_added {
+            for (sums, output) in sums.iter_mut().zip(tile.pass.outputs) {
                 for (v, sum) in sums.iter_mut().enumerate() {
                     *sum = L::load(output.add(at + v * L::BYTES));
                 }
             }
         }
-        let pairs = tile.sources.len() / 2;
+        let pairs = tile.pass.sources.len() / 2;
         for pair in 0..pairs {
-            let [a, b] = [tile.sources[2 * pair], tile.sources[2 * pair + 1]];
+            let [a, b] = [tile.pass.sources[2 * pair], tile.pass.sources[2 * pair + 1]];
             let factors = tile.factors.as_ptr().add(2 * pair * R);
             for v in 0..V {
                 if R >= PREFETCHED {
@@ -90,8 +195,8 @@ unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
                 }
             }
         }
-        if tile.sources.len() % 2 == 1 {
-            let last = tile.sources[2 * pairs];
+        if tile.pass.sources.len() % 2 == 1 {
+            let last = tile.pass.sources[2 * pairs];
             let factors = tile.factors.as_ptr().add(2 * pairs * R);
             for v in 0..V {
                 let a = L::load(last.add(at + v * L::BYTES));
@@ -101,7 +206,7 @@ unsafe fn columns<L: Vector, const R: usize, const V: usize, const XOR: bool>(
                 }
             }
         }
-        for (sums, output) in sums.iter().zip(tile.outputs) {
+        for (sums, output) in sums.iter().zip(tile.pass.outputs) {
             for (v, sum) in sums.iter().enumerate() {
                 sum.store(output.add(at + v * L::BYTES));
             }

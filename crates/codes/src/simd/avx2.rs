@@ -1,22 +1,34 @@
-//! Vectors without the affine instruction: a product by a constant is two look-ups of 4 bits.
+//! Vectors of x86-64 without the affine instruction: a product is two look-ups of 4 bits.
 
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_loadu_si256, _mm256_set1_epi8, _mm256_setzero_si256,
-    _mm256_shuffle_epi8, _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
+    _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::Vector;
+use super::{SUMS_MAX, Vector, Work};
+
+/// Does a work with [`Bytes32`].
+///
+/// # Safety
+/// The processor has AVX2; besides what the work asks for.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn run<W: Work>(work: &W) {
+    // SAFETY: the promise of the caller.
+    unsafe { work.run::<Bytes32>() }
+}
 
 /// 32 bytes, AVX2 alone.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::small) struct Bytes32(__m256i);
+pub(super) struct Bytes32(__m256i);
 
-// SAFETY: the methods are the instructions of the level, nothing else.
-#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+// SAFETY: the methods are the instructions of the level, and access what they say.
 unsafe impl Vector for Bytes32 {
     const BYTES: usize = 32;
+    const COLUMNS: [usize; SUMS_MAX] = [4, 4, 2, 2, 1, 1, 1, 1];
     type Factor = [[u8; 16]; 2];
+    /// Sixteen registers hold few tables: they are read, and spread, where they are used.
+    type Constant<'a> = &'a [[u8; 16]; 2];
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
@@ -49,22 +61,20 @@ unsafe impl Vector for Bytes32 {
     }
 
     #[inline(always)]
-    unsafe fn add3(self, b: Self, c: Self) -> Self {
-        // SAFETY: the caller has the level.
-        unsafe { self.add(b).add(c) }
+    unsafe fn constant(factor: &Self::Factor) -> Self::Constant<'_> {
+        factor
     }
 
     #[inline(always)]
-    unsafe fn multiply(self, factor: &[[u8; 16]; 2]) -> Self {
-        // SAFETY: the caller has the level; the tables are 16 bytes each.
+    unsafe fn times(self, [low, high]: Self::Constant<'_>) -> Self {
+        // SAFETY: the caller has the level; the tables are 16 readable bytes each.
         unsafe {
-            let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(factor[0].as_ptr().cast()));
-            let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(factor[1].as_ptr().cast()));
+            let low = _mm256_broadcastsi128_si256(_mm_loadu_si128(low.as_ptr().cast()));
+            let high = _mm256_broadcastsi128_si256(_mm_loadu_si128(high.as_ptr().cast()));
             let mask = _mm256_set1_epi8(15);
+            let nibbles = _mm256_and_si256(_mm256_srli_epi16::<4>(self.0), mask);
             let of_low = _mm256_shuffle_epi8(low, _mm256_and_si256(self.0, mask));
-            let shifted = _mm256_srli_epi64::<4>(self.0);
-            let of_high = _mm256_shuffle_epi8(high, _mm256_and_si256(shifted, mask));
-            Self(_mm256_xor_si256(of_low, of_high))
+            Self(_mm256_xor_si256(of_low, _mm256_shuffle_epi8(high, nibbles)))
         }
     }
 }

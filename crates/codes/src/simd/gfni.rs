@@ -1,4 +1,4 @@
-//! Vectors with the affine instruction: a product by a constant is one 8 x 8 bit matrix.
+//! Vectors of x86-64 with the affine instruction: a product is one 8 x 8 bit matrix.
 
 use std::arch::x86_64::{
     __m256i, __m512i, _MM_HINT_T0, _mm_prefetch, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
@@ -7,21 +7,42 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
-use super::Vector;
+use super::{SUMS_MAX, Vector, Work};
+
+/// Does a work with [`Bytes32`].
+///
+/// # Safety
+/// The processor has the features named; besides what the work asks for.
+#[target_feature(enable = "avx2,gfni")]
+pub(super) unsafe fn run_narrow<W: Work>(work: &W) {
+    // SAFETY: the promise of the caller.
+    unsafe { work.run::<Bytes32>() }
+}
+
+/// Does a work with [`Bytes64`].
+///
+/// # Safety
+/// The processor has the features named; besides what the work asks for.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,gfni")]
+pub(super) unsafe fn run_wide<W: Work>(work: &W) {
+    // SAFETY: the promise of the caller.
+    unsafe { work.run::<Bytes64>() }
+}
 
 /// 32 bytes, AVX2 with GFNI.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::small) struct Bytes32(__m256i);
+pub(super) struct Bytes32(__m256i);
 
 /// 64 bytes, AVX-512 with GFNI.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::small) struct Bytes64(__m512i);
+pub(super) struct Bytes64(__m512i);
 
-// SAFETY: the methods are the instructions of the level, nothing else.
-#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+// SAFETY: the methods are the instructions of the level, and access what they say.
 unsafe impl Vector for Bytes32 {
     const BYTES: usize = 32;
+    const COLUMNS: [usize; SUMS_MAX] = [4, 4, 3, 2, 2, 1, 1, 1];
     type Factor = u64;
+    type Constant<'a> = __m256i;
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
@@ -54,26 +75,24 @@ unsafe impl Vector for Bytes32 {
     }
 
     #[inline(always)]
-    unsafe fn add3(self, b: Self, c: Self) -> Self {
+    unsafe fn constant(factor: &u64) -> __m256i {
         // SAFETY: the caller has the level.
-        unsafe { self.add(b).add(c) }
+        unsafe { _mm256_set1_epi64x(factor.cast_signed()) }
     }
 
     #[inline(always)]
-    unsafe fn multiply(self, factor: &u64) -> Self {
+    unsafe fn times(self, constant: __m256i) -> Self {
         // SAFETY: the caller has the level.
-        unsafe {
-            let matrix = _mm256_set1_epi64x(factor.cast_signed());
-            Self(_mm256_gf2p8affine_epi64_epi8::<0>(self.0, matrix))
-        }
+        unsafe { Self(_mm256_gf2p8affine_epi64_epi8::<0>(self.0, constant)) }
     }
 }
 
-// SAFETY: the methods are the instructions of the level, nothing else.
-#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+// SAFETY: the methods are the instructions of the level, and access what they say.
 unsafe impl Vector for Bytes64 {
     const BYTES: usize = 64;
+    const COLUMNS: [usize; SUMS_MAX] = [4, 4, 4, 4, 4, 4, 3, 2];
     type Factor = u64;
+    type Constant<'a> = __m512i;
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
@@ -113,11 +132,14 @@ unsafe impl Vector for Bytes64 {
     }
 
     #[inline(always)]
-    unsafe fn multiply(self, factor: &u64) -> Self {
+    unsafe fn constant(factor: &u64) -> __m512i {
         // SAFETY: the caller has the level.
-        unsafe {
-            let matrix = _mm512_set1_epi64(factor.cast_signed());
-            Self(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, matrix))
-        }
+        unsafe { _mm512_set1_epi64(factor.cast_signed()) }
+    }
+
+    #[inline(always)]
+    unsafe fn times(self, constant: __m512i) -> Self {
+        // SAFETY: the caller has the level.
+        unsafe { Self(_mm512_gf2p8affine_epi64_epi8::<0>(self.0, constant)) }
     }
 }

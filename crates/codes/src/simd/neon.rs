@@ -1,20 +1,23 @@
-//! Vectors of AArch64: a product by a constant is two look-ups of 4 bits.
+//! Vectors of AArch64: a product is two look-ups of 4 bits.
+//!
+//! There is no prefetch: the intrinsic is not in stable Rust yet.
 
 use std::arch::aarch64::{
     uint8x16_t, vandq_u8, vdupq_n_u8, veorq_u8, vld1q_u8, vqtbl1q_u8, vshrq_n_u8, vst1q_u8,
 };
 
-use super::Vector;
+use super::{SUMS_MAX, Vector};
 
 /// 16 bytes, NEON.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::small) struct Bytes16(uint8x16_t);
+pub(super) struct Bytes16(uint8x16_t);
 
-// SAFETY: the methods are the instructions of the level, nothing else.
-#[expect(unsafe_code, reason = "vector instructions behind a level that was asked for")]
+// SAFETY: the methods are the instructions of the level, and access what they say.
 unsafe impl Vector for Bytes16 {
     const BYTES: usize = 16;
+    const COLUMNS: [usize; SUMS_MAX] = [4, 4, 4, 4, 4, 2, 2, 2];
     type Factor = [[u8; 16]; 2];
+    type Constant<'a> = [uint8x16_t; 2];
 
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
@@ -30,27 +33,26 @@ unsafe impl Vector for Bytes16 {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: NEON is part of every AArch64 that this program runs on.
+        // SAFETY: the caller has the level.
         unsafe { Self(vdupq_n_u8(0)) }
     }
 
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        // SAFETY: as above.
+        // SAFETY: the caller has the level.
         unsafe { Self(veorq_u8(self.0, other.0)) }
     }
 
     #[inline(always)]
-    unsafe fn add3(self, b: Self, c: Self) -> Self {
-        // SAFETY: as above.
-        unsafe { self.add(b).add(c) }
+    unsafe fn constant([low, high]: &Self::Factor) -> Self::Constant<'_> {
+        // SAFETY: the caller has the level; the tables are 16 readable bytes each.
+        unsafe { [vld1q_u8(low.as_ptr()), vld1q_u8(high.as_ptr())] }
     }
 
     #[inline(always)]
-    unsafe fn multiply(self, factor: &[[u8; 16]; 2]) -> Self {
-        // SAFETY: as above; the tables are 16 bytes each.
+    unsafe fn times(self, [low, high]: Self::Constant<'_>) -> Self {
+        // SAFETY: the caller has the level.
         unsafe {
-            let (low, high) = (vld1q_u8(factor[0].as_ptr()), vld1q_u8(factor[1].as_ptr()));
             let of_low = vqtbl1q_u8(low, vandq_u8(self.0, vdupq_n_u8(15)));
             Self(veorq_u8(of_low, vqtbl1q_u8(high, vshrq_n_u8::<4>(self.0))))
         }

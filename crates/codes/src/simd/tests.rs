@@ -1,0 +1,114 @@
+//! Every operation of every vector against single bytes.
+
+use super::{Factor, Factors, Level, SUMS_MAX, Vector, Work};
+use crate::Isa;
+use crate::field::{PLANE_BYTES, gf8};
+
+/// All operations on three operands, and what they read and write.
+struct Operations<'a> {
+    operands: [&'a [u8; PLANE_BYTES]; 3],
+    constant: u8,
+    /// Those of [`expected`].
+    results: *mut [[u8; PLANE_BYTES]; RESULTS],
+}
+
+const RESULTS: usize = 6;
+
+fn expected([a, b, c]: [&[u8; PLANE_BYTES]; 3], constant: u8) -> [[u8; PLANE_BYTES]; RESULTS] {
+    let each =
+        |operation: &dyn Fn(u8, u8, u8) -> u8| std::array::from_fn(|i| operation(a[i], b[i], c[i]));
+    [
+        each(&|a, _, _| a),
+        each(&|_, _, _| 0),
+        each(&|a, b, _| a ^ b),
+        each(&|a, b, c| a ^ b ^ c),
+        each(&|a, _, _| gf8::mul(a, constant)),
+        each(&|a, _, _| gf8::mul(a, constant)),
+    ]
+}
+
+impl Work for Operations<'_> {
+    /// `results` can be written.
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        assert!(V::BYTES.is_power_of_two() && V::BYTES <= PLANE_BYTES, "registers divide planes");
+        assert!(V::COLUMNS.iter().all(|columns| (1..=4).contains(columns)), "kernels know these");
+        let factor = V::Factor::of(self.constant);
+        for at in (0..PLANE_BYTES).step_by(V::BYTES) {
+            // SAFETY: a register from `at` on is within a plane, as its bytes divide the plane's;
+            // the rest is the promise of the caller.
+            unsafe {
+                let [a, b, c] = self.operands.map(|plane| V::load(plane.as_ptr().add(at)));
+                V::prefetch(self.operands[0].as_ptr().wrapping_add(1 << 40));
+                let values = [
+                    a,
+                    V::zero(),
+                    a.add(b),
+                    a.add3(b, c),
+                    a.times(V::constant(factor)),
+                    a.multiply(factor),
+                ];
+                for (number, value) in values.into_iter().enumerate() {
+                    value.store(self.results.cast::<u8>().add(number * PLANE_BYTES + at));
+                }
+            }
+        }
+    }
+}
+
+fn levels() -> impl Iterator<Item = Level> {
+    Isa::supported().map(|isa| Level::new(isa).expect("it is supported"))
+}
+
+#[test]
+fn operations_are_those_of_bytes_at_every_level() {
+    for constant in 0..=255u8 {
+        // A byte meets each of 256 in four planes.
+        for start in [0u8, 64, 128, 192] {
+            let plane = |step: u8, start: u8| {
+                let mut next = start.wrapping_sub(step);
+                [(); PLANE_BYTES].map(|()| {
+                    next = next.wrapping_add(step);
+                    next
+                })
+            };
+            let planes = [plane(1, start), plane(29, start ^ constant), plane(101, !start)];
+            let operands = planes.each_ref();
+            for level in levels() {
+                let mut results = [[0xEE; PLANE_BYTES]; RESULTS];
+                let work = Operations { operands, constant, results: &raw mut results };
+                // SAFETY: the results are there.
+                unsafe { level.run(&work) };
+                assert_eq!(results, expected(operands, constant), "{constant} {level:?}");
+            }
+        }
+    }
+}
+
+/// Says how many bytes its vector has.
+struct Size(std::cell::Cell<usize>);
+
+impl Work for Size {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(&self) {
+        self.0.set(V::BYTES);
+    }
+}
+
+#[test]
+fn levels_have_the_vectors_and_factors_they_say() {
+    for level in levels() {
+        let size = Size(std::cell::Cell::new(0));
+        // SAFETY: the work asks for nothing.
+        unsafe { level.run(&size) };
+        assert_eq!(size.0.get(), level.vector_bytes(), "{level:?}");
+        let (affine, nibbles) = (gf8::affine(29), gf8::nibbles(29));
+        match Factors::new(level, std::iter::once(29)) {
+            Factors::Affine(list) => assert_eq!(list, [affine], "{level:?}"),
+            Factors::Nibbles(list) => assert_eq!(list, [nibbles], "{level:?}"),
+        }
+    }
+    let absent = Isa::ALL.into_iter().filter(|isa| !isa.is_supported());
+    assert!(absent.map(Level::new).all(|level| level.is_none()), "only what there is");
+    assert_eq!(SUMS_MAX, 8, "the kernels of small codes have a case for each");
+}
