@@ -92,6 +92,6 @@ fn a_symbol_less_or_another_sector_is_no_sector() {
     let mut codec = codec();
     let soft = read(&golden_symbols());
     assert!(codec.decode(&bytes(32, 8), &soft[3..]).is_err());
-    let other = codec.decode(&bytes(32, 9), &soft).unwrap();
+    let other = codec.decode(&bytes(32, 20), &soft).unwrap();
     assert_eq!(other.payload, None);
 }

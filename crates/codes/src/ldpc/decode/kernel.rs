@@ -152,7 +152,7 @@ fn harden_words<const W: usize>(
         let mut straight = [0; W];
         for (i, straight) in straight.iter_mut().enumerate() {
             // Turned back to no shift; the repeated sums behind the column let the read run over.
-            let start = (W + i) * CHUNK - shift & (W * CHUNK - 1);
+            let start = ((W + i) * CHUNK - shift) & (W * CHUNK - 1);
             *straight = signs(at(column, start));
         }
         *doubled = [straight; 2];

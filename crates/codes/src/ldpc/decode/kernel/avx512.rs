@@ -52,7 +52,7 @@ fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
             // The size of a circulant is a power of two.
             let start = (index * CHUNK + shift) & (z - 1);
             let here = u64::MAX >> (CHUNK - (z - start).min(CHUNK));
-            let values = soft.as_ptr().cast::<i8>().wrapping_add(start);
+            let values = soft.as_ptr().wrapping_add(start);
             // SAFETY: the masks take z - start values from the start on, at most, and the others
             // from the column's front on, which z values before the end of the vector begins.
             let values = unsafe {
@@ -76,10 +76,10 @@ fn compare(soft: &[i8], word: &[u8]) -> [usize; 2] {
         let soft = load_lanes(soft);
         let zeros = _mm512_testn_epi8_mask(soft, soft);
         let wrong = (_mm512_movepi8_mask(soft) ^ u64::from_le_bytes(*word)) & !zeros;
-        erased += u64::from(zeros.count_ones());
-        corrected += u64::from(wrong.count_ones());
+        erased += zeros.count_ones() as usize;
+        corrected += wrong.count_ones() as usize;
     }
-    [corrected as usize, erased as usize]
+    [corrected, erased]
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
