@@ -15,12 +15,12 @@ fn codec() -> SectorCodec {
     let format = SectorFormat {
         rate: Rate::R9of10,
         block: Block::Bits16k,
-        alphabet: Alphabet::new(Axis::Circular { bits: 3 }).unwrap(),
+        alphabet: Alphabet::new(Axis::Circular { bits: 3 }).expect("an alphabet of 8"),
         payload_bytes: 3000,
         header_bytes: 32,
         row_voxels: 96,
     };
-    SectorCodec::new(format).unwrap()
+    SectorCodec::new(format).expect("a format of sectors")
 }
 
 fn bytes(count: usize, seed: usize) -> Vec<u8> {
@@ -34,7 +34,7 @@ fn golden_symbols() -> Vec<u8> {
 
 /// Soft bits of symbols.
 fn read(symbols: &[u8]) -> Vec<i8> {
-    let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).unwrap();
+    let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).expect("an alphabet of 8");
     let bits = |symbol: &u8| {
         let label = alphabet.label(*symbol);
         (0..3).map(move |bit| if label >> bit & 1 == 1 { -12 } else { 12 })
