@@ -34,6 +34,11 @@ impl Rotation {
 /// Adds a circulant times a column: `sum[r] ^= column[(r + shift) mod z]`, bit by bit.
 #[inline(always)]
 pub(crate) fn add_rotated<const W: usize>(sum: &mut [u64; W], doubled: &[u64], from: Rotation) {
+    if W == 1 {
+        // A word turns in one instruction; the second copy is not needed.
+        sum[0] ^= doubled[from.word as usize].rotate_right(from.bit);
+        return;
+    }
     let source = &doubled[from.word as usize..][..=W];
     for i in 0..W {
         // The second shift is by 64 - bit in two steps, because a shift by 64 is none.

@@ -1,6 +1,5 @@
 //! The decoder's inner loops by level of instructions, and the scalar twin of them all.
 
-use super::super::bits;
 use super::plan::{CHUNK, Check, Choice, Lanes, Layer, Plan, State};
 use super::{CHANNEL_MAX, MESSAGE_MAX, OFFSET};
 use crate::Isa;
@@ -102,7 +101,7 @@ fn load_any(plan: &Plan, state: &mut State, soft: &[i8]) {
     for ((column, soft), &shift) in columns.zip(soft.chunks_exact(z)).zip(&plan.last_shifts) {
         let chunks = column.as_chunks_mut::<CHUNK>().0;
         for (index, chunk) in chunks.iter_mut().enumerate() {
-            let (start, mut values) = ((index * CHUNK + shift) % z, [0; CHUNK]);
+            let (start, mut values) = ((index * CHUNK + shift) & (z - 1), [0; CHUNK]);
             match soft[start..].first_chunk() {
                 Some(whole) => values = *whole,
                 None => {
@@ -145,17 +144,17 @@ fn harden_words<const W: usize>(
     signs: impl Fn(&[i8; CHUNK]) -> u64,
 ) {
     let State { sums, doubled, .. } = state;
-    let columns = sums.values().as_chunks::<CHUNK>().0.chunks_exact(W + 1);
+    let columns = sums.values().chunks_exact((W + 1) * CHUNK);
     let doubled = doubled.as_chunks_mut::<W>().0.as_chunks_mut::<2>().0;
     let word = word.as_chunks_mut::<8>().0.as_chunks_mut::<W>().0;
-    for (((column, doubled), word), &turn) in columns.zip(doubled).zip(word).zip(&plan.straight) {
-        let mut rotated = [[0; W]; 2];
-        for i in 0..W {
-            rotated[0][i] = signs(&column[i]);
-        }
-        rotated[1] = rotated[0];
+    for (((column, doubled), word), &shift) in columns.zip(doubled).zip(word).zip(&plan.last_shifts)
+    {
         let mut straight = [0; W];
-        bits::add_rotated(&mut straight, rotated.as_flattened(), turn);
+        for (i, straight) in straight.iter_mut().enumerate() {
+            // Turned back to no shift; the repeated sums behind the column let the read run over.
+            let start = ((W + i) * CHUNK - shift) & (W * CHUNK - 1);
+            *straight = signs(at(column, start));
+        }
         *doubled = [straight; 2];
         *word = straight.map(u64::to_le_bytes);
     }
@@ -191,7 +190,7 @@ fn parity_scalar(layer: Layer<'_>) -> bool {
     layer.sources.chunks_exact(weight).all(|sources| {
         let mut parity = [0i8; CHUNK];
         for &source in sources {
-            let sums = at(layer.sums, source);
+            let sums = at(layer.sums, source as usize);
             (0..CHUNK).for_each(|i| parity[i] ^= sums[i]);
         }
         parity.iter().all(|&parity| parity >= 0)
@@ -236,7 +235,7 @@ fn gather_scalar<const FIRST: bool>(
     let mut smallest = [MAGNITUDE_MAX; CHUNK];
     let (mut second, mut parity) = (smallest, [0i8; CHUNK]);
     for ((&source, message), held) in sources.iter().zip(messages).zip(held) {
-        *held = *at(sums, source);
+        *held = *at(sums, source as usize);
         if !FIRST {
             held.iter_mut().zip(message).for_each(|(sum, less)| *sum = sum.wrapping_sub(*less));
         }
@@ -294,6 +293,7 @@ fn scatter_scalar(
     sums
 }
 
-fn at(sums: &[i8], source: u32) -> &[i8; CHUNK] {
-    sums[source as usize..].first_chunk().expect("the sums repeat behind each column")
+#[inline(always)]
+fn at(sums: &[i8], source: usize) -> &[i8; CHUNK] {
+    sums[source..].first_chunk().expect("the sums repeat behind each column")
 }

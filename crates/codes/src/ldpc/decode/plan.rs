@@ -27,8 +27,6 @@ pub(super) struct Plan {
     /// Shift in which each column is left by the last layer that uses it.
     pub(super) last_shifts: Vec<usize>,
     layers: Vec<LayerPlan>,
-    /// By column, how to turn it from the last shift to none.
-    pub(super) straight: Vec<Rotation>,
     /// By row, for the final test.
     rows: Vec<Vec<Rotation>>,
 }
@@ -134,9 +132,7 @@ impl Plan {
             row.into_iter().map(|(column, shift)| Rotation::new(column, shift, words)).collect()
         };
         let rows = matrix.by_row().into_iter().map(rotations).collect();
-        let straight =
-            last_shifts.iter().map(|shift| Rotation::new(0, (z - shift) % z, words)).collect();
-        Self { bits: matrix.bits(), words, last_shifts, layers, straight, rows }
+        Self { bits: matrix.bits(), words, last_shifts, layers, rows }
     }
 
     pub(super) fn layers(&self) -> usize {

@@ -1,18 +1,23 @@
 //! 64 checks to a vector. Arithmetic that saturates is not needed, so additions go to either port
 //! that takes 512 bits; what is left to one port alone are the absolute value and three minima.
+//!
+//! A check's messages are kept negated: taking one out of a sum is then an addition, and the
+//! negation by the choice's mask one instruction. (Where they are negated on the way, the compiler
+//! moves that behind the choice, to every edge.)
 
 #![expect(unsafe_code, reason = "vector loads and stores at places that the plan has checked")]
 
 use std::arch::x86_64::{
     __m512i, _mm512_abs_epi8, _mm512_add_epi8, _mm512_cmpeq_epi8_mask, _mm512_loadu_si512,
-    _mm512_mask_blend_epi8, _mm512_mask_sub_epi8, _mm512_max_epu8, _mm512_min_epu8,
-    _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_storeu_si512,
-    _mm512_sub_epi8, _mm512_subs_epu8, _mm512_xor_si512,
+    _mm512_mask_blend_epi8, _mm512_mask_loadu_epi8, _mm512_mask_sub_epi8, _mm512_maskz_loadu_epi8,
+    _mm512_max_epi8, _mm512_max_epu8, _mm512_min_epi8, _mm512_min_epu8, _mm512_movepi8_mask,
+    _mm512_set1_epi8, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_subs_epu8,
+    _mm512_ternarylogic_epi64, _mm512_testn_epi8_mask, _mm512_xor_si512,
 };
 
 use super::{
-    CHUNK, Check, Choice, Kernel, Lanes, Layer, MAGNITUDE_MAX, OFFSET, Plan, State, compare_any,
-    harden_any, load_any,
+    CHANNEL_MAX, CHUNK, Check, Choice, Kernel, Lanes, Layer, MAGNITUDE_MAX, OFFSET, Plan, State,
+    harden_any,
 };
 
 // SAFETY of each call: the table is handed out on processors that have the level alone.
@@ -33,9 +38,30 @@ pub(super) static KERNEL: Kernel = Kernel {
     compare: |soft, word| unsafe { compare(soft, word) },
 };
 
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+/// As [`super::load_any`]: where a chunk runs over the column's end, the rest comes from its front,
+/// by masks in place of branches that could not be foretold.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 fn load(plan: &Plan, state: &mut State, soft: &[i8]) {
-    load_any(plan, state, soft);
+    let z = plan.words * CHUNK;
+    let most = _mm512_set1_epi8(CHANNEL_MAX);
+    let least = _mm512_set1_epi8(-CHANNEL_MAX);
+    let columns = state.sums.values().chunks_exact_mut(z + CHUNK);
+    for ((column, soft), &shift) in columns.zip(soft.chunks_exact(z)).zip(&plan.last_shifts) {
+        let chunks = column.as_chunks_mut::<CHUNK>().0;
+        for (index, chunk) in chunks.iter_mut().enumerate() {
+            // The size of a circulant is a power of two.
+            let start = (index * CHUNK + shift) & (z - 1);
+            let here = u64::MAX >> (CHUNK - (z - start).min(CHUNK));
+            let values = soft.as_ptr().wrapping_add(start);
+            // SAFETY: the masks take z - start values from the start on, at most, and the others
+            // from the column's front on, which z values before the end of the vector begins.
+            let values = unsafe {
+                let ahead = _mm512_maskz_loadu_epi8(here, values);
+                _mm512_mask_loadu_epi8(ahead, !here, values.wrapping_sub(z))
+            };
+            store_lanes(chunk, _mm512_max_epi8(_mm512_min_epi8(values, most), least));
+        }
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
@@ -45,7 +71,15 @@ fn harden(plan: &Plan, state: &mut State, word: &mut [u8]) -> bool {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1")]
 fn compare(soft: &[i8], word: &[u8]) -> [usize; 2] {
-    compare_any(soft, word, |values| signs(values))
+    let (mut corrected, mut erased) = (0, 0);
+    for (soft, word) in soft.as_chunks::<CHUNK>().0.iter().zip(word.as_chunks().0) {
+        let soft = load_lanes(soft);
+        let zeros = _mm512_testn_epi8_mask(soft, soft);
+        let wrong = (_mm512_movepi8_mask(soft) ^ u64::from_le_bytes(*word)) & !zeros;
+        erased += zeros.count_ones() as usize;
+        corrected += wrong.count_ones() as usize;
+    }
+    [corrected, erased]
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
@@ -84,14 +118,18 @@ fn pass_by<const FIRST: bool, const N: usize>(layer: Layer<'_>) {
     let held = held.as_chunks_mut::<CHUNK>().0;
     let z = checks.len() * CHUNK;
     let step = weight * N;
-    let edges = sources.chunks_exact(step).zip(choices.chunks_exact(step));
-    let found = checks.as_chunks_mut::<N>().0.iter_mut().zip(smallest.as_chunks_mut::<N>().0);
-    for (((sources, choices), held), found) in edges.zip(held.chunks_exact_mut(step)).zip(found) {
-        gather::<FIRST, N>(sums, weight, (sources, choices), held, found);
+    let checks = checks.as_chunks_mut::<N>().0;
+    let smallest = smallest.as_chunks_mut::<N>().0;
+    for group in 0..checks.len() {
+        let edges = group * step..(group + 1) * step;
+        let found = (&mut checks[group], &mut smallest[group]);
+        let (choices, held) = (&choices[edges.clone()], &mut held[edges.clone()]);
+        gather::<FIRST, N>(sums, weight, (&sources[edges], choices), held, found);
     }
-    let found = checks.as_chunks::<N>().0.iter().zip(smallest.as_chunks::<N>().0);
-    let edges = choices.chunks_exact_mut(step).zip(held.chunks_exact(step));
-    for ((group, found), (choices, held)) in found.enumerate().zip(edges) {
+    for group in 0..checks.len() {
+        let edges = group * step..(group + 1) * step;
+        let found = (&checks[group], &smallest[group]);
+        let (choices, held) = (&mut choices[edges.clone()], &held[edges]);
         if group == 0 {
             scatter::<true, N>(sums, (0, z), targets, choices, held, found);
         } else {
@@ -109,12 +147,10 @@ fn gather<const FIRST: bool, const N: usize>(
     held: &mut [[i8; CHUNK]],
     (checks, found): (&mut [Check; N], &mut [Lanes; N]),
 ) {
-    // The old messages, negated: adding them to a sum takes them out of it.
     let zero = _mm512_setzero_si512();
     let mut old = [(zero, zero); N];
     for (old, check) in old.iter_mut().zip(&*checks) {
-        old.0 = _mm512_sub_epi8(zero, load_lanes(&check.first));
-        old.1 = _mm512_sub_epi8(zero, load_lanes(&check.second));
+        *old = (load_lanes(&check.first), load_lanes(&check.second));
     }
     let length = N * weight;
     assert_eq!([sources.len(), choices.len(), held.len()], [length; 3]);
@@ -122,35 +158,48 @@ fn gather<const FIRST: bool, const N: usize>(
     let sums = sums.as_ptr();
     let mut smallest = [_mm512_set1_epi8(MAGNITUDE_MAX); N];
     let (mut second, mut parity) = (smallest, [zero; N]);
-    for edge in 0..weight {
-        for j in 0..N {
-            // SAFETY: the lengths are N times the weight, and each source leaves a chunk of the
-            // sums behind it. Pointers, because tests of bounds take a port that minima need.
-            let rest = unsafe {
-                let source = *sources.add(j * weight).add(edge) as usize;
-                let sum = _mm512_loadu_si512(sums.add(source).cast());
-                let rest = if FIRST {
-                    sum
-                } else {
-                    let Choice { second, negative } = *choices.add(j * weight).add(edge);
-                    let less = _mm512_mask_blend_epi8(second, old[j].0, old[j].1);
-                    _mm512_add_epi8(sum, _mm512_mask_sub_epi8(less, negative, zero, less))
-                };
-                _mm512_storeu_si512(held.add(j * weight).add(edge).cast(), rest);
-                rest
+    let take = |edge: usize, j: usize, smallest: &mut __m512i, second: &mut __m512i| {
+        // SAFETY: the lengths are N times the weight, and each source leaves a chunk of the sums
+        // behind it. Pointers, because tests of bounds take a port that minima need.
+        let rest = unsafe {
+            let source = *sources.add(j * weight).add(edge) as usize;
+            let sum = _mm512_loadu_si512(sums.add(source).cast());
+            let rest = if FIRST {
+                sum
+            } else {
+                let Choice { second, negative } = *choices.add(j * weight).add(edge);
+                let less = _mm512_mask_blend_epi8(second, old[j].0, old[j].1);
+                _mm512_add_epi8(sum, _mm512_mask_sub_epi8(less, negative, zero, less))
             };
-            let magnitude = _mm512_abs_epi8(rest);
-            second[j] = _mm512_min_epu8(second[j], _mm512_max_epu8(smallest[j], magnitude));
-            smallest[j] = _mm512_min_epu8(smallest[j], magnitude);
+            _mm512_storeu_si512(held.add(j * weight).add(edge).cast(), rest);
+            rest
+        };
+        let magnitude = _mm512_abs_epi8(rest);
+        *second = _mm512_min_epu8(*second, _mm512_max_epu8(*smallest, magnitude));
+        *smallest = _mm512_min_epu8(*smallest, magnitude);
+        rest
+    };
+    // In pairs, because one instruction adds two signs to a parity.
+    for edge in (1..weight).step_by(2) {
+        for j in 0..N {
+            let before = take(edge - 1, j, &mut smallest[j], &mut second[j]);
+            let rest = take(edge, j, &mut smallest[j], &mut second[j]);
+            parity[j] = _mm512_ternarylogic_epi64::<0x96>(parity[j], before, rest);
+        }
+    }
+    if weight % 2 == 1 {
+        for j in 0..N {
+            let rest = take(weight - 1, j, &mut smallest[j], &mut second[j]);
             parity[j] = _mm512_xor_si512(parity[j], rest);
         }
     }
     let offset = _mm512_set1_epi8(OFFSET.cast_signed());
     for j in 0..N {
-        let negative = _mm512_movepi8_mask(parity[j]);
+        // Negated, so that adding them takes a message out of a sum; see the module.
+        let positive = !_mm512_movepi8_mask(parity[j]);
         let message = |magnitude: __m512i| {
             let message = _mm512_subs_epu8(magnitude, offset);
-            _mm512_mask_sub_epi8(message, negative, zero, message)
+            _mm512_mask_sub_epi8(message, positive, zero, message)
         };
         store_lanes(&mut found[j].0, smallest[j]);
         store_lanes(&mut checks[j].first, message(smallest[j]));
@@ -189,7 +238,7 @@ fn scatter<const REPEAT: bool, const N: usize>(
             let message = _mm512_mask_blend_epi8(is_smallest, first, second);
             let negative = _mm512_movepi8_mask(rest);
             let message = _mm512_mask_sub_epi8(message, negative, zero, message);
-            let sum = _mm512_add_epi8(rest, message);
+            let sum = _mm512_sub_epi8(rest, message);
             // SAFETY: there are choices for N times the weight; for the sums see above.
             unsafe {
                 let choice = Choice { second: is_smallest, negative };
