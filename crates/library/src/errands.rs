@@ -49,7 +49,8 @@ impl Library {
         }
         let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
         let home = self.return_errand(group, shuttle);
-        if home.is_some() {
+        let pairs = self.policy.pairs && home.is_some_and(|errand| !self.is_at(shuttle, &errand));
+        if home.is_some() && !pairs {
             return home;
         }
         let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
@@ -58,10 +59,21 @@ impl Library {
         }
         self.fetch_errand(group, group, found)
             .filter(can)
+            .or(home)
             .or_else(|| self.steal_errand(group, found).filter(can))
             .or_else(|| self.new_platter_errand(group, found).filter(can))
             .or_else(|| self.park_errand(group).filter(can))
             .or_else(|| self.displaced_errand(group, found).filter(can))
+    }
+
+    /// Whether a shuttle stands where an errand begins.
+    fn is_at(&self, shuttle: ShuttleIndex, errand: &Errand) -> bool {
+        let at = self.shuttles[shuttle.as_usize()].at;
+        match errand.from {
+            Source::Drive(drive, _) => self.floor.dock(drive, at.shelf) == at,
+            Source::Storage(slot) => self.floor.slot(slot) == at,
+            Source::EjectBay(panel) => self.floor.eject_bay(panel) == at,
+        }
     }
 
     /// Remembers what a search found out.

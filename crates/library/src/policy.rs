@@ -18,6 +18,9 @@ pub struct Policy {
     pub movement: Movement,
     /// Slots of a drive that take platters for customers: 1, or 2 when no new platter needs one.
     pub customer_slots: u8,
+    /// A shuttle that is not at a drive fetches before it goes for platters that are done, so that
+    /// it goes to a drive with one platter and from it with another.
+    pub pairs: bool,
     /// The oldest platters are taken in batches of this many, the nearest of a batch first; 1 is
     /// strictly the oldest.
     pub candidates: u16,
@@ -67,7 +70,8 @@ impl Policy {
     pub fn fulgurite() -> Self {
         Self {
             customer_slots: 2,
-            candidates: 8,
+            pairs: true,
+            candidates: 16,
             rebalance: Some(Duration::from_secs(300)),
             right_of_way: RightOfWay::Age,
             ..Self::silica()
@@ -87,6 +91,7 @@ impl Policy {
         Self {
             movement: Movement::Partitions,
             customer_slots: 1,
+            pairs: false,
             candidates: 1,
             age_bound: Duration::from_secs(3600),
             steal_tracks: Some(2_500),
