@@ -16,6 +16,7 @@ use crate::dirty::Dirty;
 use crate::floor::Floor;
 use crate::limits::{CANDIDATES_MAX, CUSTOMER_SLOTS_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::partition::Partitions;
+use crate::requests::Requests;
 use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
 use crate::traffic::Traffic;
 use crate::{
@@ -31,7 +32,7 @@ pub struct Library {
     pub(crate) now: Instant,
     pub(crate) sequence: u64,
     next_command: u64,
-    pub(crate) requests: BTreeMap<RequestId, Request>,
+    pub(crate) requests: Requests,
     pub(crate) platters: Vec<Platter>,
     pub(crate) unused: Vec<PlatterKey>,
     pub(crate) by_id: BTreeMap<PlatterId, PlatterKey>,
@@ -136,7 +137,7 @@ impl Library {
             now: Instant::ZERO,
             sequence: 0,
             next_command: 0,
-            requests: BTreeMap::new(),
+            requests: Requests::default(),
             platters: Vec::new(),
             unused: Vec::new(),
             by_id: BTreeMap::new(),
@@ -261,7 +262,10 @@ impl Library {
         if self.shape().is_spare(slot) {
             return Err(Error::SpareSlot { slot });
         }
-        let known = self.by_id.get(&id).copied();
+        // Nearly always the slot says it, without a search.
+        let lives_there = |key: &PlatterKey| self.platter(*key).id == id;
+        let known = self.by_home[slot.as_usize()].filter(lives_there);
+        let known = known.or_else(|| self.by_id.get(&id).copied());
         match known.map(|key| self.platter(key).home()) {
             Some(Some(home)) if home != slot => {
                 return Err(Error::OtherSlot { platter: id, home, slot });
@@ -351,7 +355,7 @@ impl Library {
     }
 
     fn cancel(&mut self, request: RequestId, out: &mut Outbox<Output>) {
-        let Some(&Request { platter: key, age, .. }) = self.requests.get(&request) else {
+        let Some(&Request { platter: key, age, .. }) = self.requests.get(request) else {
             return;
         };
         // Only reads are listed, and only as long as no drive has begun with them.
@@ -364,7 +368,7 @@ impl Library {
 
     /// The request number is new, and there is room for it.
     fn check_request(&self, request: RequestId) -> Result<(), Error> {
-        if self.requests.contains_key(&request) {
+        if self.requests.get(request).is_some() {
             return Err(Error::RequestExists { request });
         }
         if self.requests.len() >= REQUESTS_MAX {
@@ -414,7 +418,7 @@ impl Library {
         outcome: Outcome,
         out: &mut Outbox<Output>,
     ) {
-        let known = self.requests.remove(&request);
+        let known = self.requests.remove(request);
         assert!(known.is_some(), "request {request} is finished once");
         out.push(Output::Finished { request, outcome });
     }

@@ -33,8 +33,8 @@ impl Library {
 
     fn start_next(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
         let Some(action) = self.next_action(index) else { return };
-        if let Action::Read { request, .. } = action {
-            self.begin_read(request);
+        if let Action::Read { .. } = action {
+            self.begin_read(index);
         }
         let command = self.command(Actor::Drive(index), action, out);
         self.drives[index.as_usize()].work = Some(Work { command, action, halting: false });
@@ -115,9 +115,11 @@ impl Library {
     }
 
     /// From here on the read cannot be canceled.
-    fn begin_read(&mut self, request: RequestId) {
-        let (key, age) = (self.requests[&request].platter, self.requests[&request].age);
-        let read = self.unlist(key, age).unwrap_or_else(|| unreachable!("a read begins once"));
+    fn begin_read(&mut self, index: DriveIndex) {
+        let key = self.faced(index).unwrap_or_else(|| unreachable!("it reads what it faces"));
+        let first = self.platter(key).reads.front().map(|read| read.age);
+        let read = first.and_then(|age| self.unlist(key, age));
+        let read = read.unwrap_or_else(|| unreachable!("a read begins once"));
         self.platter_mut(key).visit_reads += 1;
         let waited = self.now.since(read.at).as_nanos();
         self.counters.age_max_ns = self.counters.age_max_ns.max(waited);
@@ -253,8 +255,7 @@ impl Library {
         fault: Fault,
         out: &mut Outbox<Output>,
     ) {
-        let drive = &self.drives[index.as_usize()];
-        let Some(key) = drive.facing.and_then(|slot| drive.bay(slot).platter) else { return };
+        let Some(key) = self.faced(index) else { return };
         let first = self.platter(key).reads.front().copied();
         if let Some(read) = first.filter(|read| read.tracks.first == track) {
             self.unlist(key, read.age);
@@ -291,6 +292,12 @@ impl Library {
         assert_eq!(work.command, command, "a drive does one thing at a time");
         self.dirty.drive(index);
         work
+    }
+
+    /// The platter a drive faces.
+    fn faced(&self, index: DriveIndex) -> Option<PlatterKey> {
+        let drive = &self.drives[index.as_usize()];
+        drive.facing.and_then(|slot| drive.bay(slot).platter)
     }
 
     fn set_head(&mut self, index: DriveIndex, head: Option<TrackIndex>) {

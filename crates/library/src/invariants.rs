@@ -215,7 +215,7 @@ impl Library {
         assert!(self.requests.len() <= REQUESTS_MAX, "too many requests");
         let mut states: Vec<(RequestId, PlatterKey)> = Vec::new();
         let mut note = |request: RequestId, key: PlatterKey, age: Option<Age>, job: Job| {
-            let known = self.requests.get(&request);
+            let known = self.requests.get(request);
             assert_eq!(known.map(|r| r.job), Some(job), "request {request} is what it is");
             let same = age.is_none() || known.map(|r| r.age) == age;
             assert!(same, "request {request} has one age");
@@ -239,7 +239,8 @@ impl Library {
             }
         }
         states.sort_unstable();
-        let known: Vec<_> = self.requests.iter().map(|(id, r)| (*id, r.platter)).collect();
+        let known: Vec<_> =
+            self.requests.sorted().into_iter().map(|(id, r)| (id, r.platter)).collect();
         assert_eq!(states, known, "each request is in one state");
     }
 }

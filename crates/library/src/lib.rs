@@ -83,6 +83,7 @@ mod mechanics;
 mod partition;
 mod policy;
 mod queue;
+mod requests;
 mod shape;
 mod shuttles;
 mod state;

@@ -66,9 +66,12 @@ impl Library {
         let tracks = u64::from(read.tracks.track_count);
         let platter = self.platter_mut(key);
         platter.tracks_wanted += tracks;
-        let later = platter.reads.iter().rev().take_while(|other| other.age > read.age).count();
-        let at = platter.reads.len() - later;
-        platter.reads.insert(at, read);
+        if platter.reads.back().is_none_or(|last| last.age < read.age) {
+            platter.reads.push_back(read);
+        } else {
+            let at = platter.reads.partition_point(|other| other.age < read.age);
+            platter.reads.insert(at, read);
+        }
         if let Some((Queue::Group(group), _)) = platter.queued {
             self.partitions.group_mut(group).backlog_tracks += tracks;
             self.note_work(group);
@@ -81,8 +84,12 @@ impl Library {
     /// Takes a read off the list of its platter, if it is still there.
     pub(crate) fn unlist(&mut self, key: PlatterKey, age: Age) -> Option<Waiting> {
         let platter = self.platter_mut(key);
-        let at = platter.reads.binary_search_by(|read| read.age.cmp(&age)).ok()?;
-        let read = platter.reads.remove(at)?;
+        let read = if platter.reads.front().is_some_and(|read| read.age == age) {
+            platter.reads.pop_front()?
+        } else {
+            let at = platter.reads.binary_search_by(|read| read.age.cmp(&age)).ok()?;
+            platter.reads.remove(at)?
+        };
         let tracks = u64::from(read.tracks.track_count);
         platter.tracks_wanted -= tracks;
         if let Some((Queue::Group(group), _)) = platter.queued {

@@ -17,17 +17,39 @@ use crate::scenario::Scenario;
 #[derive(Debug)]
 pub(crate) struct Machines {
     mechanics: Mechanics,
-    shuttles: Vec<Device>,
-    drives: Vec<Device>,
+    shuttles: Vec<Machinery>,
+    drives: Vec<Machinery>,
 }
 
 #[derive(Debug)]
-struct Device {
+struct Machinery {
     random: RandomStream,
     work: Option<Work>,
     /// The soonest alarm of a drive on the agenda.
     alarm: Option<Instant>,
     broken: bool,
+}
+
+/// Which machine, on the agenda: small, for each event moves some of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    Shuttle(u16),
+    Drive(u16),
+}
+
+const fn device_of(action: &Action) -> Device {
+    match *action {
+        Action::Move { shuttle, .. }
+        | Action::Crab { shuttle, .. }
+        | Action::Pick { shuttle, .. }
+        | Action::Place { shuttle, .. } => Device::Shuttle(shuttle.get()),
+        Action::Mount { drive, .. }
+        | Action::Unmount { drive, .. }
+        | Action::Switch { drive, .. }
+        | Action::Seek { drive, .. }
+        | Action::Read { drive, .. }
+        | Action::VerifyPass { drive, .. } => Device::Drive(drive.get()),
+    }
 }
 
 /// A command under way.
@@ -45,7 +67,7 @@ impl Machines {
         let devices = |kind: &str, count: usize| {
             let device = |index| {
                 let seed = seed.child(format!("{kind} {index}").as_bytes());
-                Device { random: seed.stream(), work: None, alarm: None, broken: false }
+                Machinery { random: seed.stream(), work: None, alarm: None, broken: false }
             };
             (0..count).map(device).collect()
         };
@@ -57,25 +79,18 @@ impl Machines {
         }
     }
 
-    fn device(&mut self, action: &Action) -> &mut Device {
-        match *action {
-            Action::Move { shuttle, .. }
-            | Action::Crab { shuttle, .. }
-            | Action::Pick { shuttle, .. }
-            | Action::Place { shuttle, .. } => &mut self.shuttles[shuttle.as_usize()],
-            Action::Mount { drive, .. }
-            | Action::Unmount { drive, .. }
-            | Action::Switch { drive, .. }
-            | Action::Seek { drive, .. }
-            | Action::Read { drive, .. }
-            | Action::VerifyPass { drive, .. } => &mut self.drives[drive.as_usize()],
+    fn machinery(&mut self, device: Device) -> &mut Machinery {
+        match device {
+            Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
+            Device::Drive(index) => &mut self.drives[usize::from(index)],
         }
     }
 
     /// Begins a command.
     pub(crate) fn start(&mut self, now: Instant, command: Command, agenda: &mut Agenda<Next>) {
         let mechanics = self.mechanics;
-        let device = self.device(&command.action);
+        let name = device_of(&command.action);
+        let device = self.machinery(name);
         let ends = now + mechanics.duration(&command.action, &mut device.random);
         device.work = Some(Work { command, started: now, ends });
         if let Action::VerifyPass { drive, .. } = command.action {
@@ -88,7 +103,7 @@ impl Machines {
         if let Action::Move { reports: true, .. } = command.action {
             self.report(now, command, agenda);
         }
-        agenda.push(ends, Next::Done(command.id, command.action));
+        agenda.push(ends, Next::Done(command.id, name));
     }
 
     /// Notes when a shuttle will be where it has to say so.
@@ -102,18 +117,18 @@ impl Machines {
             let at = RailPosition::new(at);
             let Some(seconds) = with.passes(meters, from.meters_to(at)) else { return };
             let when = now + Duration::from_secs_f64(seconds);
-            agenda.push(when, Next::Passed(command.id, command.action, at));
+            agenda.push(when, Next::Passed(command.id, device_of(&command.action), at));
         }
     }
 
     /// Whether a command is still under way.
-    pub(crate) fn is_under_way(&mut self, command: CommandId, action: &Action) -> bool {
-        self.device(action).work.is_some_and(|work| work.command.id == command)
+    pub(crate) fn is_under_way(&mut self, command: CommandId, device: Device) -> bool {
+        self.machinery(device).work.is_some_and(|work| work.command.id == command)
     }
 
     /// A command came to its end; `None` if its machine broke in the meantime.
-    pub(crate) fn done(&mut self, command: CommandId, action: &Action) -> Option<Work> {
-        let device = self.device(action);
+    pub(crate) fn done(&mut self, command: CommandId, device: Device) -> Option<Work> {
+        let device = self.machinery(device);
         let due = device.work.is_some_and(|work| work.command.id == command);
         if due { device.work.take() } else { None }
     }
@@ -144,7 +159,7 @@ impl Machines {
     /// Has a pass end with the track it is in.
     pub(crate) fn halt(&mut self, now: Instant, command: CommandId, agenda: &mut Agenda<Next>) {
         let passes =
-            |device: &&mut Device| device.work.is_some_and(|work| work.command.id == command);
+            |device: &&mut Machinery| device.work.is_some_and(|work| work.command.id == command);
         let Some(device) = self.drives.iter_mut().find(passes) else { return };
         let Some(work) = device.work.as_mut() else { return };
         let Action::VerifyPass { tracks, .. } = work.command.action else { return };
@@ -152,7 +167,7 @@ impl Machines {
         let passed = now.since(work.started).as_nanos().div_ceil(track);
         let ends = work.started + fulgurite_units::Duration::from_nanos(passed * track);
         work.ends = work.ends.min(ends.max(now));
-        agenda.push(work.ends, Next::Done(command, work.command.action));
+        agenda.push(work.ends, Next::Done(command, device_of(&work.command.action)));
     }
 
     /// What the controller is told at the end of a command.
@@ -191,7 +206,7 @@ impl Machines {
         }
     }
 
-    fn named(&mut self, machine: Machine) -> Option<&mut Device> {
+    fn named(&mut self, machine: Machine) -> Option<&mut Machinery> {
         match machine {
             Machine::Shuttle(shuttle) => self.shuttles.get_mut(shuttle.as_usize()),
             Machine::Drive(drive) => self.drives.get_mut(drive.as_usize()),

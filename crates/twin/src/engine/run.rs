@@ -13,7 +13,7 @@ use super::agenda::Agenda;
 use super::files::{
     File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, tracks_of,
 };
-use super::machines::{Machines, Work};
+use super::machines::{Device, Machines, Work};
 use super::supply::{Supply, is_new, stored_id};
 use crate::result::RunResult;
 use crate::scenario::{Scenario, Writes};
@@ -72,9 +72,9 @@ pub fn run_observed<O: Observer>(
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {
-    Done(CommandId, Action),
+    Done(CommandId, Device),
     Alarm(DriveIndex),
-    Passed(CommandId, Action, RailPosition),
+    Passed(CommandId, Device, RailPosition),
     Break(Machine),
     Repair(Machine),
     /// A new platter comes out, on this panel.
@@ -94,7 +94,6 @@ struct Run<'a, O> {
     offsets: RandomStream,
     accounts: Accounts,
     out: Outbox<Output>,
-    outputs: Vec<Output>,
     pending: Vec<Event>,
     timer: Option<Instant>,
     now: Instant,
@@ -126,7 +125,6 @@ impl<'a, O: Observer> Run<'a, O> {
             files: Files::default(),
             offsets: seed.child(b"offsets").stream(),
             out: Outbox::new(),
-            outputs: Vec::new(),
             pending: Vec::new(),
             timer: None,
             now: Instant::ZERO,
@@ -186,8 +184,8 @@ impl<'a, O: Observer> Run<'a, O> {
     fn happen(&mut self, at: Instant, next: Next) {
         self.now = at;
         match next {
-            Next::Done(command, action) => {
-                if let Some(work) = self.machines.done(command, &action) {
+            Next::Done(command, device) => {
+                if let Some(work) = self.machines.done(command, device) {
                     self.ended(&work);
                 }
             }
@@ -196,8 +194,8 @@ impl<'a, O: Observer> Run<'a, O> {
                     self.ended(&work);
                 }
             }
-            Next::Passed(command, action, at) => {
-                if self.machines.is_under_way(command, &action) {
+            Next::Passed(command, device, at) => {
+                if self.machines.is_under_way(command, device) {
                     self.step(Event::Passed { command, at });
                 }
             }
@@ -304,13 +302,12 @@ impl<'a, O: Observer> Run<'a, O> {
             self.observer.event(self.now, &event);
             self.library.step(self.now, event, &mut self.out);
             self.observer.stepped(&self.library);
-            let mut outputs = std::mem::take(&mut self.outputs);
-            outputs.extend(self.out.drain());
-            for output in outputs.drain(..) {
+            let mut out = std::mem::take(&mut self.out);
+            for output in out.drain() {
                 self.observer.output(self.now, &output);
                 self.carry_out(output);
             }
-            self.outputs = outputs;
+            self.out = out;
         }
         self.set_timer();
     }
