@@ -110,7 +110,10 @@ impl Library {
             {
                 home
             }
-            _ => self.free_spare(at)?,
+            Stage::Unverified { .. }
+            | Stage::Checked { .. }
+            | Stage::Storing { .. }
+            | Stage::Stored { .. } => self.free_spare(at)?,
         };
         Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
     }
