@@ -8,6 +8,8 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod experiment;
+pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod tape;
