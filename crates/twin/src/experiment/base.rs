@@ -53,9 +53,7 @@ pub(crate) struct Base {
 }
 
 /// Reads all bases; one may extend another, whatever their order.
-pub(crate) fn read(
-    files: &[Whereabouts<'_>],
-) -> Result<BTreeMap<String, Base>, ExperimentError> {
+pub(crate) fn read(files: &[Whereabouts<'_>]) -> Result<BTreeMap<String, Base>, ExperimentError> {
     let mut written = BTreeMap::new();
     for place in files {
         let file: BaseFile = toml::from_str(place.text).map_err(|error| place.syntax(&error))?;
@@ -89,7 +87,8 @@ fn table(
     let from = match (&file.scenario, &file.extends) {
         (Some(scenario), _) => resolve(scenario.clone())?,
         (None, Some(name)) => {
-            let (_, extended) = written.get(name).ok_or(format!("there is no base {name}"))?;
+            let (_, extended) =
+                written.get(name).ok_or_else(|| format!("there is no base {name}"))?;
             let left = left.checked_sub(1).ok_or("bases extend each other without end")?;
             table(written, extended, left)?
         }
@@ -140,11 +139,12 @@ fn resolve(mut table: Table) -> Result<Table, String> {
 
 /// The scenario a table spells out.
 pub(crate) fn parse(table: &Table) -> Result<Scenario, String> {
-    let scenario =
-        Scenario::deserialize(table.clone()).map_err(|error| error.to_string().replace('\n', " "))?;
+    let scenario = Scenario::deserialize(table.clone())
+        .map_err(|error| error.to_string().replace('\n', " "))?;
     scenario.library.validate().map_err(|error| error.to_string())?;
     scenario.policy.validate().map_err(|error| error.to_string())?;
     scenario.mechanics.validate().map_err(|error| error.to_string())?;
+    scenario.workload.validate().map_err(|error| error.to_string())?;
     Ok(scenario)
 }
 

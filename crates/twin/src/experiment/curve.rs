@@ -60,7 +60,8 @@ impl Measured<'_> {
     }
 
     fn derived(&self, derived: &Derived, metric: &str) -> Result<Curve, String> {
-        let (first, second) = (self.run(&derived.of[0], metric)?, self.run(&derived.of[1], metric)?);
+        let (first, second) =
+            (self.run(&derived.of[0], metric)?, self.run(&derived.of[1], metric)?);
         let many = if first.points.len() >= second.points.len() { &first } else { &second };
         let mut points = Vec::new();
         for place in &many.points {

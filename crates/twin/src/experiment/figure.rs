@@ -38,6 +38,8 @@ pub struct FigureData {
 pub struct PlotSeries {
     /// What the legend says.
     pub label: String,
+    /// Color and shape.
+    pub style: usize,
     /// Its points.
     pub points: Vec<PlotPoint>,
 }
@@ -113,7 +115,7 @@ pub(crate) fn data(measured: &Measured<'_>, figure: &Figure) -> Result<FigureDat
 
 fn lines(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
     let mut all = Vec::new();
-    for source in &figure.series {
+    for (index, source) in figure.series.iter().enumerate() {
         let metric = figure.metric.as_deref().unwrap_or_default();
         let points = match (&source.run, &source.curve) {
             (Some(run), None) => points(&measured.curve(run, metric)?, figure.unit),
@@ -125,16 +127,16 @@ fn lines(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, St
                 return Err(format!("series {} needs a run or a curve", source.label));
             }
         };
-        all.push(PlotSeries { label: source.label.clone(), points });
+        let style = source.style.unwrap_or(index);
+        all.push(PlotSeries { label: source.label.clone(), style, points });
     }
     Ok(all)
 }
 
 fn points(curve: &Curve, unit: Unit) -> Vec<PlotPoint> {
     let point = |point: &super::curve::CurvePoint| {
-        let of = |pick: fn(f64, f64) -> f64| {
-            unit.of(point.samples.iter().copied().fold(f64::NAN, pick))
-        };
+        let of =
+            |pick: fn(f64, f64) -> f64| unit.of(point.samples.iter().copied().fold(f64::NAN, pick));
         PlotPoint {
             x: point.x,
             label: point.label.clone(),
@@ -157,16 +159,16 @@ fn bars(series: Vec<PlotSeries>) -> Vec<PlotSeries> {
     }
     let mut points = Vec::new();
     let mut x = 0.0;
-    for PlotSeries { label, points: mut only } in series {
+    for PlotSeries { label, points: mut only, .. } in series {
         points.extend(only.pop().map(|point| PlotPoint { x, label, ..point }));
         x += 1.0;
     }
-    vec![PlotSeries { label: BARS.to_owned(), points }]
+    vec![PlotSeries { label: BARS.to_owned(), style: 1, points }]
 }
 
 fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
     let mut all = Vec::new();
-    for part in &figure.parts {
+    for (style, part) in figure.parts.iter().enumerate() {
         let mut stack = Vec::new();
         let mut x = 0.0;
         for source in &figure.series {
@@ -176,7 +178,7 @@ fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, 
             stack.push(PlotPoint { x, label: source.label.clone(), ..only });
             x += 1.0;
         }
-        all.push(PlotSeries { label: part.label.clone(), points: stack });
+        all.push(PlotSeries { label: part.label.clone(), style, points: stack });
     }
     Ok(all)
 }
@@ -189,7 +191,7 @@ fn marks(figure: &Figure, series: &[PlotSeries]) -> Vec<Mark> {
         let named = places.filter(|place| place.label == name).map(|place| place.x);
         let x = match figure.kind {
             FigureKind::Lines => number(&point.x),
-            FigureKind::Bars | FigureKind::Stacked => named.last(),
+            FigureKind::Bars | FigureKind::Stacked => named.max_by(f64::total_cmp),
         };
         Some(Mark { series: index, x: x?, y: point.y })
     };

@@ -341,6 +341,10 @@ pub struct SeriesSource {
     /// A curve that needs no run.
     #[serde(default)]
     pub curve: Option<CurveProbe>,
+    /// Color and shape, from 0 on, so that a system looks the same in every figure; without it, the
+    /// number of the series.
+    #[serde(default)]
+    pub style: Option<usize>,
 }
 
 /// A part of a stacked bar.

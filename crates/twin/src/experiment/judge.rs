@@ -6,11 +6,7 @@ use super::file::{Check, Measure, PointRef};
 use super::outcome::Ours;
 
 /// Our value of a check, in its unit.
-pub(crate) fn ours(
-    measured: &Measured<'_>,
-    check: &Check,
-    seeds_max: u32,
-) -> Result<Ours, String> {
+pub(crate) fn ours(measured: &Measured<'_>, check: &Check, seeds_max: u32) -> Result<Ours, String> {
     let metric = check.metric.as_deref().unwrap_or_default();
     let curve = |name: &String| measured.curve(name, metric).map(|curve| curve.points);
     let at = |point: &PointRef| {

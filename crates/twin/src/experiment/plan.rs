@@ -52,8 +52,7 @@ impl Plan {
                     return Err(wrong("base", format!("there is no base {}", run.base)));
                 };
                 let seeds = statement.seeds.min(seeds_max);
-                let points =
-                    plan.run(base, run, seeds).map_err(|problem| wrong("set", problem))?;
+                let points = plan.run(base, run, seeds).map_err(|problem| wrong("set", problem))?;
                 let key = (statement.id.clone(), run.name.clone());
                 if plan.points.insert(key, points).is_some() {
                     return Err(wrong("name", "another run has this name".to_owned()));

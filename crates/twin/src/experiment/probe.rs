@@ -164,11 +164,7 @@ pub enum CurveProbe {
 
 impl Probe {
     /// The number.
-    pub(crate) fn measure(
-        &self,
-        bases: &BTreeMap<String, Base>,
-        seed: u64,
-    ) -> Result<f64, String> {
+    pub(crate) fn measure(&self, bases: &BTreeMap<String, Base>, seed: u64) -> Result<f64, String> {
         match self {
             Self::Machine { operation, statistic } => {
                 Ok(statistic.of(machines::times(*operation, seed)))
@@ -199,9 +195,9 @@ impl Probe {
             Self::SetPlattersInZone { platters, sets } => {
                 placement::set_platters_in_zone(usize::from(*platters), *sets)
             }
-            Self::TrackLoss { information, redundancy, sector_loss } => Ok(
-                arithmetic::binomial_tail(information + redundancy, *redundancy, *sector_loss),
-            ),
+            Self::TrackLoss { information, redundancy, sector_loss } => {
+                Ok(arithmetic::binomial_tail(information + redundancy, *redundancy, *sector_loss))
+            }
             Self::GrowthRate { start, folds, deletion, cool_down } => {
                 Ok(arithmetic::growth_rate(*start, *folds, *deletion, *cool_down))
             }

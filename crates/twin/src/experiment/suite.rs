@@ -72,7 +72,8 @@ impl Suite {
         let is_base = |file: &&SourceFile| {
             file.name.rsplit('/').next().is_some_and(|name| name.starts_with("base-"))
         };
-        let places: Vec<Whereabouts<'_>> = files.iter().filter(is_base).map(SourceFile::place).collect();
+        let places: Vec<Whereabouts<'_>> =
+            files.iter().filter(is_base).map(SourceFile::place).collect();
         let bases = read(&places)?;
         let mut statements = Vec::new();
         for file in files.iter().filter(|file| !is_base(file)) {
@@ -247,9 +248,8 @@ fn verify(loaded: &Loaded, plan: &Plan, metrics: &[String]) -> Result<(), Experi
         let names = figure::runs(figure.get_ref());
         for name in names {
             let point = PointRef { run: name.to_owned(), at: None };
-            curve(statement, plan, &point.run).map_err(|problem| {
-                place.meaning(figure.span().start, "figure: series", problem)
-            })?;
+            curve(statement, plan, &point.run)
+                .map_err(|problem| place.meaning(figure.span().start, "figure: series", problem))?;
         }
         if let Some(label) = figure::unknown_label(figure.get_ref()) {
             let problem = format!("there is no series {label}");

@@ -139,10 +139,8 @@ fn every_statement_has_a_file_that_is_sound() {
 
 #[test]
 fn what_needs_no_engine_holds() {
-    let wanted: Vec<String> = "W1 W2 W3 W4 W6 M1 M2 M3 M4 M5 L1 L2 L3 L4 E14"
-        .split(' ')
-        .map(str::to_owned)
-        .collect();
+    let wanted: Vec<String> =
+        "W1 W2 W3 W4 W5 W6 M1 M2 M3 M4 M5 L1 L2 L3 L4 E14".split(' ').map(str::to_owned).collect();
     let suite = Suite::read(&files()).unwrap().only(&wanted).unwrap().with_seeds(1).unwrap();
     let report = suite.run(&StandIn, &mut |_| ());
     assert_eq!(report.jobs, 0);
@@ -218,16 +216,57 @@ fn a_failed_run_is_a_miss_that_says_why() {
 
 #[test]
 fn mistakes_are_named_with_their_place() {
-    check("id = \"E4\"\nband = 3", expect!["E4.toml:2: unknown field `band`, expected one of `id`, `title`, `setting`, `section`, `paper`, `fitted`, `explanation`, `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`"]);
+    check(
+        "id = \"E4\"\nband = 3",
+        expect![
+            "E4.toml:2: unknown field `band`, expected one of `id`, `title`, `setting`, `section`, `paper`, `fitted`, `explanation`, `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`"
+        ],
+    );
     let change = |from: &str, to: &str, expect| check(&STATEMENT.replace(from, to), expect);
-    change("silica@20", "silica@21", expect![[r#"E4.toml:14: check E4.a: measure: silica@21 is no point; there are ["8", "20", "40"]"#]]);
+    change(
+        "silica@20",
+        "silica@21",
+        expect![[
+            r#"E4.toml:14: check E4.a: measure: silica@21 is no point; there are ["8", "20", "40"]"#
+        ]],
+    );
     change("silica@20", "sp@20", expect!["E4.toml:14: check E4.a: measure: there is no run sp"]);
-    change("completion.p999", "completion.p998", expect!["E4.toml:14: check E4.a: metric: there is no metric completion.p998"]);
-    change("base = \"iops\"", "base = \"x\"", expect!["E4.toml:9: run silica: base: there is no base x"]);
-    change("[8, 20, 40]", "[8, 21]", expect!["E4.toml:9: run silica: set: shuttles = 21: 21 shuttles cannot be shared by 2 panels"]);
-    change("of = \"shuttles\"", "of = \"platers\"", expect!["E4.toml:9: run silica: set: platers = 8: unknown field `platers`, expected one of `library`, `policy`, `mechanics`, `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`, `recovery_reads`, `workload`, `writes`, `faults`, `measure_from`, `measure_until` "]);
-    change("[2.24, 3.36]", "[3.36, 2.24]", expect!["E4.toml:14: check E4.a: band: lowest first, then highest"]);
-    change("unit = \"h\"", "unit = \"hours\"", expect!["E4.toml:18: unknown variant `hours`, expected one of `ms`, `s`, `min`, `h`, `%`, `MB`, `1`, `log10`"]);
+    change(
+        "completion.p999",
+        "completion.p998",
+        expect!["E4.toml:14: check E4.a: metric: there is no metric completion.p998"],
+    );
+    change(
+        "base = \"iops\"",
+        "base = \"x\"",
+        expect!["E4.toml:9: run silica: base: there is no base x"],
+    );
+    change(
+        "[8, 20, 40]",
+        "[8, 21]",
+        expect![
+            "E4.toml:9: run silica: set: shuttles = 21: 21 shuttles cannot be shared by 2 panels"
+        ],
+    );
+    change(
+        "of = \"shuttles\"",
+        "of = \"platers\"",
+        expect![
+            "E4.toml:9: run silica: set: platers = 8: unknown field `platers`, expected one of `library`, `policy`, `mechanics`, `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`, `recovery_reads`, `workload`, `writes`, `faults`, `measure_from`, `measure_until` "
+        ],
+    );
+    change(
+        "[2.24, 3.36]",
+        "[3.36, 2.24]",
+        expect!["E4.toml:14: check E4.a: band: lowest first, then highest"],
+    );
+    change(
+        "unit = \"h\"",
+        "unit = \"hours\"",
+        expect![
+            "E4.toml:18: unknown variant `hours`, expected one of `ms`, `s`, `min`, `h`, `%`, `MB`, `1`, `log10`"
+        ],
+    );
 }
 
 fn check(statement: &str, expect: Expect) {

@@ -37,14 +37,17 @@ fn lines(data: &FigureData) -> String {
     if let Some(limit) = &data.limit {
         canvas.limit(limit.y, &limit.label);
     }
-    for (index, series) in data.series.iter().enumerate() {
-        let style = index % STYLES;
+    for series in &data.series {
+        let style = series.style % STYLES;
         if constant(series) {
             canvas.across(&format!("line line{style}"), series.points[0].median);
             continue;
         }
-        let points: Vec<[f64; 4]> =
-            series.points.iter().map(|point| [point.x, point.median, point.min, point.max]).collect();
+        let points: Vec<[f64; 4]> = series
+            .points
+            .iter()
+            .map(|point| [point.x, point.median, point.min, point.max])
+            .collect();
         canvas.curve(style, &points, few);
     }
     papers(data, &mut canvas);
@@ -63,16 +66,22 @@ fn bars(data: &FigureData) -> String {
     for (index, series) in data.series.iter().enumerate() {
         for point in &series.points {
             let (at, width) = beside(point.x, index, data.series.len());
-            canvas.bar(index % STYLES, at, [0.0, point.median], width * 0.94);
+            canvas.bar(series.style % STYLES, at, [0.0, point.median], width * 0.94);
             if point.max > point.min {
                 canvas.whisker(at, point.min, point.max);
             }
+        }
+    }
+    // After all bars, so that none covers a number.
+    for (index, series) in data.series.iter().enumerate() {
+        for point in &series.points {
+            let (at, _) = beside(point.x, index, data.series.len());
             canvas.note(at, point.max, &number(point.median));
         }
     }
     for mark in &data.paper {
         let (at, _) = beside(mark.x, mark.series, data.series.len());
-        canvas.paper(mark.series % STYLES, at, mark.y);
+        canvas.paper(style(data, mark.series), at, mark.y);
     }
     canvas.finish()
 }
@@ -91,22 +100,26 @@ fn stacked(data: &FigureData) -> String {
     for (index, series) in data.series.iter().enumerate() {
         for (at, point) in series.points.iter().enumerate() {
             let from = below(index, at);
-            canvas.bar(index % STYLES, point.x, [from, from + point.median], BARS_WIDTH);
+            canvas.bar(series.style % STYLES, point.x, [from, from + point.median], BARS_WIDTH);
         }
     }
     for mark in &data.paper {
         let points = data.series[mark.series].points.iter();
         let same = |point: &crate::experiment::PlotPoint| (point.x - mark.x).abs() < 0.5;
         let from = points.clone().position(same).map_or(0.0, |at| below(mark.series, at));
-        canvas.paper(mark.series % STYLES, mark.x, from + mark.y);
+        canvas.paper(style(data, mark.series), mark.x, from + mark.y);
     }
     canvas.finish()
 }
 
 fn papers(data: &FigureData, canvas: &mut Canvas) {
     for mark in &data.paper {
-        canvas.paper(mark.series % STYLES, mark.x, mark.y);
+        canvas.paper(style(data, mark.series), mark.x, mark.y);
     }
+}
+
+fn style(data: &FigureData, series: usize) -> usize {
+    data.series.get(series).map_or(0, |series| series.style % STYLES)
 }
 
 /// A series of one point without a place: it holds everywhere.
@@ -138,9 +151,9 @@ fn heights(data: &FigureData) -> impl Iterator<Item = f64> {
 }
 
 fn legend(data: &FigureData, key: fn(usize) -> Key) -> Vec<(Key, String)> {
-    let series = data.series.iter().enumerate();
+    let series = data.series.iter();
     let mut legend: Vec<(Key, String)> =
-        series.map(|(index, series)| (key(index % STYLES), series.label.clone())).collect();
+        series.map(|series| (key(series.style % STYLES), series.label.clone())).collect();
     if !data.paper.is_empty() {
         legend.push((Key::Paper, "stated in the paper".to_owned()));
     }

@@ -64,9 +64,10 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
     page.push_str("</dl>\n<div class=\"totals\">");
     for (name, fitted) in [("predicted", false), ("fitted", true)] {
         let (hits, all) = report.count(fitted);
-        put(page, format_args!(
-            "<div class=\"total\"><b>{hits} of {all}</b>{name} checks hit</div>"
-        ));
+        put(
+            page,
+            format_args!("<div class=\"total\"><b>{hits} of {all}</b>{name} checks hit</div>"),
+        );
     }
     page.push_str(
         "</div>\n<p><b>Fitted</b>: a value the paper does not give was chosen so that this holds; \
@@ -81,14 +82,17 @@ fn summary(page: &mut String, report: &Report) {
          <th>What<th>Paper<th>Ours, median (range over seeds)<th>Band<th>Kind</tr></thead><tbody>\n",
     );
     for statement in &report.statements {
-        put(page, format_args!(
-            "<tr class=\"group\"><td colspan=\"7\" id=\"{0}\">{0} {1} <span class=\"soft\">\
+        put(
+            page,
+            format_args!(
+                "<tr class=\"group\"><td colspan=\"7\" id=\"{0}\">{0} {1} <span class=\"soft\">\
              (section {2}: {3})</span></td></tr>\n",
-            escape(&statement.id),
-            escape(&statement.title),
-            escape(&statement.section),
-            escape(&statement.setting),
-        ));
+                escape(&statement.id),
+                escape(&statement.title),
+                escape(&statement.section),
+                escape(&statement.setting),
+            ),
+        );
         for row in &statement.rows {
             check(page, row);
         }
@@ -106,15 +110,18 @@ fn check(page: &mut String, row: &Row) {
         Expected::Value(value) => with_unit(*value, unit),
         Expected::Words(_) => "a relation".to_owned(),
     };
-    put(page, format_args!(
-        "<tr><td class=\"{class}\">{verdict}<td>{}<td>{}<td class=\"number\">{expected}\
+    put(
+        page,
+        format_args!(
+            "<tr><td class=\"{class}\">{verdict}<td>{}<td>{}<td class=\"number\">{expected}\
          <td class=\"number\">{}<td class=\"number\">{}<td>{}</tr>\n",
-        escape(&row.id),
-        escape(&row.details.title),
-        ours(row),
-        band(row),
-        if row.fitted { "fitted" } else { "predicted" },
-    ));
+            escape(&row.id),
+            escape(&row.details.title),
+            ours(row),
+            band(row),
+            if row.fitted { "fitted" } else { "predicted" },
+        ),
+    );
 }
 
 /// Our value with its range, or why there is none.
@@ -125,9 +132,7 @@ fn ours(row: &Row) -> String {
             format!("{} ({} to {})", with_unit(median, unit), number(min), number(max))
         }
         (Some(median), ..) => with_unit(median, unit),
-        (None, ..) => {
-            escape(row.details.problem.as_deref().unwrap_or("not a number"))
-        }
+        (None, ..) => escape(row.details.problem.as_deref().unwrap_or("not a number")),
     }
 }
 
@@ -153,14 +158,17 @@ fn figures(page: &mut String, report: &Report) {
     );
     for statement in &report.statements {
         let Some(data) = &statement.figure else { continue };
-        put(page, format_args!(
-            "<figure><figcaption><b>Figure {}</b> {} <span class=\"soft\">({})</span></figcaption>\
+        put(
+            page,
+            format_args!(
+                "<figure><figcaption><b>Figure {}</b> {} <span class=\"soft\">({})</span></figcaption>\
              {}</figure>\n",
-            escape(&data.id),
-            escape(&data.title),
-            escape(&statement.id),
-            figure(data),
-        ));
+                escape(&data.id),
+                escape(&data.title),
+                escape(&statement.id),
+                figure(data),
+            ),
+        );
     }
     page.push_str("</div>\n");
 }
@@ -173,20 +181,26 @@ fn misses(page: &mut String, report: &Report) {
         page.push_str("<p>Every check hits.</p>\n");
     }
     for statement in missing {
-        put(page, format_args!(
-            "<h3>{} {}</h3>\n<p class=\"soft\">Paper: {}</p>\n<ul>",
-            escape(&statement.id),
-            escape(&statement.title),
-            escape(&statement.paper),
-        ));
+        put(
+            page,
+            format_args!(
+                "<h3>{} {}</h3>\n<p class=\"soft\">Paper: {}</p>\n<ul>",
+                escape(&statement.id),
+                escape(&statement.title),
+                escape(&statement.paper),
+            ),
+        );
         for row in statement.rows.iter().filter(|row| row.verdict == Verdict::Miss) {
-            put(page, format_args!(
-                "<li><span class=\"miss\">{}</span> {}: {}, band {}</li>",
-                escape(&row.id),
-                escape(&row.details.title),
-                ours(row),
-                band(row),
-            ));
+            put(
+                page,
+                format_args!(
+                    "<li><span class=\"miss\">{}</span> {}: {}, band {}</li>",
+                    escape(&row.id),
+                    escape(&row.details.title),
+                    ours(row),
+                    band(row),
+                ),
+            );
         }
         page.push_str("</ul>\n");
         let explanation = statement.explanation.as_deref();
@@ -199,12 +213,15 @@ fn contradictions(page: &mut String, report: &Report) {
     page.push_str("<h2>Where the paper contradicts itself</h2>\n");
     for statement in &report.statements {
         if let Some(text) = &statement.contradiction {
-            put(page, format_args!(
-                "<h3>{} {}</h3>\n<p>{}</p>\n",
-                escape(&statement.id),
-                escape(&statement.title),
-                escape(text),
-            ));
+            put(
+                page,
+                format_args!(
+                    "<h3>{} {}</h3>\n<p>{}</p>\n",
+                    escape(&statement.id),
+                    escape(&statement.title),
+                    escape(text),
+                ),
+            );
         }
     }
 }
@@ -212,11 +229,14 @@ fn contradictions(page: &mut String, report: &Report) {
 fn assumptions(page: &mut String, report: &Report) {
     page.push_str("<h2>Values the paper does not give</h2>\n");
     for base in &report.bases {
-        put(page, format_args!(
-            "<h3>Base scenario <code>{}</code></h3>\n<p>{}</p>\n",
-            escape(&base.name),
-            escape(&base.summary)
-        ));
+        put(
+            page,
+            format_args!(
+                "<h3>Base scenario <code>{}</code></h3>\n<p>{}</p>\n",
+                escape(&base.name),
+                escape(&base.summary)
+            ),
+        );
         if base.unknowns.is_empty() {
             continue;
         }
@@ -224,12 +244,15 @@ fn assumptions(page: &mut String, report: &Report) {
             "<div class=\"scroll\"><table><thead><tr><th>Field<th>Value<th>Why</tr></thead><tbody>",
         );
         for unknown in &base.unknowns {
-            put(page, format_args!(
-                "<tr><td><code>{}</code><td>{}<td>{}</tr>\n",
-                escape(&unknown.field),
-                escape(&unknown.value),
-                escape(&unknown.source)
-            ));
+            put(
+                page,
+                format_args!(
+                    "<tr><td><code>{}</code><td>{}<td>{}</tr>\n",
+                    escape(&unknown.field),
+                    escape(&unknown.value),
+                    escape(&unknown.source)
+                ),
+            );
         }
         page.push_str("</tbody></table></div>\n");
     }
@@ -240,12 +263,15 @@ fn assumptions(page: &mut String, report: &Report) {
     );
     for statement in fitted {
         for fitted in &statement.fitted {
-            put(page, format_args!(
-                "<tr><td>{}<td>{}<td>{}</tr>\n",
-                escape(&statement.id),
-                escape(&fitted.parameter),
-                escape(&fitted.to)
-            ));
+            put(
+                page,
+                format_args!(
+                    "<tr><td>{}<td>{}<td>{}</tr>\n",
+                    escape(&statement.id),
+                    escape(&fitted.parameter),
+                    escape(&fitted.to)
+                ),
+            );
         }
     }
     page.push_str("</tbody></table></div>\n");

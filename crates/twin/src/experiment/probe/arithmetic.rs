@@ -8,13 +8,11 @@ pub(super) fn binomial_tail(trials: u32, limit: u32, chance: f64) -> f64 {
         return 0.0;
     }
     // ln of trials! / (first! (trials - first)!) p^first (1 - p)^(trials - first)
-    let choose: f64 = (0..first)
-        .map(|index| (f64::from(trials - index) / f64::from(index + 1)).ln())
-        .sum();
-    let mut term = (choose
-        + f64::from(first) * chance.ln()
-        + f64::from(trials - first) * (-chance).ln_1p())
-    .exp();
+    let choose: f64 =
+        (0..first).map(|index| (f64::from(trials - index) / f64::from(index + 1)).ln()).sum();
+    let mut term =
+        (choose + f64::from(first) * chance.ln() + f64::from(trials - first) * (-chance).ln_1p())
+            .exp();
     let mut sum = 0.0;
     for losses in first..=trials {
         sum += term;

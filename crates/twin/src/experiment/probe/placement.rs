@@ -8,8 +8,7 @@ use fulgurite_units::SlotIndex;
 
 /// 1 when the library takes such a shape.
 pub(super) fn shape_accepted(drives_per_read_rack: u16, shuttles_per_panel: u16) -> f64 {
-    let shape =
-        LibraryShape { drives_per_read_rack, shuttles_per_panel, ..LibraryShape::mdu() };
+    let shape = LibraryShape { drives_per_read_rack, shuttles_per_panel, ..LibraryShape::mdu() };
     if shape.validate().is_ok() { 1.0 } else { 0.0 }
 }
 
