@@ -31,6 +31,8 @@ use crate::{ArchiveError, Result};
 
 /// Orders waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;
+/// By when a read shall be answered: the objective of Silica, section 7.2.
+const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 /// How long the driver waits when nothing is under way.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
@@ -40,8 +42,11 @@ pub(crate) type Work = Box<dyn FnOnce() + Send>;
 /// How a request ended.
 pub(crate) type Answer = oneshot::Receiver<Result<(), String>>;
 
+/// Makes the event of a request, given its number and the time.
+type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
+
 enum Order {
-    Request { make: Box<dyn FnOnce(RequestId) -> Event + Send>, pending: Pending },
+    Request { make: MakeEvent, pending: Pending },
     Done { command: CommandId },
     Stop,
 }
@@ -132,7 +137,7 @@ impl LiveLibrary {
 
     fn request(
         &self,
-        make: impl FnOnce(RequestId) -> Event + Send + 'static,
+        make: impl FnOnce(RequestId, Instant) -> Event + Send + 'static,
         work: Option<Work>,
     ) -> Result<Answer> {
         let (done, answer) = oneshot::channel();
@@ -149,19 +154,28 @@ impl LiveLibrary {
         tracks: TrackSpan,
         work: Work,
     ) -> Result<Answer> {
-        self.request(move |request| Event::Read { request, platter, slot, tracks }, Some(work))
+        self.request(
+            move |request, now| {
+                let deadline = now + OBJECTIVE;
+                Event::Read { request, platter, slot, tracks, deadline }
+            },
+            Some(work),
+        )
     }
 
     /// Has a drive read a freshly written platter whole.
     pub(crate) fn verify(&self, platter: PlatterId, tracks: u32, work: Work) -> Result<Answer> {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = PanelIndex::new(0);
-        self.request(move |request| Event::Verify { request, platter, panel, tracks }, Some(work))
+        self.request(
+            move |request, _| Event::Verify { request, platter, panel, tracks },
+            Some(work),
+        )
     }
 
     /// Has a verified platter brought to its slot.
     pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
-        self.request(move |request| Event::Store { request, platter, slot }, None)
+        self.request(move |request, _| Event::Store { request, platter, slot }, None)
     }
 
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
@@ -214,7 +228,8 @@ impl Driver {
                     let request = RequestId::new(self.next_request);
                     self.next_request += 1;
                     self.pending.insert(request, pending);
-                    self.step(make(request));
+                    let event = make(request, self.now());
+                    self.step(event);
                 }
                 Ok(Order::Done { command }) => self.step(Event::Completed { command }),
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -244,6 +259,8 @@ impl Driver {
                     }
                     // A pass reads whole platters at memory speed; customers wait for it.
                     Output::Halt { .. } => {}
+                    // Nobody watches travels here.
+                    Output::Traveled(_) => {}
                     Output::Finished { request, outcome } => self.finish(request, outcome),
                     Output::Rejected { request, reason } => {
                         self.answer(request, Err(reason.to_string()));

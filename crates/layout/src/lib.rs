@@ -1,18 +1,37 @@
-//! Planning: staged bodies to platters, platters to slots. Pure functions from what is there to
-//! what shall be: nothing here reads, writes or knows the time.
+//! Planning: staged bodies to platters, platters to slots, sets to racks. Pure functions from what
+//! is there to what shall be: nothing here reads, writes or knows the time.
 //!
 //! ```text
 //! bodies in order --SetPlanner--> SetPlan: shards of bodies on each information platter
 //! platters of a set, zones of a library --choose_zones--> a zone for each platter
+//! platters of a set, zones of libraries --choose_fleet--> a library and a zone for each platter
+//! FailureRules --shapes--> BlastModel --minimum_storage_racks--> RackCount, with its proof
 //! ```
+//!
+//! [`audit_fleet`] and [`verify_rack_count`] check plans and proofs and share no code with what
+//! makes them.
 
+mod audit;
+mod blast;
+mod columns;
 mod error;
+mod failures;
+mod fleet;
+mod limits;
 mod pack;
 mod place;
+mod racks;
+mod reach;
+mod search;
 
+pub use audit::{Assurance, RackFault, Violation, audit_fleet, share_zone, verify_rack_count};
+pub use blast::{BlastModel, Cell, Grid, ZoneShape};
 pub use error::{ErrorKind, LayoutError};
+pub use failures::{Collision, FailureRules};
+pub use fleet::{FleetSlot, LibraryIndex, LibraryState, choose_fleet};
 pub use pack::{PlatterPlan, Push, SetPlan, SetPlanner, Shard, StagedBody, split_bytes};
 pub use place::{ZoneState, choose_zones};
+pub use racks::{RackCount, Refutation, SetShape, minimum_storage_racks, platters_max};
 
 #[cfg(test)]
 mod tests;

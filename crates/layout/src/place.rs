@@ -1,13 +1,16 @@
-//! Platters to slots: no two platters of a set share a blast zone, the emptiest areas first.
+//! Platters to slots in one library: no two platters of a set share a cell, the emptiest first.
 //!
-//! A blast zone is what one failure may take at once: one shelf of one rack (Silica section 6).
+//! A zone is here one shelf of one rack (Silica section 6), the smallest thing a failure can take.
+//! What several of them a failure takes at once, and more than one library, is [`crate::fleet`]'s.
 //! The library's shape is the library's; this takes zones as numbers and chooses among them.
+
+use std::cmp::Ordering;
 
 use fulgurite_units::SlotIndex;
 
 use crate::LayoutError;
 
-/// One blast zone of a library.
+/// One shelf of one rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneState {
     /// The zone.
@@ -36,11 +39,14 @@ pub fn choose_zones(zones: &[ZoneState], platters: usize) -> Result<Vec<SlotInde
     if usable.len() < platters {
         return Err(LayoutError::TooFewZones { platters, zones: usable.len() });
     }
+    usable.sort_by(|(a, _), (b, _)| used_shares(a, b));
+    Ok(usable[..platters].iter().map(|&(_, slot)| slot).collect())
+}
+
+/// The smaller share of used slots first, then the lower number.
+pub(crate) fn used_shares(a: &ZoneState, b: &ZoneState) -> Ordering {
     // used_a / total_a < used_b / total_b, without the division.
     let used = |zone: &ZoneState| u64::from(zone.total.saturating_sub(zone.free));
-    usable.sort_by(|(a, _), (b, _)| {
-        let (left, right) = (used(a) * u64::from(b.total), used(b) * u64::from(a.total));
-        left.cmp(&right).then(a.zone.cmp(&b.zone))
-    });
-    Ok(usable[..platters].iter().map(|&(_, slot)| slot).collect())
+    let (left, right) = (used(a) * u64::from(b.total), used(b) * u64::from(a.total));
+    left.cmp(&right).then(a.zone.cmp(&b.zone))
 }

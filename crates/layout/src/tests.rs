@@ -9,6 +9,9 @@ use crate::{
     LayoutError, Push, SetPlan, SetPlanner, StagedBody, ZoneState, choose_zones, split_bytes,
 };
 
+mod fleet;
+mod racks;
+
 /// Platters of 96 KiB, sets of 3 + 2.
 fn tiny() -> Geometry {
     Geometry {

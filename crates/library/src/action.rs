@@ -28,6 +28,9 @@ pub enum Action {
         from: RailPosition,
         /// Where it goes.
         to: RailPosition,
+        /// Whether the driver says where it is on its way ([`crate::Event::Passed`]), each
+        /// [`crate::limits::REPORT_UM`], if it knows.
+        reports: bool,
     },
     /// The shuttle swings to the next pair of rails, one shelf up or down.
     Crab {
@@ -81,7 +84,7 @@ pub enum Action {
         /// The slot it turns to.
         to: DriveSlot,
     },
-    /// The drive moves to a track of the platter in its customer slot.
+    /// The drive moves to a track of the platter it faces.
     Seek {
         /// Which drive.
         drive: DriveIndex,
@@ -140,7 +143,26 @@ pub enum Destination {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DriveSlot {
     /// For platters with reads of customers; always served first.
-    Customer,
-    /// For new platters; served while no customer needs the drive.
-    Verification,
+    First,
+    /// For new platters, served while no customer needs the drive; and for customers as well where
+    /// the policy gives them two slots.
+    Second,
+}
+
+impl DriveSlot {
+    pub(crate) const BOTH: [Self; 2] = [Self::First, Self::Second];
+
+    pub(crate) const fn as_usize(self) -> usize {
+        match self {
+            Self::First => 0,
+            Self::Second => 1,
+        }
+    }
+
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
 }

@@ -1,50 +1,80 @@
-//! The state machine: each event is applied, then everything idle is given work.
+//! The state machine: each event is applied, then everything idle that the event may concern is
+//! given work.
 //!
-//! Giving work looks at the state alone, not at the event, so no event can be forgotten and no
-//! wake-up lost. Drives choose first (`drives.rs`), then shuttles (`shuttles.rs`).
+//! What an event may concern is noted while it is applied (`Dirty`): drives, groups of shuttles,
+//! panels. Giving work then looks at the state alone. So the cost of an event does not grow with
+//! the library, and no wake-up is lost as long as every change notes whom it concerns: `check`
+//! holds that nobody idle has work left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{
-    Controller, DriveIndex, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex,
+    Controller, DriveIndex, Duration, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex,
 };
 
+use crate::dirty::Dirty;
 use crate::floor::Floor;
 use crate::limits::{EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
-use crate::state::{Age, Drive, Job, Place, Platter, Request, Shuttle, Stage};
+use crate::partition::Partitions;
+use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
+use crate::traffic::Traffic;
 use crate::{
-    Action, Command, CommandId, Error, Event, Fault, LibraryShape, Outcome, Output, PanelIndex,
-    RequestId, TrackSpan,
+    Action, Command, CommandId, Counters, Error, Event, LibraryShape, Outcome, Output, PanelIndex,
+    Policy, RequestId, TrackSpan,
 };
 
 /// The controller of one library.
 #[derive(Clone, Debug)]
 pub struct Library {
     pub(crate) floor: Floor,
+    pub(crate) policy: Policy,
     pub(crate) now: Instant,
-    sequence: u64,
+    pub(crate) sequence: u64,
     next_command: u64,
     pub(crate) requests: BTreeMap<RequestId, Request>,
-    pub(crate) platters: BTreeMap<PlatterId, Platter>,
-    /// The slots of the platters above: each has one owner.
-    pub(crate) homes: BTreeMap<SlotIndex, PlatterId>,
-    /// For each partition, the platters that wait in their slots to be fetched, oldest read first.
-    pub(crate) fetchable: Vec<BTreeSet<(Age, PlatterId)>>,
-    /// For each panel, the new platters that wait in its eject bay, oldest first.
-    pub(crate) ejected: Vec<BTreeSet<(Age, PlatterId)>>,
+    pub(crate) platters: Vec<Platter>,
+    pub(crate) unused: Vec<PlatterKey>,
+    pub(crate) by_id: BTreeMap<PlatterId, PlatterKey>,
+    /// The platter that lives in each slot, where one is known.
+    pub(crate) by_home: Vec<Option<PlatterKey>>,
+    /// Spare slots in use.
+    pub(crate) spares: BTreeMap<SlotIndex, PlatterKey>,
+    /// Platters in a spare slot because their home was out of reach.
+    pub(crate) displaced: BTreeSet<PlatterKey>,
+    pub(crate) partitions: Partitions,
+    /// For each panel, the new platters that wait in its eject bay or in a spare slot.
+    pub(crate) new_platters: Vec<BTreeSet<(Age, PlatterKey)>>,
+    /// Of those, how many are in the eject bay.
+    pub(crate) ejected: Vec<usize>,
+    /// For each panel, whether a shuttle is on its way to the eject bay.
+    pub(crate) collecting: Vec<bool>,
     pub(crate) shuttles: Vec<Shuttle>,
     pub(crate) drives: Vec<Drive>,
-    pub(crate) outstanding: BTreeMap<CommandId, Actor>,
-    /// Whether any shuttle or drive is broken.
+    pub(crate) traffic: Traffic,
+    /// Shuttles that pick or place in front of each zone.
+    pub(crate) obscured: Vec<u16>,
+    /// Somebody passed over a platter because it was obscured.
+    pub(crate) passed_over: bool,
+    pub(crate) dirty: Dirty,
+    /// Shuttles that wait for their way.
+    pub(crate) blocked: Vec<ShuttleIndex>,
+    pub(crate) load: Vec<u64>,
+    pub(crate) rebalanced: Instant,
+    /// Whether anything is broken.
     pub(crate) damaged: bool,
+    pub(crate) counters: Counters,
 }
 
-/// Who carries out a command.
+/// Who carries out a command; its number ends in this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Actor {
     Shuttle(ShuttleIndex),
     Drive(DriveIndex),
 }
+
+/// Actors are told apart in the low bits of a command's number.
+const ACTOR_BITS: u32 = 12;
+const FIRST_DRIVE: u64 = 1 << (ACTOR_BITS - 1);
 
 impl Controller for Library {
     type Event = Event;
@@ -53,9 +83,113 @@ impl Controller for Library {
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Output>) {
         // Two drivers' threads may read one clock out of order; ages must not run backwards.
         self.now = self.now.max(now);
+        self.apply(event, out);
+        self.rebalance_when_due();
+        self.dispatch(out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.next_hold_end()
+    }
+
+    fn check(&self) {
+        self.check_invariants();
+    }
+}
+
+impl Library {
+    /// A library at rest, with the product's policy: every platter in its slot, every drive empty.
+    ///
+    /// # Errors
+    /// When no library can have this shape.
+    pub fn new(shape: &LibraryShape) -> Result<Self, Error> {
+        Self::with_policy(shape, Policy::fulgurite())
+    }
+
+    /// A library at rest: every platter in its slot, every drive empty.
+    ///
+    /// # Errors
+    /// When no library can have this shape, or decide like this.
+    pub fn with_policy(shape: &LibraryShape, policy: Policy) -> Result<Self, Error> {
+        let floor = Floor::new(shape)?;
+        policy.validate()?;
+        let cells = floor.cells_per_panel() * usize::from(shape.panels);
+        let weights = vec![1; cells];
+        let partitions = Partitions::new(&floor, policy.movement, &weights, |_| true, |_| true);
+        let mut traffic = Traffic::new(&floor);
+        let count = shape.panels * shape.shuttles_per_panel;
+        let mut shuttles = Vec::new();
+        for index in (0..count).map(ShuttleIndex::new) {
+            let at = floor.start(index);
+            traffic.take(index.get(), traffic.footprint(at));
+            shuttles.push(Shuttle { at, cargo: None, trip: None, broken: false });
+        }
+        let dirty = Dirty::new(floor.drives().len(), partitions.groups.len(), shape.panels);
+        Ok(Self {
+            now: Instant::ZERO,
+            sequence: 0,
+            next_command: 0,
+            requests: BTreeMap::new(),
+            platters: Vec::new(),
+            unused: Vec::new(),
+            by_id: BTreeMap::new(),
+            by_home: vec![None; shape.slot_count() as usize],
+            spares: BTreeMap::new(),
+            displaced: BTreeSet::new(),
+            partitions,
+            new_platters: vec![BTreeSet::new(); usize::from(shape.panels)],
+            ejected: vec![0; usize::from(shape.panels)],
+            collecting: vec![false; usize::from(shape.panels)],
+            shuttles,
+            drives: vec![Drive::default(); floor.drives().len()],
+            traffic,
+            obscured: vec![0; shape.zone_count() as usize],
+            passed_over: false,
+            dirty,
+            blocked: Vec::new(),
+            load: vec![0; cells],
+            rebalanced: Instant::ZERO,
+            damaged: false,
+            counters: Counters::default(),
+            policy,
+            floor,
+        })
+    }
+
+    /// The shape it was made with.
+    #[must_use]
+    pub const fn shape(&self) -> &LibraryShape {
+        self.floor.shape()
+    }
+
+    /// The policy it was made with.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Requests accepted and not finished.
+    #[must_use]
+    pub fn request_count(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// What it counted since it began.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Where a platter is, if it has something to do; otherwise it is in its slot.
+    #[must_use]
+    pub fn place(&self, platter: PlatterId) -> Option<Place> {
+        self.by_id.get(&platter).map(|&key| self.platter(key).place)
+    }
+
+    fn apply(&mut self, event: Event, out: &mut Outbox<Output>) {
         match event {
-            Event::Read { request, platter, slot, tracks } => {
-                let taken = self.accept_read(request, platter, slot, tracks);
+            Event::Read { request, platter, slot, tracks, deadline } => {
+                let taken = self.accept_read(request, platter, slot, tracks, deadline);
                 reject(request, taken, out);
             }
             Event::Verify { request, platter, panel, tracks } => {
@@ -67,87 +201,43 @@ impl Controller for Library {
                 reject(request, taken, out);
             }
             Event::Cancel { request } => self.cancel(request, out),
-            Event::Completed { command } => match self.answered(command) {
+            Event::Completed { command } => match actor(command) {
                 Actor::Shuttle(shuttle) => self.shuttle_completed(shuttle, command, out),
                 Actor::Drive(drive) => self.drive_completed(drive, command, out),
             },
-            Event::Halted { command, tracks_done } => match self.answered(command) {
+            Event::Passed { command, at } => {
+                if let Actor::Shuttle(shuttle) = actor(command) {
+                    self.shuttle_passed(shuttle, command, at);
+                }
+            }
+            Event::Halted { command, tracks_done } => match actor(command) {
                 Actor::Drive(drive) => self.verify_halted(drive, command, tracks_done, out),
                 Actor::Shuttle(shuttle) => panic!("shuttle {shuttle} was not asked to halt"),
             },
-            Event::Failed { command, fault } => match self.answered(command) {
+            Event::Failed { command, fault } => match actor(command) {
                 Actor::Shuttle(shuttle) => self.shuttle_failed(shuttle, command, fault, out),
                 Actor::Drive(drive) => self.drive_failed(drive, command, fault, out),
             },
-            Event::Timer => {}
+            Event::Broke { machine } => self.broke(machine, out),
+            Event::Repaired { machine } => self.repaired(machine),
+            Event::Timer => self.dirty.all_groups(),
         }
-        if self.damaged {
-            self.end_unreachable(out);
+    }
+
+    /// Gives work to everyone the event may have concerned.
+    fn dispatch(&mut self, out: &mut Outbox<Output>) {
+        loop {
+            while let Some(drive) = self.dirty.next_drive() {
+                self.dispatch_drive(drive, out);
+            }
+            if let Some(group) = self.dirty.next_group() {
+                self.dispatch_group(group, out);
+            } else if let Some(panel) = self.dirty.next_panel() {
+                self.retry_blocked(panel, out);
+            } else {
+                return;
+            }
         }
-        self.dispatch_drives(out);
-        self.dispatch_shuttles(out);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    fn check(&self) {
-        self.check_invariants();
-    }
-}
-
-impl Library {
-    /// A library at rest: every platter in its slot, every drive empty.
-    ///
-    /// # Errors
-    /// When no library can have this shape.
-    pub fn new(shape: &LibraryShape) -> Result<Self, Error> {
-        let floor = Floor::new(shape)?;
-        let partitions = floor.partitions().len();
-        let shuttle = |index: u16| Shuttle {
-            at: floor.start(ShuttleIndex::new(index)),
-            cargo: None,
-            trip: None,
-            broken: false,
-            fetches_in_a_row: 0,
-        };
-        let shuttles: Vec<Shuttle> =
-            (0..shape.panels * shape.shuttles_per_panel).map(shuttle).collect();
-        assert_eq!(shuttles.len(), partitions, "each shuttle has a partition");
-        Ok(Self {
-            now: Instant::ZERO,
-            sequence: 0,
-            next_command: 0,
-            requests: BTreeMap::new(),
-            platters: BTreeMap::new(),
-            homes: BTreeMap::new(),
-            fetchable: vec![BTreeSet::new(); partitions],
-            ejected: vec![BTreeSet::new(); usize::from(shape.panels)],
-            shuttles,
-            drives: vec![Drive::default(); floor.drives().len()],
-            outstanding: BTreeMap::new(),
-            damaged: false,
-            floor,
-        })
-    }
-
-    /// The shape it was made with.
-    #[must_use]
-    pub const fn shape(&self) -> &LibraryShape {
-        self.floor.shape()
-    }
-
-    /// Requests accepted and not finished.
-    #[must_use]
-    pub fn request_count(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Where a platter is, if it has something to do; otherwise it is in its slot.
-    #[must_use]
-    pub fn place(&self, platter: PlatterId) -> Option<Place> {
-        self.platters.get(&platter).map(|platter| platter.place)
     }
 
     fn accept_read(
@@ -156,11 +246,13 @@ impl Library {
         id: PlatterId,
         slot: SlotIndex,
         tracks: TrackSpan,
+        deadline: Instant,
     ) -> Result<(), Error> {
         self.check_request(request)?;
         check_tracks(request, tracks)?;
-        let owner = self.check_slot(slot)?;
-        match self.platters.get(&id).map(|platter| platter.home()) {
+        self.check_slot(slot)?;
+        let known = self.by_id.get(&id).copied();
+        match known.map(|key| self.platter(key).home()) {
             Some(Some(home)) if home != slot => {
                 return Err(Error::OtherSlot { platter: id, home, slot });
             }
@@ -168,15 +260,19 @@ impl Library {
             Some(Some(_)) => {}
             None => self.check_free(slot, id)?,
         }
-        if !self.is_served(owner) {
+        if self.damaged && !self.is_reachable(known, slot) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age();
-        self.requests.insert(request, Request { platter: id, age, job: Job::Read { tracks } });
-        self.homes.insert(slot, id);
-        let stored = || Platter::new(Stage::Stored { home: slot }, Place::Storage(slot));
-        self.platters.entry(id).or_insert_with(stored).reads.insert(age, request);
-        self.settle(id);
+        let age = self.next_age(deadline);
+        let key = known.unwrap_or_else(|| {
+            let key = self.remember(id, Stage::Stored { home: slot }, Place::Storage(slot));
+            self.by_home[slot.as_usize()] = Some(key);
+            key
+        });
+        self.requests.insert(request, Request { platter: key, age, job: Job::Read });
+        self.note_load(slot, tracks, known.is_none());
+        self.enqueue(key, Waiting { age, at: self.now, request, tracks });
+        self.settle(key);
         Ok(())
     }
 
@@ -190,21 +286,22 @@ impl Library {
         self.check_request(request)?;
         check_tracks(request, tracks)?;
         let waiting = self.ejected.get(usize::from(panel.get()));
-        let waiting = waiting.ok_or(Error::NoSuchPanel { panel })?.len();
-        if self.platters.contains_key(&id) {
+        let waiting = *waiting.ok_or(Error::NoSuchPanel { panel })?;
+        if self.by_id.contains_key(&id) {
             return Err(Error::PlatterExists { platter: id });
         }
         if waiting >= EJECT_BAY_PLATTERS_MAX {
             return Err(Error::EjectBayFull { platter: id, limit: EJECT_BAY_PLATTERS_MAX });
         }
-        if !self.is_panel_served(panel) {
+        if self.damaged && !self.is_panel_served(panel) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age();
-        self.requests.insert(request, Request { platter: id, age, job: Job::Verify });
+        let age = self.next_age(Instant::ZERO);
         let stage = Stage::Unverified { request, age, panel, tracks };
-        self.platters.insert(id, Platter::new(stage, Place::EjectBay(panel)));
-        self.settle(id);
+        let key = self.remember(id, stage, Place::EjectBay(panel));
+        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
+        self.ejected[usize::from(panel.get())] += 1;
+        self.settle(key);
         Ok(())
     }
 
@@ -216,29 +313,38 @@ impl Library {
     ) -> Result<(), Error> {
         self.check_request(request)?;
         self.check_slot(slot)?;
-        let stage = self.platters.get(&id).map(|platter| platter.stage);
-        let Some(Stage::Checked { panel }) = stage else {
+        let known = self.by_id.get(&id).copied();
+        let stage = known.map(|key| self.platter(key).stage);
+        let (Some(key), Some(Stage::Checked { panel })) = (known, stage) else {
             return Err(Error::NotVerified { platter: id });
         };
-        if self.floor.slot(slot).map(|position| position.panel) != Some(panel) {
+        if self.floor.slot(slot).panel != panel {
             return Err(Error::OtherPanel { platter: id, panel, slot });
         }
+        if self.shape().is_spare(slot) {
+            return Err(Error::SpareSlot { slot });
+        }
         self.check_free(slot, id)?;
-        let age = self.next_age();
-        self.requests.insert(request, Request { platter: id, age, job: Job::Store });
-        self.homes.insert(slot, id);
-        self.platter_mut(id).stage = Stage::Storing { request, age, panel, home: slot };
+        if self.damaged && !self.is_reachable(Some(key), slot) {
+            return Err(Error::Unreachable { platter: id });
+        }
+        let age = self.next_age(Instant::ZERO);
+        self.requests.insert(request, Request { platter: key, age, job: Job::Store });
+        self.by_home[slot.as_usize()] = Some(key);
+        self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
+        self.touch(key);
         Ok(())
     }
 
     fn cancel(&mut self, request: RequestId, out: &mut Outbox<Output>) {
-        let Some(&Request { platter: id, age, .. }) = self.requests.get(&request) else {
+        let Some(&Request { platter: key, age, .. }) = self.requests.get(&request) else {
             return;
         };
         // Only reads are listed, and only as long as no drive has begun with them.
-        if self.platter_mut(id).reads.remove(&age).is_some() {
+        if self.unlist(key, age).is_some() {
             self.finish(request, Outcome::Canceled, out);
-            self.settle(id);
+            self.touch(key);
+            self.settle(key);
         }
     }
 
@@ -253,33 +359,22 @@ impl Library {
         Ok(())
     }
 
-    /// The slot exists; returns whose partition it is in.
-    fn check_slot(&self, slot: SlotIndex) -> Result<ShuttleIndex, Error> {
+    fn check_slot(&self, slot: SlotIndex) -> Result<(), Error> {
         let slot_count = self.shape().slot_count();
-        self.floor.owner(slot).ok_or(Error::NoSuchSlot { slot, slot_count })
+        if slot.get() < slot_count { Ok(()) } else { Err(Error::NoSuchSlot { slot, slot_count }) }
     }
 
     /// No platter known here lives in the slot. Of platters at rest only the catalog knows.
     fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
-        match self.homes.get(&slot) {
-            Some(&owner) => Err(Error::SlotTaken { slot, owner, platter }),
+        match self.by_home[slot.as_usize()] {
+            Some(owner) => Err(Error::SlotTaken { slot, owner: self.platter(owner).id, platter }),
             None => Ok(()),
         }
     }
 
-    const fn next_age(&mut self) -> Age {
+    pub(crate) const fn next_age(&mut self, due: Instant) -> Age {
         self.sequence += 1;
-        Age { at: self.now, sequence: self.sequence }
-    }
-
-    /// A platter that must be known, since something else refers to it.
-    pub(crate) fn platter(&self, id: PlatterId) -> &Platter {
-        &self.platters[&id]
-    }
-
-    /// A platter that must be known, since something else refers to it.
-    pub(crate) fn platter_mut(&mut self, id: PlatterId) -> &mut Platter {
-        self.platters.get_mut(&id).expect("a platter that is referred to is known")
+        Age { due, sequence: self.sequence }
     }
 
     /// Gives a command to the driver.
@@ -289,17 +384,14 @@ impl Library {
         action: Action,
         out: &mut Outbox<Output>,
     ) -> CommandId {
-        let id = CommandId::new(self.next_command);
+        let number = match actor {
+            Actor::Shuttle(shuttle) => u64::from(shuttle.get()),
+            Actor::Drive(drive) => FIRST_DRIVE + u64::from(drive.get()),
+        };
+        let id = CommandId::new((self.next_command << ACTOR_BITS) + number);
         self.next_command += 1;
-        self.outstanding.insert(id, actor);
         out.push(Output::Do(Command { id, action }));
         id
-    }
-
-    /// Who was given a command that is now answered.
-    fn answered(&mut self, command: CommandId) -> Actor {
-        let actor = self.outstanding.remove(&command);
-        actor.expect("a driver answers each command once, and only commands it was given")
     }
 
     pub(crate) fn finish(
@@ -313,75 +405,25 @@ impl Library {
         out.push(Output::Finished { request, outcome });
     }
 
-    /// Puts a platter into the queue it belongs to after any change to it, or forgets it when it
-    /// is at rest.
-    pub(crate) fn settle(&mut self, id: PlatterId) {
-        let platter = self.platter(id);
-        let (stage, place, waited_since) = (platter.stage, platter.place, platter.waits_since);
-        let waits_since = match (stage, place) {
-            _ if platter.claim.is_some() => None,
-            (Stage::Stored { .. }, Place::Storage(_)) => platter.oldest_read().map(|(age, _)| age),
-            (Stage::Unverified { age, .. }, Place::EjectBay(_)) => Some(age),
-            _ => None,
-        };
-        let at_rest = platter.claim.is_none()
-            && platter.reads.is_empty()
-            && matches!((stage, place), (Stage::Stored { .. }, Place::Storage(_)));
-        if waits_since != waited_since {
-            let queue = match place {
-                Place::Storage(slot) => {
-                    self.floor.owner(slot).map(|owner| &mut self.fetchable[owner.as_usize()])
-                }
-                Place::EjectBay(panel) => Some(&mut self.ejected[usize::from(panel.get())]),
-                Place::Drive(..) | Place::Shuttle(_) => None,
-            };
-            let queue = queue.expect("a platter leaves its queue before it leaves its place");
-            if let Some(age) = waited_since {
-                queue.remove(&(age, id));
-            }
-            if let Some(age) = waits_since {
-                queue.insert((age, id));
-            }
-            self.platter_mut(id).waits_since = waits_since;
+    /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
+    fn next_hold_end(&self) -> Option<Instant> {
+        if self.policy.hold.get() <= 0.0 {
+            return None;
         }
-        if at_rest {
-            self.forget(id);
-        }
+        let first = |group: &crate::partition::Group| group.queue.first().copied();
+        let firsts = self.partitions.groups.iter().filter_map(first);
+        let ends = firsts.map(|(_, key)| self.hold_end(key));
+        ends.min().map(|end| end.max(self.now + Duration::from_nanos(1)))
     }
+}
 
-    /// Drops a platter that has nothing to do, or is not there at all.
-    pub(crate) fn forget(&mut self, id: PlatterId) {
-        if let Some(platter) = self.platters.remove(&id) {
-            assert!(platter.reads.is_empty(), "platter {id} is forgotten with reads");
-            assert!(platter.waits_since.is_none(), "platter {id} is forgotten in a queue");
-            if let Some(home) = platter.home() {
-                self.homes.remove(&home);
-            }
-        }
-    }
-
-    /// Ends everything that is asked of a platter. It may be forgotten by this.
-    pub(crate) fn end_requests(&mut self, id: PlatterId, fault: Fault, out: &mut Outbox<Output>) {
-        let stage = self.platter(id).stage;
-        if let Stage::Unverified { request, panel, .. } | Stage::Storing { request, panel, .. } =
-            stage
-        {
-            if let Stage::Storing { home, .. } = stage {
-                self.homes.remove(&home);
-            }
-            self.platter_mut(id).stage = Stage::Checked { panel };
-            self.finish(request, Outcome::Failed(fault), out);
-        }
-        self.end_reads(id, fault, out);
-    }
-
-    /// Ends the reads that wait for a platter. It may be forgotten by this.
-    pub(crate) fn end_reads(&mut self, id: PlatterId, fault: Fault, out: &mut Outbox<Output>) {
-        let reads = std::mem::take(&mut self.platter_mut(id).reads);
-        for request in reads.into_values() {
-            self.finish(request, Outcome::Failed(fault), out);
-        }
-        self.settle(id);
+/// Who was given a command.
+fn actor(command: CommandId) -> Actor {
+    let number = command.get() & ((1 << ACTOR_BITS) - 1);
+    let index = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
+    match number.checked_sub(FIRST_DRIVE) {
+        Some(drive) => Actor::Drive(DriveIndex::new(index(drive))),
+        None => Actor::Shuttle(ShuttleIndex::new(index(number))),
     }
 }
 
@@ -392,9 +434,9 @@ fn reject(request: RequestId, taken: Result<(), Error>, out: &mut Outbox<Output>
 }
 
 fn check_tracks(request: RequestId, tracks: TrackSpan) -> Result<(), Error> {
-    let (first, track_count) = (tracks.first.get(), tracks.track_count);
-    if track_count == 0 || tracks.end().is_none() {
-        return Err(Error::BadTracks { request, first, track_count });
+    if tracks.track_count > 0 && tracks.end().is_some() {
+        return Ok(());
     }
-    Ok(())
+    let (first, track_count) = (tracks.first.get(), tracks.track_count);
+    Err(Error::BadTracks { request, first, track_count })
 }

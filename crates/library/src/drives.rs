@@ -1,39 +1,40 @@
 //! What the drives do: customers first, verification in the time that is left.
 //!
 //! ```text
-//!   customer slot:      Mount -> (Switch) -> [Seek ->] Read -> ... -> Unmount -> returned home
-//!   verification slot:  Mount -> (Switch) -> VerifyPass -> ... -> Unmount -> shelved
-//!                                               ^  |
-//!                                               |  '--- halted when a customer's platter arrives
-//!                                               '------ goes on when the customer's is released
+//!   a customer's platter:  Mount -> (Switch) -> [Seek ->] Read -> ... -> Unmount -> returned home
+//!   a new platter:         Mount -> (Switch) -> VerifyPass -> ... -> Unmount -> shelved
+//!                                                  ^  |
+//!                                                  |  '--- halted when a customer needs the drive
+//!                                                  '------ goes on when none does any more
 //! ```
 //!
 //! A drive does one thing at a time. Both slots can hold a mounted platter; a switch (1 s) is
-//! needed to turn from one to the other.
+//! needed to turn from one to the other. New platters use the second slot only; customers use the
+//! first, and with two customer slots also the second while no new platter is in it.
 
-use fulgurite_units::{DriveIndex, Outbox, PlatterId, TrackIndex};
+use fulgurite_units::{DriveIndex, Outbox, TrackIndex};
 
 use crate::controller::{Actor, Library};
 use crate::limits::READS_PER_VISIT_MAX;
-use crate::state::{Job, Platter, Stage, Work};
-use crate::{Action, CommandId, DriveSlot, Fault, Outcome, Output, RequestId};
+use crate::state::{Drive, Platter, PlatterKey, Stage, Work};
+use crate::{Action, CommandId, DriveSlot, Fault, Movement, Outcome, Output, RequestId};
 
 impl Library {
-    /// Gives every idle drive something to do, and asks verifying drives to make way for customers.
-    pub(crate) fn dispatch_drives(&mut self, out: &mut Outbox<Output>) {
-        for index in 0..self.drives.len() {
-            let drive = DriveIndex::new(u16::try_from(index).unwrap_or(u16::MAX));
-            match self.drives[index].work {
-                Some(work) => self.halt_for_customer(drive, work, out),
-                None => self.start_next(drive, out),
-            }
+    /// Gives a drive something to do, or asks it to make way for a customer.
+    pub(crate) fn dispatch_drive(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
+        if self.policy.movement == Movement::NoShuttles {
+            self.exchange_without_shuttles(index, out);
+        }
+        match self.drives[index.as_usize()].work {
+            Some(work) => self.halt_for_customer(index, work, out),
+            None => self.start_next(index, out),
         }
     }
 
     fn start_next(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
         let Some(action) = self.next_action(index) else { return };
-        if let Action::Read { platter, request, .. } = action {
-            self.begin_read(platter, request);
+        if let Action::Read { request, .. } = action {
+            self.begin_read(request);
         }
         let command = self.command(Actor::Drive(index), action, out);
         self.drives[index.as_usize()].work = Some(Work { command, action, halting: false });
@@ -41,53 +42,59 @@ impl Library {
 
     /// What an idle drive does next, if anything.
     pub(crate) fn next_action(&self, index: DriveIndex) -> Option<Action> {
-        if self.drives[index.as_usize()].broken {
+        let drive = &self.drives[index.as_usize()];
+        if drive.broken {
             return None;
         }
-        self.customer_action(index).or_else(|| self.verification_action(index))
+        self.customer_action(index, drive).or_else(|| self.verification_action(index, drive))
     }
 
     fn halt_for_customer(&mut self, index: DriveIndex, work: Work, out: &mut Outbox<Output>) {
-        let verifying = matches!(work.action, Action::VerifyPass { .. });
-        if verifying && !work.halting && self.customer_action(index).is_some() {
+        if work.halting || !matches!(work.action, Action::VerifyPass { .. }) {
+            return;
+        }
+        let drive = &self.drives[index.as_usize()];
+        if drive.evicting || self.customer_action(index, drive).is_some() {
             out.push(Output::Halt { command: work.command });
             self.drives[index.as_usize()].work = Some(Work { halting: true, ..work });
         }
     }
 
-    /// What a drive does next for the platter in its customer slot.
-    fn customer_action(&self, index: DriveIndex) -> Option<Action> {
-        let slot = DriveSlot::Customer;
-        let drive = &self.drives[index.as_usize()];
-        let id = drive.customer.platter?;
-        let platter = self.platter(id);
-        if !drive.customer.mounted {
-            return is_wanted(platter).then_some(Action::Mount { drive: index, slot, platter: id });
+    /// What a drive does next for the customers' platters in it: let go of those that are done,
+    /// read from the one it faces, mount those that came, turn to the other.
+    fn customer_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
+        let customers = DriveSlot::BOTH.map(|slot| {
+            let bay = drive.bay(slot);
+            let platter = bay.platter.map(|key| self.platter(key));
+            let platter = platter.filter(|platter| matches!(platter.stage, Stage::Stored { .. }));
+            platter.map(|platter| (slot, bay.mounted, platter))
+        });
+        let done = customers.iter().flatten().find(|(_, mounted, p)| *mounted && !is_wanted(p));
+        if let Some(&(slot, _, platter)) = done {
+            return Some(Action::Unmount { drive: index, slot, platter: platter.id });
         }
-        if !is_wanted(platter) {
-            return Some(Action::Unmount { drive: index, slot, platter: id });
+        let wanted = || customers.iter().flatten().filter(|(.., platter)| is_wanted(platter));
+        if let Some((.., platter)) = wanted().find(|(slot, ..)| drive.facing == Some(*slot)) {
+            return Some(read_action(index, drive, platter));
         }
-        if drive.facing != Some(slot) {
-            return Some(Action::Switch { drive: index, to: slot });
+        if let Some(&(slot, _, platter)) = wanted().find(|(_, mounted, _)| !mounted) {
+            return Some(Action::Mount { drive: index, slot, platter: platter.id });
         }
-        let (_, request) = platter.oldest_read()?;
-        let Job::Read { tracks } = self.requests[&request].job else {
-            unreachable!("only reads are listed as reads of a platter");
-        };
-        if drive.head == Some(tracks.first) {
-            return Some(Action::Read { drive: index, platter: id, request, tracks });
-        }
-        Some(Action::Seek { drive: index, platter: id, track: tracks.first })
+        wanted().next().map(|&(slot, ..)| Action::Switch { drive: index, to: slot })
     }
 
-    /// What a drive does next for the platter in its verification slot.
-    fn verification_action(&self, index: DriveIndex) -> Option<Action> {
-        let slot = DriveSlot::Verification;
-        let drive = &self.drives[index.as_usize()];
-        let id = drive.verification.platter?;
-        let mounted = drive.verification.mounted;
-        match self.platter(id).stage {
-            Stage::Unverified { .. } if !mounted => {
+    /// What a drive does next for the new platter in its second slot.
+    fn verification_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
+        let slot = DriveSlot::Second;
+        let bay = drive.bay(slot);
+        let platter = self.platter(bay.platter?);
+        let id = platter.id;
+        match platter.stage {
+            Stage::Unverified { .. } if platter.claim.is_some() => None,
+            Stage::Unverified { .. } if drive.evicting => {
+                bay.mounted.then_some(Action::Unmount { drive: index, slot, platter: id })
+            }
+            Stage::Unverified { .. } if !bay.mounted => {
                 Some(Action::Mount { drive: index, slot, platter: id })
             }
             Stage::Unverified { .. } if drive.facing != Some(slot) => {
@@ -96,19 +103,20 @@ impl Library {
             Stage::Unverified { request, tracks, .. } => {
                 Some(Action::VerifyPass { drive: index, platter: id, request, tracks })
             }
-            Stage::Checked { .. } | Stage::Storing { .. } | Stage::Stored { .. } => {
-                mounted.then_some(Action::Unmount { drive: index, slot, platter: id })
+            Stage::Checked { .. } | Stage::Storing { .. } => {
+                bay.mounted.then_some(Action::Unmount { drive: index, slot, platter: id })
             }
+            Stage::Stored { .. } => None,
         }
     }
 
     /// From here on the read cannot be canceled.
-    fn begin_read(&mut self, platter: PlatterId, request: RequestId) {
-        let age = self.requests[&request].age;
-        let platter = self.platter_mut(platter);
-        platter.visit_reads += 1;
-        let listed = platter.reads.remove(&age);
-        assert_eq!(listed, Some(request), "a read begins once");
+    fn begin_read(&mut self, request: RequestId) {
+        let (key, age) = (self.requests[&request].platter, self.requests[&request].age);
+        let read = self.unlist(key, age).unwrap_or_else(|| unreachable!("a read begins once"));
+        self.platter_mut(key).visit_reads += 1;
+        let waited = self.now.since(read.at).as_nanos();
+        self.counters.age_max_ns = self.counters.age_max_ns.max(waited);
     }
 
     pub(crate) fn drive_completed(
@@ -121,18 +129,12 @@ impl Library {
             Action::Mount { slot, .. } => {
                 let drive = &mut self.drives[index.as_usize()];
                 drive.bay_mut(slot).mounted = true;
-                if drive.facing.is_none() && !drive.bay(other(slot)).mounted {
+                if drive.facing.is_none() && !drive.bay(slot.other()).mounted {
                     drive.facing = Some(slot);
-                }
-                drive.head = None;
-            }
-            Action::Unmount { slot, .. } => {
-                let drive = &mut self.drives[index.as_usize()];
-                drive.bay_mut(slot).mounted = false;
-                if drive.facing == Some(slot) {
-                    drive.facing = None;
+                    drive.head = None;
                 }
             }
+            Action::Unmount { slot, .. } => self.unmounted(index, slot),
             Action::Switch { to, .. } => {
                 let drive = &mut self.drives[index.as_usize()];
                 drive.facing = Some(to);
@@ -143,13 +145,32 @@ impl Library {
                 self.set_head(index, tracks.end());
                 self.finish(request, Outcome::Read, out);
             }
-            Action::VerifyPass { platter, request, .. } => {
-                self.end_verification(platter, request, Outcome::Verified, out);
+            Action::VerifyPass { request, .. } => {
+                self.set_head(index, None);
+                self.end_verification(index, request, Outcome::Verified, out);
             }
             Action::Move { .. }
             | Action::Crab { .. }
             | Action::Pick { .. }
             | Action::Place { .. } => unreachable!("shuttles do this, not drives"),
+        }
+    }
+
+    fn unmounted(&mut self, index: DriveIndex, slot: DriveSlot) {
+        let drive = &mut self.drives[index.as_usize()];
+        drive.bay_mut(slot).mounted = false;
+        if drive.facing == Some(slot) {
+            drive.facing = None;
+            drive.head = None;
+        }
+        // A shuttle can take it now.
+        self.note_drive_groups(index);
+    }
+
+    /// The shuttles that use a drive have a look at it.
+    pub(crate) fn note_drive_groups(&mut self, index: DriveIndex) {
+        for &group in self.partitions.of_drive(index) {
+            self.dirty.group(group);
         }
     }
 
@@ -162,19 +183,22 @@ impl Library {
         out: &mut Outbox<Output>,
     ) {
         let work = self.end_work(index, command);
-        let Action::VerifyPass { platter: id, .. } = work.action else {
-            panic!("drive {index} was not verifying when command {command} was halted");
-        };
-        let platter = self.platter_mut(id);
+        assert!(
+            matches!(work.action, Action::VerifyPass { .. }),
+            "drive {index} was not verifying when command {command} was halted"
+        );
+        let key = self.verifying(index);
+        let platter = self.platter_mut(key);
         let Stage::Unverified { request, age, panel, tracks } = platter.stage else {
             unreachable!("a platter under verification is unverified");
         };
         if tracks_done >= tracks.track_count {
-            self.end_verification(id, request, Outcome::Verified, out);
+            self.end_verification(index, request, Outcome::Verified, out);
             return;
         }
         let tracks = tracks.without_first(tracks_done);
         platter.stage = Stage::Unverified { request, age, panel, tracks };
+        self.set_head(index, None);
     }
 
     pub(crate) fn drive_failed(
@@ -185,24 +209,23 @@ impl Library {
         out: &mut Outbox<Output>,
     ) {
         let action = self.end_work(index, command).action;
-        // A drive that cannot let go of a platter or turn its optics is of no use.
-        let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
-        if stuck || fault == Fault::DriveBroken {
-            self.drives[index.as_usize()].broken = true;
-            self.damaged = true;
-        }
         match action {
-            Action::Mount { platter, .. } => self.end_requests(platter, fault, out),
-            Action::Seek { platter, track, .. } => {
+            Action::Mount { slot, .. } => {
+                let inside = self.drives[index.as_usize()].bay(slot).platter;
+                let key = inside.unwrap_or_else(|| unreachable!("only what is there is mounted"));
+                self.end_requests(key, fault, out);
+                self.note_drive_groups(index);
+            }
+            Action::Seek { track, .. } => {
                 self.set_head(index, None);
-                self.end_sought_read(platter, track, fault, out);
+                self.end_sought_read(index, track, fault, out);
             }
             Action::Read { request, .. } => {
                 self.set_head(index, None);
                 self.finish(request, Outcome::Failed(fault), out);
             }
-            Action::VerifyPass { platter, request, .. } => {
-                self.end_verification(platter, request, Outcome::Failed(fault), out);
+            Action::VerifyPass { request, .. } => {
+                self.end_verification(index, request, Outcome::Failed(fault), out);
             }
             // Whoever is inside is ended with all that is out of reach.
             Action::Unmount { .. } | Action::Switch { .. } => {}
@@ -211,42 +234,58 @@ impl Library {
             | Action::Pick { .. }
             | Action::Place { .. } => unreachable!("shuttles do this, not drives"),
         }
+        // A drive that cannot let go of a platter or turn its optics is of no use.
+        let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
+        if stuck || fault == Fault::DriveBroken {
+            self.drive_broke(index, out);
+        }
     }
 
     /// Ends the read a seek was for, unless it was canceled in the meantime.
     fn end_sought_read(
         &mut self,
-        id: PlatterId,
+        index: DriveIndex,
         track: TrackIndex,
         fault: Fault,
         out: &mut Outbox<Output>,
     ) {
-        let Some((age, request)) = self.platter(id).oldest_read() else { return };
-        if matches!(self.requests[&request].job, Job::Read { tracks } if tracks.first == track) {
-            self.platter_mut(id).reads.remove(&age);
-            self.finish(request, Outcome::Failed(fault), out);
+        let drive = &self.drives[index.as_usize()];
+        let Some(key) = drive.facing.and_then(|slot| drive.bay(slot).platter) else { return };
+        let first = self.platter(key).reads.front().copied();
+        if let Some(read) = first.filter(|read| read.tracks.first == track) {
+            self.unlist(key, read.age);
+            self.finish(read.request, Outcome::Failed(fault), out);
         }
     }
 
     fn end_verification(
         &mut self,
-        id: PlatterId,
+        index: DriveIndex,
         request: RequestId,
         outcome: Outcome,
         out: &mut Outbox<Output>,
     ) {
-        let platter = self.platter_mut(id);
+        let key = self.verifying(index);
+        let platter = self.platter_mut(key);
         let Stage::Unverified { panel, .. } = platter.stage else {
             unreachable!("a platter under verification is unverified");
         };
         platter.stage = Stage::Checked { panel };
+        self.drives[index.as_usize()].evicting = false;
         self.finish(request, outcome, out);
+    }
+
+    /// The platter a drive verifies.
+    fn verifying(&self, index: DriveIndex) -> PlatterKey {
+        let inside = self.drives[index.as_usize()].bay(DriveSlot::Second).platter;
+        inside.unwrap_or_else(|| unreachable!("drive {index} verifies nothing"))
     }
 
     fn end_work(&mut self, index: DriveIndex, command: CommandId) -> Work {
         let work = self.drives[index.as_usize()].work.take();
         let work = work.expect("a drive that answers was at work");
         assert_eq!(work.command, command, "a drive does one thing at a time");
+        self.dirty.drive(index);
         work
     }
 
@@ -263,9 +302,13 @@ pub(crate) fn is_wanted(platter: &Platter) -> bool {
         && platter.visit_reads < READS_PER_VISIT_MAX
 }
 
-const fn other(slot: DriveSlot) -> DriveSlot {
-    match slot {
-        DriveSlot::Customer => DriveSlot::Verification,
-        DriveSlot::Verification => DriveSlot::Customer,
+/// What a drive does for the most urgent read of the platter it faces.
+fn read_action(index: DriveIndex, drive: &Drive, platter: &Platter) -> Action {
+    let read = platter.reads.front();
+    let read = read.unwrap_or_else(|| unreachable!("somebody wants to read"));
+    if drive.head == Some(read.tracks.first) {
+        let (request, tracks) = (read.request, read.tracks);
+        return Action::Read { drive: index, platter: platter.id, request, tracks };
     }
+    Action::Seek { drive: index, platter: platter.id, track: read.tracks.first }
 }

@@ -50,18 +50,22 @@ pub enum Error {
         /// Shelves of a panel.
         shelves: u16,
     },
-    /// A partition would have no shelf of its own beside a drive.
+    /// Shuttles could not get out of each other's way.
     #[error(
-        "shuttles_per_panel is {shuttles}: {partitions} partitions on one side of a panel, \
-         but {max} fit beside its drives"
+        "shuttles_per_panel is {shuttles}, but a panel with {places} places for shuttles on at \
+         least 2 shelves needs 2 for each and 2 more"
     )]
-    PartitionsPerSide {
+    ShuttlesCrowded {
         /// Shuttles of a panel.
         shuttles: u16,
-        /// Partitions on that side.
-        partitions: u16,
-        /// How many it can have.
-        max: u16,
+        /// Places of a panel that do not overlap.
+        places: u64,
+    },
+    /// The slot is kept free for platters that are out of place.
+    #[error("slot {slot} is a spare one and nobody's home")]
+    SpareSlot {
+        /// The slot.
+        slot: SlotIndex,
     },
     /// No drive has this throughput.
     #[error("a read drive has 30 to 210 MB/s in steps of 30, not {megabytes}")]
@@ -211,7 +215,8 @@ impl Error {
             | Self::DrivesPerPanel { .. }
             | Self::ShuttlesPerDrive { .. }
             | Self::DriveShelves { .. }
-            | Self::PartitionsPerSide { .. }
+            | Self::ShuttlesCrowded { .. }
+            | Self::SpareSlot { .. }
             | Self::Throughput { .. }
             | Self::Mechanics { .. }
             | Self::RebalanceZero

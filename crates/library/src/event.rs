@@ -6,9 +6,9 @@
 
 use std::fmt;
 
-use fulgurite_units::{PlatterId, SlotIndex, TrackIndex};
+use fulgurite_units::{Duration, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 
-use crate::{Command, CommandId, Error, PanelIndex, RequestId};
+use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId};
 
 /// Something that happened, from the archive or from the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub enum Event {
         slot: SlotIndex,
         /// The tracks.
         tracks: TrackSpan,
+        /// When its last byte shall be there. Reads are served in the order of their deadlines,
+        /// then of their arrival.
+        deadline: Instant,
     },
     /// A written platter came out at an eject bay and shall be read whole. Finishes with
     /// [`Outcome::Verified`]; the platter then stays in the drive until `Store` gives it a slot.
@@ -58,6 +61,14 @@ pub enum Event {
         /// Which.
         command: CommandId,
     },
+    /// A shuttle on a reporting move has come to a place; what lies behind it is free for others.
+    /// Not an answer, and of no meaning after the command's answer.
+    Passed {
+        /// Which move.
+        command: CommandId,
+        /// Where its middle is, between the start and the end of the move.
+        at: RailPosition,
+    },
     /// A verification pass stopped early because [`Output::Halt`] asked for it.
     Halted {
         /// Which.
@@ -72,7 +83,18 @@ pub enum Event {
         /// Why.
         fault: Fault,
     },
-    /// The deadline passed. This version sets none; the event is harmless.
+    /// A machine broke. What it was doing is not answered any more.
+    Broke {
+        /// Which.
+        machine: Machine,
+    },
+    /// A machine works again: a shuttle where it broke, with what it carried; a drive with the
+    /// platters inside, none of them mounted.
+    Repaired {
+        /// Which.
+        machine: Machine,
+    },
+    /// The deadline of the controller passed.
     Timer,
 }
 
@@ -95,6 +117,8 @@ pub enum Output {
         /// How.
         outcome: Outcome,
     },
+    /// A shuttle came to where it was sent. Has no answer; for those who watch.
+    Traveled(Travel),
     /// A request was not accepted, and nothing about it is remembered.
     Rejected {
         /// Which.
@@ -102,6 +126,21 @@ pub enum Output {
         /// Why.
         reason: Error,
     },
+}
+
+/// One way of a shuttle, from where it stood to where it picks or places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Travel {
+    /// Who.
+    pub shuttle: ShuttleIndex,
+    /// Whether it fetched or returned a platter for customers; else it moved a new platter.
+    pub for_customers: bool,
+    /// How long it took, waiting for others included.
+    pub took: Duration,
+    /// Along the rails, from start to goal, in micrometers: what the shortest way needs.
+    pub rail_um: u64,
+    /// Shelves from start to goal.
+    pub shelves: u16,
 }
 
 /// How a request ended.
@@ -130,6 +169,8 @@ pub enum Fault {
     DriveBroken,
     /// The shuttle does not work. It is not used any more.
     ShuttleBroken,
+    /// Broken machines keep it out of reach.
+    Unreachable,
 }
 
 impl fmt::Display for Fault {
@@ -139,6 +180,7 @@ impl fmt::Display for Fault {
             Self::Unreadable => "the drive cannot read the platter",
             Self::DriveBroken => "the drive is broken",
             Self::ShuttleBroken => "the shuttle is broken",
+            Self::Unreachable => "broken machines keep the platter out of reach",
         })
     }
 }

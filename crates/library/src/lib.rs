@@ -12,10 +12,10 @@
 //!                                                 '---- Completed, Halted, Failed ---------'
 //! ```
 //!
-//! Policy of this version: oldest first among the platters that can be reached, all requests of a
-//! mounted platter served before it leaves, one rectangular partition of the panel per shuttle,
-//! verification in the second slot of a drive whenever no customer needs the drive, and every
-//! platter back to its own slot (Silica, sections 3.1, 4.1 and 6).
+//! How it decides is a value, [`Policy`]: the paper's (oldest first, one partition of the panel per
+//! shuttle, verification in the second slot; Silica, sections 3.1, 4.1 and 6), its baselines, and
+//! the product's own. Whatever the policy, no two shuttles are ever in one place, all requests of a
+//! mounted platter are served before it leaves, and every platter goes back to its own slot.
 //!
 //! # A driver
 //!
@@ -36,6 +36,7 @@
 //!     platter: PlatterId::from_random([7; 16]),
 //!     slot: SlotIndex::new(4_321),
 //!     tracks: TrackSpan::new(TrackIndex::new(5), 2),
+//!     deadline: Instant::from_nanos(15 * 3600 * 1_000_000_000),
 //! }]);
 //! let mut outcomes = Vec::new();
 //! let mut out = Outbox::new();
@@ -45,6 +46,7 @@
 //!         match output {
 //!             Output::Do(command) => events.push_back(Event::Completed { command: command.id }),
 //!             Output::Halt { .. } => {} // Nothing here runs long enough to be stopped.
+//!             Output::Traveled(_) => {}
 //!             Output::Finished { outcome, .. } => outcomes.push(outcome),
 //!             Output::Rejected { reason, .. } => return Err(reason),
 //!         }
@@ -54,34 +56,44 @@
 //! # Ok::<(), fulgurite_library::Error>(())
 //! ```
 //!
-//! What it is not: it knows no bytes, no objects and no sets, it does not choose slots, and it
-//! models no traffic between shuttles yet. The durations of the real prototype are in
-//! [`Mechanics`], which the drivers use and the controller never sees.
+//! What it is not: it knows no bytes, no objects and no sets, and it does not choose slots. The
+//! durations of the real prototype are in [`Mechanics`], which the drivers use and the controller
+//! never sees.
 //!
 //! Air gap: a written platter cannot be carried to the write drive, because no value says so. A
 //! shuttle picks from a [`Source`] and places at a [`Destination`], and only the source has an
 //! eject bay; nothing has a write drive.
 
 mod action;
+mod balance;
 mod controller;
+mod counters;
+mod dirty;
 mod drives;
+mod errands;
 mod error;
 mod event;
 mod faults;
 mod floor;
+mod giveway;
 mod ids;
 mod invariants;
 pub mod limits;
 mod mechanics;
+mod partition;
 mod policy;
+mod queue;
 mod shape;
 mod shuttles;
 mod state;
+mod traffic;
+mod without_shuttles;
 
 pub use action::{Action, Command, Destination, DriveSlot, Source};
 pub use controller::Library;
+pub use counters::Counters;
 pub use error::{Error, ErrorKind};
-pub use event::{Event, Fault, Outcome, Output, TrackSpan};
+pub use event::{Event, Fault, Outcome, Output, TrackSpan, Travel};
 pub use ids::{
     CommandId, Machine, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIndex, ZoneIndex,
 };
@@ -89,6 +101,3 @@ pub use mechanics::{Mechanics, MechanicsParameters, Throughput};
 pub use policy::{Movement, POLICY_NAMES, Policy, RightOfWay};
 pub use shape::{LibraryShape, SlotAddress};
 pub use state::Place;
-
-#[cfg(test)]
-mod tests;

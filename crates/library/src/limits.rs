@@ -1,6 +1,8 @@
 //! Every limit of the library, by name. What goes over a limit is answered with a rejection, never
 //! dropped and never queued without end.
 
+use fulgurite_units::Duration;
+
 /// Requests accepted and not finished, of all kinds. A million is two orders more than the paper's
 /// heaviest half day (4.3 reads a second over a tail of 2.8 h are 43,000).
 pub const REQUESTS_MAX: usize = 1 << 20;
@@ -27,6 +29,28 @@ pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
 
 /// Storage slots of one library.
 pub const SLOTS_MAX: u32 = 1 << 24;
+
+/// Platters customers wait for in a group before a platter under verification makes room: below
+/// this, the time of the shuttle is better spent on fetches.
+pub const CUSTOMERS_EVICT_MIN: usize = 4;
+
+/// Crabs away from its goal a shuttle makes on one way to get around others, before it waits.
+pub const STRAYS_MAX: u32 = 2;
+
+/// Micrometers between two reports of a shuttle on its way.
+pub const REPORT_UM: u64 = 600_000;
+
+/// How long a shuttle waits before it claims its way against lower ranks.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Work a fetch means, in milliseconds: about one cycle of a shuttle.
+pub const LOAD_FETCH_MS: u64 = 45_000;
+
+/// Work a track means, in milliseconds: 20 MB at 60 MB/s.
+pub const LOAD_TRACK_MS: u64 = 333;
+
+/// Load each cell counts for without any, so that none is nobody's.
+pub const LOAD_BASE_MS: u64 = 5_000;
 
 /// Slots of a read drive.
 pub const CUSTOMER_SLOTS_MAX: u8 = 2;

@@ -102,6 +102,22 @@ impl MechanicsParameters {
         }
     }
 
+    /// Seconds into a motion over `meters` after which `part` of them are behind it, as long as it
+    /// does not slow down yet; `None` later.
+    #[must_use]
+    pub fn passes(&self, meters: f64, part: f64) -> Option<f64> {
+        let to_speed = self.speed * self.speed / (2.0 * self.acceleration);
+        let slows = if meters >= 2.0 * to_speed { meters - to_speed } else { meters / 2.0 };
+        if part > slows {
+            return None;
+        }
+        Some(if part <= to_speed {
+            (2.0 * part / self.acceleration).sqrt()
+        } else {
+            self.speed / self.acceleration + (part - to_speed) / self.speed
+        })
+    }
+
     fn crab(&self, kind: f64, unit: f64) -> f64 {
         let (min, max) = if kind < self.crab_fast_share {
             (self.crab_min, self.crab_fast_max)
@@ -161,6 +177,12 @@ impl Mechanics {
             }
         };
         Duration::from_secs_f64(seconds)
+    }
+
+    /// The parameters of the mechanics.
+    #[must_use]
+    pub const fn parameters(&self) -> &MechanicsParameters {
+        &self.parameters
     }
 
     /// How long a drive reads these tracks. A halted pass ends at a multiple of one track's time.

@@ -35,6 +35,12 @@ pub struct LibraryShape {
     pub shuttles_per_panel: u16,
     /// Width of every rack. 1,200 mm is assumed; only its ratio to the shuttle's speed counts.
     pub rack_width_mm: u32,
+    /// Width of a shuttle: two of them on one shelf keep their middles at least this far apart.
+    /// Assumed.
+    pub shuttle_width_mm: u32,
+    /// The last slots of every shelf of every rack that are nobody's home: for platters whose home
+    /// is out of reach, and for new ones that make way for customers.
+    pub spare_slots_per_shelf: u16,
 }
 
 /// A storage slot, spelled out.
@@ -48,23 +54,6 @@ pub struct SlotAddress {
     pub shelf: ShelfIndex,
     /// The position on the shelf of this rack, from the write drive's end.
     pub position: u16,
-}
-
-/// What lies left or right of the cut of a panel.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Side {
-    /// Read racks standing at this end.
-    pub(crate) racks: u16,
-    /// Partitions of this side.
-    pub(crate) partitions: u16,
-    /// Which read racks its partitions use: even ones, odd ones, or all.
-    parity: Option<u16>,
-}
-
-impl Side {
-    pub(crate) fn has_read_rack(&self, rack: u16) -> bool {
-        self.parity.is_none_or(|parity| rack % 2 == parity)
-    }
 }
 
 impl Default for LibraryShape {
@@ -87,6 +76,8 @@ impl LibraryShape {
             slots_per_shelf: 100,
             shuttles_per_panel: 4,
             rack_width_mm: 1200,
+            shuttle_width_mm: 400,
+            spare_slots_per_shelf: 0,
         }
     }
 
@@ -104,6 +95,8 @@ impl LibraryShape {
             slots_per_shelf: 90,
             shuttles_per_panel: 10,
             rack_width_mm: 1200,
+            shuttle_width_mm: 400,
+            spare_slots_per_shelf: 0,
         }
     }
 
@@ -127,6 +120,7 @@ impl LibraryShape {
             ("slots_per_shelf", u64::from(self.slots_per_shelf), 1, 4096),
             ("shuttles_per_panel", u64::from(self.shuttles_per_panel), 1, 256),
             ("rack_width_mm", u64::from(self.rack_width_mm), 100, 100_000),
+            ("shuttle_width_mm", u64::from(self.shuttle_width_mm), 1, 10_000),
         ];
         for (field, value, min, max) in ranges {
             if !(min..=max).contains(&value) {
@@ -154,41 +148,49 @@ impl LibraryShape {
         if shuttles > SHUTTLES_PER_DRIVE_MAX * drives {
             return Err(Error::ShuttlesPerDrive { shuttles, drives });
         }
-        self.validate_partitions()
+        self.validate_room()
     }
 
-    /// Each drive has a shelf, and each partition has a shelf beside a drive.
-    fn validate_partitions(&self) -> Result<(), Error> {
+    /// Each drive has a shelf, some slots are homes, and every shuttle has a place of its own with
+    /// room left to make way.
+    fn validate_room(&self) -> Result<(), Error> {
         let drives = self.drives_per_read_rack / self.panels;
-        let (shuttles, shelves) = (self.shuttles_per_panel, self.shelves_per_panel);
+        let shelves = self.shelves_per_panel;
         if drives > shelves {
             return Err(Error::DriveShelves { drives, shelves });
         }
-        let shared = shelves / drives >= SHUTTLES_PER_DRIVE_MAX;
-        let max = if shared { SHUTTLES_PER_DRIVE_MAX * drives } else { drives };
-        for partitions in self.sides().map(|side| side.partitions) {
-            if partitions > max {
-                return Err(Error::PartitionsPerSide { shuttles, partitions, max });
-            }
+        let spare = self.spare_slots_per_shelf;
+        if spare >= self.slots_per_shelf {
+            let max = u64::from(self.slots_per_shelf) - 1;
+            let field = "spare_slots_per_shelf";
+            return Err(Error::ShapeRange { field, value: u64::from(spare), min: 0, max });
+        }
+        let places = self.length_um() / (u64::from(self.shuttle_width_mm) * 1000);
+        let places = places * u64::from(shelves);
+        let shuttles = self.shuttles_per_panel;
+        // A way out needs a free place: two for each shuttle are enough in a panel of two shelves.
+        if u64::from(shuttles) > 1 && (shelves < 2 || places < 2 * u64::from(shuttles) + 2) {
+            return Err(Error::ShuttlesCrowded { shuttles, places });
         }
         Ok(())
     }
 
-    /// The two sides of a panel, left and right of the cut. A lone shuttle, or read racks at one
-    /// end only, make one side of the whole panel.
-    pub(crate) fn sides(&self) -> [Side; 2] {
-        let (left_racks, right_racks) = (self.read_racks.div_ceil(2), self.read_racks / 2);
-        let shuttles = self.shuttles_per_panel;
-        if right_racks == 0 || shuttles < 2 {
-            let everything = Side { racks: left_racks, partitions: shuttles, parity: None };
-            let nothing = Side { racks: right_racks, partitions: 0, parity: Some(1) };
-            return [everything, nothing];
-        }
-        let right = (shuttles * right_racks / self.read_racks).max(1);
-        [
-            Side { racks: left_racks, partitions: shuttles - right, parity: Some(0) },
-            Side { racks: right_racks, partitions: right, parity: Some(1) },
-        ]
+    /// Length of the rails.
+    pub(crate) const fn length_um(&self) -> u64 {
+        let racks = self.write_racks as u64 + self.read_racks as u64 + self.storage_racks as u64;
+        racks * self.rack_width_mm as u64 * 1000
+    }
+
+    /// Whether a slot is nobody's home.
+    #[must_use]
+    pub fn is_spare(&self, slot: SlotIndex) -> bool {
+        let position = slot.get() % u32::from(self.slots_per_shelf);
+        position >= u32::from(self.slots_per_shelf - self.spare_slots_per_shelf)
+    }
+
+    /// Read racks at the write drive's end and at the far end.
+    pub(crate) const fn read_racks_at_ends(&self) -> [u16; 2] {
+        [self.read_racks.div_ceil(2), self.read_racks / 2]
     }
 
     /// Read drives of one panel.

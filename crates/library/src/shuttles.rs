@@ -1,230 +1,276 @@
-//! What the shuttles do: one trip at a time, planned whole before it starts.
+//! What the shuttles do: one trip at a time, one operation at a time, one piece of the way at a
+//! time.
 //!
-//! An idle shuttle takes, in this order: home a platter no drive needs any more (that frees a
-//! drive); the platter with the oldest read of its partition, if a drive of the partition has its
-//! customer slot free; a verified platter to its slot; the oldest new platter to a drive with its
-//! verification slot free. New platters come first once [`FETCHES_IN_A_ROW_MAX`] fetches in a row
-//! went before them.
+//! ```text
+//!   idle --errand--> to the source -> pick -> to the destination -> place --> idle
+//!                        |  ^                     |  ^
+//!                        v  |                     v  |
+//!                       blocked: claims its way and waits (giveway.rs)
+//! ```
 //!
-//! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
-//! that picks or places on the same shelf - is skipped and looked at again after the next event.
-//!
-//! Reads never take a shuttle out of its partition, unless a neighbor broke down and left a platter
-//! in a drive they share. New platters do: the eject bay is in nobody's partition, and a slot may
-//! be in anybody's. Give-way between shuttles is not modeled yet.
+//! The next piece of a way is chosen when the last is done, so that a way can change with what
+//! stands in it.
 
-use std::collections::VecDeque;
-
-use fulgurite_units::{DriveIndex, Outbox, PlatterId, ShuttleIndex, SlotIndex};
+use fulgurite_units::{Outbox, ShuttleIndex, SlotIndex};
 
 use crate::controller::{Actor, Library};
-use crate::drives::is_wanted;
 use crate::floor::Position;
-use crate::limits::FETCHES_IN_A_ROW_MAX;
-use crate::state::{Place, Stage, Trip, TripKind};
+use crate::limits::STRAYS_MAX;
+use crate::state::{Errand, Place, PlatterKey, Stage, Travel, Trip, TripKind};
+use crate::traffic::Step;
 use crate::{
-    Action, CommandId, Destination, DriveSlot, Fault, Outcome, Output, ShelfIndex, Source,
+    Action, CommandId, Destination, DriveSlot, Fault, Movement, Outcome, Output, RailPosition,
+    RightOfWay, Source,
 };
 
-/// What a shelf up or down costs, as a distance along the rails: 3 s at 0.17 m/s. Only used to
-/// compare drives.
-const CRAB_METERS: f64 = 0.51;
-
-/// A trip that is due, not planned yet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Errand {
-    kind: TripKind,
-    platter: PlatterId,
-    from: Source,
-    to: Destination,
-}
-
 impl Library {
-    /// Sends every idle shuttle on the trip that is due.
-    pub(crate) fn dispatch_shuttles(&mut self, out: &mut Outbox<Output>) {
-        for index in 0..self.shuttles.len() {
-            let shuttle = &self.shuttles[index];
-            if shuttle.broken || shuttle.trip.is_some() {
-                continue;
-            }
-            let index = ShuttleIndex::new(u16::try_from(index).unwrap_or(u16::MAX));
-            if let Some(errand) = self.next_errand(index) {
-                self.start_trip(index, errand, out);
-            }
-        }
-    }
-
-    /// Where an idle shuttle goes next, if anywhere.
-    pub(crate) fn next_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        let patient = self.shuttles[index.as_usize()].fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
-        let home = self.return_errand(index);
-        if patient {
-            home.or_else(|| self.fetch_errand(index)).or_else(|| self.new_platter_errand(index))
-        } else {
-            home.or_else(|| self.new_platter_errand(index)).or_else(|| self.fetch_errand(index))
-        }
-    }
-
-    fn new_platter_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        self.shelve_errand(index).or_else(|| self.collect_errand(index))
-    }
-
-    /// A platter that lies released in a drive and is not needed there.
-    fn return_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        let slot = DriveSlot::Customer;
-        self.floor.partition(index).drives.iter().find_map(|&at| {
-            let drive = &self.drives[at.as_usize()];
-            let id = drive.customer.platter?;
-            let platter = self.platter(id);
-            let home = platter.home()?;
-            let due = platter.claim.is_none()
-                && drive.releases(slot)
-                && (drive.broken || !is_wanted(platter))
-                && self.takes_home(index, home);
-            let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
-            due.then_some(Errand { kind: TripKind::Return, platter: id, from, to })
-        })
-    }
-
-    /// Whether a shuttle brings platters back to a slot: it is in its partition, or in that of a
-    /// broken neighbor it shares a drive with, whose platters would block the drive for ever.
-    pub(crate) fn takes_home(&self, index: ShuttleIndex, home: SlotIndex) -> bool {
-        let owner = self.floor.owner(home);
-        owner == Some(index) || owner.is_some_and(|owner| self.shuttles[owner.as_usize()].broken)
-    }
-
-    /// The platter with the oldest read among those this shuttle can reach.
-    fn fetch_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        if !self.has_room(index, DriveSlot::Customer) {
-            return None;
-        }
-        let mut waiting = self.fetchable[index.as_usize()].iter().map(|&(_, id)| id);
-        let (id, home) = waiting.find_map(|id| {
-            let home = self.platter(id).home()?;
-            (!self.is_obscured(home, index)).then_some((id, home))
-        })?;
-        let at = self.floor.slot(home)?;
-        let drive = self.nearest_drive(index, DriveSlot::Customer, at)?;
-        let to = Destination::Drive(drive, DriveSlot::Customer);
-        Some(Errand { kind: TripKind::Fetch, platter: id, from: Source::Storage(home), to })
-    }
-
-    /// The platter that has waited longest for its way to its first slot.
-    fn shelve_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        let slot = DriveSlot::Verification;
-        let ready = self.floor.partition(index).drives.iter().filter_map(|&at| {
-            let drive = &self.drives[at.as_usize()];
-            let id = drive.verification.platter?;
-            let platter = self.platter(id);
-            let Stage::Storing { age, home, .. } = platter.stage else { return None };
-            let reachable =
-                platter.claim.is_none() && drive.releases(slot) && !self.is_obscured(home, index);
-            reachable.then_some((age, id, at, home))
-        });
-        let (_, id, at, home) = ready.min()?;
-        let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
-        Some(Errand { kind: TripKind::Shelve, platter: id, from, to })
-    }
-
-    /// The oldest new platter of the panel.
-    fn collect_errand(&self, index: ShuttleIndex) -> Option<Errand> {
-        let slot = DriveSlot::Verification;
-        let panel = self.floor.partition(index).panel;
-        let &(_, id) = self.ejected[usize::from(panel.get())].first()?;
-        let drive = self.nearest_drive(index, slot, self.floor.eject_bay(panel))?;
-        let (from, to) = (Source::EjectBay(panel), Destination::Drive(drive, slot));
-        Some(Errand { kind: TripKind::Collect, platter: id, from, to })
-    }
-
-    fn has_room(&self, index: ShuttleIndex, slot: DriveSlot) -> bool {
-        let mut drives = self.floor.partition(index).drives.iter();
-        drives.any(|drive| self.drives[drive.as_usize()].admits(slot))
-    }
-
-    /// The drive with room that is reached soonest; the lower index when two are equal.
-    fn nearest_drive(
-        &self,
-        index: ShuttleIndex,
-        slot: DriveSlot,
-        from: Position,
-    ) -> Option<DriveIndex> {
-        let drives = self.floor.partition(index).drives.iter().copied();
-        let meters = |drive| {
-            let dock = self.floor.dock(drive, index, from.shelf);
-            let shelves = dock.shelf.get().abs_diff(from.shelf.get());
-            dock.rail.meters_to(from.rail) + CRAB_METERS * f64::from(shelves)
-        };
-        drives
-            .filter(|drive| self.drives[drive.as_usize()].admits(slot))
-            .min_by(|&a, &b| meters(a).total_cmp(&meters(b)))
-    }
-
-    /// Whether another shuttle picks or places on the same shelf of the same rack.
-    pub(crate) fn is_obscured(&self, slot: SlotIndex, by_other_than: ShuttleIndex) -> bool {
-        let zone = self.floor.zone(slot);
-        let mut others = self.shuttles.iter().enumerate();
-        others.any(|(index, shuttle)| {
-            let current = shuttle.trip.as_ref().and_then(|trip| trip.current);
-            let at = current.and_then(|(_, action)| storage_slot(action));
-            index != by_other_than.as_usize() && at.is_some_and(|at| self.floor.zone(at) == zone)
-        })
-    }
-
-    /// Every step of an errand, from where the shuttle stands.
-    fn plan(&self, index: ShuttleIndex, errand: Errand) -> Trip {
-        let Errand { kind, platter, from, to } = errand;
-        let start = self.shuttles[index.as_usize()].at;
-        let slot = |slot| self.floor.slot(slot).expect("a slot is checked when it is named");
-        let source = match from {
-            Source::EjectBay(panel) => self.floor.eject_bay(panel),
-            Source::Storage(at) => slot(at),
-            Source::Drive(drive, _) => self.floor.dock(drive, index, start.shelf),
-        };
-        let goal = match to {
-            Destination::Storage(at) => slot(at),
-            Destination::Drive(drive, _) => self.floor.dock(drive, index, source.shelf),
-        };
-        let mut rest = VecDeque::new();
-        travel(index, start, source, &mut rest);
-        rest.push_back(Action::Pick { shuttle: index, platter, from });
-        travel(index, source, goal, &mut rest);
-        rest.push_back(Action::Place { shuttle: index, platter, to });
-        Trip { kind, platter, from, to, current: None, rest }
-    }
-
-    fn start_trip(&mut self, index: ShuttleIndex, errand: Errand, out: &mut Outbox<Output>) {
-        let fetches = match errand.kind {
-            TripKind::Fetch if self.new_platter_errand(index).is_some() => {
-                self.shuttles[index.as_usize()].fetches_in_a_row + 1
-            }
-            TripKind::Return => self.shuttles[index.as_usize()].fetches_in_a_row,
-            TripKind::Fetch | TripKind::Collect | TripKind::Shelve => 0,
-        };
-        let trip = self.plan(index, errand);
-        let platter = self.platter_mut(trip.platter);
-        assert!(platter.claim.is_none(), "one shuttle at a time goes for a platter");
-        platter.claim = Some(index);
-        self.settle(trip.platter);
-        if let Destination::Drive(drive, slot) = trip.to {
-            self.drives[drive.as_usize()].bay_mut(slot).reserved = Some(index);
-        }
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        shuttle.fetches_in_a_row = fetches;
-        shuttle.trip = Some(trip);
-        self.next_step(index, out);
-    }
-
-    /// Orders the next step of a trip, or ends it.
-    fn next_step(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        let trip = shuttle.trip.as_mut().expect("a shuttle that works has a trip");
-        let Some(action) = trip.rest.pop_front() else {
-            shuttle.trip = None;
+    /// Sends the idle shuttles of a group on the trips that are due.
+    pub(crate) fn dispatch_group(&mut self, group: u16, out: &mut Outbox<Output>) {
+        if self.policy.movement == Movement::NoShuttles {
+            self.dispatch_without_shuttles(out);
             return;
+        }
+        while let Some(shuttle) = self.idle_shuttle(group) {
+            let Some(errand) = self.next_errand(group, shuttle) else { return };
+            let shuttle = self.nearest_shuttle(group, shuttle, &errand);
+            if self.damaged && !self.has_way_for(shuttle, &errand) {
+                return;
+            }
+            self.start_trip(group, shuttle, errand, out);
+        }
+    }
+
+    /// An idle shuttle of a group; one that holds a platter first.
+    fn idle_shuttle(&self, group: u16) -> Option<ShuttleIndex> {
+        let shuttles = self.partitions.group(group).shuttles.iter().copied();
+        let idle = shuttles.filter(|index| self.shuttles[index.as_usize()].is_idle());
+        idle.min_by_key(|index| self.shuttles[index.as_usize()].cargo.is_none())
+    }
+
+    /// The idle shuttle of a group nearest to where an errand begins.
+    fn nearest_shuttle(&self, group: u16, found: ShuttleIndex, errand: &Errand) -> ShuttleIndex {
+        let shuttles = &self.partitions.group(group).shuttles;
+        if shuttles.len() == 1 || self.shuttles[found.as_usize()].cargo.is_some() {
+            return found;
+        }
+        let idle = shuttles.iter().copied().filter(|index| {
+            let shuttle = &self.shuttles[index.as_usize()];
+            shuttle.is_idle() && shuttle.cargo.is_none()
+        });
+        let cost = |index: &ShuttleIndex| {
+            let at = self.shuttles[index.as_usize()].at;
+            at.cost_to(self.source(errand.from, at))
         };
+        idle.min_by_key(cost).unwrap_or(found)
+    }
+
+    fn source(&self, from: Source, near: Position) -> Position {
+        match from {
+            Source::EjectBay(panel) => self.floor.eject_bay(panel),
+            Source::Storage(slot) => self.floor.slot(slot),
+            Source::Drive(drive, _) => self.floor.dock(drive, near.shelf),
+        }
+    }
+
+    fn destination(&self, to: Destination, near: Position) -> Position {
+        match to {
+            Destination::Storage(slot) => self.floor.slot(slot),
+            Destination::Drive(drive, _) => self.floor.dock(drive, near.shelf),
+        }
+    }
+
+    fn start_trip(
+        &mut self,
+        group: u16,
+        index: ShuttleIndex,
+        errand: Errand,
+        out: &mut Outbox<Output>,
+    ) {
+        self.count_fetches(group, &errand);
+        let carries = self.shuttles[index.as_usize()].cargo.is_some();
+        let platter = self.platter_mut(errand.platter);
+        assert!(platter.claim.is_none(), "one shuttle at a time goes for a platter");
+        if !carries {
+            platter.claim = Some(index);
+        }
+        self.settle(errand.platter);
+        match errand.to {
+            Destination::Drive(drive, slot) => {
+                self.drives[drive.as_usize()].bay_mut(slot).reserved = Some(index);
+            }
+            Destination::Storage(slot) if self.platter(errand.platter).home() != Some(slot) => {
+                self.spares.insert(slot, errand.platter);
+            }
+            Destination::Storage(_) => {}
+        }
+        let at = self.shuttles[index.as_usize()].at;
+        let goal =
+            if carries { self.destination(errand.to, at) } else { self.source(errand.from, at) };
+        assert_eq!(goal.panel, at.panel, "shuttles stay on their panel");
+        let rank = self.next_rank(index);
+        let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
+        let (current, blocked, detour) = (None, None, None);
+        let errand = Some(errand);
+        let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+        self.shuttles[index.as_usize()].trip = Some(trip);
+        self.advance(index, out);
+    }
+
+    /// Whether a shuttle gets to where an errand begins, and from there to where it ends.
+    fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let mut at = shuttle.at;
+        if shuttle.cargo.is_none() {
+            let source = self.source(errand.from, at);
+            if self.traffic.shelf_around(at, source).is_none() {
+                return false;
+            }
+            at = source;
+        }
+        self.traffic.shelf_around(at, self.destination(errand.to, at)).is_some()
+    }
+
+    /// Gives up a trip whose goal broken machines cut off. What it carries stays in its picker.
+    fn abandon(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        self.unblock(index);
+        let shuttle = &mut self.shuttles[index.as_usize()];
+        let (trip, cargo) = (shuttle.trip.take(), shuttle.cargo);
+        let Some(errand) = trip.and_then(|trip| trip.errand) else { return };
+        self.release(&errand);
+        if cargo.is_some() {
+            self.end_requests(errand.platter, Fault::Unreachable, out);
+        } else {
+            self.platter_mut(errand.platter).claim = None;
+            self.touch(errand.platter);
+            self.settle(errand.platter);
+        }
+        self.note_shuttle(index);
+    }
+
+    fn count_fetches(&mut self, group: u16, errand: &Errand) {
+        let new_waits = match errand.kind {
+            TripKind::Fetch => {
+                self.counters.fetches += 1;
+                self.new_platter_errand(group).is_some()
+            }
+            TripKind::Return | TripKind::Park => return,
+            TripKind::Collect | TripKind::Shelve => false,
+        };
+        let of = self.partitions.group_mut(group);
+        of.fetches_in_a_row = if new_waits { of.fetches_in_a_row + 1 } else { 0 };
+    }
+
+    /// The rank of a trip that begins now.
+    fn next_rank(&mut self, index: ShuttleIndex) -> u64 {
+        match self.policy.right_of_way {
+            RightOfWay::Identifier => u64::from(index.get()),
+            RightOfWay::Age => {
+                self.sequence += 1;
+                u64::MAX - self.sequence
+            }
+        }
+    }
+
+    /// Orders the next piece of a way, or what is to be done at its end. Whether it could.
+    pub(crate) fn advance(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) -> bool {
+        loop {
+            let shuttle = &self.shuttles[index.as_usize()];
+            let (at, number) = (shuttle.at, index.get());
+            let Some(trip) = &shuttle.trip else { return false };
+            let (goal, rank) = match trip.detour {
+                Some(detour) => detour,
+                None => (trip.goal, trip.rank),
+            };
+            let stray = trip.detour.is_none() && trip.travel.strayed < STRAYS_MAX;
+            let action = match self.traffic.next_step(number, rank, at, goal, stray) {
+                Step::Arrived if trip.detour.is_some() => {
+                    if self.end_detour(index) {
+                        continue;
+                    }
+                    return true;
+                }
+                Step::Arrived => {
+                    self.arrive(index, out);
+                    return true;
+                }
+                Step::Move { to } => {
+                    self.traffic.take(number, self.traffic.sweep(at, to));
+                    let reports = self.reports(index);
+                    Action::Move { shuttle: index, from: at.rail, to, reports }
+                }
+                Step::Crab { to } => {
+                    let strays = to.get().abs_diff(goal.shelf.get())
+                        > at.shelf.get().abs_diff(goal.shelf.get());
+                    self.trip_mut(index).travel.strayed += u32::from(strays);
+                    let there = Position { shelf: to, ..at };
+                    self.traffic.take(number, self.traffic.footprint(there));
+                    Action::Crab { shuttle: index, from: at.shelf, to }
+                }
+                Step::Blocked(span) => {
+                    self.block(index, span);
+                    return false;
+                }
+                Step::Cut => {
+                    self.abandon(index, out);
+                    return false;
+                }
+            };
+            self.trip_mut(index).travel.steps += 1;
+            self.order(index, action, out);
+            return true;
+        }
+    }
+
+    /// Made way; whether it goes on to where it wanted to go.
+    fn end_detour(&mut self, index: ShuttleIndex) -> bool {
+        let trip = self.trip_mut(index);
+        trip.detour = None;
+        if trip.errand.is_some() {
+            return true;
+        }
+        self.unblock(index);
+        self.shuttles[index.as_usize()].trip = None;
+        self.note_shuttle(index);
+        false
+    }
+
+    fn order(&mut self, index: ShuttleIndex, action: Action, out: &mut Outbox<Output>) {
+        self.unblock(index);
         let command = self.command(Actor::Shuttle(index), action, out);
+        self.trip_mut(index).current = Some((command, action));
+    }
+
+    pub(crate) fn trip_mut(&mut self, index: ShuttleIndex) -> &mut Trip {
         let trip = self.shuttles[index.as_usize()].trip.as_mut();
-        trip.expect("it has not ended").current = Some((command, action));
+        trip.unwrap_or_else(|| unreachable!("shuttle {index} is on a trip"))
+    }
+
+    /// At the goal: picks or places.
+    fn arrive(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let carries = shuttle.cargo.is_some();
+        let trip = self.trip_mut(index);
+        let (travel, goal) = (trip.travel, trip.goal);
+        let errand = trip.errand.unwrap_or_else(|| unreachable!("it has a goal"));
+        if travel.steps > 0 {
+            out.push(Output::Traveled(crate::Travel {
+                shuttle: index,
+                for_customers: matches!(errand.kind, TripKind::Fetch | TripKind::Return),
+                took: self.now.since(travel.started),
+                rail_um: travel.from.rail.get().abs_diff(goal.rail.get()),
+                shelves: travel.from.shelf.get().abs_diff(goal.shelf.get()),
+            }));
+        }
+        let platter = self.platter(errand.platter).id;
+        let action = if carries {
+            Action::Place { shuttle: index, platter, to: errand.to }
+        } else {
+            Action::Pick { shuttle: index, platter, from: errand.from }
+        };
+        if let Some(slot) = storage_slot(action) {
+            self.obscure(slot);
+        }
+        self.order(index, action, out);
     }
 
     pub(crate) fn shuttle_completed(
@@ -233,11 +279,25 @@ impl Library {
         command: CommandId,
         out: &mut Outbox<Output>,
     ) {
-        match self.end_step(index, command) {
-            Action::Move { to, .. } => self.shuttles[index.as_usize()].at.rail = to,
-            Action::Crab { to, .. } => self.shuttles[index.as_usize()].at.shelf = to,
-            Action::Pick { platter, from, .. } => self.picked(index, platter, from),
-            Action::Place { platter, to, .. } => self.placed(index, platter, to, out),
+        let action = self.end_step(index, command);
+        match action {
+            Action::Move { to, .. } => {
+                self.shuttles[index.as_usize()].at.rail = to;
+                let at = self.shuttles[index.as_usize()].at;
+                self.traffic.take(index.get(), self.traffic.footprint(at));
+                self.dirty.panel(at.panel);
+            }
+            Action::Crab { to, .. } => {
+                let at = self.shuttles[index.as_usize()].at;
+                self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
+                self.shuttles[index.as_usize()].at.shelf = to;
+                self.dirty.panel(at.panel);
+            }
+            Action::Pick { from, .. } => self.picked(index, from),
+            Action::Place { to, .. } => {
+                self.placed(index, to, out);
+                return;
+            }
             Action::Mount { .. }
             | Action::Unmount { .. }
             | Action::Switch { .. }
@@ -245,45 +305,122 @@ impl Library {
             | Action::Read { .. }
             | Action::VerifyPass { .. } => unreachable!("drives do this, not shuttles"),
         }
-        self.next_step(index, out);
+        self.advance(index, out);
     }
 
-    fn picked(&mut self, index: ShuttleIndex, id: PlatterId, from: Source) {
-        if let Source::Drive(drive, slot) = from {
-            self.drives[drive.as_usize()].bay_mut(slot).platter = None;
-        }
-        self.shuttles[index.as_usize()].cargo = Some(id);
-        let platter = self.platter_mut(id);
-        platter.place = Place::Shuttle(index);
-        platter.claim = None;
+    /// Whether others may want to know where a shuttle is: it moves where it is not alone.
+    fn reports(&self, index: ShuttleIndex) -> bool {
+        let errand = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.errand);
+        let kind = errand.map(|errand| errand.kind);
+        self.policy.movement != Movement::Partitions
+            || !matches!(kind, Some(TripKind::Fetch | TripKind::Return))
     }
 
-    fn placed(
+    /// A shuttle gives up what it has left behind.
+    pub(crate) fn shuttle_passed(
         &mut self,
         index: ShuttleIndex,
-        id: PlatterId,
-        to: Destination,
-        out: &mut Outbox<Output>,
+        command: CommandId,
+        passed: RailPosition,
     ) {
-        self.shuttles[index.as_usize()].cargo = None;
+        let shuttle = &self.shuttles[index.as_usize()];
+        let Some((current, Action::Move { from, to, .. })) = shuttle.current() else { return };
+        let (low, high) = (from.min(to), from.max(to));
+        if current != command || passed < low || high < passed {
+            return;
+        }
+        let at = Position { rail: passed, ..shuttle.at };
+        self.traffic.take(index.get(), self.traffic.sweep(at, to));
+        if self.is_anyone_blocked() {
+            self.dirty.panel(at.panel);
+        }
+    }
+
+    fn picked(&mut self, index: ShuttleIndex, from: Source) {
+        let at = self.shuttles[index.as_usize()].at;
+        let trip = self.trip_mut(index);
+        let errand = trip.errand.unwrap_or_else(|| unreachable!("it picks for a reason"));
+        let key = errand.platter;
+        match from {
+            Source::Drive(drive, slot) => self.emptied(drive, slot),
+            Source::Storage(slot) => {
+                self.unobscure(slot);
+                self.spares.remove(&slot);
+            }
+            Source::EjectBay(panel) => {
+                self.ejected[usize::from(panel.get())] -= 1;
+                self.collected(panel);
+            }
+        }
+        self.displaced.remove(&key);
+        self.shuttles[index.as_usize()].cargo = Some(key);
+        let platter = self.platter_mut(key);
+        platter.place = Place::Shuttle(index);
+        platter.claim = None;
+        let goal = self.destination(errand.to, at);
+        let started = self.now;
+        let trip = self.trip_mut(index);
+        trip.goal = goal;
+        trip.travel = Travel { from: at, started, steps: 0, strayed: 0 };
+    }
+
+    /// The eject bay is free for the next shuttle.
+    pub(crate) fn collected(&mut self, panel: crate::PanelIndex) {
+        self.collecting[usize::from(panel.get())] = false;
+        if !self.new_platters[usize::from(panel.get())].is_empty() {
+            let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
+            groups.into_iter().for_each(|group| self.dirty.group(group));
+        }
+    }
+
+    /// A slot of a drive is free again: its shuttles may bring the next platter.
+    fn emptied(&mut self, drive: fulgurite_units::DriveIndex, slot: DriveSlot) {
+        let of = &mut self.drives[drive.as_usize()];
+        of.bay_mut(slot).platter = None;
+        if slot == DriveSlot::Second {
+            of.evicting = false;
+        }
+        self.note_drive_groups(drive);
+    }
+
+    fn placed(&mut self, index: ShuttleIndex, to: Destination, out: &mut Outbox<Output>) {
+        let shuttle = &mut self.shuttles[index.as_usize()];
+        let key = shuttle.cargo.take();
+        let key = key.unwrap_or_else(|| unreachable!("only what is carried is placed"));
+        shuttle.trip = None;
+        self.note_shuttle(index);
         match to {
             Destination::Drive(drive, slot) => {
                 let bay = self.drives[drive.as_usize()].bay_mut(slot);
                 bay.reserved = None;
-                bay.platter = Some(id);
-                self.platter_mut(id).place = Place::Drive(drive, slot);
+                bay.platter = Some(key);
+                self.platter_mut(key).place = Place::Drive(drive, slot);
+                self.dirty.drive(drive);
+                self.note_drive_groups(drive);
             }
-            Destination::Storage(home) => {
-                let platter = self.platter_mut(id);
-                platter.place = Place::Storage(home);
-                platter.visit_reads = 0;
-                if let Stage::Storing { request, .. } = platter.stage {
-                    platter.stage = Stage::Stored { home };
-                    self.finish(request, Outcome::Stored, out);
-                }
-                self.settle(id);
+            Destination::Storage(slot) => {
+                self.unobscure(slot);
+                self.stored(key, slot, out);
             }
         }
+    }
+
+    fn stored(&mut self, key: PlatterKey, slot: SlotIndex, out: &mut Outbox<Output>) {
+        let platter = self.platter_mut(key);
+        platter.place = Place::Storage(slot);
+        platter.visit_reads = 0;
+        match platter.stage {
+            Stage::Storing { request, home, .. } => {
+                platter.stage = Stage::Stored { home };
+                self.finish(request, Outcome::Stored, out);
+            }
+            Stage::Unverified { .. } => self.counters.parked += 1,
+            Stage::Checked { .. } | Stage::Stored { .. } => {}
+        }
+        if self.platter(key).home().is_some_and(|home| home != slot) {
+            self.displaced.insert(key);
+        }
+        self.settle(key);
     }
 
     pub(crate) fn shuttle_failed(
@@ -294,67 +431,95 @@ impl Library {
         out: &mut Outbox<Output>,
     ) {
         let action = self.end_step(index, command);
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        let trip = shuttle.trip.take().expect("a shuttle that works has a trip");
-        let cargo = shuttle.cargo;
-        let missing = matches!(action, Action::Pick { .. }) && fault == Fault::PlatterMissing;
-        if !missing {
-            shuttle.broken = true;
-            self.damaged = true;
-        }
-        if let Destination::Drive(drive, slot) = trip.to {
-            self.drives[drive.as_usize()].bay_mut(slot).reserved = None;
-        }
-        if missing {
-            self.lose(trip.platter, trip.from, out);
-        } else if cargo.is_some() {
-            self.end_requests(trip.platter, Fault::ShuttleBroken, out);
+        if fault == Fault::PlatterMissing && matches!(action, Action::Pick { .. }) {
+            self.lose(index, action, out);
         } else {
-            self.platter_mut(trip.platter).claim = None;
-            self.settle(trip.platter);
+            // It ends its step where it was, so that all it held is barred.
+            self.trip_mut(index).current = Some((command, action));
+            self.shuttle_broke(index, out);
         }
     }
 
     /// A platter is not where it should be: ends what was asked of it and forgets it.
-    fn lose(&mut self, id: PlatterId, from: Source, out: &mut Outbox<Output>) {
-        if let Source::Drive(drive, slot) = from {
-            self.drives[drive.as_usize()].bay_mut(slot).platter = None;
+    fn lose(&mut self, index: ShuttleIndex, pick: Action, out: &mut Outbox<Output>) {
+        let trip = self.shuttles[index.as_usize()].trip.take();
+        let errand = trip.and_then(|trip| trip.errand);
+        let errand = errand.unwrap_or_else(|| unreachable!("it picks for a reason"));
+        self.note_shuttle(index);
+        self.release(&errand);
+        if let Some(slot) = storage_slot(pick) {
+            self.unobscure(slot);
+            self.spares.remove(&slot);
+        }
+        match errand.from {
+            Source::Drive(drive, slot) => self.emptied(drive, slot),
+            Source::EjectBay(panel) => self.ejected[usize::from(panel.get())] -= 1,
+            Source::Storage(_) => {}
         }
         // The claim keeps it known until here.
-        self.end_requests(id, Fault::PlatterMissing, out);
-        self.forget(id);
+        self.end_requests(errand.platter, Fault::PlatterMissing, out);
+        self.forget(errand.platter);
+    }
+
+    /// Gives up what an errand had reserved.
+    pub(crate) fn release(&mut self, errand: &Errand) {
+        if let (Source::EjectBay(panel), TripKind::Collect) = (errand.from, errand.kind) {
+            self.collected(panel);
+        }
+        match errand.to {
+            Destination::Drive(drive, slot) => {
+                self.drives[drive.as_usize()].bay_mut(slot).reserved = None;
+                self.note_drive_groups(drive);
+            }
+            Destination::Storage(slot) => {
+                if self.spares.get(&slot) == Some(&errand.platter) {
+                    self.spares.remove(&slot);
+                }
+            }
+        }
+    }
+
+    /// A shuttle is free, or cannot be used any more.
+    pub(crate) fn note_shuttle(&mut self, index: ShuttleIndex) {
+        if let Some(group) = self.partitions.of_shuttle(index) {
+            self.dirty.group(group);
+        }
+        // Whoever waited for it may have to move it now.
+        if self.is_anyone_blocked() {
+            self.dirty.panel(self.floor.panel_of(index));
+        }
+    }
+
+    fn obscure(&mut self, slot: SlotIndex) {
+        let zone = slot.get() / u32::from(self.shape().slots_per_shelf);
+        self.obscured[zone as usize] += 1;
+    }
+
+    pub(crate) fn unobscure(&mut self, slot: SlotIndex) {
+        let zone = slot.get() / u32::from(self.shape().slots_per_shelf);
+        self.obscured[zone as usize] -= 1;
+        if self.passed_over {
+            self.passed_over = false;
+            self.dirty.all_groups();
+        }
     }
 
     fn end_step(&mut self, index: ShuttleIndex, command: CommandId) -> Action {
         let trip = self.shuttles[index.as_usize()].trip.as_mut();
         let current = trip.and_then(|trip| trip.current.take());
-        let (id, action) = current.expect("a shuttle that answers was at work");
+        let (id, action) =
+            current.unwrap_or_else(|| panic!("shuttle {index} answers, but was not at work"));
         assert_eq!(id, command, "a shuttle does one thing at a time");
         action
     }
 }
 
 /// The slot a shuttle is picking from or placing into, if it does.
-const fn storage_slot(action: Action) -> Option<SlotIndex> {
+pub(crate) const fn storage_slot(action: Action) -> Option<SlotIndex> {
     if let Action::Pick { from: Source::Storage(slot), .. }
     | Action::Place { to: Destination::Storage(slot), .. } = action
     {
         return Some(slot);
     }
     None
-}
-
-/// Along the rails first, then shelf by shelf.
-fn travel(shuttle: ShuttleIndex, from: Position, to: Position, steps: &mut VecDeque<Action>) {
-    assert_eq!(from.panel, to.panel, "shuttles stay on their panel");
-    if from.rail != to.rail {
-        steps.push_back(Action::Move { shuttle, from: from.rail, to: to.rail });
-    }
-    let mut shelf = from.shelf.get();
-    while shelf != to.shelf.get() {
-        let next = if shelf < to.shelf.get() { shelf + 1 } else { shelf - 1 };
-        let (from, to) = (ShelfIndex::new(shelf), ShelfIndex::new(next));
-        steps.push_back(Action::Crab { shuttle, from, to });
-        shelf = next;
-    }
 }

@@ -1,24 +1,33 @@
 //! What the controller remembers: requests not finished, platters with something to do, shuttles
 //! and drives. A platter at rest in its slot without requests is forgotten: the catalog knows it.
+//!
+//! Platters live in a slab and are named by their place in it, so that the work of one event does
+//! not depend on how many there are.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use fulgurite_units::{DriveIndex, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 
 use crate::floor::Position;
+use crate::traffic::Span;
 use crate::{Action, CommandId, Destination, DriveSlot, PanelIndex, RequestId, Source, TrackSpan};
 
-/// When a request was accepted; the order in which requests are served.
+/// The order in which requests are served: by when they are due, then by arrival. With one
+/// objective for all reads this is the order of arrival (Silica, section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Age {
-    pub(crate) at: Instant,
+    pub(crate) due: Instant,
     pub(crate) sequence: u64,
 }
 
+/// A platter, by its place in the slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PlatterKey(pub(crate) u32);
+
 /// An accepted request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    pub(crate) platter: PlatterId,
+    pub(crate) platter: PlatterKey,
     pub(crate) age: Age,
     pub(crate) job: Job,
 }
@@ -27,11 +36,18 @@ pub(crate) struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// Queued as long as its platter lists it; else a drive reads for it.
-    Read {
-        tracks: TrackSpan,
-    },
+    Read,
     Verify,
     Store,
+}
+
+/// A read that waits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) age: Age,
+    pub(crate) at: Instant,
+    pub(crate) request: RequestId,
+    pub(crate) tracks: TrackSpan,
 }
 
 /// Where a platter is: always exactly one of these.
@@ -50,16 +66,28 @@ pub enum Place {
 /// A platter with something to do.
 #[derive(Clone, Debug)]
 pub(crate) struct Platter {
+    pub(crate) id: PlatterId,
     pub(crate) stage: Stage,
     pub(crate) place: Place,
     /// The shuttle that is on its way to pick it.
     pub(crate) claim: Option<ShuttleIndex>,
-    /// Reads that wait, oldest first.
-    pub(crate) reads: BTreeMap<Age, RequestId>,
+    /// Reads that wait, most urgent first.
+    pub(crate) reads: VecDeque<Waiting>,
+    /// Tracks of them.
+    pub(crate) tracks_wanted: u64,
     /// Reads begun since it left its slot.
     pub(crate) visit_reads: u32,
-    /// The key under which it waits for a fetch, if it does.
-    pub(crate) waits_since: Option<Age>,
+    /// The queue in which it waits for a fetch, if it does.
+    pub(crate) queued: Option<(Queue, Age)>,
+}
+
+/// A queue of platters that wait for a shuttle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// Stored ones, of a partition.
+    Group(u16),
+    /// New ones, of a panel.
+    New(PanelIndex),
 }
 
 /// How far a platter has come in its life.
@@ -80,17 +108,6 @@ pub(crate) enum Stage {
 }
 
 impl Platter {
-    pub(crate) const fn new(stage: Stage, place: Place) -> Self {
-        Self {
-            stage,
-            place,
-            claim: None,
-            reads: BTreeMap::new(),
-            visit_reads: 0,
-            waits_since: None,
-        }
-    }
-
     /// The slot it lives in, if it has one.
     pub(crate) const fn home(&self) -> Option<SlotIndex> {
         match self.stage {
@@ -98,68 +115,102 @@ impl Platter {
             Stage::Unverified { .. } | Stage::Checked { .. } => None,
         }
     }
-
-    /// The oldest read that waits.
-    pub(crate) fn oldest_read(&self) -> Option<(Age, RequestId)> {
-        self.reads.first_key_value().map(|(age, request)| (*age, *request))
-    }
 }
 
 /// One shuttle.
 #[derive(Clone, Debug)]
 pub(crate) struct Shuttle {
     pub(crate) at: Position,
-    pub(crate) cargo: Option<PlatterId>,
+    pub(crate) cargo: Option<PlatterKey>,
     pub(crate) trip: Option<Trip>,
     pub(crate) broken: bool,
-    /// Fetches made since it last moved a new platter.
-    pub(crate) fetches_in_a_row: u32,
 }
 
-/// The plan of one transport, complete before it starts.
-#[derive(Clone, Debug)]
-pub(crate) struct Trip {
+impl Shuttle {
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.trip.is_none() && !self.broken
+    }
+
+    /// The command it carries out, if it does.
+    pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
+        match &self.trip {
+            Some(trip) => trip.current,
+            None => None,
+        }
+    }
+}
+
+/// A trip that is due, not begun yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Errand {
     pub(crate) kind: TripKind,
-    pub(crate) platter: PlatterId,
+    pub(crate) platter: PlatterKey,
     pub(crate) from: Source,
     pub(crate) to: Destination,
+}
+
+/// What a shuttle is under way for.
+#[derive(Clone, Debug)]
+pub(crate) struct Trip {
+    /// What it carries from where to where; nothing, if it only makes way.
+    pub(crate) errand: Option<Errand>,
+    /// Where it goes now: to the source, then to the destination.
+    pub(crate) goal: Position,
+    /// Where it goes first to make way, and the rank of the trip it does that for.
+    pub(crate) detour: Option<(Position, u64)>,
     /// What is being done.
     pub(crate) current: Option<(CommandId, Action)>,
-    /// What is left to do.
-    pub(crate) rest: VecDeque<Action>,
+    /// What it waits for, and since when.
+    pub(crate) blocked: Option<(Span, Instant)>,
+    /// Who goes first.
+    pub(crate) rank: u64,
+    pub(crate) travel: Travel,
+}
+
+/// One way from a place to a goal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Travel {
+    pub(crate) from: Position,
+    pub(crate) started: Instant,
+    /// Steps made, to tell a way without any from the others.
+    pub(crate) steps: u32,
+    /// Crabs away from the goal, to get around others.
+    pub(crate) strayed: u32,
 }
 
 /// Why a shuttle travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TripKind {
-    /// A stored platter to a drive. Stays in the shuttle's partition.
+    /// A stored platter to a drive.
     Fetch,
-    /// A platter back to its slot. Stays in the shuttle's partition, unless the slot is in that of
-    /// a broken neighbor.
+    /// A platter back to its slot, or to a spare one if that cannot be reached.
     Return,
-    /// A new platter from the eject bay to a drive. May leave the partition.
+    /// A new platter to a drive.
     Collect,
-    /// A verified platter to its slot for the first time. May leave the partition.
+    /// A verified platter to its slot for the first time.
     Shelve,
+    /// A platter not verified yet out of a drive that customers need, to a spare slot.
+    Park,
 }
 
 /// One read drive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Drive {
-    pub(crate) customer: Bay,
-    pub(crate) verification: Bay,
+    pub(crate) bays: [Bay; 2],
     /// The slot whose mounted platter the optics are at.
     pub(crate) facing: Option<DriveSlot>,
-    /// The track of the customer's platter that can be read without a seek.
+    /// The track of the faced platter that can be read without a seek.
     pub(crate) head: Option<TrackIndex>,
     pub(crate) work: Option<Work>,
+    /// Customers need the slot of the platter under verification.
+    pub(crate) evicting: bool,
     pub(crate) broken: bool,
 }
 
 /// One slot of a drive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bay {
-    pub(crate) platter: Option<PlatterId>,
+    pub(crate) platter: Option<PlatterKey>,
     pub(crate) mounted: bool,
     /// The shuttle that brings a platter here.
     pub(crate) reserved: Option<ShuttleIndex>,
@@ -176,17 +227,11 @@ pub(crate) struct Work {
 
 impl Drive {
     pub(crate) const fn bay(&self, slot: DriveSlot) -> &Bay {
-        match slot {
-            DriveSlot::Customer => &self.customer,
-            DriveSlot::Verification => &self.verification,
-        }
+        &self.bays[slot.as_usize()]
     }
 
     pub(crate) const fn bay_mut(&mut self, slot: DriveSlot) -> &mut Bay {
-        match slot {
-            DriveSlot::Customer => &mut self.customer,
-            DriveSlot::Verification => &mut self.verification,
-        }
+        &mut self.bays[slot.as_usize()]
     }
 
     /// Whether a shuttle may take the platter of a slot: neither mounted nor about to be.

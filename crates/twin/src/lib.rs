@@ -8,10 +8,21 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod engine;
+pub mod error;
 pub mod experiment;
+pub mod histogram;
+pub mod import;
 pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod tape;
 pub mod trace;
 pub mod workload;
+
+pub use engine::{Observer, run, run_observed};
+pub use error::{Error, ErrorKind};
+pub use result::RunResult;
+pub use scenario::Scenario;
+pub use trace::{Trace, TraceRead};
+pub use workload::Workload;

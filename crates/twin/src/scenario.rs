@@ -4,6 +4,7 @@ use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::workload::Workload;
 
 /// One simulated library under one workload.
@@ -70,4 +71,36 @@ pub struct FaultPlan {
     pub at: Duration,
     /// When it works again; never, if not given.
     pub repaired_at: Option<Duration>,
+}
+
+impl Scenario {
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.library.validate()?;
+        self.policy.validate()?;
+        self.mechanics.validate()?;
+        let refuse =
+            |field, value: String, expected| Err(Error::Parameter { field, value, expected });
+        if self.track_size.get() == 0 {
+            return refuse("track_size", "0".to_owned(), "at least 1 byte");
+        }
+        if self.shard_size < self.track_size {
+            let expected = "at least the track size";
+            return refuse("shard_size", self.shard_size.to_string(), expected);
+        }
+        if self.recovery_reads == 0 {
+            return refuse("recovery_reads", "0".to_owned(), "at least 1");
+        }
+        if self.unavailable.get() >= 1.0 {
+            return refuse("unavailable", self.unavailable.get().to_string(), "below 1");
+        }
+        if self.measure_until <= self.measure_from {
+            let expected = "after measure_from";
+            return refuse("measure_until", self.measure_until.to_string(), expected);
+        }
+        Ok(())
+    }
 }

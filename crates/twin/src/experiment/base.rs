@@ -141,9 +141,7 @@ fn resolve(mut table: Table) -> Result<Table, String> {
 pub(crate) fn parse(table: &Table) -> Result<Scenario, String> {
     let scenario = Scenario::deserialize(table.clone())
         .map_err(|error| error.to_string().replace('\n', " "))?;
-    scenario.library.validate().map_err(|error| error.to_string())?;
-    scenario.policy.validate().map_err(|error| error.to_string())?;
-    scenario.mechanics.validate().map_err(|error| error.to_string())?;
+    scenario.validate().map_err(|error| error.to_string())?;
     scenario.workload.validate().map_err(|error| error.to_string())?;
     Ok(scenario)
 }

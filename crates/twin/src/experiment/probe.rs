@@ -91,6 +91,13 @@ pub enum Probe {
         /// Redundancy platters.
         redundancy: u16,
     },
+    /// The smallest number of storage racks for a set.
+    StorageRacks {
+        /// Information platters.
+        information: u16,
+        /// Redundancy platters.
+        redundancy: u16,
+    },
     /// The most platters of one set in one blast zone, after filling a library of the minimum
     /// deployment with as many sets as fit.
     SetPlattersInZone {
@@ -191,6 +198,9 @@ impl Probe {
             }
             Self::SetOverhead { information, redundancy } => {
                 Ok(f64::from(*redundancy) / f64::from(*information))
+            }
+            Self::StorageRacks { information, redundancy } => {
+                placement::storage_racks(*information, *redundancy)
             }
             Self::SetPlattersInZone { platters, sets } => {
                 placement::set_platters_in_zone(usize::from(*platters), *sets)

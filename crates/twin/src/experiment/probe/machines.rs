@@ -42,7 +42,7 @@ const DRIVE: DriveIndex = DriveIndex::new(0);
 impl MachineOperation {
     fn action(self) -> Action {
         let platter = PlatterId::from_random([0; 16]);
-        let (shuttle, drive, slot) = (SHUTTLE, DRIVE, DriveSlot::Customer);
+        let (shuttle, drive, slot) = (SHUTTLE, DRIVE, DriveSlot::First);
         let place = SlotIndex::new(0);
         match self {
             Self::Crab => {
@@ -112,7 +112,8 @@ fn go(meters: f64) -> Action {
         reason = "a rail is some meters long"
     )]
     let end = (meters * 1e6).round() as u64;
-    Action::Move { shuttle: SHUTTLE, from: RailPosition::new(0), to: RailPosition::new(end) }
+    let (from, to) = (RailPosition::new(0), RailPosition::new(end));
+    Action::Move { shuttle: SHUTTLE, from, to, reports: false }
 }
 
 fn machines(seed: u64) -> (Mechanics, RandomStream) {

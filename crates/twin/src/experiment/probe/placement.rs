@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_layout::{ZoneState, choose_zones};
+use fulgurite_layout::{BlastModel, SetShape, ZoneState, choose_zones, minimum_storage_racks};
 use fulgurite_library::LibraryShape;
 use fulgurite_units::SlotIndex;
 
@@ -10,6 +10,13 @@ use fulgurite_units::SlotIndex;
 pub(super) fn shape_accepted(drives_per_read_rack: u16, shuttles_per_panel: u16) -> f64 {
     let shape = LibraryShape { drives_per_read_rack, shuttles_per_panel, ..LibraryShape::mdu() };
     if shape.validate().is_ok() { 1.0 } else { 0.0 }
+}
+
+/// The smallest number of storage racks that hold a set, no two of its platters in one blast zone.
+pub(super) fn storage_racks(information: u16, redundancy: u16) -> Result<f64, String> {
+    let set = SetShape::new(information, redundancy);
+    let count = minimum_storage_racks(set, &BlastModel::silica());
+    count.map(|count| f64::from(count.racks)).map_err(|error| error.to_string())
 }
 
 /// Places sets one after the other and counts the platters of one set in one zone.

@@ -1,0 +1,221 @@
+//! Checks placements against the rule of Silica section 6, without the code that makes them.
+//!
+//! Nothing here knows the planner, the search or its masks: two cells share a blast zone when one
+//! shape of the model, laid anywhere, covers both, and that is looked up in the shapes themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    BlastModel, Cell, FleetSlot, LibraryIndex, LibraryState, RackCount, Refutation, SetShape,
+};
+
+/// How much of a rack count was proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assurance {
+    /// The placement is right and one rack less is impossible.
+    Proved,
+    /// The placement is right; one rack less is below the smallest library.
+    Floor,
+    /// The placement is right; that one rack less is impossible rests on the search alone.
+    SearchOnly,
+}
+
+/// What is wrong with a rack count.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RackFault {
+    /// Not one cell for each platter.
+    #[error("{cells} cells are given for {platters} platters")]
+    Count {
+        /// Cells of the placement.
+        cells: usize,
+        /// Platters of the set.
+        platters: usize,
+    },
+    /// A cell is not in the library.
+    #[error("{0:?} is outside the library")]
+    Outside(Cell),
+    /// Two platters are in one blast zone.
+    #[error("{0:?} and {1:?} share a blast zone")]
+    Shared(Cell, Cell),
+    /// Two cells of a part can hold a platter each.
+    #[error("{0:?} and {1:?} are in one part and share no blast zone")]
+    Part(Cell, Cell),
+    /// A cell is in no part.
+    #[error("{0:?} is in no part")]
+    NotCovered(Cell),
+    /// There are as many parts as platters.
+    #[error("{parts} parts do not exclude {platters} platters")]
+    Parts {
+        /// Parts.
+        parts: usize,
+        /// Platters of the set.
+        platters: usize,
+    },
+    /// The number of racks is above the smallest library's, so its size is no reason.
+    #[error("{racks} racks are not the floor of {floor}")]
+    Floor {
+        /// Racks given.
+        racks: u16,
+        /// Racks of the smallest library.
+        floor: u16,
+    },
+}
+
+/// What is wrong with a placement in several libraries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Violation {
+    /// There is no such library, or no such zone in it.
+    NoSuchZone(FleetSlot),
+    /// The slot is not the next free one of its zone.
+    NotFree(FleetSlot),
+    /// Two platters of the set, or one and an earlier one, are in one blast zone.
+    Shared(LibraryIndex, Cell, Cell),
+    /// A platter of `from` could move to `to`, which then still had fewer of the set.
+    Crowded {
+        /// The library with too many of the set.
+        from: LibraryIndex,
+        /// The library that could take one more.
+        to: LibraryIndex,
+    },
+}
+
+/// Whether one blast zone of the model may take both cells.
+#[must_use]
+pub fn share_zone(model: &BlastModel, a: Cell, b: Cell) -> bool {
+    let rack = i32::from(b.rack) - i32::from(a.rack);
+    let shelf = i32::from(b.shelf) - i32::from(a.shelf);
+    let moved = |from: u16, by: i32| u16::try_from(i32::from(from) + by).ok();
+    a.panel == b.panel
+        && model.shapes.iter().any(|shape| {
+            shape.cells().iter().any(|&(r, s)| {
+                let other = moved(r, rack).zip(moved(s, shelf));
+                other.is_some_and(|other| shape.cells().contains(&other))
+            })
+        })
+}
+
+/// Checks both certificates of a rack count.
+///
+/// # Errors
+/// The first fault found.
+pub fn verify_rack_count(
+    set: SetShape,
+    model: &BlastModel,
+    count: &RackCount,
+) -> Result<Assurance, RackFault> {
+    let platters = usize::from(set.platters());
+    let (cells, racks) = (count.placement.len(), count.racks);
+    if cells != platters {
+        return Err(RackFault::Count { cells, platters });
+    }
+    let grid = model.grid(racks);
+    if let Some(cell) = count.placement.iter().find(|cell| grid.zone(**cell).is_none()) {
+        return Err(RackFault::Outside(*cell));
+    }
+    if let Some((a, b)) = pairs(&count.placement).find(|&(a, b)| a == b || share_zone(model, a, b))
+    {
+        return Err(RackFault::Shared(a, b));
+    }
+    match &count.refutation {
+        Refutation::Floor if racks <= model.storage_racks_min.max(1) => Ok(Assurance::Floor),
+        Refutation::Floor => Err(RackFault::Floor { racks, floor: model.storage_racks_min }),
+        Refutation::Parts(parts) => verify_parts(platters, model, racks - 1, parts),
+        Refutation::Exhausted { .. } => Ok(Assurance::SearchOnly),
+    }
+}
+
+fn verify_parts(
+    platters: usize,
+    model: &BlastModel,
+    racks: u16,
+    parts: &[Vec<Cell>],
+) -> Result<Assurance, RackFault> {
+    if parts.len() >= platters {
+        return Err(RackFault::Parts { parts: parts.len(), platters });
+    }
+    let all = parts.iter().flat_map(|part| pairs(part));
+    for (a, b) in all {
+        if !share_zone(model, a, b) {
+            return Err(RackFault::Part(a, b));
+        }
+    }
+    let covered: BTreeSet<Cell> = parts.iter().flatten().copied().collect();
+    let grid = model.grid(racks);
+    let missing = (0..grid.cell_count()).filter_map(|zone| grid.cell(zone));
+    match missing.into_iter().find(|cell| !covered.contains(cell)) {
+        Some(cell) => Err(RackFault::NotCovered(cell)),
+        None => Ok(Assurance::Proved),
+    }
+}
+
+/// Every fault of a set's places: zones that are not there or not free, platters in one blast zone,
+/// and a spread over the libraries that moving one platter would improve.
+#[must_use]
+pub fn audit_fleet(
+    model: &BlastModel,
+    libraries: &[LibraryState<'_>],
+    slots: &[FleetSlot],
+) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut cells: BTreeMap<LibraryIndex, Vec<Cell>> = BTreeMap::new();
+    for (n, library) in libraries.iter().enumerate() {
+        let index = LibraryIndex::new(n);
+        let grid = model.grid(library.racks);
+        let earlier = library.zones.iter().filter(|zone| zone.taken);
+        cells.insert(index, earlier.filter_map(|zone| grid.cell(zone.zone)).collect());
+    }
+    for slot in slots {
+        let Some(library) = libraries.get(slot.library.get()) else {
+            violations.push(Violation::NoSuchZone(*slot));
+            continue;
+        };
+        let state = library.zones.iter().find(|zone| zone.zone == slot.zone);
+        let cell = model.grid(library.racks).cell(slot.zone);
+        let Some((state, cell)) = state.zip(cell) else {
+            violations.push(Violation::NoSuchZone(*slot));
+            continue;
+        };
+        if state.free == 0 || state.next != Some(slot.slot) {
+            violations.push(Violation::NotFree(*slot));
+        }
+        cells.entry(slot.library).or_default().push(cell);
+    }
+    for (library, cells) in &cells {
+        let shared = pairs(cells).filter(|&(a, b)| a == b || share_zone(model, a, b));
+        violations.extend(shared.map(|(a, b)| Violation::Shared(*library, a, b)));
+    }
+    violations.extend(crowded(model, libraries, slots, &cells));
+    violations
+}
+
+/// A library that holds two more of the set than another one with a place left for it.
+fn crowded(
+    model: &BlastModel,
+    libraries: &[LibraryState<'_>],
+    slots: &[FleetSlot],
+    cells: &BTreeMap<LibraryIndex, Vec<Cell>>,
+) -> Option<Violation> {
+    let moved: BTreeSet<LibraryIndex> = slots.iter().map(|slot| slot.library).collect();
+    let held = |library: &LibraryIndex| cells.get(library).map_or(0, Vec::len);
+    let from = moved.into_iter().max_by_key(held)?;
+    let to = cells.iter().find(|(index, cells)| {
+        let Some(library) = libraries.get(index.get()) else { return false };
+        cells.len() + 2 <= held(&from)
+            && library.zones.iter().any(|zone| {
+                let cell = model.grid(library.racks).cell(zone.zone);
+                let alone = |cell: Cell| {
+                    cells.iter().all(|&other| other != cell && !share_zone(model, other, cell))
+                };
+                zone.free > 0 && zone.next.is_some() && !zone.taken && cell.is_some_and(alone)
+            })
+    });
+    to.map(|(&to, _)| Violation::Crowded { from, to })
+}
+
+/// Every two of the cells, once.
+fn pairs(cells: &[Cell]) -> impl Iterator<Item = (Cell, Cell)> {
+    let rest = |n: usize| cells[n + 1..].iter();
+    cells.iter().enumerate().flat_map(move |(n, a)| rest(n).map(move |b| (*a, *b)))
+}

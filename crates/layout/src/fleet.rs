@@ -1,0 +1,239 @@
+//! Platters of a set to zones of several libraries: spread over libraries first, then over zones.
+//!
+//! ```text
+//! states of all libraries --spread--> platters for each library --search--> a zone for each
+//!        ^                                   |
+//!        '------ a library holds fewer ------'
+//! ```
+//!
+//! 1. Libraries take platters in turn: next is always the one with the fewest of this set, and
+//!    among those the one with the smallest share of used slots. So no library has two more of a
+//!    set than another that could take one ("spread them out within and across libraries as much
+//!    as possible", Silica section 6).
+//! 2. Within a library the zones are those with the smallest sum of costs that hold its platters,
+//!    no two in one blast zone; a zone costs more the fuller it is. For one platter, or where a
+//!    blast zone is one cell, that is the emptiest zones, found by sorting; otherwise by the exact
+//!    search. Taking the emptiest zone first and then what is left would strand platters: cells
+//!    taken badly leave no room for as many as the library holds.
+//!
+//! Cost: O(zones + platters log platters) where sorting is enough. The plan is pure and depends
+//! on nothing but its arguments; [`crate::audit_fleet`] checks it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use fulgurite_units::SlotIndex;
+
+use crate::place::{ZoneState, used_shares};
+use crate::reach::Reach;
+use crate::search::GridSearch;
+use crate::{BlastModel, Cell, Grid, LayoutError};
+
+/// How steeply a zone's cost rises: so many doublings from empty to full. A zone that is needed by
+/// more sets than it has slots for is the bottleneck of a small library; costs that rise in
+/// proportion to the used share spend it too early (45 instead of 50 % of seven racks are filled).
+const COST_DOUBLINGS: u64 = 16;
+
+/// One library as the planner sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct LibraryState<'a> {
+    /// Storage racks; panels and shelves are the model's.
+    pub racks: u16,
+    /// Its zones, numbered as by [`Grid::zone`], in any order. One that is left out takes nothing.
+    pub zones: &'a [ZoneState],
+}
+
+/// The place of a library in the list that the planner is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LibraryIndex(usize);
+
+/// Where a platter goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FleetSlot {
+    /// The library.
+    pub library: LibraryIndex,
+    /// The zone.
+    pub zone: u32,
+    /// The slot.
+    pub slot: SlotIndex,
+}
+
+impl LibraryIndex {
+    /// The library at this place of the list.
+    #[must_use]
+    pub const fn new(index: usize) -> Self {
+        Self(index)
+    }
+
+    /// The place in the list.
+    #[must_use]
+    pub const fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl fmt::Display for LibraryIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Chooses a slot for each of `platters` platters of one set. Neighbors in the answer are in
+/// different libraries as far as possible, so that information platters are spread too.
+///
+/// # Errors
+/// [`LayoutError::TooFewPlaces`] when the libraries cannot take the platters, and errors for models
+/// and zones that make no sense.
+pub fn choose_fleet(
+    model: &BlastModel,
+    libraries: &[LibraryState<'_>],
+    platters: usize,
+) -> Result<Vec<FleetSlot>, LayoutError> {
+    model.validate()?;
+    let reach = Reach::new(model);
+    let mut offers = Vec::new();
+    for (n, library) in libraries.iter().enumerate() {
+        offers.push(Offer::new(model.grid(library.racks), &reach, library, LibraryIndex(n))?);
+    }
+    // Each round but the last lowers the room of a library, which happens once for each.
+    loop {
+        let quotas = spread(&offers, platters)?;
+        let mut plans = Vec::new();
+        for (offer, &quota) in offers.iter_mut().zip(&quotas) {
+            let plan = offer.plan(&reach, quota);
+            offer.room = if plan.len() < quota { plan.len() } else { offer.room };
+            plans.push(plan);
+        }
+        if plans.iter().map(Vec::len).eq(quotas) {
+            return Ok(in_turn(&plans));
+        }
+    }
+}
+
+/// What one library can take.
+#[derive(Debug)]
+struct Offer<'a> {
+    library: LibraryIndex,
+    grid: Grid,
+    /// Zones with a free slot, none of which shares a blast zone with an earlier platter.
+    usable: Vec<(&'a ZoneState, SlotIndex)>,
+    /// Platters of the set that are here already.
+    held: usize,
+    /// The most platters that it can take; not known to be so few before a plan failed.
+    room: usize,
+    used: u64,
+    total: u64,
+}
+
+impl<'a> Offer<'a> {
+    fn new(
+        grid: Grid,
+        reach: &Reach,
+        library: &LibraryState<'a>,
+        index: LibraryIndex,
+    ) -> Result<Self, LayoutError> {
+        let mut seen = vec![false; grid.cell_count() as usize];
+        let mut held: Vec<Cell> = Vec::new();
+        let (mut used, mut total) = (0, 0);
+        for zone in library.zones {
+            let known = seen.get_mut(zone.zone as usize);
+            let fresh = known.is_some_and(|seen| !std::mem::replace(seen, true));
+            let Some(cell) = grid.cell(zone.zone).filter(|_| fresh) else {
+                let (zone, zones) = (zone.zone, grid.cell_count());
+                return Err(LayoutError::BadZone { library: index, zone, zones });
+            };
+            held.extend(zone.taken.then_some(cell));
+            used += u64::from(zone.total.saturating_sub(zone.free));
+            total += u64::from(zone.total);
+        }
+        let open = |zone: &&ZoneState| {
+            let apart = |cell: Cell| held.iter().all(|&other| !reach.joins(cell, other));
+            !zone.taken
+                && zone.free > 0
+                && (held.is_empty() || grid.cell(zone.zone).is_some_and(apart))
+        };
+        let usable: Vec<_> = library
+            .zones
+            .iter()
+            .filter(open)
+            .filter_map(|zone| zone.next.map(|slot| (zone, slot)))
+            .collect();
+        let (held, room) = (held.len(), usable.len());
+        Ok(Self { library: index, grid, usable, held, room, used, total })
+    }
+
+    /// Slots for `platters` platters, fewer when there are not as many.
+    fn plan(&self, reach: &Reach, platters: usize) -> Vec<FleetSlot> {
+        let place = |&(zone, slot): &(&ZoneState, SlotIndex)| FleetSlot {
+            library: self.library,
+            zone: zone.zone,
+            slot,
+        };
+        if platters == 1 {
+            let first = self.usable.iter().min_by(|(a, _), (b, _)| used_shares(a, b));
+            return first.map(place).into_iter().collect();
+        }
+        if reach.is_empty() || platters == 0 {
+            let mut usable = self.usable.clone();
+            usable.sort_unstable_by(|(a, _), (b, _)| used_shares(a, b));
+            return usable.iter().take(platters).map(place).collect();
+        }
+        let mut costs = vec![None; self.grid.cell_count() as usize];
+        let mut slots = vec![None; costs.len()];
+        for entry in &self.usable {
+            let zone = entry.0.zone as usize;
+            costs[zone] = Some(cost(entry.0));
+            slots[zone] = Some(place(entry));
+        }
+        let search = GridSearch::new(reach, self.grid, &costs, platters);
+        let cells = search.cells(search.largest().min(platters));
+        cells.iter().filter_map(|&cell| slots[self.grid.zone(cell)? as usize]).collect()
+    }
+}
+
+/// How many platters each library takes: the one with the fewest of the set is next, the emptier
+/// one among equals.
+fn spread(offers: &[Offer<'_>], platters: usize) -> Result<Vec<usize>, LayoutError> {
+    let mut quotas = vec![0; offers.len()];
+    let places: usize = offers.iter().map(|offer| offer.room).sum();
+    if places < platters {
+        let libraries = offers.iter().filter(|offer| offer.room > 0).count();
+        let missing = platters - places;
+        return Err(LayoutError::TooFewPlaces { platters, places, libraries, missing });
+    }
+    // The order by share does not change while a set is placed, so a rank stands for it.
+    let mut order: Vec<usize> = (0..offers.len()).filter(|&n| offers[n].room > 0).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (&offers[a], &offers[b]);
+        let left = u128::from(a.used) * u128::from(b.total);
+        left.cmp(&(u128::from(b.used) * u128::from(a.total))).then(a.library.cmp(&b.library))
+    });
+    let entries = order.iter().enumerate().map(|(rank, &n)| (offers[n].held, rank, n));
+    let mut queue: BTreeSet<(usize, usize, usize)> = entries.collect();
+    for _ in 0..platters {
+        let Some((held, rank, n)) = queue.pop_first() else { break };
+        quotas[n] += 1;
+        if quotas[n] < offers[n].room {
+            queue.insert((held + 1, rank, n));
+        }
+    }
+    assert_eq!(quotas.iter().sum::<usize>(), platters, "there is room for every platter");
+    Ok(quotas)
+}
+
+/// The first slot of each library, then the second of each, and so on.
+fn in_turn(plans: &[Vec<FleetSlot>]) -> Vec<FleetSlot> {
+    let rounds = plans.iter().map(Vec::len).max().unwrap_or(0);
+    (0..rounds)
+        .flat_map(|round| plans.iter().filter_map(move |plan| plan.get(round)))
+        .copied()
+        .collect()
+}
+
+/// What a platter in a zone costs: two to the power of [`COST_DOUBLINGS`] times its used share.
+fn cost(zone: &ZoneState) -> u64 {
+    let used = u64::from(zone.total.saturating_sub(zone.free));
+    let power = ((used * COST_DOUBLINGS) << 16) / u64::from(zone.total).max(1);
+    // Between two powers of two a straight line is near enough.
+    (65_536 + (power & 0xFFFF)) << (power >> 16)
+}

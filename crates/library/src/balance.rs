@@ -1,0 +1,88 @@
+//! Where the load is, and who takes over what.
+//!
+//! Two means: work stealing, the paper's (section 4.1), by which the shuttle of a group with little
+//! to do fetches from the group with the most; and moving the borders, by which groups are cut anew
+//! so that each has the same load. Load is counted in milliseconds of work: what a fetch and the
+//! reading need.
+
+use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
+
+use crate::controller::Library;
+use crate::limits::{LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS};
+use crate::partition::Partitions;
+use crate::state::{Errand, PlatterKey, Queue};
+use crate::{Movement, TrackSpan};
+
+impl Library {
+    /// A read came for a platter.
+    pub(crate) fn note_load(&mut self, slot: SlotIndex, tracks: TrackSpan, fetch: bool) {
+        if self.policy.rebalance.is_some() {
+            let fetch = if fetch { LOAD_FETCH_MS } else { 0 };
+            let load = fetch + u64::from(tracks.track_count) * LOAD_TRACK_MS;
+            let cell = self.floor.cell(slot);
+            self.load[cell] = self.load[cell].saturating_add(load);
+        }
+    }
+
+    /// A fetch out of the most loaded group of the panel, if it has enough more to do than this
+    /// one, which has nothing.
+    pub(crate) fn steal_errand(&mut self, group: u16) -> Option<Errand> {
+        let threshold = self.policy.steal_tracks?;
+        if self.policy.movement != Movement::Partitions || !self.has_room(group) {
+            return None;
+        }
+        let own = self.partitions.group(group);
+        let (panel, mine) = (own.panel, own.backlog_tracks);
+        let loads = self.partitions.of_panel(panel);
+        let most = loads.max_by_key(|other| self.partitions.group(*other).backlog_tracks)?;
+        let load = self.partitions.group(most).backlog_tracks;
+        if most == group || load <= mine.saturating_add(threshold) {
+            return None;
+        }
+        let errand = self.fetch_errand(group, most)?;
+        self.counters.steals += 1;
+        Some(errand)
+    }
+
+    /// Moves the borders to where the load is, when it is time.
+    pub(crate) fn rebalance_when_due(&mut self) {
+        let Some(interval) = self.policy.rebalance else { return };
+        if self.policy.movement != Movement::Partitions
+            || self.now.since(self.rebalanced) < interval
+        {
+            return;
+        }
+        self.rebalanced = self.now;
+        self.counters.rebalances += 1;
+        self.regroup();
+        // What came lately counts for half after each interval.
+        self.load.iter_mut().for_each(|load| *load /= 2);
+    }
+
+    /// Cuts the panels anew by the load and by what works, and moves the queues along.
+    pub(crate) fn regroup(&mut self) {
+        let weights: Vec<u64> = self.load.iter().map(|load| load + LOAD_BASE_MS).collect();
+        let shuttle_works = |index: ShuttleIndex| !self.shuttles[index.as_usize()].broken;
+        let drive_works = |index: DriveIndex| !self.drives[index.as_usize()].broken;
+        let movement = self.policy.movement;
+        let new = Partitions::new(&self.floor, movement, &weights, shuttle_works, drive_works);
+        let old = std::mem::replace(&mut self.partitions, new);
+        let waiting = old.groups.iter().flat_map(|group| &group.queue);
+        for &(age, key) in waiting {
+            let group = self.waiting_group(key);
+            let tracks = self.platter(key).tracks_wanted;
+            let of = self.partitions.group_mut(group);
+            of.queue.insert((age, key));
+            of.backlog_tracks += tracks;
+            self.platter_mut(key).queued = Some((Queue::Group(group), age));
+        }
+        self.dirty.regroup(self.partitions.groups.len());
+    }
+
+    fn waiting_group(&self, key: PlatterKey) -> u16 {
+        match self.due_queue(self.platter(key)) {
+            Some((Queue::Group(group), _)) => group,
+            _ => unreachable!("a platter in the queue of a group waits for a group"),
+        }
+    }
+}

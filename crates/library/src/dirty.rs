@@ -1,0 +1,85 @@
+//! Whom an event may have given something to do. Each is noted once, and taken in the order noted.
+
+use fulgurite_units::DriveIndex;
+
+use crate::PanelIndex;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Dirty {
+    drives: Marks,
+    groups: Marks,
+    panels: Marks,
+}
+
+/// Indices noted, each once.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    noted: Vec<bool>,
+    order: Vec<u16>,
+}
+
+impl Marks {
+    fn new(count: usize) -> Self {
+        Self { noted: vec![false; count], order: Vec::with_capacity(count) }
+    }
+
+    fn note(&mut self, index: u16) {
+        let noted = &mut self.noted[usize::from(index)];
+        if !*noted {
+            *noted = true;
+            self.order.push(index);
+        }
+    }
+
+    fn next(&mut self) -> Option<u16> {
+        let index = self.order.pop()?;
+        self.noted[usize::from(index)] = false;
+        Some(index)
+    }
+}
+
+impl Dirty {
+    pub(crate) fn new(drives: usize, groups: usize, panels: u16) -> Self {
+        Self {
+            drives: Marks::new(drives),
+            groups: Marks::new(groups),
+            panels: Marks::new(usize::from(panels)),
+        }
+    }
+
+    /// Groups have been made anew: all are looked at.
+    pub(crate) fn regroup(&mut self, groups: usize) {
+        self.groups = Marks::new(groups);
+        self.all_groups();
+    }
+
+    pub(crate) fn drive(&mut self, drive: DriveIndex) {
+        self.drives.note(drive.get());
+    }
+
+    pub(crate) fn group(&mut self, group: u16) {
+        self.groups.note(group);
+    }
+
+    pub(crate) fn all_groups(&mut self) {
+        let count = u16::try_from(self.groups.noted.len()).unwrap_or(u16::MAX);
+        (0..count).rev().for_each(|group| self.groups.note(group));
+    }
+
+    /// The lanes of a panel have changed.
+    pub(crate) fn panel(&mut self, panel: PanelIndex) {
+        self.panels.note(panel.get());
+    }
+
+    pub(crate) fn next_drive(&mut self) -> Option<DriveIndex> {
+        self.drives.next().map(DriveIndex::new)
+    }
+
+    pub(crate) fn next_group(&mut self) -> Option<u16> {
+        self.groups.next()
+    }
+
+    pub(crate) fn next_panel(&mut self) -> Option<PanelIndex> {
+        self.panels.next().map(PanelIndex::new)
+    }
+}

@@ -1,0 +1,369 @@
+//! Where an idle shuttle goes next.
+//!
+//! In this order: home a platter no drive needs any more (that frees a drive); the most urgent
+//! platter of its group, or a nearer one among the most urgent few, if a drive of the group has
+//! room; work from the most loaded group, if that has much more; a verified platter to its slot;
+//! the oldest new platter to a drive; a platter in a spare slot back home. New platters come before
+//! customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them.
+//!
+//! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
+//! that picks or places on the same shelf of the same rack - is skipped and looked at again.
+
+use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
+
+use crate::controller::Library;
+use crate::drives::is_wanted;
+use crate::floor::Position;
+use crate::limits::{CUSTOMERS_EVICT_MIN, EJECT_BAY_PLATTERS_MAX, FETCHES_IN_A_ROW_MAX};
+use crate::partition::Group;
+use crate::state::{Errand, Place, PlatterKey, Stage, TripKind};
+use crate::{Destination, DriveSlot, PanelIndex, Source};
+
+impl Library {
+    /// The next errand of a group for a shuttle of it, if there is any.
+    pub(crate) fn next_errand(&mut self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
+        if let Some(errand) = self.deliver_errand(shuttle) {
+            return Some(errand);
+        }
+        if self.shuttles[shuttle.as_usize()].cargo.is_some() {
+            return None;
+        }
+        let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
+        let home = self.return_errand(group, shuttle);
+        if home.is_some() {
+            return home;
+        }
+        if !patient && let Some(errand) = self.new_platter_errand(group) {
+            return Some(errand);
+        }
+        self.fetch_errand(group, group)
+            .or_else(|| self.steal_errand(group))
+            .or_else(|| self.new_platter_errand(group))
+            .or_else(|| self.park_errand(group))
+            .or_else(|| self.displaced_errand(group))
+    }
+
+    pub(crate) fn new_platter_errand(&self, group: u16) -> Option<Errand> {
+        self.shelve_errand(group).or_else(|| self.collect_errand(group))
+    }
+
+    /// What a shuttle has in its picker after a repair has to go somewhere.
+    fn deliver_errand(&self, shuttle: ShuttleIndex) -> Option<Errand> {
+        let key = self.shuttles[shuttle.as_usize()].cargo?;
+        let at = self.shuttles[shuttle.as_usize()].at;
+        // Where it came from does not count any more.
+        let (from, kind) = (Source::EjectBay(at.panel), TripKind::Return);
+        let to = match self.platter(key).stage {
+            Stage::Stored { home } | Stage::Storing { home, .. }
+                if self.is_open(home) && self.gets_to(at, home) =>
+            {
+                home
+            }
+            _ => self.free_spare(at)?,
+        };
+        Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
+    }
+
+    /// A platter that lies released in a drive and is not needed there; the drive's own group
+    /// brings it home, wherever it came from. Nearest first.
+    fn return_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
+        let at = self.shuttles[shuttle.as_usize()].at;
+        let drives = &self.partitions.group(group).drives;
+        let mut best: Option<(u64, Errand)> = None;
+        for &index in drives {
+            for slot in DriveSlot::BOTH {
+                let Some(errand) = self.return_from(index, slot) else { continue };
+                let cost = at.cost_to(self.floor.dock(index, at.shelf));
+                if best.is_none_or(|(least, _)| cost < least) {
+                    best = Some((cost, errand));
+                }
+            }
+        }
+        best.map(|(_, errand)| errand)
+    }
+
+    fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {
+        let drive = &self.drives[index.as_usize()];
+        let key = drive.bay(slot).platter?;
+        let platter = self.platter(key);
+        let Stage::Stored { home } = platter.stage else { return None };
+        let due = platter.claim.is_none() && drive.releases(slot) && !is_wanted(platter);
+        if !due {
+            return None;
+        }
+        let to = if self.is_open(home) {
+            home
+        } else {
+            self.free_spare(self.floor.dock(index, self.floor.slot(home).shelf))?
+        };
+        let (from, to) = (Source::Drive(index, slot), Destination::Storage(to));
+        Some(Errand { kind: TripKind::Return, platter: key, from, to })
+    }
+
+    /// The platter of `owner` to fetch next, to a drive of `group`.
+    pub(crate) fn fetch_errand(&mut self, group: u16, owner: u16) -> Option<Errand> {
+        if self.partitions.group(owner).queue.is_empty() {
+            return None;
+        }
+        if !self.has_room(group) {
+            self.evict_for_customers(group);
+            return None;
+        }
+        let key = self.choose_platter(group, owner)?;
+        let Place::Storage(from) = self.platter(key).place else {
+            unreachable!("only platters in slots wait to be fetched");
+        };
+        let (drive, slot) = self.nearest_drive(group, self.floor.slot(from))?;
+        let (from, to) = (Source::Storage(from), Destination::Drive(drive, slot));
+        Some(Errand { kind: TripKind::Fetch, platter: key, from, to })
+    }
+
+    /// Whom to fetch of those a group waits for: the most urgent that can be reached, or the
+    /// nearest of the most urgent few as long as none is older than the age bound.
+    fn choose_platter(&mut self, group: u16, owner: u16) -> Option<PlatterKey> {
+        let near = self.nearest_idle_position(group);
+        let mut first: Option<PlatterKey> = None;
+        let mut best: Option<(u64, PlatterKey)> = None;
+        let mut seen = 0;
+        let mut passed_over = false;
+        for &(_, key) in &self.partitions.group(owner).queue {
+            if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.now {
+                break;
+            }
+            let Place::Storage(slot) = self.platter(key).place else { continue };
+            if self.is_obscured(slot) {
+                passed_over = true;
+                continue;
+            }
+            let cost = self.fetch_cost(near, slot, group);
+            if first.is_none() {
+                first = Some(key);
+                if self.waited(key) >= self.policy.age_bound {
+                    best = Some((0, key));
+                    break;
+                }
+            }
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, key));
+            }
+            seen += 1;
+            if seen >= self.policy.candidates {
+                break;
+            }
+        }
+        self.passed_over |= passed_over;
+        let (first, (_, best)) = (first?, best?);
+        if best != first {
+            let waited = self.waited(first).as_nanos();
+            let longest = self.counters.passed_over_age_max_ns.max(waited);
+            self.counters.passed_over_age_max_ns = longest;
+        }
+        Some(best)
+    }
+
+    /// How long the first read of a platter has waited.
+    fn waited(&self, key: PlatterKey) -> fulgurite_units::Duration {
+        let first = self.platter(key).reads.front();
+        first.map_or(fulgurite_units::Duration::ZERO, |read| self.now.since(read.at))
+    }
+
+    /// The way to a slot and on to the nearest drive of a group.
+    fn fetch_cost(&self, near: Option<Position>, slot: SlotIndex, group: u16) -> u64 {
+        let at = self.floor.slot(slot);
+        let drives = &self.partitions.group(group).drives;
+        let docks = drives.iter().map(|drive| at.cost_to(self.floor.dock(*drive, at.shelf)));
+        near.map_or(0, |near| near.cost_to(at)) + docks.min().unwrap_or(0)
+    }
+
+    fn nearest_idle_position(&self, group: u16) -> Option<Position> {
+        let mut shuttles = self.partitions.group(group).shuttles.iter();
+        let idle = shuttles.find(|shuttle| self.shuttles[shuttle.as_usize()].is_idle());
+        idle.map(|shuttle| self.shuttles[shuttle.as_usize()].at)
+    }
+
+    /// A verified platter to its slot, the one that has waited longest.
+    fn shelve_errand(&self, group: u16) -> Option<Errand> {
+        let slot = DriveSlot::Second;
+        let ready = self.partitions.group(group).drives.iter().filter_map(|&at| {
+            let drive = &self.drives[at.as_usize()];
+            let key = drive.bay(slot).platter?;
+            let platter = self.platter(key);
+            let Stage::Storing { age, home, .. } = platter.stage else { return None };
+            let reachable = platter.claim.is_none()
+                && drive.releases(slot)
+                && self.is_open(home)
+                && !self.is_obscured(home);
+            reachable.then_some((age, key, at, home))
+        });
+        let (_, key, at, home) = ready.min_by_key(|(age, ..)| *age)?;
+        let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
+        Some(Errand { kind: TripKind::Shelve, platter: key, from, to })
+    }
+
+    /// The oldest new platter of the panel, unless customers wait for the slot it would take.
+    fn collect_errand(&self, group: u16) -> Option<Errand> {
+        let slot = DriveSlot::Second;
+        let of = self.partitions.group(group);
+        let waiting = &self.new_platters[usize::from(of.panel.get())];
+        let &(_, key) = waiting.first()?;
+        if self.customers_first(of) || self.bay_busy(of.panel) {
+            return None;
+        }
+        let (from, at) = match self.platter(key).place {
+            Place::EjectBay(panel) => (Source::EjectBay(panel), self.floor.eject_bay(panel)),
+            Place::Storage(spare) => (Source::Storage(spare), self.floor.slot(spare)),
+            Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waits to be collected"),
+        };
+        if self.damaged && !self.has_way(of.panel, at) {
+            return None;
+        }
+        let drive = self.nearest_with(group, slot, at)?;
+        let to = Destination::Drive(drive, slot);
+        Some(Errand { kind: TripKind::Collect, platter: key, from, to })
+    }
+
+    /// Whether a shuttle is on its way to the eject bay: there is room for one.
+    fn bay_busy(&self, panel: PanelIndex) -> bool {
+        self.collecting[usize::from(panel.get())]
+    }
+
+    /// Whether the second slots belong to customers now: two may use a drive, some wait, and the
+    /// eject bay is not about to overflow.
+    fn customers_first(&self, group: &Group) -> bool {
+        self.policy.customer_slots > 1
+            && !group.queue.is_empty()
+            && self.ejected[usize::from(group.panel.get())] < EJECT_BAY_PLATTERS_MAX / 2
+    }
+
+    /// Asks a drive whose second slot is under verification to let go of it.
+    fn evict_for_customers(&mut self, group: u16) {
+        let of = self.partitions.group(group);
+        if of.queue.len() < CUSTOMERS_EVICT_MIN
+            || !self.customers_first(of)
+            || self.shape().spare_slots_per_shelf == 0
+        {
+            return;
+        }
+        let verifying = of.drives.iter().copied().find(|&index| {
+            let drive = &self.drives[index.as_usize()];
+            let inside = drive.bay(DriveSlot::Second).platter;
+            let stage = inside.map(|key| self.platter(key).stage);
+            !drive.evicting && !drive.broken && matches!(stage, Some(Stage::Unverified { .. }))
+        });
+        if let Some(index) = verifying {
+            self.drives[index.as_usize()].evicting = true;
+            self.dirty.drive(index);
+        }
+    }
+
+    /// A platter whose verification is put off, to a spare slot.
+    fn park_errand(&self, group: u16) -> Option<Errand> {
+        let slot = DriveSlot::Second;
+        self.partitions.group(group).drives.iter().find_map(|&index| {
+            let drive = &self.drives[index.as_usize()];
+            let key = drive.bay(slot).platter.filter(|_| drive.evicting)?;
+            let free = self.platter(key).claim.is_none() && drive.releases(slot);
+            let unverified = matches!(self.platter(key).stage, Stage::Unverified { .. });
+            if !free || !unverified {
+                return None;
+            }
+            let dock = self.floor.dock(index, crate::ShelfIndex::new(0));
+            let to = Destination::Storage(self.free_spare(dock)?);
+            let from = Source::Drive(index, slot);
+            Some(Errand { kind: TripKind::Park, platter: key, from, to })
+        })
+    }
+
+    /// A platter in a spare slot whose home can be reached again.
+    fn displaced_errand(&self, group: u16) -> Option<Errand> {
+        let of = self.partitions.group(group);
+        self.displaced.iter().copied().find_map(|key| {
+            let platter = self.platter(key);
+            let (Place::Storage(at), Some(home)) = (platter.place, platter.home()) else {
+                return None;
+            };
+            let due = platter.claim.is_none()
+                && platter.reads.is_empty()
+                && self.floor.slot(at).panel == of.panel
+                && self.is_open(home)
+                && self.is_open(at)
+                && !self.is_obscured(at);
+            let (from, to) = (Source::Storage(at), Destination::Storage(home));
+            due.then_some(Errand { kind: TripKind::Return, platter: key, from, to })
+        })
+    }
+
+    /// The nearest spare slot with nothing in it.
+    fn free_spare(&self, near: Position) -> Option<SlotIndex> {
+        let shape = self.shape();
+        let first = u32::from(shape.slots_per_shelf - shape.spare_slots_per_shelf);
+        let zones = 0..shape.zone_count();
+        let spares = zones.flat_map(|zone| {
+            let start = zone * u32::from(shape.slots_per_shelf);
+            (first..u32::from(shape.slots_per_shelf)).map(move |at| SlotIndex::new(start + at))
+        });
+        let free = spares.filter(|slot| {
+            self.floor.slot(*slot).panel == near.panel
+                && !self.spares.contains_key(slot)
+                && self.is_open(*slot)
+                && self.gets_to(near, *slot)
+        });
+        free.min_by_key(|slot| near.cost_to(self.floor.slot(*slot)))
+    }
+
+    /// Whether a drive of a group takes a platter for customers.
+    pub(crate) fn has_room(&self, group: u16) -> bool {
+        let mut drives = self.partitions.group(group).drives.iter();
+        drives.any(|drive| self.room(*drive).is_some())
+    }
+
+    /// The slot of a drive that takes a platter for customers.
+    fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
+        let drive = &self.drives[index.as_usize()];
+        let slots = DriveSlot::BOTH.iter().take(usize::from(self.policy.customer_slots));
+        slots.copied().find(|slot| drive.admits(*slot))
+    }
+
+    /// The drive with room that is reached soonest: an empty one rather than a busy one as near.
+    fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
+        let drives = self.partitions.group(group).drives.iter().copied();
+        let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
+        rooms.min_by_key(|(drive, slot)| (from.cost_to(self.floor.dock(*drive, from.shelf)), *slot))
+    }
+
+    /// The drive whose slot is empty that is reached soonest.
+    fn nearest_with(&self, group: u16, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
+        let drives = self.partitions.group(group).drives.iter().copied();
+        let empty = drives.filter(|drive| self.drives[drive.as_usize()].admits(slot));
+        empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
+    }
+
+    /// Whether a shuttle picks or places in front of the same shelf of the same rack.
+    pub(crate) fn is_obscured(&self, slot: SlotIndex) -> bool {
+        let zone = slot.get() / u32::from(self.shape().slots_per_shelf);
+        self.obscured[zone as usize] > 0
+    }
+
+    /// Whether a slot can be reached by a shuttle, as far as broken machines go.
+    pub(crate) fn is_open(&self, slot: SlotIndex) -> bool {
+        if !self.damaged {
+            return true;
+        }
+        let at = self.floor.slot(slot);
+        !self.traffic.is_barred(&self.traffic.footprint(at)) && self.has_way(at.panel, at)
+    }
+
+    /// Whether broken machines leave a way to a slot.
+    fn gets_to(&self, from: Position, slot: SlotIndex) -> bool {
+        !self.damaged || self.traffic.shelf_around(from, self.floor.slot(slot)).is_some()
+    }
+
+    /// Whether a working shuttle of a panel gets to a place.
+    pub(crate) fn has_way(&self, panel: PanelIndex, to: Position) -> bool {
+        (0u16..).map(ShuttleIndex::new).zip(&self.shuttles).any(|(index, shuttle)| {
+            self.floor.panel_of(index) == panel
+                && !shuttle.broken
+                && self.traffic.shelf_around(shuttle.at, to).is_some()
+        })
+    }
+}

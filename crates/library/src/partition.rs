@@ -1,0 +1,267 @@
+//! Logical partitions: which shuttle serves which cells and drives (Silica, section 4.1).
+//!
+//! ```text
+//!   cells of one side, shelf by shelf:   |--- run 0 ---|--- run 1 ---|--- run 2 ---|
+//!   a run of 2 shelves and a half:       ##########        <- shelf 2, shared with run 1
+//!                                        ####################
+//!                                        ####################
+//! ```
+//!
+//! A panel is cut into a left and a right side, each with the read racks of its end, and each side
+//! into runs of cells of equal weight, one a shuttle. With equal weights and a count that divides
+//! the shelves, runs are the paper's rectangles; with any other count, or where the load differs,
+//! they end inside a shelf. That two runs share a shelf is no danger: `traffic.rs` keeps every pair
+//! of shuttles apart, wherever they go.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
+
+use crate::floor::Floor;
+use crate::state::{Age, PlatterKey};
+use crate::{Movement, PanelIndex};
+
+/// Some cells with the shuttles and drives that serve them.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) panel: PanelIndex,
+    pub(crate) shuttles: Vec<ShuttleIndex>,
+    /// Working drives, lowest index first.
+    pub(crate) drives: Vec<DriveIndex>,
+    /// Platters that wait in their slots to be fetched, most urgent first.
+    pub(crate) queue: BTreeSet<(Age, PlatterKey)>,
+    /// Tracks wanted of them.
+    pub(crate) backlog_tracks: u64,
+    /// Fetches made since it last moved a new platter.
+    pub(crate) fetches_in_a_row: u32,
+}
+
+/// Who serves what.
+#[derive(Clone, Debug)]
+pub(crate) struct Partitions {
+    pub(crate) groups: Vec<Group>,
+    group_of_cell: Vec<u16>,
+    group_of_shuttle: Vec<u16>,
+    groups_of_drive: Vec<Vec<u16>>,
+}
+
+/// A group of no shuttle: broken ones are in none.
+const NO_GROUP: u16 = u16::MAX;
+
+impl Partitions {
+    /// Cuts the panels by weight. `weights` has one entry a cell; broken shuttles and drives get
+    /// nothing to do.
+    pub(crate) fn new(
+        floor: &Floor,
+        movement: Movement,
+        weights: &[u64],
+        shuttle_works: impl Fn(ShuttleIndex) -> bool,
+        drive_works: impl Fn(DriveIndex) -> bool,
+    ) -> Self {
+        let shape = floor.shape();
+        assert_eq!(weights.len(), floor.cells_per_panel() * usize::from(shape.panels));
+        let mut partitions = Self {
+            groups: Vec::new(),
+            group_of_cell: vec![0; weights.len()],
+            group_of_shuttle: vec![NO_GROUP; usize::from(shape.panels * shape.shuttles_per_panel)],
+            groups_of_drive: vec![Vec::new(); floor.drives().len()],
+        };
+        for panel in (0..shape.panels).map(PanelIndex::new) {
+            let first = panel.get() * shape.shuttles_per_panel;
+            let shuttles = (first..first + shape.shuttles_per_panel).map(ShuttleIndex::new);
+            let shuttles: Vec<_> = shuttles.filter(|&shuttle| shuttle_works(shuttle)).collect();
+            let drives = (0..).map(DriveIndex::new).zip(floor.drives());
+            let drives = drives.filter(|(drive, site)| site.panel == panel && drive_works(*drive));
+            let drives: Vec<_> = drives.map(|(drive, _)| drive).collect();
+            match movement {
+                Movement::Partitions if shuttles.len() > 1 => {
+                    partitions.cut_panel(floor, panel, weights, &shuttles, &drives);
+                }
+                Movement::Partitions | Movement::ShortestPaths => {
+                    partitions.add_whole_panel(floor, panel, shuttles, drives);
+                }
+                Movement::NoShuttles => partitions.add_everything(panel, drives),
+            }
+        }
+        partitions.index();
+        partitions
+    }
+
+    /// Who serves a slot.
+    pub(crate) fn of_slot(&self, floor: &Floor, slot: SlotIndex) -> u16 {
+        self.group_of_cell[floor.cell(slot)]
+    }
+
+    /// The group of a shuttle, if it works.
+    pub(crate) fn of_shuttle(&self, shuttle: ShuttleIndex) -> Option<u16> {
+        let group = self.group_of_shuttle[shuttle.as_usize()];
+        (group != NO_GROUP).then_some(group)
+    }
+
+    /// The groups that use a drive.
+    pub(crate) fn of_drive(&self, drive: DriveIndex) -> &[u16] {
+        &self.groups_of_drive[drive.as_usize()]
+    }
+
+    pub(crate) fn group(&self, index: u16) -> &Group {
+        &self.groups[usize::from(index)]
+    }
+
+    pub(crate) fn group_mut(&mut self, index: u16) -> &mut Group {
+        &mut self.groups[usize::from(index)]
+    }
+
+    /// The groups of a panel.
+    pub(crate) fn of_panel(&self, panel: PanelIndex) -> impl Iterator<Item = u16> + '_ {
+        (0..).zip(&self.groups).filter(move |(_, group)| group.panel == panel).map(|(i, _)| i)
+    }
+
+    fn add_whole_panel(
+        &mut self,
+        floor: &Floor,
+        panel: PanelIndex,
+        shuttles: Vec<ShuttleIndex>,
+        drives: Vec<DriveIndex>,
+    ) {
+        let cells = floor.cells_per_panel();
+        let first = usize::from(panel.get()) * cells;
+        let index = self.add(panel, shuttles, drives);
+        self.group_of_cell[first..first + cells].fill(index);
+    }
+
+    /// One group for all panels: without shuttles, nothing binds a platter to its panel.
+    fn add_everything(&mut self, panel: PanelIndex, drives: Vec<DriveIndex>) {
+        if self.groups.is_empty() {
+            self.add(panel, Vec::new(), drives);
+        } else {
+            self.groups[0].drives.extend(drives);
+        }
+    }
+
+    fn cut_panel(
+        &mut self,
+        floor: &Floor,
+        panel: PanelIndex,
+        weights: &[u64],
+        shuttles: &[ShuttleIndex],
+        drives: &[DriveIndex],
+    ) {
+        let cells = floor.cells_per_panel();
+        let first = usize::from(panel.get()) * cells;
+        let columns = floor.columns() as usize;
+        let weights = &weights[first..first + cells];
+        let [left_racks, right_racks] = floor.shape().read_racks_at_ends().map(usize::from);
+        let right = (shuttles.len() * right_racks / (left_racks + right_racks))
+            .max(usize::from(right_racks > 0));
+        let left = shuttles.len() - right;
+        let cut = cut_column(weights, columns, left, shuttles.len());
+        let middle = floor.shape().length_um() / 2;
+        let sides = [(0..cut, &shuttles[..left]), (cut..columns, &shuttles[left..])];
+        for (side, (range, shuttles)) in sides.into_iter().enumerate() {
+            let on_side = |drive: &&DriveIndex| {
+                (floor.drive(**drive).rail.get() > middle) == (side == 1) || right == 0
+            };
+            let beside: Vec<_> = drives.iter().filter(on_side).copied().collect();
+            let candidates = if beside.is_empty() { drives } else { &beside };
+            let runs = cut_runs(weights, columns, &range, shuttles.len());
+            let base = u16::try_from(self.groups.len()).unwrap_or(NO_GROUP);
+            for (run, &shuttle) in shuttles.iter().enumerate() {
+                let shelves = shelves_of(&runs, range.len(), run);
+                let drives = drives_beside(floor, candidates, &shelves);
+                self.add(panel, vec![shuttle], drives);
+            }
+            for (index, run) in runs.into_iter().enumerate() {
+                let (shelf, column) = (index / range.len(), range.start + index % range.len());
+                self.group_of_cell[first + shelf * columns + column] = base + run;
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        panel: PanelIndex,
+        shuttles: Vec<ShuttleIndex>,
+        drives: Vec<DriveIndex>,
+    ) -> u16 {
+        let index = u16::try_from(self.groups.len()).unwrap_or(NO_GROUP);
+        assert!(index < NO_GROUP, "there are no more groups than shuttles");
+        self.groups.push(Group {
+            panel,
+            shuttles,
+            drives,
+            queue: BTreeSet::new(),
+            backlog_tracks: 0,
+            fetches_in_a_row: 0,
+        });
+        index
+    }
+
+    fn index(&mut self) {
+        for (index, group) in (0..).zip(&self.groups) {
+            for shuttle in &group.shuttles {
+                self.group_of_shuttle[shuttle.as_usize()] = index;
+            }
+            for drive in &group.drives {
+                self.groups_of_drive[drive.as_usize()].push(index);
+            }
+        }
+    }
+}
+
+/// The first column of the right side, so that the left has its shuttles' share of the weight.
+fn cut_column(weights: &[u64], columns: usize, left: usize, shuttles: usize) -> usize {
+    if left == shuttles {
+        return columns;
+    }
+    let total: u64 = weights.iter().sum();
+    let goal = total * left as u64 / shuttles as u64;
+    let mut passed = 0;
+    for column in 0..columns {
+        let here: u64 = weights.iter().skip(column).step_by(columns).sum();
+        if passed + here / 2 >= goal {
+            return column.clamp(1, columns - 1);
+        }
+        passed += here;
+    }
+    columns - 1
+}
+
+/// The run of each cell of a side, shelf by shelf: as many of equal weight as there are shuttles.
+fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) -> Vec<u16> {
+    let cells = weights.chunks(columns).flat_map(|shelf| &shelf[range.clone()]);
+    let total: u128 = cells.clone().map(|&weight| u128::from(weight)).sum();
+    let mut passed = 0u128;
+    let run = |&weight: &u64| {
+        let middle = 2 * passed + u128::from(weight);
+        passed += u128::from(weight);
+        let run = middle * runs as u128 / (2 * total).max(1);
+        u16::try_from(run.min(runs as u128 - 1)).unwrap_or(NO_GROUP)
+    };
+    cells.map(run).collect()
+}
+
+/// The shelves a run touches; all, if it has no cells.
+fn shelves_of(runs: &[u16], columns: usize, run: usize) -> Range<u16> {
+    let inside = |of: &u16| usize::from(*of) == run;
+    let shelf = |index: usize| u16::try_from(index / columns).unwrap_or(u16::MAX);
+    match (runs.iter().position(inside), runs.iter().rposition(inside)) {
+        (Some(first), Some(last)) => shelf(first)..shelf(last) + 1,
+        _ => 0..shelf(runs.len()),
+    }
+}
+
+/// The drives beside some shelves; if there are none, those nearest to them.
+fn drives_beside(
+    floor: &Floor,
+    candidates: &[DriveIndex],
+    shelves: &Range<u16>,
+) -> Vec<DriveIndex> {
+    let distance = |drive: &&DriveIndex| {
+        let beside = &floor.drive(**drive).shelves;
+        let above = beside.start.saturating_sub(shelves.end - 1);
+        above.max(shelves.start.saturating_sub(beside.end - 1))
+    };
+    let nearest = candidates.iter().map(|drive| distance(&drive)).min();
+    candidates.iter().filter(|drive| Some(distance(drive)) == nearest).copied().collect()
+}

@@ -1,0 +1,87 @@
+//! The paper's bound "NS" (Silica, section 7.2): a drive gets the next platter as soon as a slot of
+//! it is free, and gives it back at once. Only the twin runs this; no machine can.
+
+use fulgurite_units::{DriveIndex, Outbox};
+
+use crate::controller::Library;
+use crate::drives::is_wanted;
+use crate::state::{Place, PlatterKey, Stage};
+use crate::{DriveSlot, Outcome, Output};
+
+impl Library {
+    /// Takes away what a drive does not need any more, and gives it the next platters.
+    pub(crate) fn exchange_without_shuttles(
+        &mut self,
+        index: DriveIndex,
+        out: &mut Outbox<Output>,
+    ) {
+        if self.drives[index.as_usize()].broken {
+            return;
+        }
+        for slot in DriveSlot::BOTH {
+            self.take_away(index, slot, out);
+            if self.drives[index.as_usize()].admits(slot)
+                && let Some(key) = self.next_for(slot)
+            {
+                self.bring(key, index, slot);
+            }
+        }
+    }
+
+    fn take_away(&mut self, index: DriveIndex, slot: DriveSlot, out: &mut Outbox<Output>) {
+        let drive = &self.drives[index.as_usize()];
+        let Some(key) = drive.bay(slot).platter.filter(|_| drive.releases(slot)) else { return };
+        let platter = self.platter(key);
+        let home = match platter.stage {
+            Stage::Stored { .. } if is_wanted(platter) => return,
+            Stage::Stored { home } => home,
+            Stage::Storing { request, home, .. } => {
+                self.platter_mut(key).stage = Stage::Stored { home };
+                self.finish(request, Outcome::Stored, out);
+                home
+            }
+            Stage::Unverified { .. } | Stage::Checked { .. } => return,
+        };
+        self.drives[index.as_usize()].bay_mut(slot).platter = None;
+        let platter = self.platter_mut(key);
+        platter.place = Place::Storage(home);
+        platter.visit_reads = 0;
+        self.settle(key);
+    }
+
+    /// The next platter for a slot: of customers first, then a new one into the second slot.
+    fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
+        let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
+        let stored = self.partitions.group(0).queue.first().filter(|_| customers);
+        let new = || {
+            let firsts = self.new_platters.iter().filter_map(|waiting| waiting.first());
+            firsts.min().filter(|_| slot == DriveSlot::Second)
+        };
+        stored.or_else(new).map(|(_, key)| *key)
+    }
+
+    fn bring(&mut self, key: PlatterKey, index: DriveIndex, slot: DriveSlot) {
+        match self.platter(key).place {
+            Place::EjectBay(panel) => self.ejected[usize::from(panel.get())] -= 1,
+            Place::Storage(_) => self.counters.fetches += 1,
+            Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waited to be fetched"),
+        }
+        self.platter_mut(key).place = Place::Drive(index, slot);
+        self.settle(key);
+        self.drives[index.as_usize()].bay_mut(slot).platter = Some(key);
+    }
+
+    /// Hands waiting platters to the drives with room, the lowest index first.
+    pub(crate) fn dispatch_without_shuttles(&mut self, out: &mut Outbox<Output>) {
+        let count = u16::try_from(self.drives.len()).unwrap_or(u16::MAX);
+        for index in (0..count).map(DriveIndex::new) {
+            if !DriveSlot::BOTH.iter().any(|slot| self.next_for(*slot).is_some()) {
+                return;
+            }
+            let drive = &self.drives[index.as_usize()];
+            if DriveSlot::BOTH.iter().any(|slot| drive.admits(*slot)) {
+                self.dispatch_drive(index, out);
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The engine: the live controller, with machines that only take their time.
+//!
+//! ```text
+//!   reads (a stream in order of time) --.
+//!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
+//!   agenda: commands under way ----------'        ^                              |
+//!                                                 '--- command + duration -------'
+//! ```
+//!
+//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same scenario
+//! and seed give the same run, event by event (`RunResult::hash`). Give-way between shuttles is
+//! not modeled here: it is what the controller's commands do.
+
+mod accounts;
+mod agenda;
+mod files;
+mod machines;
+mod run;
+mod supply;
+
+pub use run::{Observer, Silent, run, run_observed};

@@ -1,0 +1,441 @@
+//! One run: events in order, until nothing is left to be done.
+
+use fulgurite_library::{
+    Action, CommandId, Event, Library, Machine, Outcome, Output, PanelIndex, RailPosition,
+    RequestId,
+};
+use fulgurite_units::{
+    ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed,
+};
+
+use super::accounts::Accounts;
+use super::agenda::Agenda;
+use super::files::{
+    File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, tracks_of,
+};
+use super::machines::{Machines, Work};
+use super::supply::{Supply, is_new, stored_id};
+use crate::result::RunResult;
+use crate::scenario::{Scenario, Writes};
+use crate::workload::PlacementSampler;
+use crate::{Error, TraceRead};
+
+/// Times a part of a recovery may be asked of another platter: a set of 16+3 has two more.
+const RECOVERY_RETRIES: u8 = 2;
+
+/// Watches a run, event by event.
+pub trait Observer {
+    /// The controller is told something.
+    fn event(&mut self, now: Instant, event: &Event);
+    /// The controller answered.
+    fn output(&mut self, now: Instant, output: &Output);
+    /// The controller has taken an event.
+    fn stepped(&mut self, library: &Library);
+}
+
+/// Watches nothing, at no cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&mut self, _: Instant, _: &Event) {}
+    fn output(&mut self, _: Instant, _: &Output) {}
+    fn stepped(&mut self, _: &Library) {}
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// When a parameter is out of range.
+pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, Error> {
+    run_observed(scenario, seed, &mut Silent)
+}
+
+/// Runs a scenario that somebody watches.
+///
+/// # Errors
+/// When a parameter is out of range.
+pub fn run_observed<O: Observer>(
+    scenario: &Scenario,
+    seed: u64,
+    observer: &mut O,
+) -> Result<RunResult, Error> {
+    let root = Seed::new(seed);
+    let reads = scenario.workload.reads(root.child(b"workload"))?;
+    let mut run = Run::new(scenario, &root, observer)?;
+    run.play(reads);
+    let drives = run.drives;
+    let counters = *run.library.counters();
+    Ok(run.accounts.result(scenario, &counters, drives, seed))
+}
+
+/// Something on the agenda.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    Done(CommandId, Action),
+    Alarm(DriveIndex),
+    Passed(CommandId, Action, RailPosition),
+    Break(Machine),
+    Repair(Machine),
+    /// A new platter comes out, on this panel.
+    Write(PanelIndex),
+    Timer,
+}
+
+struct Run<'a, O> {
+    scenario: &'a Scenario,
+    observer: &'a mut O,
+    library: Library,
+    machines: Machines,
+    agenda: Agenda<Next>,
+    supply: Supply,
+    files: Files,
+    placement: PlacementSampler,
+    offsets: RandomStream,
+    accounts: Accounts,
+    out: Outbox<Output>,
+    outputs: Vec<Output>,
+    pending: Vec<Event>,
+    timer: Option<Instant>,
+    now: Instant,
+    drives: usize,
+    /// Reads that have not come yet.
+    more_reads: bool,
+}
+
+impl<'a, O: Observer> Run<'a, O> {
+    fn new(scenario: &'a Scenario, seed: &Seed, observer: &'a mut O) -> Result<Self, Error> {
+        scenario.validate()?;
+        let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
+        let shape = &scenario.library;
+        let drives = usize::from(shape.drives_per_panel() * shape.panels);
+        let placement = scenario.workload.placement;
+        let placement =
+            PlacementSampler::new(placement, scenario.platters, seed.child(b"placement"))?;
+        let mut agenda = Agenda::new();
+        for fault in &scenario.faults {
+            agenda.push(Instant::ZERO + fault.at, Next::Break(fault.machine));
+            if let Some(repaired) = fault.repaired_at {
+                agenda.push(Instant::ZERO + repaired, Next::Repair(fault.machine));
+            }
+        }
+        let mut run = Self {
+            machines: Machines::new(scenario, drives, &seed.child(b"machines")),
+            supply: Supply::new(scenario, &seed.child(b"supply"))?,
+            accounts: Accounts::new(scenario),
+            files: Files::default(),
+            offsets: seed.child(b"offsets").stream(),
+            out: Outbox::new(),
+            outputs: Vec::new(),
+            pending: Vec::new(),
+            timer: None,
+            now: Instant::ZERO,
+            more_reads: true,
+            scenario,
+            observer,
+            library,
+            agenda,
+            placement,
+            drives,
+        };
+        run.begin_writes();
+        Ok(run)
+    }
+
+    fn begin_writes(&mut self) {
+        let panels = (0..self.scenario.library.panels).map(PanelIndex::new);
+        match self.scenario.writes {
+            Writes::None => {}
+            Writes::Saturated { .. } => {
+                // One for each drive, and one more.
+                for panel in panels {
+                    for _ in 0..=self.scenario.library.drives_per_panel() {
+                        self.agenda.push(Instant::ZERO, Next::Write(panel));
+                    }
+                }
+            }
+            Writes::Every { .. } => {
+                self.agenda.push(Instant::ZERO, Next::Write(PanelIndex::new(0)));
+            }
+        }
+    }
+
+    /// Reads come in order of time; between them, whatever is on the agenda happens.
+    fn play(&mut self, reads: impl Iterator<Item = TraceRead>) {
+        for read in reads {
+            self.happen_until(read.at);
+            self.now = read.at;
+            self.arrive(&read);
+        }
+        self.more_reads = false;
+        while self.files.files.len() > 0
+            && let Some((at, next)) = self.agenda.pop()
+        {
+            self.happen(at, next);
+        }
+    }
+
+    fn happen_until(&mut self, until: Instant) {
+        while self.agenda.next_at().is_some_and(|at| at <= until)
+            && let Some((at, next)) = self.agenda.pop()
+        {
+            self.happen(at, next);
+        }
+    }
+
+    fn happen(&mut self, at: Instant, next: Next) {
+        self.now = at;
+        match next {
+            Next::Done(command, action) => {
+                if let Some(work) = self.machines.done(command, &action) {
+                    self.ended(&work);
+                }
+            }
+            Next::Alarm(drive) => {
+                if let Some(work) = self.machines.alarm(at, drive, &mut self.agenda) {
+                    self.ended(&work);
+                }
+            }
+            Next::Passed(command, action, at) => {
+                if self.machines.is_under_way(command, &action) {
+                    self.step(Event::Passed { command, at });
+                }
+            }
+            Next::Break(machine) => {
+                self.machines.break_down(machine);
+                self.step(Event::Broke { machine });
+            }
+            Next::Repair(machine) => {
+                self.machines.repair(machine);
+                self.step(Event::Repaired { machine });
+            }
+            Next::Write(panel) => self.write(panel),
+            Next::Timer => {
+                if self.timer == Some(at) {
+                    self.timer = None;
+                    self.step(Event::Timer);
+                }
+            }
+        }
+    }
+
+    /// A new platter comes out; the next one follows.
+    fn write(&mut self, panel: PanelIndex) {
+        if let Writes::Every { interval, .. } = self.scenario.writes {
+            let next = (panel.get() + 1) % self.scenario.library.panels;
+            self.agenda.push(self.now + interval, Next::Write(PanelIndex::new(next)));
+        }
+        let event = self.supply.new_platter(panel);
+        let most = self.supply.waiting.iter().copied().max().unwrap_or(0);
+        self.accounts.eject_bay_max = self.accounts.eject_bay_max.max(most);
+        self.step(event);
+    }
+
+    fn ended(&mut self, work: &Work) {
+        let action = work.command.action;
+        let new = match action {
+            Action::Mount { platter, .. }
+            | Action::Unmount { platter, .. }
+            | Action::VerifyPass { platter, .. } => is_new(platter),
+            _ => false,
+        };
+        self.accounts.worked(&action, new, work.started, self.now);
+        if matches!(action, Action::VerifyPass { .. }) && self.accounts.is_measured(self.now) {
+            self.accounts.verified_tracks += u64::from(self.machines.tracks_done(work));
+        }
+        let answer = self.machines.answer(work);
+        self.step(answer);
+    }
+
+    /// A file is read: a request for each shard of it.
+    fn arrive(&mut self, read: &TraceRead) {
+        let measured = self.accounts.is_measured(read.at);
+        let shard_size = self.scenario.shard_size;
+        let sizes = shard_sizes(read.size, shard_size);
+        let (arrived, size) = (read.at, read.size);
+        // The file itself counts as a shard until all are asked for.
+        let file = File { arrived, size, left: 1, measured, failed: false };
+        let file = self.files.files.insert(file);
+        for size in sizes {
+            let platter = self.placement.draw();
+            if self.supply.is_unavailable(platter) {
+                self.recover(file, size);
+            } else {
+                self.request(file, platter, size, false);
+            }
+        }
+        self.accounts.queue_max = self.accounts.queue_max.max(self.files.shards.len());
+        self.shard_ended(file, true);
+    }
+
+    /// Reads the same tracks of other platters of the set instead.
+    fn recover(&mut self, file: u32, size: ByteCount) {
+        for _ in 0..self.scenario.recovery_reads {
+            let platter = self.supply.substitute();
+            self.request(file, platter, size, true);
+        }
+    }
+
+    fn request(&mut self, file: u32, platter: u32, size: ByteCount, recovers: bool) {
+        let tracks = tracks_of(self.scenario, size, &mut self.offsets);
+        let retries = if recovers { RECOVERY_RETRIES } else { 1 };
+        self.files.files.get_mut(file).left += 1;
+        self.ask(Shard { file, tracks, retries, recovers }, platter);
+    }
+
+    fn ask(&mut self, shard: Shard, platter: u32) {
+        let deadline = self.files.files.get_mut(shard.file).arrived + OBJECTIVE;
+        let number = self.files.shards.insert(shard);
+        let event = Event::Read {
+            request: RequestId::new(u64::from(number)),
+            platter: stored_id(platter),
+            slot: self.supply.slot(platter),
+            tracks: shard.tracks,
+            deadline,
+        };
+        self.step(event);
+    }
+
+    /// Steps the controller, and carries out what it answers.
+    fn step(&mut self, event: Event) {
+        self.pending.push(event);
+        while let Some(event) = self.pending.pop() {
+            self.accounts.event(self.now, kind_of(&event));
+            self.observer.event(self.now, &event);
+            self.library.step(self.now, event, &mut self.out);
+            self.observer.stepped(&self.library);
+            let mut outputs = std::mem::take(&mut self.outputs);
+            outputs.extend(self.out.drain());
+            for output in outputs.drain(..) {
+                self.observer.output(self.now, &output);
+                self.carry_out(output);
+            }
+            self.outputs = outputs;
+        }
+        self.set_timer();
+    }
+
+    fn set_timer(&mut self) {
+        if let Some(due) = self.library.deadline()
+            && self.timer.is_none_or(|timer| due < timer)
+        {
+            self.timer = Some(due);
+            self.agenda.push(due, Next::Timer);
+        }
+    }
+
+    fn carry_out(&mut self, output: Output) {
+        match output {
+            Output::Do(command) => {
+                if let Action::Mount { platter, slot: _, .. } = command.action
+                    && is_new(platter)
+                {
+                    self.mounts_new(platter);
+                }
+                self.machines.start(self.now, command, &mut self.agenda);
+            }
+            Output::Halt { command } => self.machines.halt(self.now, command, &mut self.agenda),
+            Output::Traveled(travel) => {
+                self.accounts.traveled(&travel, self.scenario, self.now);
+            }
+            Output::Finished { request, outcome } => self.finished(request, outcome),
+            Output::Rejected { request, .. } => self.unavailable(request),
+        }
+    }
+
+    /// A new platter is in a drive; if it is for the first time, the next may come out.
+    fn mounts_new(&mut self, platter: fulgurite_units::PlatterId) {
+        let Some(panel) = self.supply.mounted(platter) else { return };
+        if matches!(self.scenario.writes, Writes::Saturated { .. }) && self.more_reads {
+            self.agenda.push(self.now, Next::Write(panel));
+        }
+    }
+
+    fn finished(&mut self, request: RequestId, outcome: Outcome) {
+        match outcome {
+            Outcome::Read => {
+                if let Some(number) = shard_number(request) {
+                    let shard = self.files.shards.remove(number);
+                    self.shard_ended(shard.file, true);
+                }
+            }
+            Outcome::Verified => {
+                if let Some(event) = self.supply.store(request) {
+                    self.pending.push(event);
+                }
+            }
+            Outcome::Stored | Outcome::Canceled => {}
+            Outcome::Failed(_) => self.unavailable(request),
+        }
+    }
+
+    /// A request cannot be served: other platters of the set are read instead.
+    fn unavailable(&mut self, request: RequestId) {
+        if request.get() >= NEW_PLATTER {
+            return;
+        }
+        let Some(number) = shard_number(request) else { return };
+        let shard = self.files.shards.remove(number);
+        if shard.retries == 0 {
+            self.shard_ended(shard.file, false);
+            return;
+        }
+        let retries = shard.retries - 1;
+        let reads = if shard.recovers { 1 } else { u32::from(self.scenario.recovery_reads) };
+        self.files.files.get_mut(shard.file).left += reads - 1;
+        for _ in 0..reads {
+            let retries = if shard.recovers { retries } else { RECOVERY_RETRIES };
+            let part = Shard { retries, recovers: true, ..shard };
+            let platter = self.supply.substitute();
+            let deadline = self.files.files.get_mut(part.file).arrived + OBJECTIVE;
+            let number = self.files.shards.insert(part);
+            self.pending.push(Event::Read {
+                request: RequestId::new(u64::from(number)),
+                platter: stored_id(platter),
+                slot: self.supply.slot(platter),
+                tracks: part.tracks,
+                deadline,
+            });
+        }
+    }
+
+    fn shard_ended(&mut self, file: u32, read: bool) {
+        let state = self.files.files.get_mut(file);
+        state.left -= 1;
+        state.failed |= !read;
+        if state.left > 0 {
+            return;
+        }
+        let file = self.files.files.remove(file);
+        self.accounts.last_end = self.now;
+        if !file.measured {
+            return;
+        }
+        if file.failed {
+            self.accounts.failed += 1;
+            return;
+        }
+        self.accounts.reads += 1;
+        self.accounts.bytes += file.size.get();
+        self.accounts.completion.add(self.now.since(file.arrived));
+    }
+}
+
+/// A number for the kind of an event and whom it concerns, for the hash of a run.
+fn kind_of(event: &Event) -> u64 {
+    match event {
+        Event::Completed { command } => command.get() << 3,
+        Event::Halted { command, tracks_done } => {
+            (command.get() << 3) ^ 1 ^ (u64::from(*tracks_done) << 24)
+        }
+        Event::Failed { command, .. } => (command.get() << 3) ^ 2,
+        Event::Passed { command, at } => (command.get() << 3) ^ 7 ^ (at.get() << 16),
+        Event::Read { request, slot, .. } => {
+            (request.get() << 3) ^ 3 ^ (u64::from(slot.get()) << 20)
+        }
+        Event::Verify { request, .. } => (request.get() << 3) ^ 4,
+        Event::Store { request, .. } => (request.get() << 3) ^ 5,
+        Event::Cancel { request } => (request.get() << 3) ^ 6,
+        Event::Broke { .. } | Event::Repaired { .. } | Event::Timer => 7,
+    }
+}
