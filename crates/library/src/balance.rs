@@ -8,6 +8,7 @@
 use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 
 use crate::controller::Library;
+use crate::errands::Findings;
 use crate::limits::{LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS};
 use crate::partition::Partitions;
 use crate::state::{Errand, PlatterKey, Queue};
@@ -26,7 +27,7 @@ impl Library {
 
     /// A fetch out of the most loaded group of the panel, if it has enough more to do than this
     /// one, which has nothing.
-    pub(crate) fn steal_errand(&mut self, group: u16) -> Option<Errand> {
+    pub(crate) fn steal_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let threshold = self.policy.steal_tracks?;
         if self.policy.movement != Movement::Partitions || !self.has_room(group) {
             return None;
@@ -39,8 +40,8 @@ impl Library {
         if most == group || load <= mine.saturating_add(threshold) {
             return None;
         }
-        let errand = self.fetch_errand(group, most)?;
-        self.counters.steals += 1;
+        let errand = self.fetch_errand(group, most, found)?;
+        found.stolen = true;
         Some(errand)
     }
 
@@ -67,6 +68,14 @@ impl Library {
         let movement = self.policy.movement;
         let new = Partitions::new(&self.floor, movement, &weights, shuttle_works, drive_works);
         let old = std::mem::replace(&mut self.partitions, new);
+        for group in &old.groups {
+            for shuttle in &group.shuttles {
+                if let Some(new) = self.partitions.of_shuttle(*shuttle) {
+                    let of = self.partitions.group_mut(new);
+                    of.fetches_in_a_row = of.fetches_in_a_row.max(group.fetches_in_a_row);
+                }
+            }
+        }
         let waiting = old.groups.iter().flat_map(|group| &group.queue);
         for &(age, key) in waiting {
             let group = self.waiting_group(key);

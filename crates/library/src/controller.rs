@@ -9,12 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{
-    Controller, DriveIndex, Duration, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex,
+    Controller, DriveIndex, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex,
 };
 
 use crate::dirty::Dirty;
 use crate::floor::Floor;
-use crate::limits::{EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
+use crate::limits::{CANDIDATES_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::partition::Partitions;
 use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
 use crate::traffic::Traffic;
@@ -251,6 +251,9 @@ impl Library {
         self.check_request(request)?;
         check_tracks(request, tracks)?;
         self.check_slot(slot)?;
+        if self.shape().is_spare(slot) {
+            return Err(Error::SpareSlot { slot });
+        }
         let known = self.by_id.get(&id).copied();
         match known.map(|key| self.platter(key).home()) {
             Some(Some(home)) if home != slot => {
@@ -332,6 +335,10 @@ impl Library {
         self.requests.insert(request, Request { platter: key, age, job: Job::Store });
         self.by_home[slot.as_usize()] = Some(key);
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
+        if matches!(self.platter(key).place, Place::Storage(_)) {
+            // Brought to a spare slot after a repair; from there it goes home like any other.
+            self.displaced.insert(key);
+        }
         self.touch(key);
         Ok(())
     }
@@ -406,19 +413,21 @@ impl Library {
     }
 
     /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
+    /// Waits that are over do not count: those platters are fetched when something else happens.
     fn next_hold_end(&self) -> Option<Instant> {
         if self.policy.hold.get() <= 0.0 {
             return None;
         }
-        let first = |group: &crate::partition::Group| group.queue.first().copied();
-        let firsts = self.partitions.groups.iter().filter_map(first);
-        let ends = firsts.map(|(_, key)| self.hold_end(key));
-        ends.min().map(|end| end.max(self.now + Duration::from_nanos(1)))
+        let next = |group: &crate::partition::Group| {
+            let oldest = group.queue.iter().take(usize::from(CANDIDATES_MAX));
+            oldest.map(|(_, key)| self.hold_end(*key)).find(|end| *end > self.now)
+        };
+        self.partitions.groups.iter().filter_map(next).min()
     }
 }
 
 /// Who was given a command.
-fn actor(command: CommandId) -> Actor {
+pub(crate) fn actor(command: CommandId) -> Actor {
     let number = command.get() & ((1 << ACTOR_BITS) - 1);
     let index = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
     match number.checked_sub(FIRST_DRIVE) {

@@ -19,32 +19,61 @@ use crate::partition::Group;
 use crate::state::{Errand, Place, PlatterKey, Stage, TripKind};
 use crate::{Destination, DriveSlot, PanelIndex, Source};
 
+/// What the search for an errand found out besides: the search itself changes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Findings {
+    /// A platter was passed over because it is obscured: all look again when one is not any more.
+    pub(crate) passed_over: bool,
+    /// How long the read waited that was passed over for a nearer one, in nanoseconds.
+    pub(crate) passed_over_age_ns: u64,
+    /// The errand was another group's.
+    pub(crate) stolen: bool,
+    /// A drive whose platter under verification is in the way of customers.
+    pub(crate) evict: Option<DriveIndex>,
+}
+
 impl Library {
     /// The next errand of a group for a shuttle of it, if there is any.
-    pub(crate) fn next_errand(&mut self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
-        if let Some(errand) = self.deliver_errand(shuttle) {
-            return Some(errand);
-        }
+    pub(crate) fn next_errand(
+        &self,
+        group: u16,
+        shuttle: ShuttleIndex,
+        found: &mut Findings,
+    ) -> Option<Errand> {
         if self.shuttles[shuttle.as_usize()].cargo.is_some() {
-            return None;
+            return self.deliver_errand(shuttle);
         }
-        let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
+        let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
         let home = self.return_errand(group, shuttle);
         if home.is_some() {
             return home;
         }
-        if !patient && let Some(errand) = self.new_platter_errand(group) {
+        let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
+        if !patient && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
             return Some(errand);
         }
-        self.fetch_errand(group, group)
-            .or_else(|| self.steal_errand(group))
-            .or_else(|| self.new_platter_errand(group))
-            .or_else(|| self.park_errand(group))
-            .or_else(|| self.displaced_errand(group))
+        self.fetch_errand(group, group, found)
+            .filter(can)
+            .or_else(|| self.steal_errand(group, found).filter(can))
+            .or_else(|| self.new_platter_errand(group, found).filter(can))
+            .or_else(|| self.park_errand(group).filter(can))
+            .or_else(|| self.displaced_errand(group, found).filter(can))
     }
 
-    pub(crate) fn new_platter_errand(&self, group: u16) -> Option<Errand> {
-        self.shelve_errand(group).or_else(|| self.collect_errand(group))
+    /// Remembers what a search found out.
+    pub(crate) fn note_findings(&mut self, found: &Findings) {
+        self.passed_over |= found.passed_over;
+        self.counters.steals += u64::from(found.stolen);
+        let longest = self.counters.passed_over_age_max_ns.max(found.passed_over_age_ns);
+        self.counters.passed_over_age_max_ns = longest;
+        if let Some(index) = found.evict {
+            self.drives[index.as_usize()].evicting = true;
+            self.dirty.drive(index);
+        }
+    }
+
+    pub(crate) fn new_platter_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
+        self.shelve_errand(group, found).or_else(|| self.collect_errand(group))
     }
 
     /// What a shuttle has in its picker after a repair has to go somewhere.
@@ -73,6 +102,10 @@ impl Library {
         for &index in drives {
             for slot in DriveSlot::BOTH {
                 let Some(errand) = self.return_from(index, slot) else { continue };
+                let no_way = self.damaged && !self.has_way_for(shuttle, &errand);
+                if no_way || self.is_left_to_owner(&errand, group, index) {
+                    continue;
+                }
                 let cost = at.cost_to(self.floor.dock(index, at.shelf));
                 if best.is_none_or(|(least, _)| cost < least) {
                     best = Some((cost, errand));
@@ -80,6 +113,17 @@ impl Library {
             }
         }
         best.map(|(_, errand)| errand)
+    }
+
+    /// Whether a platter is better brought home by the group it lives in, which shares the drive
+    /// and has a shuttle to spare: the other one then fetches meanwhile, and takes turns with it.
+    fn is_left_to_owner(&self, errand: &Errand, group: u16, drive: DriveIndex) -> bool {
+        let Destination::Storage(home) = errand.to else { return false };
+        let owner = self.partitions.of_slot(&self.floor, home);
+        let mut shuttles = self.partitions.group(owner).shuttles.iter();
+        owner != group
+            && self.partitions.of_drive(drive).contains(&owner)
+            && shuttles.any(|shuttle| self.shuttles[shuttle.as_usize()].is_idle())
     }
 
     fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {
@@ -101,15 +145,20 @@ impl Library {
     }
 
     /// The platter of `owner` to fetch next, to a drive of `group`.
-    pub(crate) fn fetch_errand(&mut self, group: u16, owner: u16) -> Option<Errand> {
+    pub(crate) fn fetch_errand(
+        &self,
+        group: u16,
+        owner: u16,
+        found: &mut Findings,
+    ) -> Option<Errand> {
         if self.partitions.group(owner).queue.is_empty() {
             return None;
         }
         if !self.has_room(group) {
-            self.evict_for_customers(group);
+            found.evict = self.drive_to_evict(group).or(found.evict);
             return None;
         }
-        let key = self.choose_platter(group, owner)?;
+        let key = self.choose_platter(group, owner, found)?;
         let Place::Storage(from) = self.platter(key).place else {
             unreachable!("only platters in slots wait to be fetched");
         };
@@ -120,19 +169,18 @@ impl Library {
 
     /// Whom to fetch of those a group waits for: the most urgent that can be reached, or the
     /// nearest of the most urgent few as long as none is older than the age bound.
-    fn choose_platter(&mut self, group: u16, owner: u16) -> Option<PlatterKey> {
+    fn choose_platter(&self, group: u16, owner: u16, found: &mut Findings) -> Option<PlatterKey> {
         let near = self.nearest_idle_position(group);
         let mut first: Option<PlatterKey> = None;
         let mut best: Option<(u64, PlatterKey)> = None;
         let mut seen = 0;
-        let mut passed_over = false;
         for &(_, key) in &self.partitions.group(owner).queue {
             if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.now {
                 break;
             }
             let Place::Storage(slot) = self.platter(key).place else { continue };
             if self.is_obscured(slot) {
-                passed_over = true;
+                found.passed_over = true;
                 continue;
             }
             let cost = self.fetch_cost(near, slot, group);
@@ -151,12 +199,10 @@ impl Library {
                 break;
             }
         }
-        self.passed_over |= passed_over;
         let (first, (_, best)) = (first?, best?);
         if best != first {
             let waited = self.waited(first).as_nanos();
-            let longest = self.counters.passed_over_age_max_ns.max(waited);
-            self.counters.passed_over_age_max_ns = longest;
+            found.passed_over_age_ns = found.passed_over_age_ns.max(waited);
         }
         Some(best)
     }
@@ -182,18 +228,16 @@ impl Library {
     }
 
     /// A verified platter to its slot, the one that has waited longest.
-    fn shelve_errand(&self, group: u16) -> Option<Errand> {
+    fn shelve_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let slot = DriveSlot::Second;
         let ready = self.partitions.group(group).drives.iter().filter_map(|&at| {
             let drive = &self.drives[at.as_usize()];
             let key = drive.bay(slot).platter?;
             let platter = self.platter(key);
             let Stage::Storing { age, home, .. } = platter.stage else { return None };
-            let reachable = platter.claim.is_none()
-                && drive.releases(slot)
-                && self.is_open(home)
-                && !self.is_obscured(home);
-            reachable.then_some((age, key, at, home))
+            let ready = platter.claim.is_none() && drive.releases(slot) && self.is_open(home);
+            found.passed_over |= ready && self.is_obscured(home);
+            (ready && !self.is_obscured(home)).then_some((age, key, at, home))
         });
         let (_, key, at, home) = ready.min_by_key(|(age, ..)| *age)?;
         let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
@@ -235,25 +279,22 @@ impl Library {
             && self.ejected[usize::from(group.panel.get())] < EJECT_BAY_PLATTERS_MAX / 2
     }
 
-    /// Asks a drive whose second slot is under verification to let go of it.
-    fn evict_for_customers(&mut self, group: u16) {
+    /// The drive of a group whose platter under verification makes room for customers, if that
+    /// is due.
+    fn drive_to_evict(&self, group: u16) -> Option<DriveIndex> {
         let of = self.partitions.group(group);
         if of.queue.len() < CUSTOMERS_EVICT_MIN
             || !self.customers_first(of)
             || self.shape().spare_slots_per_shelf == 0
         {
-            return;
+            return None;
         }
-        let verifying = of.drives.iter().copied().find(|&index| {
+        of.drives.iter().copied().find(|&index| {
             let drive = &self.drives[index.as_usize()];
             let inside = drive.bay(DriveSlot::Second).platter;
             let stage = inside.map(|key| self.platter(key).stage);
             !drive.evicting && !drive.broken && matches!(stage, Some(Stage::Unverified { .. }))
-        });
-        if let Some(index) = verifying {
-            self.drives[index.as_usize()].evicting = true;
-            self.dirty.drive(index);
-        }
+        })
     }
 
     /// A platter whose verification is put off, to a spare slot.
@@ -275,7 +316,7 @@ impl Library {
     }
 
     /// A platter in a spare slot whose home can be reached again.
-    fn displaced_errand(&self, group: u16) -> Option<Errand> {
+    fn displaced_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let of = self.partitions.group(group);
         self.displaced.iter().copied().find_map(|key| {
             let platter = self.platter(key);
@@ -286,8 +327,9 @@ impl Library {
                 && platter.reads.is_empty()
                 && self.floor.slot(at).panel == of.panel
                 && self.is_open(home)
-                && self.is_open(at)
-                && !self.is_obscured(at);
+                && self.is_open(at);
+            found.passed_over |= due && self.is_obscured(at);
+            let due = due && !self.is_obscured(at);
             let (from, to) = (Source::Storage(at), Destination::Storage(home));
             due.then_some(Errand { kind: TripKind::Return, platter: key, from, to })
         })
@@ -328,7 +370,33 @@ impl Library {
     fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
         let drives = self.partitions.group(group).drives.iter().copied();
         let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
-        rooms.min_by_key(|(drive, slot)| (from.cost_to(self.floor.dock(*drive, from.shelf)), *slot))
+        let rooms = rooms.map(|(drive, slot)| (self.rival(group, drive), drive, slot));
+        let rooms = rooms.filter(|(rival, ..)| *rival != Rival::Ready);
+        let nearest = rooms.min_by_key(|(rival, drive, slot)| {
+            (*rival, from.cost_to(self.floor.dock(*drive, from.shelf)), *slot)
+        });
+        nearest.map(|(_, drive, slot)| (drive, slot))
+    }
+
+    /// Who else wants a drive with more urgency than a group.
+    fn rival(&self, group: u16, drive: DriveIndex) -> Rival {
+        let sharing = self.partitions.of_drive(drive);
+        if sharing.len() < 2 {
+            return Rival::None;
+        }
+        let own = self.partitions.group(group).queue.first();
+        let others = sharing.iter().filter(|other| **other != group);
+        let urgent = others.map(|other| self.partitions.group(*other)).filter(|other| {
+            let first = other.queue.first();
+            first.is_some_and(|(age, _)| own.is_none_or(|(mine, _)| age < mine))
+        });
+        let ready = |other: &Group| {
+            other.shuttles.iter().any(|shuttle| self.shuttles[shuttle.as_usize()].is_idle())
+        };
+        urgent
+            .map(|other| if ready(other) { Rival::Ready } else { Rival::Busy })
+            .max()
+            .unwrap_or(Rival::None)
     }
 
     /// The drive whose slot is empty that is reached soonest.
@@ -366,4 +434,14 @@ impl Library {
                 && self.traffic.shelf_around(shuttle.at, to).is_some()
         })
     }
+}
+
+/// Who else wants a drive more urgently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rival {
+    None,
+    /// A group whose shuttles are under way.
+    Busy,
+    /// A group with a shuttle that could come at once.
+    Ready,
 }

@@ -6,7 +6,7 @@ use fulgurite_units::{Instant, Outbox, PlatterId};
 
 use crate::controller::Library;
 use crate::state::{Age, Place, Platter, PlatterKey, Queue, Stage, Waiting};
-use crate::{Fault, Outcome, Output};
+use crate::{Fault, Movement, Outcome, Output};
 
 impl Library {
     /// A platter that must be known, since something else refers to it.
@@ -71,6 +71,7 @@ impl Library {
         platter.reads.insert(at, read);
         if let Some((Queue::Group(group), _)) = platter.queued {
             self.partitions.group_mut(group).backlog_tracks += tracks;
+            self.note_work(group);
         }
         if let Place::Drive(drive, _) = self.platter(key).place {
             self.dirty.drive(drive);
@@ -153,6 +154,10 @@ impl Library {
             }
             Some((Queue::New(panel), age)) => {
                 self.new_platters[usize::from(panel.get())].insert((age, key));
+                if self.policy.movement == Movement::NoShuttles {
+                    // One group serves all panels.
+                    self.note_work(0);
+                }
                 let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
                 groups.into_iter().for_each(|group| self.note_work(group));
             }
@@ -161,9 +166,15 @@ impl Library {
         self.platter_mut(key).queued = to;
     }
 
-    /// There may be work for the shuttles of a group, or for its drives where none are needed.
+    /// There may be work for the shuttles of a group, for those that steal from it, or for its
+    /// drives where none are needed.
     pub(crate) fn note_work(&mut self, group: u16) {
         self.dirty.group(group);
+        let of = self.partitions.group(group);
+        if self.policy.steal_tracks.is_some_and(|threshold| of.backlog_tracks > threshold) {
+            let groups: Vec<u16> = self.partitions.of_panel(of.panel).collect();
+            groups.into_iter().for_each(|group| self.dirty.group(group));
+        }
     }
 
     /// Something about a platter changed: whoever could do something for it looks at it.

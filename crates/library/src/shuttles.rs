@@ -14,6 +14,7 @@
 use fulgurite_units::{Outbox, ShuttleIndex, SlotIndex};
 
 use crate::controller::{Actor, Library};
+use crate::errands::Findings;
 use crate::floor::Position;
 use crate::limits::STRAYS_MAX;
 use crate::state::{Errand, Place, PlatterKey, Stage, Travel, Trip, TripKind};
@@ -30,21 +31,41 @@ impl Library {
             self.dispatch_without_shuttles(out);
             return;
         }
-        while let Some(shuttle) = self.idle_shuttle(group) {
-            let Some(errand) = self.next_errand(group, shuttle) else { return };
-            let shuttle = self.nearest_shuttle(group, shuttle, &errand);
-            if self.damaged && !self.has_way_for(shuttle, &errand) {
-                return;
-            }
+        loop {
+            let mut found = Findings::default();
+            let trip = self.next_trip(group, &mut found);
+            self.note_findings(&found);
+            let Some((shuttle, errand)) = trip else { return };
             self.start_trip(group, shuttle, errand, out);
         }
     }
 
-    /// An idle shuttle of a group; one that holds a platter first.
-    fn idle_shuttle(&self, group: u16) -> Option<ShuttleIndex> {
-        let shuttles = self.partitions.group(group).shuttles.iter().copied();
-        let idle = shuttles.filter(|index| self.shuttles[index.as_usize()].is_idle());
-        idle.min_by_key(|index| self.shuttles[index.as_usize()].cargo.is_none())
+    /// An idle shuttle of a group and its errand, if there are such; those that hold a platter
+    /// come first.
+    pub(crate) fn next_trip(
+        &self,
+        group: u16,
+        found: &mut Findings,
+    ) -> Option<(ShuttleIndex, Errand)> {
+        let shuttles = &self.partitions.group(group).shuttles;
+        let idle = shuttles.iter().copied().filter(|at| self.shuttles[at.as_usize()].is_idle());
+        let loaded = |at: &ShuttleIndex| self.shuttles[at.as_usize()].cargo.is_some();
+        if let Some(trip) = idle.clone().filter(loaded).find_map(|shuttle| {
+            self.next_errand(group, shuttle, found).map(|errand| (shuttle, errand))
+        }) {
+            return Some(trip);
+        }
+        let mut free = idle.filter(|at| !loaded(at));
+        if self.damaged {
+            // Broken machines may keep one from an errand that another can do.
+            return free.find_map(|shuttle| {
+                let errand = self.next_errand(group, shuttle, found)?;
+                Some((self.nearest_shuttle(group, shuttle, &errand), errand))
+            });
+        }
+        let shuttle = free.next()?;
+        let errand = self.next_errand(group, shuttle, found)?;
+        Some((self.nearest_shuttle(group, shuttle, &errand), errand))
     }
 
     /// The idle shuttle of a group nearest to where an errand begins.
@@ -55,7 +76,9 @@ impl Library {
         }
         let idle = shuttles.iter().copied().filter(|index| {
             let shuttle = &self.shuttles[index.as_usize()];
-            shuttle.is_idle() && shuttle.cargo.is_none()
+            shuttle.is_idle()
+                && shuttle.cargo.is_none()
+                && (!self.damaged || self.has_way_for(*index, errand))
         });
         let cost = |index: &ShuttleIndex| {
             let at = self.shuttles[index.as_usize()].at;
@@ -117,7 +140,7 @@ impl Library {
     }
 
     /// Whether a shuttle gets to where an errand begins, and from there to where it ends.
-    fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
+    pub(crate) fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
         let shuttle = &self.shuttles[index.as_usize()];
         let mut at = shuttle.at;
         if shuttle.cargo.is_none() {
@@ -135,6 +158,7 @@ impl Library {
         self.unblock(index);
         let shuttle = &mut self.shuttles[index.as_usize()];
         let (trip, cargo) = (shuttle.trip.take(), shuttle.cargo);
+        self.note_shuttle(index);
         let Some(errand) = trip.and_then(|trip| trip.errand) else { return };
         self.release(&errand);
         if cargo.is_some() {
@@ -144,14 +168,13 @@ impl Library {
             self.touch(errand.platter);
             self.settle(errand.platter);
         }
-        self.note_shuttle(index);
     }
 
     fn count_fetches(&mut self, group: u16, errand: &Errand) {
         let new_waits = match errand.kind {
             TripKind::Fetch => {
                 self.counters.fetches += 1;
-                self.new_platter_errand(group).is_some()
+                self.new_platter_errand(group, &mut Findings::default()).is_some()
             }
             TripKind::Return | TripKind::Park => return,
             TripKind::Collect | TripKind::Shelve => false,

@@ -124,8 +124,10 @@ impl Traffic {
     pub(crate) fn take(&mut self, shuttle: u16, span: Span) {
         let lane = &mut self.lanes[usize::from(span.lane)];
         let me = Holder::Shuttle(shuttle);
-        let clear =
-            lane.iter().all(|&(who, from, to)| who == me || span.to <= from || to <= span.from);
+        // A rail may break under a shuttle.
+        let clear = lane.iter().all(|&(who, from, to)| {
+            who == me || who == Holder::Rail || span.to <= from || to <= span.from
+        });
         assert!(clear, "shuttle {shuttle} would run into another at {span:?}");
         match lane.iter_mut().find(|(who, ..)| *who == me) {
             Some(hold) => *hold = (me, span.from, span.to),
@@ -336,6 +338,11 @@ impl Traffic {
             let between = Position { shelf: ShelfIndex::new(between), ..at };
             !self.is_barred(&self.footprint(between))
         })
+    }
+
+    /// Who claims what.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = (u16, Span)> + '_ {
+        self.claims.iter().map(|claim| (claim.shuttle, claim.span))
     }
 
     /// No two holds of a lane overlap.
