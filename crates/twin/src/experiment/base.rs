@@ -1,5 +1,5 @@
-//! Base scenarios, and how a run's scenario is made of one: fields set by path, then parsed, so that
-//! a path that does not exist is an error.
+//! Base scenarios, and how a run's scenario is made of one: fields set by path, then parsed, so
+//! that a path that does not exist is an error.
 
 use std::collections::BTreeMap;
 

@@ -100,6 +100,8 @@ pub struct StatementReport {
     pub rows: Vec<Row>,
     /// Its figure, when every run of it went well.
     pub figure: Option<FigureData>,
+    /// Why there is no figure although the file asks for one.
+    pub figure_problem: Option<String>,
 }
 
 impl StatementReport {

@@ -164,6 +164,11 @@ impl Suite {
             row(statement, check, ours, self.seeds_max)
         });
         let figure = statement.figure.as_ref().map(toml::Spanned::get_ref);
+        let (figure, figure_problem) =
+            match figure.map(|figure| figure::data(&measured, figure)).transpose() {
+                Ok(data) => (data, None),
+                Err(problem) => (None, Some(problem)),
+            };
         StatementReport {
             id: statement.id.clone(),
             title: statement.title.clone(),
@@ -174,7 +179,8 @@ impl Suite {
             explanation: statement.explanation.clone(),
             contradiction: statement.contradiction.clone(),
             rows: rows.collect(),
-            figure: figure.and_then(|figure| figure::data(&measured, figure).ok()),
+            figure,
+            figure_problem,
         }
     }
 }

@@ -79,7 +79,8 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
 fn summary(page: &mut String, report: &Report) {
     page.push_str(
         "<h2>Checks</h2>\n<div class=\"scroll\"><table><thead><tr><th>Verdict<th>Check\
-         <th>What<th>Paper<th>Ours, median (range over seeds)<th>Band<th>Kind</tr></thead><tbody>\n",
+         <th>What<th>Paper<th>Ours, median (range over seeds)<th>Band<th>Kind</tr></thead>\
+         <tbody>\n",
     );
     for statement in &report.statements {
         put(
@@ -157,12 +158,16 @@ fn figures(page: &mut String, report: &Report) {
          and are not copied.</p>\n<div class=\"figures\">\n",
     );
     for statement in &report.statements {
+        if let Some(problem) = &statement.figure_problem {
+            let (id, problem) = (escape(&statement.id), escape(problem));
+            put(page, format_args!("<p><b>{id}</b>: no figure, because {problem}.</p>\n"));
+        }
         let Some(data) = &statement.figure else { continue };
         put(
             page,
             format_args!(
-                "<figure><figcaption><b>Figure {}</b> {} <span class=\"soft\">({})</span></figcaption>\
-             {}</figure>\n",
+                "<figure><figcaption><b>Figure {}</b> {} \
+                 <span class=\"soft\">({})</span></figcaption>{}</figure>\n",
                 escape(&data.id),
                 escape(&data.title),
                 escape(&statement.id),
