@@ -36,16 +36,12 @@ impl Library {
         let since = trip.blocked.map(|(_, since)| since);
         let news = trip.blocked.is_none_or(|(before, _)| before != span);
         trip.blocked = Some((span, since.unwrap_or(now)));
-        let (rank, making_way) = (trip.rank, trip.detour.is_some());
         if since.is_none() {
             self.blocked.push(index);
             self.counters.waits += 1;
         }
         if news {
-            self.traffic.unclaim(index.get());
-            if !making_way {
-                self.traffic.claim(index.get(), rank, span);
-            }
+            self.traffic.claim(index.get(), self.behalf(index), span);
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
@@ -118,10 +114,10 @@ impl Library {
         for other in self.standing_in(span, index) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
-                || (self.rank(index), index) > (self.rank(other), other)
+                || behalf > self.behalf(other)
                     && (Some(behalf) == top || self.waits_for(other, index, &mut Vec::new()));
             if for_ever && !shuttle.broken {
-                let mut chain = vec![index];
+                let mut chain = vec![ShuttleIndex::new(behalf.1), index];
                 self.send_away(other, span, behalf, &mut chain, out);
             }
         }
@@ -173,11 +169,19 @@ impl Library {
         if shuttle.current().is_some() {
             return true;
         }
+        if let Some(trip) = &shuttle.trip
+            && let Some(detour) = trip.detour
+            && trip.behalf >= behalf
+            && !self.traffic.footprint(detour).overlaps(&span)
+        {
+            // It is leaving already, on an order that counts as much.
+            return true;
+        }
         chain.push(index);
         let ways = self.ways_out(shuttle.at, span);
         let open = |way: &&WayOut| {
             !self.traffic.is_barred(&way.needs)
-                && !self.traffic.is_claimed(&way.ends, behalf)
+                && !self.traffic.is_claimed(&way.ends, index.get(), behalf)
                 && self.stays_clear(&way.ends, chain)
         };
         let open: Vec<WayOut> = ways.iter().filter(open).copied().collect();
@@ -187,7 +191,7 @@ impl Library {
             self.make_way(index, way.to, behalf, out);
             return true;
         }
-        open.iter().any(|way| {
+        let way = open.into_iter().find(|way| {
             let inside: Vec<_> = self.traffic.holders(way.needs, me).collect();
             inside.into_iter().all(|holder| match holder {
                 Holder::Shuttle(next) => {
@@ -195,7 +199,12 @@ impl Library {
                 }
                 Holder::Rail => false,
             })
-        })
+        });
+        if let Some(way) = way {
+            // It claims the place, so that nobody enters it meanwhile.
+            self.make_way(index, way.to, behalf, out);
+        }
+        way.is_some()
     }
 
     /// Whether a way out keeps clear of what the one that ordered it wants.

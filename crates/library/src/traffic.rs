@@ -43,7 +43,8 @@ pub(crate) enum Holder {
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     shuttle: u16,
-    rank: u64,
+    /// On whose behalf: a rank and a shuttle.
+    behalf: (u64, u16),
     span: Span,
 }
 
@@ -165,17 +166,15 @@ impl Traffic {
         rank: u64,
     ) -> impl Iterator<Item = u16> + '_ {
         let claims = self.claims.iter();
-        let above = claims
-            .filter(move |claim| claim.shuttle != me && (claim.rank, claim.shuttle) > (rank, me));
+        let above =
+            claims.filter(move |claim| claim.shuttle != me && claim.behalf > (rank, me));
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
-    /// Whether `rank` or a higher one claims part of a piece.
-    pub(crate) fn is_claimed(&self, span: &Span, (rank, shuttle): (u64, u16)) -> bool {
-        let mut claims = self.claims.iter();
-        claims.any(|claim| {
-            (claim.rank, claim.shuttle) >= (rank, shuttle) && claim.span.overlaps(span)
-        })
+    /// Whether another claims part of a piece on the same or a higher behalf.
+    pub(crate) fn is_claimed(&self, span: &Span, me: u16, behalf: (u64, u16)) -> bool {
+        let mut others = self.claims.iter().filter(|claim| claim.shuttle != me);
+        others.any(|claim| claim.behalf >= behalf && claim.span.overlaps(span))
     }
 
     /// Whether a shuttle may take a piece now.
@@ -184,9 +183,9 @@ impl Traffic {
             && (self.claims.is_empty() || self.claimants(span, me, rank).next().is_none())
     }
 
-    pub(crate) fn claim(&mut self, shuttle: u16, rank: u64, span: Span) {
+    pub(crate) fn claim(&mut self, shuttle: u16, behalf: (u64, u16), span: Span) {
         self.unclaim(shuttle);
-        self.claims.push(Claim { shuttle, rank, span });
+        self.claims.push(Claim { shuttle, behalf, span });
     }
 
     pub(crate) fn unclaim(&mut self, shuttle: u16) {
