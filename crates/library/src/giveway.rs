@@ -12,7 +12,7 @@
 //! which every place has two ways out): of all shuttles on a trip one ranks highest. Its claim is
 //! entered by nobody else, except by those that make way at its own order, which leave it. Who is
 //! inside and works ends its operation, for none lasts for ever. Who is inside and stands is sent
-//! away; as lanes are two or more and at most half of the places are taken ([`LibraryShape`]'s
+//! away; as lanes are two or more and at most a third of the places are taken ([`LibraryShape`]'s
 //! check), some chain of neighbors ends at a free place, and each link of it is a free move once
 //! the next has gone. So the claim becomes free, and the shuttle gets nearer to its goal with each
 //! piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks highest at last. With
@@ -114,7 +114,7 @@ impl Library {
         for other in self.standing_in(span, index) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
-                || behalf > self.behalf(other)
+                || behalf >= self.behalf(other)
                     && (Some(behalf) == top || self.waits_for(other, index, &mut Vec::new()));
             if for_ever && !shuttle.broken {
                 let mut chain = vec![ShuttleIndex::new(behalf.1), index];
@@ -173,6 +173,7 @@ impl Library {
             && let Some(detour) = trip.detour
             && trip.behalf >= behalf
             && !self.traffic.footprint(detour).overlaps(&span)
+            && !trip.blocked.is_some_and(|(needs, _)| self.is_held_by(needs, chain))
         {
             // It is leaving already, on an order that counts as much.
             return true;
@@ -205,6 +206,15 @@ impl Library {
             self.make_way(index, way.to, behalf, out);
         }
         way.is_some()
+    }
+
+    /// Whether one of some shuttles holds part of a piece.
+    fn is_held_by(&self, span: Span, shuttles: &[ShuttleIndex]) -> bool {
+        let mut holders = self.traffic.holders(span, u16::MAX);
+        holders.any(|holder| match holder {
+            Holder::Shuttle(number) => shuttles.contains(&ShuttleIndex::new(number)),
+            Holder::Rail => false,
+        })
     }
 
     /// Whether a way out keeps clear of what the one that ordered it wants.
