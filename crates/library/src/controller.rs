@@ -87,7 +87,8 @@ impl Controller for Library {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.next_hold_end()
+        // After a restart there is work before anything happens.
+        if self.dirty.is_empty() { self.next_hold_end() } else { Some(self.now) }
     }
 
     fn check(&self) {
@@ -282,8 +283,9 @@ impl Library {
         check_tracks(request, tracks)?;
         let waiting = self.ejected.get(usize::from(panel.get()));
         let waiting = *waiting.ok_or(Error::NoSuchPanel { panel })?;
-        if self.by_id.contains_key(&id) {
-            return Err(Error::PlatterExists { platter: id });
+        let known = self.by_id.get(&id).copied();
+        if let Some(key) = known {
+            return self.verify_again(request, key, tracks);
         }
         if waiting >= EJECT_BAY_PLATTERS_MAX {
             return Err(Error::EjectBayFull { platter: id, limit: EJECT_BAY_PLATTERS_MAX });
@@ -296,6 +298,29 @@ impl Library {
         let key = self.remember(id, stage, Place::EjectBay(panel));
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
+        self.settle(key);
+        Ok(())
+    }
+
+    /// A platter whose verification ended, or that was found after a restart, is verified where
+    /// it is.
+    fn verify_again(
+        &mut self,
+        request: RequestId,
+        key: PlatterKey,
+        tracks: TrackSpan,
+    ) -> Result<(), Error> {
+        let id = self.platter(key).id;
+        let Stage::Checked { panel } = self.platter(key).stage else {
+            return Err(Error::PlatterExists { platter: id });
+        };
+        if self.damaged && self.is_held(key) {
+            return Err(Error::Unreachable { platter: id });
+        }
+        let age = self.next_age(Instant::ZERO);
+        self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
+        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
+        self.touch(key);
         self.settle(key);
         Ok(())
     }
@@ -358,13 +383,13 @@ impl Library {
         Ok(())
     }
 
-    fn check_slot(&self, slot: SlotIndex) -> Result<(), Error> {
+    pub(crate) fn check_slot(&self, slot: SlotIndex) -> Result<(), Error> {
         let slot_count = self.shape().slot_count();
         if slot.get() < slot_count { Ok(()) } else { Err(Error::NoSuchSlot { slot, slot_count }) }
     }
 
     /// No platter known here lives in the slot. Of platters at rest only the catalog knows.
-    fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
+    pub(crate) fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
         match self.by_home[slot.as_usize()] {
             Some(owner) => Err(Error::SlotTaken { slot, owner: self.platter(owner).id, platter }),
             None => Ok(()),

@@ -71,6 +71,11 @@ impl Dirty {
         self.panels.note(panel.get());
     }
 
+    /// Whether nobody is noted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.drives.order.is_empty() && self.groups.order.is_empty() && self.panels.order.is_empty()
+    }
+
     pub(crate) fn next_drive(&mut self) -> Option<DriveIndex> {
         self.drives.next().map(DriveIndex::new)
     }

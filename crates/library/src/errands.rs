@@ -41,7 +41,7 @@ impl Library {
         found: &mut Findings,
     ) -> Option<Errand> {
         if self.shuttles[shuttle.as_usize()].cargo.is_some() {
-            return self.deliver_errand(shuttle);
+            return self.deliver_errand(group, shuttle);
         }
         let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
         let home = self.return_errand(group, shuttle);
@@ -76,8 +76,9 @@ impl Library {
         self.shelve_errand(group, found).or_else(|| self.collect_errand(group))
     }
 
-    /// What a shuttle has in its picker after a repair has to go somewhere.
-    fn deliver_errand(&self, shuttle: ShuttleIndex) -> Option<Errand> {
+    /// What a shuttle has in its picker after a repair or a restart has to go somewhere: home, or
+    /// if it has none into a drive, where it can be verified and stored from.
+    fn deliver_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let key = self.shuttles[shuttle.as_usize()].cargo?;
         let at = self.shuttles[shuttle.as_usize()].at;
         // Where it came from does not count any more.
@@ -88,7 +89,17 @@ impl Library {
             {
                 home
             }
-            _ => self.free_spare(at)?,
+            Stage::Unverified { .. } | Stage::Checked { .. }
+                if let Some(drive) = self.nearest_with(group, DriveSlot::Second, at) =>
+            {
+                let to = Destination::Drive(drive, DriveSlot::Second);
+                let errand = Errand { kind: TripKind::Collect, platter: key, from, to };
+                return (!self.damaged || self.has_way_for(shuttle, &errand)).then_some(errand);
+            }
+            Stage::Unverified { .. }
+            | Stage::Checked { .. }
+            | Stage::Storing { .. }
+            | Stage::Stored { .. } => self.free_spare(at)?,
         };
         Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
     }

@@ -83,6 +83,7 @@ mod mechanics;
 mod partition;
 mod policy;
 mod queue;
+mod resume;
 mod shape;
 mod shuttles;
 mod state;
@@ -102,5 +103,6 @@ pub use ids::{
 };
 pub use mechanics::{Mechanics, MechanicsParameters, Throughput};
 pub use policy::{Movement, POLICY_NAMES, Policy, RightOfWay};
+pub use resume::{Inventory, LoosePlatter, ParkedShuttle};
 pub use shape::{LibraryShape, SlotAddress};
 pub use state::Place;

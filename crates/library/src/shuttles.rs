@@ -289,6 +289,12 @@ impl Library {
         let trip = self.trip_mut(index);
         let (travel, goal) = (trip.travel, trip.goal);
         let errand = trip.errand.unwrap_or_else(|| unreachable!("it has a goal"));
+        if let Destination::Drive(drive, _) = errand.to
+            && self.drives[drive.as_usize()].broken
+        {
+            self.turn_back(index, &errand);
+            return;
+        }
         if travel.steps > 0 {
             out.push(Output::Traveled(crate::Travel {
                 shuttle: index,
@@ -307,6 +313,19 @@ impl Library {
             self.obscure(slot);
         }
         self.order(index, action, out);
+    }
+
+    /// The drive it was to go to broke meanwhile: what it carries is brought home, or elsewhere.
+    fn turn_back(&mut self, index: ShuttleIndex, errand: &Errand) {
+        self.unblock(index);
+        self.shuttles[index.as_usize()].trip = None;
+        self.release(errand);
+        if self.shuttles[index.as_usize()].cargo.is_none() {
+            self.platter_mut(errand.platter).claim = None;
+            self.touch(errand.platter);
+            self.settle(errand.platter);
+        }
+        self.note_shuttle(index);
     }
 
     pub(crate) fn shuttle_completed(
@@ -393,6 +412,7 @@ impl Library {
                 self.platter_mut(key).place = Place::Drive(drive, slot);
                 self.dirty.drive(drive);
                 self.note_drive_groups(drive);
+                self.end_if_out_of_reach(key, out);
             }
             Destination::Storage(slot) => {
                 self.unobscure(slot);
