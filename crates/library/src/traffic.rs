@@ -166,8 +166,7 @@ impl Traffic {
         rank: u64,
     ) -> impl Iterator<Item = u16> + '_ {
         let claims = self.claims.iter();
-        let above =
-            claims.filter(move |claim| claim.shuttle != me && claim.behalf > (rank, me));
+        let above = claims.filter(move |claim| claim.shuttle != me && claim.behalf > (rank, me));
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 

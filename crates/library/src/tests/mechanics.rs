@@ -68,7 +68,7 @@ fn seeks_have_the_papers_median_and_maximum() {
 
 #[test]
 fn drives_mount_and_switch_in_a_second() {
-    let (drive, slot, platter) = (DRIVE, DriveSlot::Customer, platter());
+    let (drive, slot, platter) = (DRIVE, DriveSlot::First, platter());
     for action in [
         Action::Mount { drive, slot, platter },
         Action::Unmount { drive, slot, platter },

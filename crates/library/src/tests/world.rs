@@ -338,6 +338,14 @@ impl World {
         None
     }
 
+    /// Everything stops; what was being done had no effect.
+    pub(super) fn stop_all(&mut self) {
+        self.shuttles.iter_mut().for_each(|shuttle| shuttle.doing = None);
+        for drive in &mut self.drives {
+            (drive.doing, drive.facing, drive.head) = (None, None, None);
+        }
+    }
+
     /// A machine stops where it is; a shuttle on its way may be anywhere on it.
     pub(super) fn break_down(&mut self, machine: Machine) {
         match machine {
