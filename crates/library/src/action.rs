@@ -5,6 +5,7 @@
 //! Not here: how long an operation takes ([`crate::Mechanics`]) and who decides it.
 
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::{CommandId, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
 
@@ -140,7 +141,8 @@ pub enum Destination {
 }
 
 /// One of the two slots of a read drive (Silica, section 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum DriveSlot {
     /// For platters with reads of customers; always served first.
     First,

@@ -84,6 +84,7 @@ mod partition;
 mod policy;
 mod queue;
 mod requests;
+mod resume;
 mod shape;
 mod shuttles;
 mod state;
@@ -103,5 +104,6 @@ pub use ids::{
 };
 pub use mechanics::{Mechanics, MechanicsParameters, Throughput};
 pub use policy::{Movement, POLICY_NAMES, Policy, RightOfWay};
+pub use resume::{Inventory, LoosePlatter, ParkedShuttle};
 pub use shape::{LibraryShape, SlotAddress};
 pub use state::Place;
