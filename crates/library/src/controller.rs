@@ -320,7 +320,7 @@ impl Library {
         if self.damaged && !self.is_panel_served(panel) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(Instant::ZERO);
+        let age = self.next_age(self.now + self.policy.verify_within);
         let stage = Stage::Unverified { request, age, panel, tracks };
         let key = self.remember(id, stage, Place::EjectBay(panel));
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });

@@ -299,12 +299,15 @@ impl Library {
         self.collecting[usize::from(panel.get())]
     }
 
-    /// Whether the second slots belong to customers now: two may use a drive, some wait, and the
-    /// eject bay is not about to overflow.
+    /// Whether the second slots belong to customers now: two may use a drive, some wait, and no new
+    /// platter has waited for too long, nor is the eject bay about to overflow.
     fn customers_first(&self, group: &Group) -> bool {
+        let panel = usize::from(group.panel.get());
+        let overdue = self.new_platters[panel].first().is_some_and(|(age, _)| age.due <= self.now);
         self.policy.customer_slots > 1
             && group.queue.len() > CUSTOMERS_COLLECT_MAX
-            && self.ejected[usize::from(group.panel.get())] < EJECT_BAY_PLATTERS_MAX / 2
+            && self.ejected[panel] < EJECT_BAY_PLATTERS_MAX / 2
+            && !overdue
     }
 
     /// The drive of a group whose platter under verification makes room for customers, if that

@@ -34,6 +34,9 @@ pub struct Policy {
     /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
     /// read has until its deadline; zero fetches at once.
     pub hold: Ratio,
+    /// How long customers may keep a new platter from a drive: an older one is collected and
+    /// verified whatever waits.
+    pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,
 }
@@ -97,6 +100,7 @@ impl Policy {
             steal_tracks: Some(2_500),
             rebalance: None,
             hold: Ratio::ZERO,
+            verify_within: Duration::from_secs(24 * 3600),
             right_of_way: RightOfWay::Identifier,
         }
     }

@@ -67,6 +67,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
         age_bound: Duration::from_secs(random.below(4000)),
         steal_tracks: (random.below(2) == 0).then(|| random.below(8)),
         rebalance: (random.below(2) == 0).then(|| Duration::from_secs(1 + random.below(600))),
+        verify_within: Duration::from_secs(random.below(100_000)),
         hold: [Ratio::ZERO, Ratio::new(0.02).unwrap()][usize::from(small(random, 0, 1))],
         right_of_way: [RightOfWay::Age, RightOfWay::Identifier][usize::from(small(random, 0, 1))],
     }

@@ -165,7 +165,7 @@ impl Machines {
         let Action::VerifyPass { tracks, .. } = work.command.action else { return };
         let track = self.mechanics.read(TrackSpan::new(tracks.first, 1)).as_nanos().max(1);
         let passed = now.since(work.started).as_nanos().div_ceil(track);
-        let ends = work.started + fulgurite_units::Duration::from_nanos(passed * track);
+        let ends = work.started + Duration::from_nanos(passed * track);
         work.ends = work.ends.min(ends.max(now));
         agenda.push(work.ends, Next::Done(command, device_of(&work.command.action)));
     }

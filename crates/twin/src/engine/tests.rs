@@ -15,12 +15,12 @@ use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Two hours of typical reads on a small library.
+/// An hour of typical reads on a small library.
 fn scenario(policy: Policy) -> Scenario {
     let envelope = Envelope {
-        warm_up: Duration::from_secs(1800),
-        window: Duration::from_secs(3600),
-        cool_down: Duration::from_secs(1800),
+        warm_up: Duration::from_secs(900),
+        window: Duration::from_secs(1800),
+        cool_down: Duration::from_secs(900),
         ..Envelope::twelve_hours(0.1, None)
     };
     let workload = Workload {
@@ -44,8 +44,8 @@ fn scenario(policy: Policy) -> Scenario {
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(40_000_000_000) },
         faults: Vec::new(),
-        measure_from: Duration::from_secs(1800),
-        measure_until: Duration::from_secs(5400),
+        measure_from: Duration::from_secs(900),
+        measure_until: Duration::from_secs(2700),
     }
 }
 
@@ -81,7 +81,7 @@ fn the_same_seed_is_the_same_run_and_another_is_another() {
         assert_eq!(first, again, "{name}");
         assert_ne!(first.hash, other.hash, "{name}");
         assert_eq!(first.failed, 0, "{name}");
-        assert!(first.reads > 100, "{name}: {} reads", first.reads);
+        assert!(first.reads > 50, "{name}: {} reads", first.reads);
     }
 }
 
@@ -91,7 +91,7 @@ fn every_invariant_holds_after_every_event() {
     for name in fulgurite_library::POLICY_NAMES {
         let mut checker = Checker::default();
         run_observed(&scenario(Policy::named(name).unwrap()), 3, &mut checker).unwrap();
-        assert!(checker.asked > 200, "{name}: only {} reads", checker.asked);
+        assert!(checker.asked > 100, "{name}: only {} reads", checker.asked);
         assert!(checker.answered >= checker.asked, "{name}: reads are left");
         given_way |= checker.given_way;
     }
@@ -122,7 +122,7 @@ fn broken_machines_cost_time_but_no_read() {
             to: RailPosition::new(5_000_000),
         },
     ];
-    let faults = [35, 40, 45].into_iter().zip(machines).map(|(minutes, machine)| FaultPlan {
+    let faults = [15, 20, 25].into_iter().zip(machines).map(|(minutes, machine)| FaultPlan {
         machine,
         at: at(minutes),
         repaired_at: Some(at(minutes + 30)),
