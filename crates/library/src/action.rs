@@ -5,11 +5,13 @@
 //! Not here: how long an operation takes ([`crate::Mechanics`]) and who decides it.
 
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::{CommandId, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
 
 /// An operation to carry out. The driver answers it with exactly one event that names `id`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Command {
     /// The name to answer with.
     pub id: CommandId,
@@ -18,7 +20,8 @@ pub struct Command {
 }
 
 /// A mechanical operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Action {
     /// The shuttle moves along its rails and aligns itself.
     Move {
@@ -119,7 +122,8 @@ pub enum Action {
 }
 
 /// Where a shuttle can take a platter from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Source {
     /// The write drive's one-way exit on a panel.
     EjectBay(PanelIndex),
@@ -131,7 +135,8 @@ pub enum Source {
 
 /// Where a shuttle can bring a platter to. There is no write drive and no eject bay here: that is
 /// the air gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
     /// A storage slot.
     Storage(SlotIndex),
@@ -140,7 +145,8 @@ pub enum Destination {
 }
 
 /// One of the two slots of a read drive (Silica, section 3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriveSlot {
     /// For platters with reads of customers; always served first.
     First,

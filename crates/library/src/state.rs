@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use fulgurite_units::{DriveIndex, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::floor::Position;
 use crate::traffic::Span;
@@ -51,7 +52,8 @@ pub(crate) struct Waiting {
 }
 
 /// Where a platter is: always exactly one of these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Place {
     /// In the write drive's one-way exit.
     EjectBay(PanelIndex),

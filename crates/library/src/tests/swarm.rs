@@ -68,6 +68,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
         rebalance: (random.below(2) == 0).then(|| Duration::from_secs(1 + random.below(600))),
         hold: [Ratio::ZERO, Ratio::new(0.02).unwrap()][usize::from(small(random, 0, 1))],
         right_of_way: [RightOfWay::Age, RightOfWay::Identifier][usize::from(small(random, 0, 1))],
+        pairs: random.below(2) == 0,
     }
 }
 

@@ -366,6 +366,7 @@ impl Twin {
                 self.note(&format!("{machine:?} is repaired"));
             }
             Event::Cancel { .. }
+            | Event::Passed { .. }
             | Event::Completed { .. }
             | Event::Halted { .. }
             | Event::Failed { .. }
@@ -549,7 +550,7 @@ pub(super) fn distinct_slots(
 /// An operation in words.
 pub(super) fn describe(action: &Action) -> String {
     match action {
-        Action::Move { shuttle, from, to } => {
+        Action::Move { shuttle, from, to, .. } => {
             format!("shuttle {shuttle} moves {:.3} m", from.meters_to(*to))
         }
         Action::Crab { shuttle, from, to } => format!("shuttle {shuttle} crabs {from} to {to}"),
