@@ -7,7 +7,7 @@
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandId, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
+use crate::{CommandId, Machine, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
 
 /// An operation to carry out. The driver answers it with exactly one event that names `id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,6 +119,25 @@ pub enum Action {
         /// The tracks left to verify.
         tracks: TrackSpan,
     },
+}
+
+impl Action {
+    /// Who carries it out.
+    #[must_use]
+    pub const fn machine(&self) -> Machine {
+        match *self {
+            Self::Move { shuttle, .. }
+            | Self::Crab { shuttle, .. }
+            | Self::Pick { shuttle, .. }
+            | Self::Place { shuttle, .. } => Machine::Shuttle(shuttle),
+            Self::Mount { drive, .. }
+            | Self::Unmount { drive, .. }
+            | Self::Switch { drive, .. }
+            | Self::Seek { drive, .. }
+            | Self::Read { drive, .. }
+            | Self::VerifyPass { drive, .. } => Machine::Drive(drive),
+        }
+    }
 }
 
 /// Where a shuttle can take a platter from.

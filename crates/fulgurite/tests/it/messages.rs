@@ -123,6 +123,7 @@ fn config_show_prints_a_file() {
         [library]
         time_scale = 0.0
         seed = 0
+        policy = "fulgurite"
 
         [library.shape]
         panels = 1

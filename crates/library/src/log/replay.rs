@@ -229,13 +229,13 @@ impl<R: BufRead> Replayer<R> {
             },
             Event::Passed { command, .. } => {
                 if let Actor::Shuttle(shuttle) = actor(command)
-                    && !self.is_there(Machine::Shuttle(shuttle))
+                    && !self.library.shape().has(Machine::Shuttle(shuttle))
                 {
                     return refuse(format!("there is no shuttle {shuttle}"));
                 }
             }
             Event::Broke { machine } | Event::Repaired { machine } => {
-                if !self.is_there(machine) {
+                if !self.library.shape().has(machine) {
                     return refuse("there is no such machine".to_owned());
                 }
             }
@@ -246,16 +246,5 @@ impl<R: BufRead> Replayer<R> {
             | Event::Timer => {}
         }
         Ok(())
-    }
-
-    fn is_there(&self, machine: Machine) -> bool {
-        let shape = self.library.shape();
-        match machine {
-            Machine::Shuttle(index) => index.get() < shape.panels * shape.shuttles_per_panel,
-            Machine::Drive(index) => index.get() < shape.panels * shape.drives_per_panel(),
-            Machine::Rail { panel, shelf, from, to } => {
-                panel.get() < shape.panels && shelf.get() < shape.shelves_per_panel && from <= to
-            }
-        }
     }
 }
