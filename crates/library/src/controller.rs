@@ -90,7 +90,8 @@ impl Controller for Library {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.next_hold_end()
+        // After a restart there is work before anything happens.
+        if self.dirty.is_empty() { self.next_hold_end() } else { Some(self.now) }
     }
 
     fn check(&self) {
@@ -238,7 +239,7 @@ impl Library {
             while let Some(drive) = self.dirty.next_drive() {
                 self.dispatch_drive(drive, out);
             }
-            if let Some(group) = self.dirty.next_group() {
+            if let Some(group) = self.next_group() {
                 self.dispatch_group(group, out);
             } else if let Some(panel) = self.dirty.next_panel() {
                 self.retry_blocked(panel, out);
@@ -246,6 +247,14 @@ impl Library {
                 return;
             }
         }
+    }
+
+    fn next_group(&mut self) -> Option<u16> {
+        let groups = &self.partitions.groups;
+        self.dirty.next_group(|group| {
+            let first = groups.get(usize::from(group)).and_then(|group| group.queue.first());
+            (first.is_none(), first.map(|(age, _)| *age), group)
+        })
     }
 
     fn accept_read(
@@ -301,8 +310,9 @@ impl Library {
         check_tracks(request, tracks)?;
         let waiting = self.ejected.get(usize::from(panel.get()));
         let waiting = *waiting.ok_or(Error::NoSuchPanel { panel })?;
-        if self.by_id.contains_key(&id) {
-            return Err(Error::PlatterExists { platter: id });
+        let known = self.by_id.get(&id).copied();
+        if let Some(key) = known {
+            return self.verify_again(request, key, tracks);
         }
         if waiting >= EJECT_BAY_PLATTERS_MAX {
             return Err(Error::EjectBayFull { platter: id, limit: EJECT_BAY_PLATTERS_MAX });
@@ -315,6 +325,29 @@ impl Library {
         let key = self.remember(id, stage, Place::EjectBay(panel));
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
+        self.settle(key);
+        Ok(())
+    }
+
+    /// A platter whose verification ended, or that was found after a restart, is verified where
+    /// it is.
+    fn verify_again(
+        &mut self,
+        request: RequestId,
+        key: PlatterKey,
+        tracks: TrackSpan,
+    ) -> Result<(), Error> {
+        let id = self.platter(key).id;
+        let Stage::Checked { panel } = self.platter(key).stage else {
+            return Err(Error::PlatterExists { platter: id });
+        };
+        if self.damaged && self.is_held(key) {
+            return Err(Error::Unreachable { platter: id });
+        }
+        let age = self.next_age(Instant::ZERO);
+        self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
+        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
+        self.touch(key);
         self.settle(key);
         Ok(())
     }
@@ -377,13 +410,13 @@ impl Library {
         Ok(())
     }
 
-    fn check_slot(&self, slot: SlotIndex) -> Result<(), Error> {
+    pub(crate) fn check_slot(&self, slot: SlotIndex) -> Result<(), Error> {
         let slot_count = self.shape().slot_count();
         if slot.get() < slot_count { Ok(()) } else { Err(Error::NoSuchSlot { slot, slot_count }) }
     }
 
     /// No platter known here lives in the slot. Of platters at rest only the catalog knows.
-    fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
+    pub(crate) fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
         match self.by_home[slot.as_usize()] {
             Some(owner) => Err(Error::SlotTaken { slot, owner: self.platter(owner).id, platter }),
             None => Ok(()),

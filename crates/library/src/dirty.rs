@@ -71,11 +71,22 @@ impl Dirty {
         self.panels.note(panel.get());
     }
 
+    /// Whether nobody is noted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.drives.order.is_empty() && self.groups.order.is_empty() && self.panels.order.is_empty()
+    }
+
     pub(crate) fn next_drive(&mut self) -> Option<DriveIndex> {
         self.drives.next().map(DriveIndex::new)
     }
 
-    pub(crate) fn next_group(&mut self) -> Option<u16> {
+    /// The group noted that comes first by a key: groups that share a drive get it by urgency.
+    pub(crate) fn next_group<K: Ord>(&mut self, key: impl Fn(u16) -> K) -> Option<u16> {
+        let last = self.groups.order.len().checked_sub(1)?;
+        if last > 0 {
+            let first = (0..=last).min_by_key(|at| key(self.groups.order[*at]))?;
+            self.groups.order.swap(first, last);
+        }
         self.groups.next()
     }
 

@@ -45,7 +45,7 @@ impl Library {
         found: &mut Findings,
     ) -> Option<Errand> {
         if self.shuttles[shuttle.as_usize()].cargo.is_some() {
-            return self.deliver_errand(shuttle);
+            return self.deliver_errand(group, shuttle);
         }
         let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
         let home = self.return_errand(group, shuttle);
@@ -98,8 +98,9 @@ impl Library {
         self.shelve_errand(group, found).or_else(|| self.collect_errand(group))
     }
 
-    /// What a shuttle has in its picker after a repair has to go somewhere.
-    fn deliver_errand(&self, shuttle: ShuttleIndex) -> Option<Errand> {
+    /// What a shuttle has in its picker after a repair or a restart has to go somewhere: home, or
+    /// if it has none into a drive, where it can be verified and stored from.
+    fn deliver_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let key = self.shuttles[shuttle.as_usize()].cargo?;
         let at = self.shuttles[shuttle.as_usize()].at;
         // Where it came from does not count any more.
@@ -110,7 +111,17 @@ impl Library {
             {
                 home
             }
-            _ => self.free_spare(at)?,
+            Stage::Unverified { .. } | Stage::Checked { .. }
+                if let Some(drive) = self.nearest_with(group, DriveSlot::Second, at) =>
+            {
+                let to = Destination::Drive(drive, DriveSlot::Second);
+                let errand = Errand { kind: TripKind::Collect, platter: key, from, to };
+                return (!self.damaged || self.has_way_for(shuttle, &errand)).then_some(errand);
+            }
+            Stage::Unverified { .. }
+            | Stage::Checked { .. }
+            | Stage::Storing { .. }
+            | Stage::Stored { .. } => self.free_spare(at)?,
         };
         Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
     }
@@ -387,33 +398,21 @@ impl Library {
     fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
         let drives = self.partitions.group(group).drives.iter().copied();
         let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
-        let rooms = rooms.map(|(drive, slot)| (self.rival(group, drive), drive, slot));
-        let rooms = rooms.filter(|(rival, ..)| *rival != Rival::Ready);
+        let rooms = rooms.map(|(drive, slot)| (self.has_rival(group, drive), drive, slot));
         let nearest = rooms.min_by_key(|(rival, drive, slot)| {
             (*rival, from.cost_to(self.floor.dock(*drive, from.shelf)), *slot)
         });
         nearest.map(|(_, drive, slot)| (drive, slot))
     }
 
-    /// Who else wants a drive with more urgency than a group.
-    fn rival(&self, group: u16, drive: DriveIndex) -> Rival {
+    /// Whether another group wants a drive with more urgency.
+    fn has_rival(&self, group: u16, drive: DriveIndex) -> bool {
         let sharing = self.partitions.of_drive(drive);
-        if sharing.len() < 2 {
-            return Rival::None;
-        }
         let own = self.partitions.group(group).queue.first();
-        let others = sharing.iter().filter(|other| **other != group);
-        let urgent = others.map(|other| self.partitions.group(*other)).filter(|other| {
-            let first = other.queue.first();
+        sharing.iter().filter(|other| **other != group).any(|other| {
+            let first = self.partitions.group(*other).queue.first();
             first.is_some_and(|(age, _)| own.is_none_or(|(mine, _)| age < mine))
-        });
-        let ready = |other: &Group| {
-            other.shuttles.iter().any(|shuttle| self.shuttles[shuttle.as_usize()].is_idle())
-        };
-        urgent
-            .map(|other| if ready(other) { Rival::Ready } else { Rival::Busy })
-            .max()
-            .unwrap_or(Rival::None)
+        })
     }
 
     /// The drive whose slot is empty that is reached soonest.
@@ -451,14 +450,4 @@ impl Library {
                 && self.traffic.shelf_around(shuttle.at, to).is_some()
         })
     }
-}
-
-/// Who else wants a drive more urgently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rival {
-    None,
-    /// A group whose shuttles are under way.
-    Busy,
-    /// A group with a shuttle that could come at once.
-    Ready,
 }

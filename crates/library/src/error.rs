@@ -1,6 +1,6 @@
 //! Why a library cannot be built, or a request not be accepted.
 
-use fulgurite_units::{PlatterId, SlotIndex};
+use fulgurite_units::{PlatterId, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -57,7 +57,7 @@ pub enum Error {
     /// Shuttles could not get out of each other's way.
     #[error(
         "shuttles_per_panel is {shuttles}, but a panel with {places} places for shuttles on at \
-         least 2 shelves needs 2 for each and 2 more"
+         least 2 shelves needs 3 for each and 2 more"
     )]
     ShuttlesCrowded {
         /// Shuttles of a panel.
@@ -190,6 +190,46 @@ pub enum Error {
         /// The platter.
         platter: PlatterId,
     },
+    /// An inventory names a platter twice.
+    #[error("platter {platter} is said to be in two places")]
+    TwoPlaces {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// An inventory names a place twice.
+    #[error("platter {platter} is said to be where platter {other} is")]
+    PlaceTaken {
+        /// The platter.
+        platter: PlatterId,
+        /// Who is there.
+        other: PlatterId,
+    },
+    /// An inventory names a place that this library does not have, or not for this platter.
+    #[error("platter {platter} is said to be where no such platter can be")]
+    NoSuchPlace {
+        /// The platter.
+        platter: PlatterId,
+    },
+    /// An inventory has too few or too many shuttles.
+    #[error("there are {count} shuttles said to stand here, but the library has {expected}")]
+    ShuttleCount {
+        /// How many are said to be.
+        count: usize,
+        /// How many there are.
+        expected: usize,
+    },
+    /// A shuttle is said to stand where no rails are.
+    #[error("shuttle {shuttle} is said to stand outside of its panel")]
+    ShuttleOutside {
+        /// The shuttle.
+        shuttle: ShuttleIndex,
+    },
+    /// A shuttle is said to stand where another does.
+    #[error("shuttle {shuttle} is said to stand where another does")]
+    ShuttlesMeet {
+        /// The shuttle.
+        shuttle: ShuttleIndex,
+    },
     /// A broken shuttle or drive keeps the platter out of reach.
     #[error("platter {platter} is out of reach of every working shuttle and drive")]
     Unreachable {
@@ -227,10 +267,16 @@ impl Error {
             | Self::Mechanics { .. }
             | Self::RebalanceZero
             | Self::BadTracks { .. }
+            | Self::TwoPlaces { .. }
+            | Self::PlaceTaken { .. }
+            | Self::ShuttleCount { .. }
+            | Self::ShuttleOutside { .. }
+            | Self::ShuttlesMeet { .. }
             | Self::OtherPanel { .. } => ErrorKind::Invalid,
-            Self::NoSuchSlot { .. } | Self::NoSuchPanel { .. } | Self::NoSuchPolicy { .. } => {
-                ErrorKind::NotFound
-            }
+            Self::NoSuchPlace { .. }
+            | Self::NoSuchSlot { .. }
+            | Self::NoSuchPanel { .. }
+            | Self::NoSuchPolicy { .. } => ErrorKind::NotFound,
             Self::RequestExists { .. }
             | Self::SlotTaken { .. }
             | Self::OtherSlot { .. }

@@ -29,7 +29,8 @@ pub enum Event {
         /// then of their arrival.
         deadline: Instant,
     },
-    /// A written platter came out at an eject bay and shall be read whole. Finishes with
+    /// A written platter came out at an eject bay, or waits in the library since a restart, and
+    /// shall be read whole. Finishes with
     /// [`Outcome::Verified`]; the platter then stays in the drive until `Store` gives it a slot.
     Verify {
         /// The request's number.

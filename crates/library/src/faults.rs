@@ -176,6 +176,11 @@ impl Library {
         }
     }
 
+    /// Whether a broken machine holds a platter, or it cannot be reached.
+    pub(crate) fn is_held(&self, key: PlatterKey) -> bool {
+        self.out_of_reach(key).is_some()
+    }
+
     /// Whether reads of a platter can be served.
     pub(crate) fn is_reachable(&self, known: Option<PlatterKey>, slot: SlotIndex) -> bool {
         match known.map(|key| self.platter(key).place) {

@@ -1,8 +1,7 @@
 //! Who gives way to whom, so that everyone arrives.
 //!
-//! A shuttle whose next piece of way is not free waits. Whoever works there will be done; whoever
-//! waits there for it, or has nothing to do, is sent away. From then on, or when it has waited for
-//! long, it claims the piece, so that nobody of lower rank comes in:
+//! A shuttle whose next piece of way is not free claims the piece and waits. Whoever works there
+//! will be done; whoever waits there for it, or has nothing to do, is sent away:
 //!
 //! ```text
 //!   9 wants along, 4 stands in its way      4 crabs to a free lane, or moves aside,
@@ -13,7 +12,7 @@
 //! which every place has two ways out): of all shuttles on a trip one ranks highest. Its claim is
 //! entered by nobody else, except by those that make way at its own order, which leave it. Who is
 //! inside and works ends its operation, for none lasts for ever. Who is inside and stands is sent
-//! away; as lanes are two or more and at most half of the places are taken ([`LibraryShape`]'s
+//! away; as lanes are two or more and at most a third of the places are taken ([`LibraryShape`]'s
 //! check), some chain of neighbors ends at a free place, and each link of it is a free move once
 //! the next has gone. So the claim becomes free, and the shuttle gets nearer to its goal with each
 //! piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks highest at last. With
@@ -25,9 +24,8 @@ use fulgurite_units::{Outbox, ShuttleIndex};
 
 use crate::controller::Library;
 use crate::floor::Position;
-use crate::limits::PATIENCE;
 use crate::state::{Travel, Trip};
-use crate::traffic::{Holder, Span};
+use crate::traffic::{Holder, MAKING_WAY, Span};
 use crate::{Output, PanelIndex, ShelfIndex};
 
 impl Library {
@@ -43,7 +41,7 @@ impl Library {
             self.counters.waits += 1;
         }
         if news {
-            self.traffic.unclaim(index.get());
+            self.traffic.claim(index.get(), self.behalf(index), span);
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
@@ -76,7 +74,7 @@ impl Library {
             .map(|index| (self.rank(*index), *index))
             .collect();
         waiting.sort_unstable_by(|a, b| b.cmp(a));
-        let top = waiting.first().map(|(rank, _)| *rank);
+        let top = waiting.iter().map(|(_, index)| self.behalf(*index)).max();
         for (_, index) in waiting {
             let still = self.shuttles[index.as_usize()].trip.as_ref();
             if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
@@ -87,42 +85,41 @@ impl Library {
 
     fn rank(&self, index: ShuttleIndex) -> u64 {
         match &self.shuttles[index.as_usize()].trip {
-            Some(trip) => trip.detour.map_or(trip.rank, |(_, rank)| rank),
+            Some(trip) if trip.detour.is_some() => MAKING_WAY,
+            Some(trip) => trip.rank,
             None => 0,
         }
     }
 
-    /// Sends away whoever stands in the way and would stand there for ever. One that makes way
-    /// itself orders nobody: the one it makes way for does. `top` is the highest rank that waits:
-    /// it sends away all that stand there, so that it gets on whatever they do.
-    fn clear_way(&mut self, index: ShuttleIndex, top: Option<u64>, out: &mut Outbox<Output>) {
-        let trip = self.shuttles[index.as_usize()].trip.as_ref();
-        let blocked = trip.filter(|trip| trip.detour.is_none()).and_then(|trip| trip.blocked);
-        let Some((span, since)) = blocked else { return };
-        if self.now.since(since) >= PATIENCE {
-            self.claim_way(index, span);
-        }
-        for other in self.standing_in(span, index) {
-            let shuttle = &self.shuttles[other.as_usize()];
-            let for_ever = shuttle.is_idle()
-                || self.rank(index) >= self.rank(other)
-                    && (Some(self.rank(index)) == top
-                        || self.waits_for(other, index, &mut Vec::new()));
-            if for_ever && !shuttle.broken {
-                self.claim_way(index, span);
-                let mut chain = vec![index];
-                let rank = self.rank(index);
-                self.send_away(other, span, rank, &mut chain, out);
-            }
+    /// Whose order a shuttle carries out: its own, or that of who made it make way.
+    fn behalf(&self, index: ShuttleIndex) -> (u64, u16) {
+        match &self.shuttles[index.as_usize()].trip {
+            Some(trip) if trip.detour.is_some() => trip.behalf,
+            Some(trip) => (trip.rank, index.get()),
+            None => (0, index.get()),
         }
     }
 
-    /// Keeps lower ranks out of a piece.
-    fn claim_way(&mut self, index: ShuttleIndex, span: Span) {
-        let trip = self.trip_mut(index);
-        if trip.detour.is_none() {
-            let rank = trip.rank;
-            self.traffic.claim(index.get(), rank, span);
+    /// Sends away whoever stands in the way and would stand there for ever. `top` is the highest
+    /// rank that waits: it sends away all that stand there, so that it gets on whatever they do.
+    fn clear_way(
+        &mut self,
+        index: ShuttleIndex,
+        top: Option<(u64, u16)>,
+        out: &mut Outbox<Output>,
+    ) {
+        let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
+        let Some((span, _)) = blocked else { return };
+        let behalf = self.behalf(index);
+        for other in self.standing_in(span, index) {
+            let shuttle = &self.shuttles[other.as_usize()];
+            let for_ever = shuttle.is_idle()
+                || behalf >= self.behalf(other)
+                    && (Some(behalf) == top || self.waits_for(other, index, &mut Vec::new()));
+            if for_ever && !shuttle.broken {
+                let mut chain = vec![ShuttleIndex::new(behalf.1), index];
+                self.send_away(other, span, behalf, &mut chain, out);
+            }
         }
     }
 
@@ -161,7 +158,7 @@ impl Library {
         &mut self,
         index: ShuttleIndex,
         span: Span,
-        rank: u64,
+        behalf: (u64, u16),
         chain: &mut Vec<ShuttleIndex>,
         out: &mut Outbox<Output>,
     ) -> bool {
@@ -172,28 +169,51 @@ impl Library {
         if shuttle.current().is_some() {
             return true;
         }
+        if let Some(trip) = &shuttle.trip
+            && let Some(detour) = trip.detour
+            && trip.behalf >= behalf
+            && !self.traffic.footprint(detour).overlaps(&span)
+            && !trip.blocked.is_some_and(|(needs, _)| self.is_held_by(needs, chain))
+        {
+            // It is leaving already, on an order that counts as much.
+            return true;
+        }
         chain.push(index);
         let ways = self.ways_out(shuttle.at, span);
         let open = |way: &&WayOut| {
             !self.traffic.is_barred(&way.needs)
-                && !self.traffic.is_claimed(&way.ends, rank)
+                && !self.traffic.is_claimed(&way.ends, index.get(), behalf)
                 && self.stays_clear(&way.ends, chain)
         };
         let open: Vec<WayOut> = ways.iter().filter(open).copied().collect();
         let me = index.get();
         let free = |way: &&WayOut| self.traffic.holders(way.needs, me).next().is_none();
         if let Some(way) = open.iter().find(free) {
-            self.make_way(index, way.to, rank, out);
+            self.make_way(index, way.to, behalf, out);
             return true;
         }
-        open.iter().any(|way| {
+        let way = open.into_iter().find(|way| {
             let inside: Vec<_> = self.traffic.holders(way.needs, me).collect();
             inside.into_iter().all(|holder| match holder {
                 Holder::Shuttle(next) => {
-                    self.send_away(ShuttleIndex::new(next), way.needs, rank, chain, out)
+                    self.send_away(ShuttleIndex::new(next), way.needs, behalf, chain, out)
                 }
                 Holder::Rail => false,
             })
+        });
+        if let Some(way) = way {
+            // It claims the place, so that nobody enters it meanwhile.
+            self.make_way(index, way.to, behalf, out);
+        }
+        way.is_some()
+    }
+
+    /// Whether one of some shuttles holds part of a piece.
+    fn is_held_by(&self, span: Span, shuttles: &[ShuttleIndex]) -> bool {
+        let mut holders = self.traffic.holders(span, u16::MAX);
+        holders.any(|holder| match holder {
+            Holder::Shuttle(number) => shuttles.contains(&ShuttleIndex::new(number)),
+            Holder::Rail => false,
         })
     }
 
@@ -226,18 +246,24 @@ impl Library {
     }
 
     /// Sets a shuttle on its way out.
-    fn make_way(&mut self, index: ShuttleIndex, to: Position, rank: u64, out: &mut Outbox<Output>) {
+    fn make_way(
+        &mut self,
+        index: ShuttleIndex,
+        to: Position,
+        behalf: (u64, u16),
+        out: &mut Outbox<Output>,
+    ) {
         self.counters.give_ways += 1;
         self.unblock(index);
         let at = self.shuttles[index.as_usize()].at;
         let shuttle = &mut self.shuttles[index.as_usize()];
         match &mut shuttle.trip {
-            Some(trip) => trip.detour = Some((to, rank)),
+            Some(trip) => (trip.detour, trip.behalf) = (Some(to), behalf),
             None => {
                 let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
-                let (goal, detour) = (to, Some((to, rank)));
-                let (errand, current, blocked) = (None, None, None);
-                let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+                let (goal, detour) = (to, Some(to));
+                let (errand, current, blocked, rank) = (None, None, None, 0);
+                let trip = Trip { errand, goal, detour, behalf, current, blocked, rank, travel };
                 shuttle.trip = Some(trip);
             }
         }

@@ -85,6 +85,7 @@ mod partition;
 mod policy;
 mod queue;
 mod requests;
+mod resume;
 mod shape;
 mod shuttles;
 mod snapshot;
@@ -105,6 +106,7 @@ pub use ids::{
 };
 pub use mechanics::{Mechanics, MechanicsParameters, Throughput};
 pub use policy::{Movement, POLICY_NAMES, Policy, RightOfWay};
+pub use resume::{Inventory, LoosePlatter, ParkedShuttle};
 pub use shape::{LibraryShape, SlotAddress};
 pub use snapshot::{DriveSlotState, DriveState, PlatterState, ShuttleState, Snapshot};
 pub use state::Place;

@@ -240,6 +240,9 @@ fn cut_column(weights: &[u64], columns: usize, left: usize, shuttles: usize) -> 
 /// The run of each cell of a side, shelf by shelf: as many of equal weight as there are shuttles,
 /// of whole shelves if that is fair enough.
 fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) -> Vec<u16> {
+    if runs == 0 || range.is_empty() {
+        return Vec::new();
+    }
     let shelves: Vec<u64> =
         weights.chunks(columns).map(|shelf| shelf[range.clone()].iter().sum()).collect();
     let total: u64 = shelves.iter().sum();

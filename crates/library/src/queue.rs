@@ -93,6 +93,7 @@ impl Library {
         let tracks = u64::from(read.tracks.track_count);
         platter.tracks_wanted -= tracks;
         if let Some((Queue::Group(group), _)) = platter.queued {
+            self.note_work(group);
             self.partitions.group_mut(group).backlog_tracks -= tracks;
         }
         Some(read)
@@ -142,6 +143,8 @@ impl Library {
         let tracks = self.platter(key).tracks_wanted;
         match from {
             Some((Queue::Group(group), age)) => {
+                // With this one gone another group may be the most loaded.
+                self.note_work(group);
                 let group = self.partitions.group_mut(group);
                 let listed = group.queue.remove(&(age, key));
                 assert!(listed, "a platter waits where it says");

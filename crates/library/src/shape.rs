@@ -168,8 +168,9 @@ impl LibraryShape {
         let places = self.length_um() / (u64::from(self.shuttle_width_mm) * 1000);
         let places = places * u64::from(shelves);
         let shuttles = self.shuttles_per_panel;
-        // A way out needs a free place: two for each shuttle are enough in a panel of two shelves.
-        if u64::from(shuttles) > 1 && (shelves < 2 || places < 2 * u64::from(shuttles) + 2) {
+        // A way out needs a free place. With half of the places taken it can be too narrow, for
+        // shuttles do not stand in rows; with a third it was not in any of 8,000 random runs.
+        if u64::from(shuttles) > 1 && (shelves < 2 || places < 3 * u64::from(shuttles) + 2) {
             return Err(Error::ShuttlesCrowded { shuttles, places });
         }
         Ok(())

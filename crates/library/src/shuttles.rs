@@ -18,7 +18,7 @@ use crate::errands::Findings;
 use crate::floor::Position;
 use crate::limits::STRAYS_MAX;
 use crate::state::{Errand, Place, PlatterKey, Stage, Travel, Trip, TripKind};
-use crate::traffic::Step;
+use crate::traffic::{MAKING_WAY, Step};
 use crate::{
     Action, CommandId, Destination, DriveSlot, Fault, Movement, Outcome, Output, RailPosition,
     RightOfWay, Source,
@@ -130,11 +130,12 @@ impl Library {
         let goal =
             if carries { self.destination(errand.to, at) } else { self.source(errand.from, at) };
         assert_eq!(goal.panel, at.panel, "shuttles stay on their panel");
+        self.note_sharers(group);
         let rank = self.next_rank(index);
         let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
         let (current, blocked, detour) = (None, None, None);
-        let errand = Some(errand);
-        let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+        let (errand, behalf) = (Some(errand), (rank, index.get()));
+        let trip = Trip { errand, goal, detour, behalf, current, blocked, rank, travel };
         self.shuttles[index.as_usize()].trip = Some(trip);
         self.advance(index, out);
     }
@@ -173,6 +174,16 @@ impl Library {
         }
     }
 
+    /// Those that share a drive with a group and left something to it look again.
+    fn note_sharers(&mut self, group: u16) {
+        for index in 0..self.partitions.group(group).drives.len() {
+            let drive = self.partitions.group(group).drives[index];
+            if self.partitions.of_drive(drive).len() > 1 {
+                self.note_drive_groups(drive);
+            }
+        }
+    }
+
     fn count_fetches(&mut self, group: u16, errand: &Errand) {
         let new_waits = match errand.kind {
             TripKind::Fetch => {
@@ -192,7 +203,7 @@ impl Library {
             RightOfWay::Identifier => u64::from(index.get()),
             RightOfWay::Age => {
                 self.sequence += 1;
-                u64::MAX - self.sequence
+                MAKING_WAY - 1 - self.sequence
             }
         }
     }
@@ -204,7 +215,7 @@ impl Library {
             let (at, number) = (shuttle.at, index.get());
             let Some(trip) = &shuttle.trip else { return false };
             let (goal, rank) = match trip.detour {
-                Some(detour) => detour,
+                Some(detour) => (detour, MAKING_WAY),
                 None => (trip.goal, trip.rank),
             };
             let stray = trip.detour.is_none() && trip.travel.strayed < STRAYS_MAX;
@@ -296,6 +307,12 @@ impl Library {
         let trip = self.trip_mut(index);
         let (travel, goal) = (trip.travel, trip.goal);
         let errand = trip.errand.unwrap_or_else(|| unreachable!("it has a goal"));
+        if let Destination::Drive(drive, _) = errand.to
+            && self.drives[drive.as_usize()].broken
+        {
+            self.turn_back(index, &errand);
+            return;
+        }
         if travel.steps > 0 {
             out.push(Output::Traveled(crate::Travel {
                 shuttle: index,
@@ -315,6 +332,19 @@ impl Library {
             self.obscure(slot);
         }
         self.order(index, action, out);
+    }
+
+    /// The drive it was to go to broke meanwhile: what it carries is brought home, or elsewhere.
+    fn turn_back(&mut self, index: ShuttleIndex, errand: &Errand) {
+        self.unblock(index);
+        self.shuttles[index.as_usize()].trip = None;
+        self.release(errand);
+        if self.shuttles[index.as_usize()].cargo.is_none() {
+            self.platter_mut(errand.platter).claim = None;
+            self.touch(errand.platter);
+            self.settle(errand.platter);
+        }
+        self.note_shuttle(index);
     }
 
     pub(crate) fn shuttle_completed(
@@ -368,12 +398,14 @@ impl Library {
         passed: RailPosition,
     ) {
         let shuttle = &self.shuttles[index.as_usize()];
-        let Some((current, Action::Move { from, to, .. })) = shuttle.current() else { return };
-        let (low, high) = (from.min(to), from.max(to));
-        if current != command || passed < low || high < passed {
+        let Some((current, Action::Move { to, .. })) = shuttle.current() else { return };
+        let here = shuttle.at.rail;
+        if current != command || passed < here.min(to) || here.max(to) < passed {
             return;
         }
-        let at = Position { rail: passed, ..shuttle.at };
+        // If it breaks or the controller starts again, it stands there.
+        self.shuttles[index.as_usize()].at.rail = passed;
+        let at = self.shuttles[index.as_usize()].at;
         self.traffic.take(index.get(), self.traffic.sweep(at, to));
         if self.is_anyone_blocked() {
             self.dirty.panel(at.panel);
@@ -441,6 +473,7 @@ impl Library {
                 self.platter_mut(key).place = Place::Drive(drive, slot);
                 self.dirty.drive(drive);
                 self.note_drive_groups(drive);
+                self.end_if_out_of_reach(key, out);
             }
             Destination::Storage(slot) => {
                 self.unobscure(slot);

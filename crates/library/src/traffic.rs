@@ -43,7 +43,8 @@ pub(crate) enum Holder {
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     shuttle: u16,
-    rank: u64,
+    /// On whose behalf: a rank and a shuttle.
+    behalf: (u64, u16),
     span: Span,
 }
 
@@ -62,6 +63,9 @@ pub(crate) enum Step {
     /// Broken machines leave no way.
     Cut,
 }
+
+/// A rank no claim stops: of shuttles that make way.
+pub(crate) const MAKING_WAY: u64 = u64::MAX;
 
 /// A part of the way that is worth a start: two racks or so, 7 s at 0.17 m/s.
 const PART_WAY_MIN_UM: u64 = 1_200_000;
@@ -165,13 +169,14 @@ impl Traffic {
         rank: u64,
     ) -> impl Iterator<Item = u16> + '_ {
         let claims = self.claims.iter();
-        let above = claims.filter(move |claim| claim.shuttle != me && claim.rank > rank);
+        let above = claims.filter(move |claim| claim.shuttle != me && claim.behalf > (rank, me));
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
-    /// Whether `rank` or a higher one claims part of a piece.
-    pub(crate) fn is_claimed(&self, span: &Span, rank: u64) -> bool {
-        self.claims.iter().any(|claim| claim.rank >= rank && claim.span.overlaps(span))
+    /// Whether another claims part of a piece on the same or a higher behalf.
+    pub(crate) fn is_claimed(&self, span: &Span, me: u16, behalf: (u64, u16)) -> bool {
+        let mut others = self.claims.iter().filter(|claim| claim.shuttle != me);
+        others.any(|claim| claim.behalf >= behalf && claim.span.overlaps(span))
     }
 
     /// Whether a shuttle may take a piece now.
@@ -180,9 +185,9 @@ impl Traffic {
             && (self.claims.is_empty() || self.claimants(span, me, rank).next().is_none())
     }
 
-    pub(crate) fn claim(&mut self, shuttle: u16, rank: u64, span: Span) {
+    pub(crate) fn claim(&mut self, shuttle: u16, behalf: (u64, u16), span: Span) {
         self.unclaim(shuttle);
-        self.claims.push(Claim { shuttle, rank, span });
+        self.claims.push(Claim { shuttle, behalf, span });
     }
 
     pub(crate) fn unclaim(&mut self, shuttle: u16) {
@@ -294,7 +299,8 @@ impl Traffic {
         let holds = self.lanes[usize::from(sweep.lane)].iter();
         let taken = holds.filter(|(who, ..)| *who != Holder::Shuttle(me));
         let taken = taken.map(|&(_, from, to)| (from, to));
-        let above = self.claims.iter().filter(|claim| claim.shuttle != me && claim.rank > rank);
+        let above =
+            self.claims.iter().filter(|claim| claim.shuttle != me && claim.behalf > (rank, me));
         let claimed = above.filter(|claim| claim.span.lane == sweep.lane);
         let claimed = claimed.map(|claim| (claim.span.from, claim.span.to));
         let inside = taken.chain(claimed).filter(|(from, to)| *from < sweep.to && sweep.from < *to);

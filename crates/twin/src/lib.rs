@@ -10,8 +10,10 @@
 
 pub mod engine;
 pub mod error;
+pub mod experiment;
 pub mod histogram;
 pub mod import;
+pub mod report;
 pub mod result;
 pub mod scenario;
 pub mod tape;

@@ -1,4 +1,5 @@
-//! What is simulated: one library, one policy, one workload. A run is a function of this and a seed.
+//! What is simulated: one library, one policy, one workload. A run is a function of this and of a
+//! seed.
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};

@@ -116,7 +116,7 @@ impl Library {
     }
 
     /// A shuttle on a trip works or waits; those that wait are listed, and claim what they wait
-    /// for unless they make way.
+    /// for.
     pub(super) fn check_waiting_shuttles(&self) {
         let mut blocked = BTreeSet::new();
         let mut claims: Vec<(u16, Span)> = Vec::new();
@@ -127,9 +127,7 @@ impl Library {
             if let Some((span, since)) = trip.blocked {
                 blocked.insert(index);
                 assert!(since <= self.now, "shuttle {index} waits since the future");
-                if trip.detour.is_none() {
-                    claims.push((index.get(), span));
-                }
+                claims.push((index.get(), span));
             }
         }
         let listed: BTreeSet<ShuttleIndex> = self.blocked.iter().copied().collect();

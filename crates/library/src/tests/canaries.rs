@@ -2,108 +2,145 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fulgurite_units::{Controller, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex};
+use fulgurite_units::{Controller, Duration, ShuttleIndex, SlotIndex};
 
-use super::twin::platter_id;
-use crate::controller::Actor;
-use crate::state::Place;
-use crate::{CommandId, Event, Library, LibraryShape, Output, RequestId, TrackSpan};
+use super::twin::Twin;
+use crate::state::{Place, PlatterKey, Stage};
+use crate::{DriveSlot, Library, LibraryShape, RailPosition};
 
-/// A library in the middle of its work: one platter mounted and read, one on a shuttle, some
-/// waiting.
+/// A library in the middle of its work: a platter mounted and read, one on a shuttle, some
+/// waiting, one new.
 fn busy() -> Library {
-    let mut library = Library::new(&LibraryShape::small()).unwrap();
-    let mut out = Outbox::new();
-    for number in 0..12u8 {
-        let event = Event::Read {
-            request: RequestId::new(u64::from(number)),
-            platter: platter_id(number),
-            slot: SlotIndex::new(u32::from(number) * 100),
-            tracks: TrackSpan::new(fulgurite_units::TrackIndex::new(3), 1),
-        };
-        library.step(Instant::ZERO, event, &mut out);
+    let shape = LibraryShape { spare_slots_per_shelf: 1, ..LibraryShape::small() };
+    let mut twin = Twin::new(&shape, 1);
+    for number in 0..40 {
+        twin.read(0, u64::from(number), number, 100 * number, 0);
     }
-    // Completes commands in turn until one shuttle carries and one drive works.
+    twin.verify(0, 100, 50, 4_321, 20);
     loop {
-        let commands: Vec<CommandId> = out
-            .drain()
-            .filter_map(|output| match output {
-                Output::Do(command) => Some(command.id),
-                Output::Halt { .. } | Output::Finished { .. } | Output::Rejected { .. } => None,
-            })
-            .collect();
-        for (turn, command) in commands.into_iter().enumerate() {
-            let ready = library.drives.iter().any(|drive| drive.work.is_some())
-                && library.shuttles.iter().any(|shuttle| shuttle.cargo.is_some());
-            if ready {
-                library.check();
-                return library;
-            }
-            library.step(Instant::from_nanos(turn as u64), Event::Completed { command }, &mut out);
+        assert!(twin.step());
+        let of = &twin.library;
+        let carries = of.shuttles.iter().any(|shuttle| shuttle.cargo.is_some());
+        let comes = of.known().any(|(_, platter)| platter.claim.is_some());
+        let reads = of.drives.iter().any(|drive| drive.bays[0].mounted && drive.work.is_some());
+        if carries && comes && reads {
+            return twin.library;
         }
     }
 }
 
-fn carried(library: &Library) -> (usize, PlatterId) {
+fn carried(library: &Library) -> (usize, PlatterKey) {
     let mut shuttles = library.shuttles.iter().enumerate();
-    shuttles.find_map(|(index, shuttle)| shuttle.cargo.map(|id| (index, id))).unwrap()
+    shuttles.find_map(|(index, shuttle)| shuttle.cargo.map(|key| (index, key))).unwrap()
+}
+
+fn waiting(library: &Library) -> usize {
+    library.partitions.groups.iter().position(|group| !group.queue.is_empty()).unwrap()
+}
+
+fn claimed(library: &Library) -> PlatterKey {
+    library.known().find(|(_, platter)| platter.claim.is_some()).unwrap().0
 }
 
 type Corruption = fn(&mut Library);
 
-const CORRUPTIONS: [(&str, Corruption); 12] = [
+const CORRUPTIONS: [(&str, Corruption); 24] = [
     ("a platter in two places", |library| {
-        let (index, id) = carried(library);
+        let (index, key) = carried(library);
         let other = (index + 1) % library.shuttles.len();
-        library.shuttles[other].cargo = Some(id);
+        library.shuttles[other].cargo = Some(key);
     }),
     ("a platter that vanished", |library| {
         let (index, _) = carried(library);
         library.shuttles[index].cargo = None;
     }),
     ("a platter taken for another place", |library| {
-        let (_, id) = carried(library);
-        library.platter_mut(id).place = Place::Storage(SlotIndex::new(0));
+        let (_, key) = carried(library);
+        library.platter_mut(key).place = Place::Storage(SlotIndex::new(0));
     }),
     ("a platter back in the write drive", |library| {
-        let (_, id) = carried(library);
-        library.platter_mut(id).place = Place::EjectBay(super::twin::panel(0));
+        let (_, key) = carried(library);
+        library.platter_mut(key).place = Place::EjectBay(super::twin::panel(0));
+    }),
+    ("an eject bay that miscounts", |library| library.ejected[0] += 1),
+    ("a slot without its owner", |library| {
+        *library.by_home.iter_mut().find(|owner| owner.is_some()).unwrap() = None;
+    }),
+    ("two platters in one slot", |library| {
+        let (_, key) = carried(library);
+        let other = library.known().find(|(other, _)| *other != key).unwrap().1.home().unwrap();
+        library.platter_mut(key).stage = Stage::Stored { home: other };
+    }),
+    ("a home in a spare slot", |library| {
+        let (_, key) = carried(library);
+        library.platter_mut(key).stage = Stage::Stored { home: SlotIndex::new(99) };
+    }),
+    ("a spare slot that holds nothing", |library| {
+        let (_, key) = carried(library);
+        library.spares.insert(SlotIndex::new(99), key);
+    }),
+    ("a platter out of place that is not", |library| {
+        let (_, key) = carried(library);
+        library.displaced.insert(key);
     }),
     ("a request that is in no state", |library| {
-        library.platters.values_mut().find(|p| !p.reads.is_empty()).unwrap().reads.clear();
+        let key = library.known().find(|(_, p)| !p.reads.is_empty()).unwrap().0;
+        library.platter_mut(key).reads.clear();
+        library.platter_mut(key).tracks_wanted = 0;
     }),
     ("a request that is forgotten", |library| {
-        library.requests.pop_first();
+        let (first, _) = library.requests.sorted()[0];
+        library.requests.remove(first);
     }),
     ("a queue that lost a platter", |library| {
-        library.fetchable.iter_mut().find(|queue| !queue.is_empty()).unwrap().pop_first();
+        let group = waiting(library);
+        library.partitions.groups[group].queue.pop_first();
     }),
     ("a platter in a foreign queue", |library| {
-        let full = library.fetchable.iter().position(|queue| !queue.is_empty()).unwrap();
-        let entry = library.fetchable[full].pop_first().unwrap();
-        let foreign = (full + 1) % library.fetchable.len();
-        library.fetchable[foreign].insert(entry);
+        let group = waiting(library);
+        let entry = library.partitions.groups[group].queue.pop_first().unwrap();
+        let foreign = (group + 1) % library.partitions.groups.len();
+        library.partitions.groups[foreign].queue.insert(entry);
     }),
-    ("a command that nobody carries out", |library| {
-        library.outstanding.insert(CommandId::new(9_999), Actor::Shuttle(ShuttleIndex::new(0)));
+    ("a backlog that does not add up", |library| {
+        library.partitions.groups[0].backlog_tracks += 1;
     }),
-    ("a command that is not awaited", |library| {
-        library.outstanding.pop_first();
+    ("two machines with one command", |library| {
+        let work = library.drives.iter().find_map(|drive| drive.work).unwrap();
+        let index = library.drives.iter().position(|drive| drive.work.is_none()).unwrap();
+        library.drives[index].work = Some(work);
     }),
-    ("a shuttle out of its partition", |library| {
-        let (index, _) = carried(library);
-        let other = (index + 1) % library.shuttles.len();
-        let drive = library.floor.partitions()[other].drives[0];
-        let to = crate::Destination::Drive(drive, crate::DriveSlot::Customer);
-        let index = ShuttleIndex::new(u16::try_from(index).unwrap());
-        library.drives[drive.as_usize()].customer.reserved = Some(index);
-        library.drives[drive.as_usize()].customer.platter = None;
-        library.shuttles[index.as_usize()].trip.as_mut().unwrap().to = to;
+    ("a claim nobody makes", |library| {
+        let key = claimed(library);
+        let at = library.platter(key).claim.unwrap();
+        let other = (at.as_usize() + 1) % library.shuttles.len();
+        let other = ShuttleIndex::new(u16::try_from(other).unwrap());
+        library.platter_mut(key).claim = Some(other);
     }),
+    ("a reservation for nobody", |library| {
+        let drive = library
+            .drives
+            .iter_mut()
+            .find(|drive| drive.bays[1].platter.is_none() && drive.bays[1].reserved.is_none());
+        drive.unwrap().bay_mut(DriveSlot::Second).reserved = Some(ShuttleIndex::new(0));
+    }),
+    ("a shuttle elsewhere than it holds", |library| {
+        library.shuttles[0].at.rail = RailPosition::new(1);
+    }),
+    ("a shuttle that waits unknown", |library| library.blocked.push(ShuttleIndex::new(0))),
+    ("a zone that miscounts", |library| library.obscured[0] += 1),
     ("a drive that rests", |library| {
-        let drive = library.drives.iter_mut().find(|drive| drive.work.is_some()).unwrap();
-        let work = drive.work.take().unwrap();
-        library.outstanding.remove(&work.command);
+        library.drives.iter_mut().find(|drive| drive.work.is_some()).unwrap().work = None;
+    }),
+    ("a shuttle that rests", |library| {
+        let (key, of) = (claimed(library), claimed(library));
+        let index = library.platter(of).claim.unwrap();
+        library.shuttles[index.as_usize()].trip = None;
+        library.platter_mut(key).claim = None;
+    }),
+    ("a read passed over too long", |library| {
+        let bound = library.policy.age_bound + Duration::from_secs(1);
+        library.counters.passed_over_max_ns = bound.as_nanos();
     }),
 ];
 

@@ -1,7 +1,10 @@
-//! When something breaks, what needs it ends by name and everything else goes on.
+//! When something breaks, what needs it ends by name and everything else goes on; after the repair
+//! everything is as before.
 
-use super::twin::{Twin, platter_id};
-use crate::{Error, Event, Fault, LibraryShape, Outcome, RequestId};
+use fulgurite_units::{DriveIndex, Duration, ShuttleIndex};
+
+use super::twin::{Trouble, Twin, panel};
+use crate::{Error, Fault, LibraryShape, Machine, Outcome, RailPosition, RequestId, ShelfIndex};
 
 /// One shuttle with as many drives as said.
 fn one_shuttle(drives: u16) -> LibraryShape {
@@ -9,6 +12,7 @@ fn one_shuttle(drives: u16) -> LibraryShape {
         read_racks: 1,
         drives_per_read_rack: drives,
         shuttles_per_panel: 1,
+        spare_slots_per_shelf: 1,
         ..LibraryShape::small()
     }
 }
@@ -17,6 +21,10 @@ fn failed(twin: &Twin, request: u64) -> Fault {
     let (outcome, _) = twin.outcome(request).expect("the request ended");
     let Outcome::Failed(fault) = outcome else { panic!("request {request} ended as {outcome:?}") };
     fault
+}
+
+fn is_read(twin: &Twin, request: u64) -> bool {
+    matches!(twin.outcome(request), Some((Outcome::Read, _)))
 }
 
 fn is_unreachable(twin: &Twin, request: u64) -> bool {
@@ -35,7 +43,7 @@ fn a_missing_platter_ends_its_reads_and_no_others() {
     twin.run_to_rest();
     assert_eq!(failed(&twin, 1), Fault::PlatterMissing);
     assert_eq!(failed(&twin, 2), Fault::PlatterMissing);
-    assert_eq!(twin.outcome(3).unwrap().0, Outcome::Read);
+    assert!(is_read(&twin, 3));
 }
 
 #[test]
@@ -44,141 +52,133 @@ fn an_unreadable_track_ends_one_read() {
     for request in 1..=4 {
         twin.read(0, request, 1, 100, 10 * u32::try_from(request).unwrap());
     }
-    twin.script =
-        vec![("reads 1 tracks for 2", Fault::Unreadable), ("seeks track 30", Fault::Unreadable)];
-    twin.run_to_rest();
+    let fails = Trouble::Fails(Fault::Unreadable);
+    twin.script = vec![("reads 1 tracks for 2", fails), ("seeks track 30", fails)];
+    twin.run();
     assert_eq!(failed(&twin, 2), Fault::Unreadable);
     assert_eq!(failed(&twin, 3), Fault::Unreadable);
-    assert_eq!(twin.outcome(1).unwrap().0, Outcome::Read);
-    assert_eq!(twin.outcome(4).unwrap().0, Outcome::Read);
-}
-
-#[test]
-fn a_platter_that_cannot_be_mounted_goes_home() {
-    let mut twin = Twin::new(&one_shuttle(1), 3);
-    twin.read(0, 1, 1, 100, 0);
-    twin.read(0, 2, 2, 200, 0);
-    twin.script = vec![("mounts platter 1", Fault::Unreadable)];
+    assert!(is_read(&twin, 1) && is_read(&twin, 4));
     twin.run_to_rest();
-    assert_eq!(failed(&twin, 1), Fault::Unreadable);
-    assert_eq!(twin.outcome(2).unwrap().0, Outcome::Read);
-}
-
-#[test]
-fn a_broken_drive_leaves_the_work_to_the_others() {
-    let mut twin = Twin::new(&one_shuttle(2), 4);
-    for number in 1..=6u8 {
-        twin.read(0, u64::from(number), number, 100 * u32::from(number), 0);
-    }
-    twin.script = vec![("reads 1 tracks for 2", Fault::DriveBroken)];
-    twin.run();
-    assert_eq!(failed(&twin, 2), Fault::DriveBroken);
-    for request in [1, 3, 4, 5, 6] {
-        assert_eq!(twin.outcome(request).unwrap().0, Outcome::Read, "read {request}");
-    }
-}
-
-#[test]
-fn without_a_drive_everything_ends_and_nothing_is_accepted() {
-    let mut twin = Twin::new(&one_shuttle(1), 5);
-    for number in 1..=3u8 {
-        twin.read(0, u64::from(number), number, 100 * u32::from(number), 0);
-    }
-    twin.read(900_000, 4, 4, 400, 0);
-    twin.verify(900_000, 5, 5, 500, 10);
-    twin.script = vec![("drive 0 unmounts", Fault::DriveBroken)];
-    twin.run();
-    assert_eq!(twin.outcome(1).unwrap().0, Outcome::Read, "it was read before");
-    assert_eq!(failed(&twin, 2), Fault::DriveBroken);
-    assert_eq!(failed(&twin, 3), Fault::DriveBroken);
-    assert!(is_unreachable(&twin, 4) && is_unreachable(&twin, 5));
-    assert_eq!(twin.library.request_count(), 0);
-}
-
-#[test]
-fn a_broken_shuttle_stops_its_partition_only() {
-    let mut twin = Twin::new(&LibraryShape::small(), 6);
-    // Shelves 0 and 1 of the first rack are shuttle 0's, shelf 9 is shuttle 1's.
-    twin.read(0, 1, 1, 0, 0);
-    twin.read(0, 2, 2, 100, 0);
-    twin.read(0, 3, 3, 900, 0);
-    twin.read(900_000, 4, 4, 1, 0);
-    twin.script = vec![("shuttle 0 places", Fault::ShuttleBroken)];
-    twin.run();
-    assert_eq!(failed(&twin, 1), Fault::ShuttleBroken);
-    assert_eq!(failed(&twin, 2), Fault::ShuttleBroken);
-    assert_eq!(twin.outcome(3).unwrap().0, Outcome::Read);
-    assert!(is_unreachable(&twin, 4));
-}
-
-/// Two shuttles share a drive; one breaks down while a platter of its own is in it.
-#[test]
-fn a_neighbor_clears_the_drive_it_shares() {
-    let shape = LibraryShape { shuttles_per_panel: 2, ..one_shuttle(1) };
-    let mut twin = Twin::new(&shape, 10);
-    twin.read(0, 1, 1, 0, 0);
-    twin.read(0, 2, 2, 900, 0);
-    twin.script = vec![("picks platter 1 from Drive", Fault::ShuttleBroken)];
-    twin.run_to_rest();
-    assert_eq!(twin.outcome(1).unwrap().0, Outcome::Read);
-    assert_eq!(twin.outcome(2).unwrap().0, Outcome::Read);
-    assert!(twin.transcript.contains("shuttle 1 places platter 1 into Storage"));
-}
-
-/// A platter in a broken drive is asked for again before it is taken out: it goes home and to
-/// another drive.
-#[test]
-fn a_platter_leaves_a_broken_drive() {
-    let start = |twin: &mut Twin| {
-        twin.read(0, 1, 1, 100, 0);
-        twin.read(0, 2, 2, 200, 0);
-        twin.script = vec![("mounts platter 1", Fault::DriveBroken)];
-    };
-    let mut twin = Twin::new(&one_shuttle(2), 11);
-    start(&mut twin);
-    twin.run();
-    let (_, ended) = twin.outcome(1).unwrap();
-
-    let mut twin = Twin::new(&one_shuttle(2), 11);
-    start(&mut twin);
-    twin.read(ended.as_nanos() / 1_000_000 + 500, 3, 1, 100, 0);
-    twin.run_to_rest();
-    assert_eq!(failed(&twin, 1), Fault::DriveBroken);
-    assert_eq!(twin.outcome(2).unwrap().0, Outcome::Read);
-    assert_eq!(twin.outcome(3).unwrap().0, Outcome::Read);
 }
 
 #[test]
 fn a_platter_that_fails_verification_is_stored_all_the_same() {
     let mut twin = Twin::new(&one_shuttle(1), 7);
     twin.verify(0, 1, 1, 100, 50);
-    twin.script = vec![("verifies", Fault::Unreadable)];
-    twin.run_to_rest();
-    assert_eq!(failed(&twin, 1), Fault::Unreadable);
-    assert_eq!(twin.outcome(1_000_001).unwrap().0, Outcome::Stored);
-    assert!(twin.world.storage.values().any(|platter| *platter == platter_id(1)));
-}
-
-#[test]
-fn a_store_that_cannot_be_carried_out_ends() {
-    let mut twin = Twin::new(&one_shuttle(1), 8);
-    twin.verify(0, 1, 1, 100, 50);
-    twin.script = vec![("places platter 1 into Storage", Fault::ShuttleBroken)];
+    twin.script = vec![("verifies", Trouble::Fails(Fault::Unreadable))];
     twin.run();
-    assert_eq!(failed(&twin, 1_000_001), Fault::ShuttleBroken);
-    assert_eq!(twin.library.request_count(), 0);
+    assert_eq!(failed(&twin, 1), Fault::Unreadable);
+    assert_eq!(twin.transcript.matches("Stored").count(), 1);
+    twin.run_to_rest();
+}
+
+/// Whatever a shuttle does when it breaks: what nobody can serve ends, what comes meanwhile is
+/// refused, and after the repair all of it can be read and every platter gets home.
+#[test]
+fn a_shuttle_that_breaks_anywhere_is_repaired() {
+    let breaks = [
+        "shuttle 0 moves",
+        "shuttle 0 crabs",
+        "shuttle 0 picks platter 1 from Storage",
+        "shuttle 0 places platter 1 into Drive",
+        "shuttle 0 picks platter 1 from Drive",
+        "shuttle 0 places platter 1 into Storage",
+    ];
+    for what in breaks {
+        for trouble in [Trouble::Breaks, Trouble::Fails(Fault::ShuttleBroken)] {
+            let mut twin = Twin::new(&one_shuttle(2), 6);
+            twin.read(0, 1, 1, 1_234, 0);
+            twin.read(0, 2, 2, 3_456, 0);
+            twin.read(900_000, 3, 3, 250, 0);
+            twin.script = vec![(what, trouble)];
+            twin.run();
+            assert!(is_unreachable(&twin, 3), "{what}: nobody is left to fetch");
+            assert!(twin.pending.is_empty(), "{what}: all that was asked has an answer");
+            twin.repair_at(1_000_000, Machine::Shuttle(ShuttleIndex::new(0)));
+            for request in 4..=6 {
+                let platter = u32::try_from(request - 3).unwrap();
+                let slot = [1_234, 3_456, 250][platter as usize - 1];
+                twin.read(1_000_001, request, platter, slot, 0);
+            }
+            twin.run_to_rest();
+            assert!((4..=6).all(|request| is_read(&twin, request)), "{what}");
+        }
+    }
 }
 
 #[test]
-fn a_timer_changes_nothing() {
-    let mut twin = Twin::new(&one_shuttle(1), 9);
-    twin.read(0, 1, 1, 100, 0);
-    for at in [0, 1, 5_000, 30_000, 500_000] {
-        twin.at(at, Event::Timer);
+fn a_drive_that_breaks_keeps_its_platter_until_it_is_repaired() {
+    for what in ["drive 0 mounts", "drive 0 reads", "drive 0 unmounts"] {
+        let mut twin = Twin::new(&one_shuttle(2), 4);
+        for number in 1..=6 {
+            twin.read(0, u64::from(number), number, 100 * number, 0);
+        }
+        twin.script = vec![(what, Trouble::Breaks)];
+        twin.run();
+        assert!(twin.pending.is_empty(), "{what}: the other drive serves the rest");
+        let ended = (1..=6).filter(|request| !is_read(&twin, *request));
+        assert!(ended.count() <= 1, "{what}: one platter is inside");
+        assert_eq!(twin.world.drives[0].bays.len(), 1);
+        twin.repair_at(2_000_000, Machine::Drive(DriveIndex::new(0)));
+        for number in 1..=6 {
+            twin.read(2_000_001, 10 + u64::from(number), number, 100 * number, 0);
+        }
+        twin.run_to_rest();
+        assert!((11..=16).all(|request| is_read(&twin, request)));
     }
+}
+
+/// With every rail of a rack broken the panel is cut in two: what lies beyond is refused, the
+/// rest is served.
+#[test]
+fn a_panel_that_is_cut_serves_its_part() {
+    let shape = one_shuttle(1);
+    let mut twin = Twin::new(&shape, 5);
+    let rails: Vec<Machine> = (0..shape.shelves_per_panel)
+        .map(|shelf| Machine::Rail {
+            panel: panel(0),
+            shelf: ShelfIndex::new(shelf),
+            from: RailPosition::new(7_000_000),
+            to: RailPosition::new(7_100_000),
+        })
+        .collect();
+    twin.read(0, 1, 1, 6_500, 0);
+    // After this one the shuttle is on the side of the drives.
+    twin.read(300_000, 5, 2, 100, 0);
+    for rail in &rails {
+        twin.break_at(600_000, *rail);
+    }
+    twin.read(600_001, 2, 1, 6_500, 0);
+    twin.read(600_001, 3, 2, 100, 0);
+    for rail in &rails {
+        twin.repair_at(1_200_000, *rail);
+    }
+    twin.read(1_200_001, 4, 1, 6_500, 0);
     twin.run_to_rest();
-    let mut without = Twin::new(&one_shuttle(1), 9);
-    without.read(0, 1, 1, 100, 0);
-    without.run_to_rest();
-    assert_eq!(twin.transcript, without.transcript);
+    assert!(is_read(&twin, 1) && is_read(&twin, 3) && is_read(&twin, 4));
+    assert!(is_unreachable(&twin, 2));
+}
+
+/// A platter whose home cannot be reached waits in a spare slot until it can.
+#[test]
+fn a_displaced_platter_gets_home_after_the_repair() {
+    let shape = one_shuttle(1);
+    let mut twin = Twin::new(&shape, 9);
+    twin.read(0, 1, 1, 6_500, 0);
+    while twin.world.drives[0].bays.is_empty() {
+        assert!(twin.step());
+    }
+    let address = shape.address(fulgurite_units::SlotIndex::new(6_500)).unwrap();
+    let rail = Machine::Rail {
+        panel: panel(0),
+        shelf: address.shelf,
+        from: RailPosition::new(9_000_000),
+        to: RailPosition::new(9_700_000),
+    };
+    twin.after(Duration::ZERO, crate::Event::Broke { machine: rail });
+    twin.run();
+    assert!(is_read(&twin, 1));
+    let away = twin.world.storage.keys().next().copied().unwrap();
+    assert!(shape.is_spare(away), "it is in {away}");
+    twin.run_to_rest();
 }

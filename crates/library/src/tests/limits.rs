@@ -11,11 +11,12 @@ use crate::{Error, ErrorKind, Event, Library, LibraryShape, Output, RequestId, T
 struct Desk {
     library: Library,
     out: Outbox<Output>,
+    commands: Vec<crate::CommandId>,
 }
 
 impl Desk {
     fn new(shape: &LibraryShape) -> Self {
-        Self { library: Library::new(shape).unwrap(), out: Outbox::new() }
+        Self { library: Library::new(shape).unwrap(), out: Outbox::new(), commands: Vec::new() }
     }
 
     /// The rejection an event leads to, if any.
@@ -23,21 +24,26 @@ impl Desk {
         self.library.step(Instant::ZERO, event, &mut self.out);
         self.out.drain().fold(None, |found, output| match output {
             Output::Rejected { reason, .. } => Some(reason),
-            Output::Do(_) | Output::Halt { .. } | Output::Finished { .. } => found,
+            Output::Do(command) => {
+                self.commands.push(command.id);
+                found
+            }
+            Output::Halt { .. } | Output::Finished { .. } | Output::Traveled(_) => found,
         })
     }
 }
 
-fn read(request: u64, platter: u8, slot: u32, first: u32, track_count: u32) -> Event {
+fn read(request: u64, platter: u32, slot: u32, first: u32, track_count: u32) -> Event {
     Event::Read {
         request: RequestId::new(request),
         platter: platter_id(platter),
         slot: SlotIndex::new(slot),
         tracks: TrackSpan::new(TrackIndex::new(first), track_count),
+        deadline: Instant::from_nanos(1),
     }
 }
 
-fn verify(request: u64, platter: u8, side: u16) -> Event {
+fn verify(request: u64, platter: u32, side: u16) -> Event {
     Event::Verify {
         request: RequestId::new(request),
         platter: platter_id(platter),
@@ -46,7 +52,7 @@ fn verify(request: u64, platter: u8, side: u16) -> Event {
     }
 }
 
-fn store(request: u64, platter: u8, slot: u32) -> Event {
+fn store(request: u64, platter: u32, slot: u32) -> Event {
     Event::Store {
         request: RequestId::new(request),
         platter: platter_id(platter),
@@ -124,15 +130,14 @@ fn requests_have_a_limit() {
 #[test]
 fn the_eject_bay_has_a_limit() {
     let mut desk = Desk::new(&LibraryShape::small());
-    let shuttles = desk.library.shuttles.len();
-    for number in 0..EJECT_BAY_PLATTERS_MAX + shuttles {
+    for number in 0..EJECT_BAY_PLATTERS_MAX {
         let mut event = verify(number as u64, 0, 0);
         if let Event::Verify { platter, .. } = &mut event {
-            *platter = fulgurite_units::PlatterId::from_bytes((number as u128).to_le_bytes());
+            *platter = platter_id(u32::try_from(number).unwrap());
         }
         assert_eq!(desk.send(event), None, "platter {number}");
     }
-    let over = desk.send(verify(9_999, 255, 0)).unwrap();
+    let over = desk.send(verify(9_999, 9_999, 0)).unwrap();
     assert!(matches!(over, Error::EjectBayFull { limit: EJECT_BAY_PLATTERS_MAX, .. }), "{over}");
     desk.library.check();
 }
@@ -141,10 +146,9 @@ fn the_eject_bay_has_a_limit() {
 fn platters_stay_on_their_panel() {
     let mut desk = Desk::new(&LibraryShape::mdu());
     assert_eq!(desk.send(verify(1, 1, 1)), None);
-    let mut command = 0;
     while desk.library.request_count() > 0 {
-        desk.send(Event::Completed { command: crate::CommandId::new(command) });
-        command += 1;
+        let command = desk.commands.remove(0);
+        desk.send(Event::Completed { command });
     }
     let wrong = desk.send(store(2, 1, 0)).unwrap();
     assert!(matches!(wrong, Error::OtherPanel { .. }), "{wrong}");

@@ -68,7 +68,7 @@ fn seeks_have_the_papers_median_and_maximum() {
 
 #[test]
 fn drives_mount_and_switch_in_a_second() {
-    let (drive, slot, platter) = (DRIVE, DriveSlot::Customer, platter());
+    let (drive, slot, platter) = (DRIVE, DriveSlot::First, platter());
     for action in [
         Action::Mount { drive, slot, platter },
         Action::Unmount { drive, slot, platter },
@@ -83,8 +83,8 @@ fn drives_mount_and_switch_in_a_second() {
 fn motion_is_a_trapezoid_and_half_a_second() {
     let seconds = |micrometers: u64| {
         let (from, to) = (RailPosition::new(5_000_000), RailPosition::new(5_000_000 + micrometers));
-        let action = Action::Move { shuttle: SHUTTLE, from, to };
-        let back = Action::Move { shuttle: SHUTTLE, from: to, to: from };
+        let action = Action::Move { shuttle: SHUTTLE, from, to, reports: false };
+        let back = Action::Move { shuttle: SHUTTLE, from: to, to: from, reports: true };
         let mut random = Seed::new(1).stream();
         let there = mechanics().duration(&action, &mut random);
         assert_eq!(there, mechanics().duration(&back, &mut random), "the way back is as long");

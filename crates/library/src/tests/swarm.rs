@@ -62,6 +62,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
     Policy {
         movement,
         customer_slots: u8::try_from(1 + random.below(2)).unwrap(),
+        pairs: random.below(2) == 0,
         candidates: small(random, 1, 8),
         age_bound: Duration::from_secs(random.below(4000)),
         steal_tracks: (random.below(2) == 0).then(|| random.below(8)),
@@ -162,7 +163,12 @@ fn cases(default: u32) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(150)) })]
+    // A seed has no smaller seed that fails alike.
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        max_shrink_iters: 0,
+        ..ProptestConfig::with_cases(cases(150))
+    })]
 
     #[test]
     fn every_request_is_served(seed: u64, instant: bool) {
@@ -216,7 +222,6 @@ fn the_swarm_sees_rare_things() {
                 ("steals", counters.steals),
                 ("ways given", counters.give_ways),
                 ("waits", counters.waits),
-                ("parked", counters.parked),
                 ("passed over", counters.passed_over_max_ns),
             ] {
                 *seen.entry(thing).or_default() += u32::from(count > 0);

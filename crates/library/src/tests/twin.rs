@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use fulgurite_units::{
-    ByteCount, Controller, Duration, Instant, Outbox, PlatterId, RandomStream, Seed, SlotIndex,
-    TrackIndex,
+    ByteCount, Controller, DriveIndex, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
+    ShuttleIndex, SlotIndex, TrackIndex,
 };
 
-use super::world::{World, machine_of};
+use super::world::{Mounted, World, machine_of};
 use crate::{
-    Action, Command, CommandId, Error, Event, Fault, Library, LibraryShape, Machine, Mechanics,
-    Movement, Outcome, Output, PanelIndex, Policy, RequestId, Throughput, TrackSpan,
+    Action, Command, CommandId, Error, Event, Fault, Inventory, Library, LibraryShape,
+    LoosePlatter, Machine, Mechanics, Movement, Outcome, Output, PanelIndex, ParkedShuttle, Place,
+    Policy, RailPosition, RequestId, ShelfIndex, Throughput, TrackSpan,
 };
 
 /// A library, its machines and what is still to happen.
@@ -128,8 +129,8 @@ impl Twin {
     ) {
         let (request, platter) = (RequestId::new(request), platter_id(platter));
         let slot = SlotIndex::new(slot);
-        if !self.homes.contains_key(&platter) {
-            self.homes.insert(platter, slot);
+        if let std::collections::btree_map::Entry::Vacant(home) = self.homes.entry(platter) {
+            home.insert(slot);
             self.world.storage.insert(slot, platter);
         }
         let tracks = TrackSpan::new(TrackIndex::new(track), 1);
@@ -220,6 +221,62 @@ impl Twin {
         }
     }
 
+    /// The controller starts anew, with the machines as they are: whatever they were doing had no
+    /// effect. What was asked is asked again.
+    pub(super) fn restart(&mut self) {
+        self.world.stop_all();
+        self.agenda.retain(|_, happening| matches!(happening, Happening::Event(_)));
+        self.running.clear();
+        let inventory = self.inventory();
+        let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
+        self.library = Library::resume(&shape, policy, &inventory).unwrap();
+        for (request, event) in std::mem::take(&mut self.pending) {
+            let event = if let Event::Verify { platter, panel, tracks, .. } = event {
+                let done = self.world.verified.get(&platter).copied().unwrap_or(0);
+                let left = tracks.end().unwrap().get() - done;
+                let tracks = TrackSpan::new(TrackIndex::new(done), left);
+                Event::Verify { request, platter, panel, tracks }
+            } else {
+                event
+            };
+            self.after(Duration::ZERO, event);
+        }
+    }
+
+    /// Where everything really is.
+    fn inventory(&self) -> Inventory {
+        let home = |platter: &PlatterId| {
+            let stored = !self.unstored.contains_key(platter);
+            stored.then(|| self.homes[platter])
+        };
+        let loose = |platter: PlatterId, place: Place, mounted: bool| LoosePlatter {
+            platter,
+            home: home(&platter),
+            place,
+            mounted,
+        };
+        let mut platters = Vec::new();
+        for (index, shuttle) in (0..).map(ShuttleIndex::new).zip(&self.world.shuttles) {
+            platters.extend(shuttle.hand.map(|id| loose(id, Place::Shuttle(index), false)));
+        }
+        for (index, drive) in (0..).map(DriveIndex::new).zip(&self.world.drives) {
+            let bays = drive.bays.iter().map(|(slot, (id, mounted))| {
+                loose(*id, Place::Drive(index, *slot), *mounted == Mounted::Yes)
+            });
+            platters.extend(bays);
+        }
+        for (slot, id) in &self.world.storage {
+            if self.library.shape().is_spare(*slot) {
+                platters.push(loose(*id, Place::Storage(*slot), false));
+            }
+        }
+        let shuttles = self.world.shuttles.iter().map(|shuttle| ParkedShuttle {
+            rail: RailPosition::new(shuttle.rail),
+            shelf: ShelfIndex::new(shuttle.shelf),
+        });
+        Inventory { shuttles: shuttles.collect(), platters }
+    }
+
     fn repair_all(&mut self) {
         self.troubles_per_mille = 0;
         self.script.clear();
@@ -233,11 +290,12 @@ impl Twin {
     pub(super) fn ask_again(&mut self) {
         let unstored: Vec<_> = self.unstored.iter().map(|(id, tracks)| (*id, *tracks)).collect();
         for (platter, track_count) in unstored {
-            let waits = self.pending.values().any(|event| match event {
-                Event::Verify { platter: of, .. } | Event::Store { platter: of, .. } => {
-                    *of == platter
-                }
-                _ => false,
+            let waits = self.pending.values().any(|event| {
+                let (Event::Verify { platter: of, .. } | Event::Store { platter: of, .. }) = event
+                else {
+                    return false;
+                };
+                *of == platter
             });
             if waits {
                 continue;
@@ -344,7 +402,9 @@ impl Twin {
                 self.expect(request, event);
             }
             Event::Verify { request, platter, panel, tracks } => {
-                self.world.ejected.insert(platter, panel);
+                if !self.world.has(platter) {
+                    self.world.ejected.insert(platter, panel);
+                }
                 self.unstored.insert(platter, tracks.end().unwrap().get());
                 self.expect(request, event);
             }
@@ -364,6 +424,14 @@ impl Twin {
                 self.world.repair(machine);
                 self.last_arrival = self.now;
                 self.note(&format!("{machine:?} is repaired"));
+            }
+            Event::Passed { command, at } => {
+                let key = self.running.get(&command)?;
+                let Some(Happening::Done { command, .. }) = self.agenda.get(key) else {
+                    return None;
+                };
+                let Action::Move { shuttle, .. } = command.action else { unreachable!() };
+                self.world.passed(shuttle, at.get());
             }
             Event::Cancel { .. }
             | Event::Passed { .. }
@@ -460,6 +528,14 @@ impl Twin {
             }
             None => None,
         };
+        if let Action::Move { from, to, reports: true, .. } = command.action {
+            for third in 1..3 {
+                let (a, b) = (from.get(), to.get());
+                let at = if a < b { a + (b - a) / 3 * third } else { a - (a - b) / 3 * third };
+                let after = Duration::from_nanos(duration.as_nanos() / 3 * third);
+                self.after(after, Event::Passed { command: command.id, at: RailPosition::new(at) });
+            }
+        }
         let happening = Happening::Done { started: self.now, command, fault };
         let key = self.plan(self.now + duration, happening);
         self.running.insert(command.id, key);
@@ -499,8 +575,10 @@ impl Twin {
         Some(Trouble::Fails(match machine_of(action) {
             Machine::Drive(_) if kind == 1 => Fault::DriveBroken,
             Machine::Drive(_) => Fault::Unreadable,
-            _ if matches!(action, Action::Pick { .. }) && kind > 1 => Fault::PlatterMissing,
-            _ => Fault::ShuttleBroken,
+            Machine::Shuttle(_) if matches!(action, Action::Pick { .. }) && kind > 1 => {
+                Fault::PlatterMissing
+            }
+            Machine::Shuttle(_) | Machine::Rail { .. } => Fault::ShuttleBroken,
         }))
     }
 

@@ -127,6 +127,11 @@ impl World {
         }
     }
 
+    /// A shuttle on its way is there now, and not behind it any more.
+    pub(super) fn passed(&mut self, shuttle: ShuttleIndex, at: u64) {
+        self.shuttles[shuttle.as_usize()].rail = at;
+    }
+
     /// No two bodies overlap.
     fn assert_apart(&self) {
         let bodies: Vec<_> = self.shuttles.iter().map(|shuttle| self.body(shuttle)).collect();
@@ -336,6 +341,14 @@ impl World {
             self.drives[drive.as_usize()].head = None;
         }
         None
+    }
+
+    /// Everything stops; what was being done had no effect.
+    pub(super) fn stop_all(&mut self) {
+        self.shuttles.iter_mut().for_each(|shuttle| shuttle.doing = None);
+        for drive in &mut self.drives {
+            (drive.doing, drive.facing, drive.head) = (None, None, None);
+        }
     }
 
     /// A machine stops where it is; a shuttle on its way may be anywhere on it.

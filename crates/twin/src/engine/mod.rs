@@ -7,8 +7,8 @@
 //!                                                 '--- command + duration -------'
 //! ```
 //!
-//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same scenario
-//! and seed give the same run, event by event (`RunResult::hash`). Give-way between shuttles is
+//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same
+//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between shuttles is
 //! not modeled here: it is what the controller's commands do.
 
 mod accounts;
@@ -19,3 +19,6 @@ mod run;
 mod supply;
 
 pub use run::{Observer, Silent, run, run_observed};
+
+#[cfg(test)]
+mod tests;

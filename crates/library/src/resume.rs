@@ -1,0 +1,208 @@
+//! Going on after a restart: where the platters and shuttles are, and how to begin from there.
+//!
+//! Requests are not part of it: whoever asked asks again. What the controller does by itself is to
+//! bring home what is not at home. A new platter waits where it is for its `Verify` or `Store`;
+//! one that is still in an eject bay is not part of it either, for `Verify` makes it known.
+//!
+//! ```text
+//!   machines at rest --> Inventory --> Library::resume --> deadline() is now --> step(Timer) ...
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::controller::Library;
+use crate::floor::Position;
+use crate::state::{Place, Stage};
+use crate::{DriveSlot, Error, LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
+
+/// Where everything is that is not in its slot. No machine may be at work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inventory {
+    /// Every shuttle, in the order of their indices.
+    pub shuttles: Vec<ParkedShuttle>,
+    /// Platters out of their slots.
+    pub platters: Vec<LoosePlatter>,
+}
+
+/// A shuttle that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParkedShuttle {
+    /// Where it stands along the rails.
+    pub rail: RailPosition,
+    /// The shelf before which it hangs.
+    pub shelf: ShelfIndex,
+}
+
+/// A platter that is not in its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoosePlatter {
+    /// Its name.
+    pub platter: PlatterId,
+    /// The slot it lives in; none if it is new.
+    pub home: Option<SlotIndex>,
+    /// Where it is: in a shuttle, in a drive, or in a spare slot.
+    pub place: Place,
+    /// Whether a drive has it mounted.
+    pub mounted: bool,
+}
+
+impl Library {
+    /// A library that goes on with machines and platters as they are. Its first deadline is at
+    /// once.
+    ///
+    /// # Errors
+    /// When no library can have this shape or decide like this, or the inventory says what cannot
+    /// be: a platter in two places, two in one, an unknown place, shuttles in each other.
+    pub fn resume(
+        shape: &LibraryShape,
+        policy: Policy,
+        inventory: &Inventory,
+    ) -> Result<Self, Error> {
+        let mut library = Self::with_policy(shape, policy)?;
+        library.park(&inventory.shuttles)?;
+        let (mut names, mut places) = (BTreeSet::new(), BTreeMap::new());
+        for loose in &inventory.platters {
+            let platter = loose.platter;
+            if !names.insert(platter) {
+                return Err(Error::TwoPlaces { platter });
+            }
+            if let Some(other) = places.insert(loose.place, platter) {
+                return Err(Error::PlaceTaken { platter, other });
+            }
+            library.check_loose(loose)?;
+            library.put(loose);
+        }
+        library.dirty.all_groups();
+        library.note_all_drives();
+        Ok(library)
+    }
+
+    /// Where everything is that is not in its slot. Of a shuttle at work this is where it was
+    /// before; whoever writes it down for a restart asks the machines instead.
+    #[must_use]
+    pub fn inventory(&self) -> Inventory {
+        let parked = |shuttle: &crate::state::Shuttle| ParkedShuttle {
+            rail: shuttle.at.rail,
+            shelf: shuttle.at.shelf,
+        };
+        let away = self.known().filter(|(_, platter)| match platter.place {
+            Place::Shuttle(_) | Place::Drive(..) => true,
+            Place::Storage(slot) => self.shape().is_spare(slot),
+            Place::EjectBay(_) => false,
+        });
+        let platters = away.map(|(_, platter)| LoosePlatter {
+            platter: platter.id,
+            home: match platter.stage {
+                // It is asked to be stored once more.
+                Stage::Unverified { .. } | Stage::Checked { .. } | Stage::Storing { .. } => None,
+                Stage::Stored { home } => Some(home),
+            },
+            place: platter.place,
+            mounted: match platter.place {
+                Place::Drive(drive, slot) => self.drives[drive.as_usize()].bay(slot).mounted,
+                Place::EjectBay(_) | Place::Storage(_) | Place::Shuttle(_) => false,
+            },
+        });
+        let shuttles = self.shuttles.iter().map(parked).collect();
+        Inventory { shuttles, platters: platters.collect() }
+    }
+
+    /// Stands the shuttles where they are.
+    fn park(&mut self, parked: &[ParkedShuttle]) -> Result<(), Error> {
+        let (count, expected) = (parked.len(), self.shuttles.len());
+        if count != expected {
+            return Err(Error::ShuttleCount { count, expected });
+        }
+        let indices = || (0..).map(ShuttleIndex::new);
+        for index in indices().take(count) {
+            let at = self.shuttles[index.as_usize()].at;
+            self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
+        }
+        for (index, parked) in indices().zip(parked) {
+            let inside = parked.rail.get() <= self.shape().length_um()
+                && parked.shelf.get() < self.shape().shelves_per_panel;
+            if !inside {
+                return Err(Error::ShuttleOutside { shuttle: index });
+            }
+            let panel = self.floor.panel_of(index);
+            let at = Position { panel, rail: parked.rail, shelf: parked.shelf };
+            let footprint = self.traffic.footprint(at);
+            if self.traffic.holders(footprint, index.get()).next().is_some() {
+                return Err(Error::ShuttlesMeet { shuttle: index });
+            }
+            self.traffic.take(index.get(), footprint);
+            self.shuttles[index.as_usize()].at = at;
+        }
+        Ok(())
+    }
+
+    /// The place is one of this library's, and the platter may be there.
+    fn check_loose(&self, loose: &LoosePlatter) -> Result<(), Error> {
+        let (platter, unknown) = (loose.platter, Error::NoSuchPlace { platter: loose.platter });
+        let mounted = loose.mounted;
+        let panel = match loose.place {
+            Place::Shuttle(index) if index.as_usize() < self.shuttles.len() && !mounted => {
+                self.floor.panel_of(index)
+            }
+            Place::Drive(index, slot) if index.as_usize() < self.drives.len() => {
+                if loose.home.is_none() && slot == DriveSlot::First {
+                    return Err(unknown);
+                }
+                self.floor.drive(index).panel
+            }
+            Place::Storage(slot) if self.shape().is_spare(slot) && !mounted => {
+                self.check_slot(slot)?;
+                self.floor.slot(slot).panel
+            }
+            Place::Shuttle(_) | Place::Drive(..) | Place::Storage(_) | Place::EjectBay(_) => {
+                return Err(unknown);
+            }
+        };
+        let Some(home) = loose.home else { return Ok(()) };
+        self.check_slot(home)?;
+        if self.shape().is_spare(home) {
+            return Err(Error::SpareSlot { slot: home });
+        }
+        let other = self.floor.slot(home).panel != panel;
+        if other && self.policy.movement != crate::Movement::NoShuttles {
+            return Err(Error::OtherPanel { platter, panel, slot: home });
+        }
+        self.check_free(home, platter)
+    }
+
+    fn put(&mut self, loose: &LoosePlatter) {
+        let panel: PanelIndex = match loose.place {
+            Place::Shuttle(index) => self.floor.panel_of(index),
+            Place::Drive(index, _) => self.floor.drive(index).panel,
+            Place::Storage(slot) => self.floor.slot(slot).panel,
+            Place::EjectBay(panel) => panel,
+        };
+        let stage = loose.home.map_or(Stage::Checked { panel }, |home| Stage::Stored { home });
+        let key = self.remember(loose.platter, stage, loose.place);
+        if let Some(home) = loose.home {
+            self.by_home[home.as_usize()] = Some(key);
+        }
+        match loose.place {
+            Place::Shuttle(index) => self.shuttles[index.as_usize()].cargo = Some(key),
+            Place::Drive(index, slot) => {
+                let bay = self.drives[index.as_usize()].bay_mut(slot);
+                (bay.platter, bay.mounted) = (Some(key), loose.mounted);
+            }
+            Place::Storage(slot) => {
+                self.spares.insert(slot, key);
+                if loose.home.is_some() {
+                    self.displace(key);
+                }
+            }
+            Place::EjectBay(_) => unreachable!("it is not loose"),
+        }
+    }
+
+    fn note_all_drives(&mut self) {
+        let count = u16::try_from(self.drives.len()).unwrap_or(u16::MAX);
+        (0..count).map(DriveIndex::new).for_each(|index| self.dirty.drive(index));
+    }
+}

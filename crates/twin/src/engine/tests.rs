@@ -1,0 +1,173 @@
+//! The engine against what must hold of any run: it repeats, it ends every read, and every
+//! invariant of the controller holds after every event.
+
+use fulgurite_library::{
+    Event, Library, LibraryShape, Machine, MechanicsParameters, Output, PanelIndex, Policy,
+    RailPosition, ShelfIndex, Throughput,
+};
+use fulgurite_units::{
+    ByteCount, Controller as _, DriveIndex, Duration, Instant, Ratio, ShuttleIndex,
+};
+
+use super::{Observer, run, run_observed};
+use crate::scenario::{FaultPlan, Scenario, Writes};
+use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Two hours of typical reads on a small library.
+fn scenario(policy: Policy) -> Scenario {
+    let envelope = Envelope {
+        warm_up: Duration::from_secs(1800),
+        window: Duration::from_secs(3600),
+        cool_down: Duration::from_secs(1800),
+        ..Envelope::twelve_hours(0.1, None)
+    };
+    let workload = Workload {
+        envelope,
+        jobs: Jobs::PAPER,
+        sizes: Sizes::Table { profile: Profile::Typical },
+        placement: Placement::Uniform,
+    };
+    let mut library = LibraryShape::small();
+    library.spare_slots_per_shelf = 1;
+    Scenario {
+        library,
+        policy,
+        mechanics: MechanicsParameters::PAPER,
+        throughput: Throughput::PAPER,
+        track_size: ByteCount::new(20_000_000),
+        platters: 300,
+        shard_size: ByteCount::new(1_000_000_000),
+        unavailable: Ratio::ZERO,
+        recovery_reads: 16,
+        workload,
+        writes: Writes::Saturated { platter_size: ByteCount::new(40_000_000_000) },
+        faults: Vec::new(),
+        measure_from: Duration::from_secs(1800),
+        measure_until: Duration::from_secs(5400),
+    }
+}
+
+/// Checks every invariant after every event, and counts what came and went.
+#[derive(Default)]
+struct Checker {
+    asked: u64,
+    answered: u64,
+    given_way: bool,
+}
+
+impl Observer for Checker {
+    fn event(&mut self, _: Instant, event: &Event) {
+        self.asked += u64::from(matches!(event, Event::Read { .. }));
+    }
+
+    fn output(&mut self, _: Instant, output: &Output) {
+        self.answered +=
+            u64::from(matches!(output, Output::Finished { .. } | Output::Rejected { .. }));
+    }
+
+    fn stepped(&mut self, library: &Library) {
+        library.check();
+        self.given_way |= library.counters().give_ways > 0;
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_and_another_is_another() {
+    for name in fulgurite_library::POLICY_NAMES {
+        let scenario = scenario(Policy::named(name).unwrap());
+        let [first, again, other] = [1, 1, 2].map(|seed| run(&scenario, seed).unwrap());
+        assert_eq!(first, again, "{name}");
+        assert_ne!(first.hash, other.hash, "{name}");
+        assert_eq!(first.failed, 0, "{name}");
+        assert!(first.reads > 100, "{name}: {} reads", first.reads);
+    }
+}
+
+#[test]
+fn every_invariant_holds_after_every_event() {
+    let mut given_way = false;
+    for name in fulgurite_library::POLICY_NAMES {
+        let mut checker = Checker::default();
+        run_observed(&scenario(Policy::named(name).unwrap()), 3, &mut checker).unwrap();
+        assert!(checker.asked > 200, "{name}: only {} reads", checker.asked);
+        assert!(checker.answered >= checker.asked, "{name}: reads are left");
+        given_way |= checker.given_way;
+    }
+    assert!(given_way, "somewhere a shuttle has to give way, or this tests nothing");
+}
+
+#[test]
+fn what_cannot_be_had_is_read_from_others_of_the_set() {
+    let mut scenario = scenario(Policy::silica());
+    let whole = run(&scenario, 4).unwrap();
+    scenario.unavailable = Ratio::new(0.1).unwrap();
+    let damaged = run(&scenario, 4).unwrap();
+    assert_eq!((damaged.failed, damaged.reads), (0, whole.reads));
+    assert!(damaged.fetches > whole.fetches, "16 platters are read for one");
+    assert!(damaged.completion.p50 > whole.completion.p50);
+}
+
+#[test]
+fn broken_machines_cost_time_but_no_read() {
+    let at = |minutes: u64| Duration::from_secs(60 * minutes);
+    let machines = [
+        Machine::Shuttle(ShuttleIndex::new(1)),
+        Machine::Drive(DriveIndex::new(2)),
+        Machine::Rail {
+            panel: PanelIndex::new(0),
+            shelf: ShelfIndex::new(4),
+            from: RailPosition::new(4_000_000),
+            to: RailPosition::new(5_000_000),
+        },
+    ];
+    let faults = [35, 40, 45].into_iter().zip(machines).map(|(minutes, machine)| FaultPlan {
+        machine,
+        at: at(minutes),
+        repaired_at: Some(at(minutes + 30)),
+    });
+    for policy in [Policy::silica(), Policy::shortest_paths(), Policy::fulgurite()] {
+        let mut scenario = scenario(policy);
+        scenario.faults = faults.clone().collect();
+        let mut checker = Checker::default();
+        let result = run_observed(&scenario, 5, &mut checker).unwrap();
+        assert_eq!(result.failed, 0, "a set of 16+3 reads around three failures");
+        assert!(result.makespan < 12.0 * HOUR.as_secs_f64(), "it comes to an end");
+    }
+}
+
+#[test]
+fn without_shuttles_nothing_is_faster_and_drives_are_never_idle() {
+    let [bound, ours, paper, straw] =
+        [Policy::no_shuttles(), Policy::fulgurite(), Policy::silica(), Policy::shortest_paths()]
+            .map(|policy| run(&scenario(policy), 6).unwrap());
+    assert!(bound.completion.p999 < ours.completion.p999);
+    assert!(bound.completion.p999 < paper.completion.p999);
+    assert!(paper.completion.p999 < straw.completion.p999);
+    let busy = |of: &crate::RunResult| of.drive_time.read + of.drive_time.verify;
+    assert!(busy(&bound) + bound.drive_time.switch > 0.99, "{:?}", bound.drive_time);
+    let shares = paper.drive_time;
+    let sum = shares.read + shares.verify + shares.switch + shares.idle;
+    assert!((sum - 1.0).abs() < 1e-9, "shares are shares: {shares:?}");
+}
+
+#[test]
+fn what_no_library_can_be_is_refused() {
+    let good = scenario(Policy::silica());
+    let check = |change: &dyn Fn(&mut Scenario), named: &str| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        let error = run(&bad, 1).unwrap_err().to_string();
+        assert!(error.contains(named), "{error}");
+    };
+    check(&|s| s.library.shuttles_per_panel = 9, "shuttles_per_panel");
+    check(&|s| s.platters = 1_000_000, "platters");
+    check(&|s| s.platters = 0, "platters");
+    check(&|s| s.track_size = ByteCount::new(0), "track_size");
+    check(&|s| s.shard_size = ByteCount::new(1), "shard_size");
+    check(&|s| s.mechanics.speed = 0.0, "speed");
+    check(&|s| s.policy.candidates = 0, "candidates");
+    check(&|s| s.measure_until = s.measure_from, "measure_until");
+    check(&|s| s.workload.jobs.alpha = f64::NAN, "alpha");
+}

@@ -1,0 +1,47 @@
+//! Experiments: what the papers say, held against what the twin measures.
+//!
+//! ```text
+//! experiments/silica/base-*.toml ----.
+//! experiments/silica/*.toml --parse--> Suite --plan--> jobs --JobRunner--> results
+//!                                        |                                    |
+//!                              probes (no run needed) ----> judge <-----------'
+//!                                                             |
+//!                                                           Report --> rows, HTML
+//! ```
+//!
+//! Every statement of a paper is one file: its setting, the paper's values with their section, what
+//! to run, and checks with a band each. A file says of every check whether a parameter was fitted
+//! for it. Bands come from the paper and from the acceptance table of the design, never from what
+//! the twin happened to measure.
+//!
+//! Nothing here reads files, starts threads or looks at a clock: files are handed in as text, and
+//! jobs are handed to a [`JobRunner`].
+
+mod base;
+mod curve;
+mod error;
+mod figure;
+mod file;
+mod judge;
+mod metric;
+mod outcome;
+mod plan;
+mod probe;
+mod runner;
+mod suite;
+
+pub use base::Unknown;
+pub use error::{ErrorKind, ExperimentError};
+pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
+pub use file::{
+    Above, Axis, Check, Derived, DerivedKind, Figure, FigureKind, Fitted, Limit, Measure,
+    PaperPoint, Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
+};
+pub use metric::metric_names;
+pub use outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
+pub use probe::{CurveProbe, MachineOperation, Probe, Quantity, SizeStatistic, Statistic};
+pub use runner::{Job, JobResult, JobRunner, Progress};
+pub use suite::{SourceFile, Suite, run_all};
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,199 @@
+//! The numbers behind a figure: our curves with their range over the seeds, and the points that
+//! the paper states in its text.
+
+use serde::Serialize;
+
+use super::curve::{Curve, Measured, median};
+use super::file::{Axis, Figure, FigureKind, Limit, Unit};
+use super::plan::{label, number};
+
+/// The name of the series of bars that are a run each.
+const BARS: &str = "twin";
+
+/// A figure, ready to be drawn.
+#[derive(Clone, Debug, Serialize)]
+pub struct FigureData {
+    /// Its number in the paper.
+    pub id: String,
+    /// What it shows.
+    pub title: String,
+    /// How it is drawn.
+    pub kind: FigureKind,
+    /// The unit of every value.
+    pub unit: Unit,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn; for bars, all series have the same places.
+    pub series: Vec<PlotSeries>,
+    /// What the paper states.
+    pub paper: Vec<Mark>,
+    /// A line to stay below.
+    pub limit: Option<Limit>,
+}
+
+/// A line, the bars of one color, or the parts of one color.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlotSeries {
+    /// What the legend says.
+    pub label: String,
+    /// Color and shape.
+    pub style: usize,
+    /// Its points.
+    pub points: Vec<PlotPoint>,
+}
+
+/// One point of ours.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlotPoint {
+    /// Where; for bars, the number of the place.
+    pub x: f64,
+    /// What the axis says there, when it is no number.
+    pub label: String,
+    /// Median over the seeds.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One point of the paper's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mark {
+    /// The number of the series.
+    pub series: usize,
+    /// Where.
+    pub x: f64,
+    /// How much.
+    pub y: f64,
+}
+
+/// Names of the runs that a figure draws.
+pub(crate) fn runs(figure: &Figure) -> impl Iterator<Item = &str> {
+    figure.series.iter().filter_map(|series| series.run.as_deref())
+}
+
+/// Names of the metrics that a figure draws.
+pub(crate) fn metrics(figure: &Figure) -> impl Iterator<Item = &String> {
+    figure.metric.iter().chain(figure.parts.iter().map(|part| &part.metric))
+}
+
+/// A label of the paper's points that no series has. The bars of a run each are one series.
+pub(crate) fn unknown_label(figure: &Figure) -> Option<&str> {
+    let series = figure.series.iter().map(|series| series.label.as_str());
+    let parts = figure.parts.iter().map(|part| part.label.as_str());
+    let known: Vec<&str> = match figure.kind {
+        FigureKind::Lines => series.collect(),
+        FigureKind::Bars => series.chain([BARS]).collect(),
+        FigureKind::Stacked => parts.collect(),
+    };
+    let mut labels = figure.paper.iter().map(|point| point.series.as_str());
+    labels.find(|label| !known.contains(label))
+}
+
+/// What to draw.
+pub(crate) fn data(measured: &Measured<'_>, figure: &Figure) -> Result<FigureData, String> {
+    let series = match figure.kind {
+        FigureKind::Lines => lines(measured, figure)?,
+        FigureKind::Bars => bars(lines(measured, figure)?),
+        FigureKind::Stacked => stacked(measured, figure)?,
+    };
+    Ok(FigureData {
+        id: figure.id.clone(),
+        title: figure.title.clone(),
+        kind: figure.kind,
+        unit: figure.unit,
+        x: figure.x.clone(),
+        y: figure.y.clone(),
+        paper: marks(figure, &series),
+        series,
+        limit: figure.limit.clone(),
+    })
+}
+
+fn lines(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+    let mut all = Vec::new();
+    for (index, source) in figure.series.iter().enumerate() {
+        let metric = figure.metric.as_deref().unwrap_or_default();
+        let points = match (&source.run, &source.curve) {
+            (Some(run), None) => points(&measured.curve(run, metric)?, figure.unit),
+            (None, Some(probe)) => {
+                let drawn = probe.points(measured.bases, figure.unit)?;
+                drawn.into_iter().map(|(x, label, y)| exact(x, label, y)).collect()
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(format!("series {} needs a run or a curve", source.label));
+            }
+        };
+        let style = source.style.unwrap_or(index);
+        all.push(PlotSeries { label: source.label.clone(), style, points });
+    }
+    Ok(all)
+}
+
+fn points(curve: &Curve, unit: Unit) -> Vec<PlotPoint> {
+    let point = |point: &super::curve::CurvePoint| {
+        let of =
+            |pick: fn(f64, f64) -> f64| unit.of(point.samples.iter().copied().fold(f64::NAN, pick));
+        PlotPoint {
+            x: point.x,
+            label: point.label.clone(),
+            median: unit.of(median(&point.samples)),
+            min: of(f64::min),
+            max: of(f64::max),
+        }
+    };
+    curve.points.iter().map(point).collect()
+}
+
+const fn exact(x: f64, label: String, y: f64) -> PlotPoint {
+    PlotPoint { x, label, median: y, min: y, max: y }
+}
+
+/// Series of one point each are the bars of one series, named by the legend.
+fn bars(series: Vec<PlotSeries>) -> Vec<PlotSeries> {
+    if series.iter().any(|series| series.points.len() != 1) {
+        return series;
+    }
+    let mut points = Vec::new();
+    let mut x = 0.0;
+    for PlotSeries { label, points: mut only, .. } in series {
+        points.extend(only.pop().map(|point| PlotPoint { x, label, ..point }));
+        x += 1.0;
+    }
+    vec![PlotSeries { label: BARS.to_owned(), style: 1, points }]
+}
+
+fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+    let mut all = Vec::new();
+    for (style, part) in figure.parts.iter().enumerate() {
+        let mut stack = Vec::new();
+        let mut x = 0.0;
+        for source in &figure.series {
+            let run = source.run.as_deref().ok_or("a stacked bar needs a run")?;
+            let curve = measured.curve(run, &part.metric)?;
+            let [only] = points(&curve, figure.unit).try_into().map_err(|_| "one point each")?;
+            stack.push(PlotPoint { x, label: source.label.clone(), ..only });
+            x += 1.0;
+        }
+        all.push(PlotSeries { label: part.label.clone(), style, points: stack });
+    }
+    Ok(all)
+}
+
+fn marks(figure: &Figure, series: &[PlotSeries]) -> Vec<Mark> {
+    let mark = |point: &super::file::PaperPoint| {
+        let index = series.iter().position(|series| series.label == point.series)?;
+        let name = label(&point.x);
+        let places = series[index].points.iter();
+        let named = places.filter(|place| place.label == name).map(|place| place.x);
+        let x = match figure.kind {
+            FigureKind::Lines => number(&point.x),
+            FigureKind::Bars | FigureKind::Stacked => named.max_by(f64::total_cmp),
+        };
+        Some(Mark { series: index, x: x?, y: point.y })
+    };
+    figure.paper.iter().filter_map(mark).collect()
+}

@@ -1,0 +1,149 @@
+//! What came out: a row for each check, and what the report draws.
+
+use serde::Serialize;
+
+use super::base::Unknown;
+use super::figure::FigureData;
+use super::file::{Fitted, Unit};
+
+/// Whether a check holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Ours lies in the band.
+    Hit,
+    /// It does not, or there is none.
+    Miss,
+}
+
+/// What the paper says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Expected {
+    /// A value, in the unit of the check.
+    Value(f64),
+    /// A relation, in words.
+    Words(String),
+}
+
+/// What the twin says, over the seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Ours {
+    /// Median.
+    pub median: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One check: the stable part of `--json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The check.
+    pub id: String,
+    /// What the paper says.
+    pub expected: Expected,
+    /// What the twin says: the median over the seeds; none when a run failed.
+    pub ours: Option<f64>,
+    /// Lowest and highest value that hit; none for no bound.
+    pub band: [Option<f64>; 2],
+    /// Whether ours lies in the band.
+    pub verdict: Verdict,
+    /// Whether a parameter was chosen so that this holds.
+    pub fitted: bool,
+    /// The rest.
+    pub details: Details,
+}
+
+/// What else there is to say of a check.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Details {
+    /// The statement it belongs to.
+    pub statement: String,
+    /// What it says.
+    pub title: String,
+    /// The section of the paper.
+    pub section: String,
+    /// The unit of every number of the row.
+    pub unit: Unit,
+    /// Smallest over the seeds.
+    pub min: Option<f64>,
+    /// Largest over the seeds.
+    pub max: Option<f64>,
+    /// Seeds.
+    pub seeds: u32,
+    /// Why there is no value.
+    pub problem: Option<String>,
+}
+
+/// One statement with its checks.
+#[derive(Clone, Debug, Serialize)]
+pub struct StatementReport {
+    /// Its name.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
+    /// The paper's configuration.
+    pub setting: String,
+    /// The section of the paper.
+    pub section: String,
+    /// The paper's values, in its words.
+    pub paper: String,
+    /// Parameters chosen for it.
+    pub fitted: Vec<Fitted>,
+    /// Why a check may miss.
+    pub explanation: Option<String>,
+    /// Where the paper contradicts itself.
+    pub contradiction: Option<String>,
+    /// Its checks.
+    pub rows: Vec<Row>,
+    /// Its figure, when every run of it went well.
+    pub figure: Option<FigureData>,
+    /// Why there is no figure although the file asks for one.
+    pub figure_problem: Option<String>,
+}
+
+impl StatementReport {
+    /// Whether a check misses.
+    #[must_use]
+    pub fn misses(&self) -> bool {
+        self.rows.iter().any(|row| row.verdict == Verdict::Miss)
+    }
+}
+
+/// A base scenario, with what the paper does not say about it.
+#[derive(Clone, Debug, Serialize)]
+pub struct BaseReport {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub summary: String,
+    /// Values that were chosen.
+    pub unknowns: Vec<Unknown>,
+}
+
+/// Everything that was held against the paper.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The statements, in their order.
+    pub statements: Vec<StatementReport>,
+    /// The base scenarios.
+    pub bases: Vec<BaseReport>,
+    /// Different runs that were needed.
+    pub jobs: usize,
+}
+
+impl Report {
+    /// The rows of all statements.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.statements.iter().flat_map(|statement| &statement.rows)
+    }
+
+    /// Checks that hit and that there are, among the fitted ones or among the others.
+    #[must_use]
+    pub fn count(&self, fitted: bool) -> (usize, usize) {
+        let rows = || self.rows().filter(|row| row.fitted == fitted);
+        (rows().filter(|row| row.verdict == Verdict::Hit).count(), rows().count())
+    }
+}

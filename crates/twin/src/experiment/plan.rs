@@ -1,0 +1,153 @@
+//! From statements to jobs: every point of every run with every seed, and each different run once,
+//! however many statements look at it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toml::{Table, Value};
+
+use super::base::{Base, change, parse};
+use super::error::ExperimentError;
+use super::file::{Run, Sweep};
+use super::runner::Job;
+use super::suite::Loaded;
+
+/// One point of a run: the jobs of its seeds.
+#[derive(Clone, Debug)]
+pub(crate) struct PlannedPoint {
+    /// The value of the sweep, as written; nothing for a run of one point.
+    pub(crate) label: String,
+    /// The value as a number; the position in the sweep when it is none.
+    pub(crate) x: f64,
+    /// Jobs, in the order of the seeds.
+    pub(crate) jobs: Vec<usize>,
+}
+
+/// All jobs, and which of them belong to what.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) jobs: Vec<Job>,
+    /// For a statement and a run of it.
+    points: BTreeMap<(String, String), Vec<PlannedPoint>>,
+    known: BTreeMap<String, usize>,
+}
+
+impl Plan {
+    /// Plans every run of the statements.
+    pub(crate) fn new(
+        bases: &BTreeMap<String, Base>,
+        statements: &[Loaded],
+        seeds_max: u32,
+    ) -> Result<Self, ExperimentError> {
+        let mut plan = Self::default();
+        for loaded in statements {
+            let place = loaded.place();
+            let statement = &loaded.statement;
+            for spanned in &statement.runs {
+                let (run, offset) = (spanned.get_ref(), spanned.span().start);
+                let wrong = |field: &str, problem: String| {
+                    place.meaning(offset, &format!("run {}: {field}", run.name), problem)
+                };
+                let Some(base) = bases.get(&run.base) else {
+                    return Err(wrong("base", format!("there is no base {}", run.base)));
+                };
+                let seeds = statement.seeds.min(seeds_max);
+                let points = plan.run(base, run, seeds).map_err(|problem| wrong("set", problem))?;
+                let key = (statement.id.clone(), run.name.clone());
+                if plan.points.insert(key, points).is_some() {
+                    return Err(wrong("name", "another run has this name".to_owned()));
+                }
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The points of a run.
+    pub(crate) fn points(&self, statement: &str, run: &str) -> Option<&[PlannedPoint]> {
+        self.points.get(&(statement.to_owned(), run.to_owned())).map(Vec::as_slice)
+    }
+
+    fn run(&mut self, base: &Base, run: &Run, seeds: u32) -> Result<Vec<PlannedPoint>, String> {
+        let table = change(base.table.clone(), &run.set, &run.unset)?;
+        let Some(sweep) = &run.sweep else {
+            let jobs = self.seeds(&table, seeds)?;
+            return Ok(vec![PlannedPoint { label: String::new(), x: 0.0, jobs }]);
+        };
+        let mut points = Vec::new();
+        let mut x = 0.0;
+        for value in &sweep.values {
+            let label = label(value);
+            let varied = vary(table.clone(), sweep, value)
+                .map_err(|problem| format!("{} = {label}: {problem}", sweep.of))?;
+            let jobs = self
+                .seeds(&varied, seeds)
+                .map_err(|problem| format!("{} = {label}: {problem}", sweep.of))?;
+            points.push(PlannedPoint { label, x: number(value).unwrap_or(x), jobs });
+            x += 1.0;
+        }
+        Ok(points)
+    }
+
+    fn seeds(&mut self, table: &Table, seeds: u32) -> Result<Vec<usize>, String> {
+        let scenario = Arc::new(parse(table)?);
+        let text = serde_json::to_string(&*scenario).map_err(|error| error.to_string())?;
+        let mut jobs = Vec::new();
+        for seed in 1..=u64::from(seeds) {
+            let next = self.jobs.len();
+            let index = *self.known.entry(format!("{seed} {text}")).or_insert(next);
+            if index == next {
+                self.jobs.push(Job { scenario: Arc::clone(&scenario), seed });
+            }
+            jobs.push(index);
+        }
+        Ok(jobs)
+    }
+}
+
+/// The table at one point of a sweep.
+fn vary(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
+    let mut set = Table::new();
+    if sweep.of == "shuttles" {
+        set.insert("library.shuttles_per_panel".to_owned(), per_panel(&table, value)?);
+    } else {
+        set.insert(sweep.of.clone(), value.clone());
+    }
+    set.extend(sweep.also.iter().map(|path| (path.clone(), value.clone())));
+    if let Some(above) = &sweep.above
+        && number(value).is_some_and(|number| number > above.value)
+    {
+        set.extend(above.set.clone());
+    }
+    change(table, &set, &[])
+}
+
+/// Shuttles of the library to shuttles of a panel.
+fn per_panel(table: &Table, value: &Value) -> Result<Value, String> {
+    let panels = table.get("library").and_then(|library| library.get("panels"));
+    let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;
+    let shuttles = value.as_integer().ok_or("shuttles are a whole number")?;
+    if panels < 1 || shuttles % panels != 0 {
+        return Err(format!("{shuttles} shuttles cannot be shared by {panels} panels"));
+    }
+    Ok(Value::Integer(shuttles / panels))
+}
+
+/// A value as a point is named by it.
+pub(crate) fn label(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Integer(_)
+        | Value::Float(_)
+        | Value::Boolean(_)
+        | Value::Datetime(_)
+        | Value::Array(_)
+        | Value::Table(_) => value.to_string(),
+    }
+}
+
+/// A value as a number, if it is one.
+pub(crate) fn number(value: &Value) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "values of a sweep are small")]
+    let integer = value.as_integer().map(|number| number as f64);
+    integer.or_else(|| value.as_float())
+}

@@ -1,0 +1,276 @@
+//! Numbers that need no run: what the generators draw, what the machines need, how a library is
+//! shaped, how platters of a set are placed.
+
+mod arithmetic;
+mod machines;
+mod placement;
+mod reads;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::base::{Base, number};
+use super::file::Unit;
+pub use machines::MachineOperation;
+pub use reads::{Quantity, SizeStatistic};
+
+/// Something to measure, repeated with every seed.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Probe {
+    /// A statistic of what a machine needs for an operation.
+    Machine {
+        /// The operation.
+        operation: MachineOperation,
+        /// Of many of them.
+        statistic: Statistic,
+    },
+    /// How much longer a pick takes than a place on average, in s.
+    PickMinusPlace,
+    /// What a motion of a shuttle takes beyond the trapezoid of its speed, in s.
+    FineTuning {
+        /// How far it goes.
+        meters: f64,
+    },
+    /// A number of the sizes that a base scenario's workload draws.
+    ReadSizes {
+        /// The base.
+        base: String,
+        /// Of a million sizes.
+        statistic: SizeStatistic,
+    },
+    /// Reads per second in the window of a base scenario's workload.
+    ReadRate {
+        /// The base.
+        base: String,
+    },
+    /// What the window of one base's workload has, over that of another.
+    Windows {
+        /// This one.
+        of: String,
+        /// The other.
+        over: String,
+        /// What of it.
+        quantity: Quantity,
+    },
+    /// What is written in half a year, over what is read.
+    WrittenOverRead {
+        /// What of it.
+        quantity: Quantity,
+    },
+    /// The 99.9th percentile over the median of the bytes read in an hour, over half a year.
+    HourlyTail {
+        /// Deviation of the logarithm of the hourly rate.
+        deviation: f64,
+    },
+    /// The largest volume written in a window of this many days, over the mean.
+    IngressPeak {
+        /// Days.
+        days: usize,
+    },
+    /// A number of a base scenario.
+    Scenario {
+        /// The base.
+        base: String,
+        /// The dotted path of the field.
+        field: String,
+    },
+    /// 1 when a library of this shape is accepted, 0 when it is not; other counts are those of the
+    /// minimum deployment.
+    ShapeAccepted {
+        /// Drives of a read rack.
+        drives_per_read_rack: u16,
+        /// Shuttles of a panel.
+        shuttles_per_panel: u16,
+    },
+    /// Redundancy platters of a set over its information platters.
+    SetOverhead {
+        /// Information platters.
+        information: u16,
+        /// Redundancy platters.
+        redundancy: u16,
+    },
+    /// The smallest number of storage racks for a set.
+    StorageRacks {
+        /// Information platters.
+        information: u16,
+        /// Redundancy platters.
+        redundancy: u16,
+    },
+    /// The most platters of one set in one blast zone, after filling a library of the minimum
+    /// deployment with as many sets as fit.
+    SetPlattersInZone {
+        /// Platters of a set.
+        platters: u16,
+        /// Sets.
+        sets: u16,
+    },
+    /// The chance that a track is lost, when sectors are lost independently.
+    TrackLoss {
+        /// Information sectors.
+        information: u32,
+        /// Redundancy sectors.
+        redundancy: u32,
+        /// The chance that a sector is lost.
+        sector_loss: f64,
+    },
+    /// The read rate of a library that is `folds` times as old, when what is older is read and
+    /// kept less.
+    GrowthRate {
+        /// Reads per second now.
+        start: f64,
+        /// Age-folds into the future.
+        folds: u32,
+        /// What is deleted in a fold, as a share.
+        deletion: f64,
+        /// By how much what is kept cools down in a fold, as a share.
+        cool_down: f64,
+    },
+}
+
+/// One number of many.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// The mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Largest less smallest.
+    Range,
+    /// What this share of them stays below.
+    Quantile(f64),
+    /// The share of them that is this or less.
+    ShareBelow(f64),
+}
+
+/// A curve that needs no run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CurveProbe {
+    /// The share of operations of a machine that take no longer, over the time in s.
+    Machine(MachineOperation),
+    /// The time of a motion of a shuttle, in s, over its length in m.
+    MotionTime {
+        /// Up to here.
+        meters: f64,
+    },
+    /// Shares of the reads, or of their bytes, in classes of sizes.
+    SizeClasses {
+        /// The base whose workload is drawn from.
+        base: String,
+        /// Which shares.
+        quantity: Quantity,
+    },
+    /// The largest volume written in a window of days, over the mean.
+    IngressPeak,
+}
+
+impl Probe {
+    /// The number.
+    pub(crate) fn measure(&self, bases: &BTreeMap<String, Base>, seed: u64) -> Result<f64, String> {
+        match self {
+            Self::Machine { operation, statistic } => {
+                Ok(statistic.of(machines::times(*operation, seed)))
+            }
+            Self::PickMinusPlace => Ok(machines::pick_minus_place(seed)),
+            Self::FineTuning { meters } => Ok(machines::fine_tuning(*meters, seed)),
+            Self::ReadSizes { base, statistic } => {
+                reads::sizes(&reads::workload(bases, base)?, *statistic, seed)
+            }
+            Self::ReadRate { base } => reads::rate(&reads::workload(bases, base)?, seed),
+            Self::Windows { of, over, quantity } => {
+                let [of, over] = [of, over].map(|name| reads::workload(bases, name));
+                reads::windows(&of?, &over?, *quantity, seed)
+            }
+            Self::WrittenOverRead { quantity } => reads::written_over_read(*quantity, seed),
+            Self::HourlyTail { deviation } => reads::hourly_tail(*deviation, seed),
+            Self::IngressPeak { days } => reads::ingress_peak(*days, seed),
+            Self::Scenario { base, field } => {
+                let base = bases.get(base).ok_or_else(|| format!("there is no base {base}"))?;
+                number(&base.table, field)
+            }
+            Self::ShapeAccepted { drives_per_read_rack, shuttles_per_panel } => {
+                Ok(placement::shape_accepted(*drives_per_read_rack, *shuttles_per_panel))
+            }
+            Self::SetOverhead { information, redundancy } => {
+                Ok(f64::from(*redundancy) / f64::from(*information))
+            }
+            Self::StorageRacks { information, redundancy } => {
+                placement::storage_racks(*information, *redundancy)
+            }
+            Self::SetPlattersInZone { platters, sets } => {
+                placement::set_platters_in_zone(usize::from(*platters), *sets)
+            }
+            Self::TrackLoss { information, redundancy, sector_loss } => {
+                Ok(arithmetic::binomial_tail(information + redundancy, *redundancy, *sector_loss))
+            }
+            Self::GrowthRate { start, folds, deletion, cool_down } => {
+                Ok(arithmetic::growth_rate(*start, *folds, *deletion, *cool_down))
+            }
+        }
+    }
+}
+
+impl CurveProbe {
+    /// Places, their names when they are no numbers, and values in a unit.
+    pub(crate) fn points(
+        &self,
+        bases: &BTreeMap<String, Base>,
+        unit: Unit,
+    ) -> Result<Vec<(f64, String, f64)>, String> {
+        let plain = |points: Vec<(f64, f64)>| {
+            points.into_iter().map(|(x, y)| (x, String::new(), y)).collect::<Vec<_>>()
+        };
+        let points = match self {
+            Self::Machine(operation) => plain(machines::shares(*operation)),
+            Self::MotionTime { meters } => plain(machines::motion(*meters)),
+            Self::SizeClasses { base, quantity } => {
+                reads::size_classes(&reads::workload(bases, base)?, *quantity)?
+            }
+            Self::IngressPeak => reads::ingress_curve()?,
+        };
+        Ok(points.into_iter().map(|(x, label, y)| (x, label, unit.of(y))).collect())
+    }
+}
+
+impl Statistic {
+    /// Of these numbers; no number when there are none.
+    pub(crate) fn of(self, mut numbers: Vec<f64>) -> f64 {
+        numbers.sort_by(f64::total_cmp);
+        let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) else {
+            return f64::NAN;
+        };
+        let count = to_float(numbers.len());
+        match self {
+            Self::Mean => numbers.iter().sum::<f64>() / count,
+            Self::Min => first,
+            Self::Max => last,
+            Self::Range => last - first,
+            Self::Quantile(share) => {
+                let at = numbers.len().saturating_sub(1);
+                numbers[to_index(share * count).min(at)]
+            }
+            Self::ShareBelow(limit) => {
+                to_float(numbers.partition_point(|&number| number <= limit)) / count
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 samples")]
+pub(super) const fn to_float(count: usize) -> f64 {
+    count as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float casts saturate, and the caller cuts at the last index"
+)]
+const fn to_index(at: f64) -> usize {
+    at as usize
+}

@@ -1,0 +1,213 @@
+//! What the generators of reads and writes draw, measured the way the paper does.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
+use serde::Deserialize;
+
+use super::to_float;
+use crate::experiment::base::{Base, parse};
+use crate::workload::{
+    FILE_SIZE_MEAN, Ingest, LIBRARY_RATE, Modulation, SizeShares, TimeBins, Totals, Workload,
+    peak_over_mean, tail_over_median,
+};
+
+/// Sizes drawn for a statistic of them.
+const SIZES_DRAWN: usize = 1_000_000;
+/// Reads per second beside which writes are generated: few, for there are 174 writes to each.
+const INGEST_READ_RATE: f64 = 0.002;
+/// Days of Figure 2.
+const INGRESS_DAYS: usize = 60;
+/// Seeds of a curve.
+const CURVE_SEEDS: u64 = 7;
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Classes of sizes of Figure 1(b): names, and what a read of the class stays at or below.
+const CLASSES: [(&str, u64); 7] = [
+    ("4 MiB", 4),
+    ("16 MiB", 16),
+    ("64 MiB", 64),
+    ("256 MiB", 256),
+    ("1 GiB", 1 << 10),
+    ("16 GiB", 1 << 14),
+    ("more", 1 << 30),
+];
+
+/// A number of the sizes of reads.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SizeStatistic {
+    /// The mean, in bytes.
+    Mean,
+    /// The size that a share of reads stays at or below.
+    Quantile(f64),
+    /// The share of reads of at most this size.
+    ReadsUpTo(ByteCount),
+    /// The share of bytes in reads of at most this size.
+    BytesUpTo(ByteCount),
+    /// The share of bytes in reads above this size.
+    BytesAbove(ByteCount),
+    /// The share of reads above this size.
+    ReadsAbove(ByteCount),
+    /// The share of the reads, the largest ones, that hold a share of the bytes.
+    ReadsHolding(f64),
+    /// Powers of ten between the smallest and the largest.
+    Decades,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Quantity {
+    /// Reads or writes.
+    Count,
+    /// Their bytes.
+    Bytes,
+    /// Reads for each byte.
+    CountPerByte,
+}
+
+impl Quantity {
+    fn over(self, these: &Totals, others: &Totals) -> f64 {
+        match self {
+            Self::Count => these.count_over(others),
+            Self::Bytes => these.bytes_over(others),
+            Self::CountPerByte => these.reads_per_byte_over(others),
+        }
+    }
+}
+
+/// The workload of a base scenario.
+pub(super) fn workload(bases: &BTreeMap<String, Base>, name: &str) -> Result<Workload, String> {
+    let base = bases.get(name).ok_or_else(|| format!("there is no base {name}"))?;
+    Ok(parse(&base.table)?.workload)
+}
+
+/// A number of the sizes of reads.
+pub(super) fn sizes(
+    workload: &Workload,
+    statistic: SizeStatistic,
+    seed: u64,
+) -> Result<f64, String> {
+    let shares = shares(workload, seed)?;
+    Ok(match statistic {
+        SizeStatistic::Mean => shares.total().mean(),
+        SizeStatistic::Quantile(share) => bytes(shares.quantile(share)),
+        SizeStatistic::ReadsUpTo(size) => shares.reads_up_to(size),
+        SizeStatistic::BytesUpTo(size) => shares.bytes_up_to(size),
+        SizeStatistic::BytesAbove(size) => 1.0 - shares.bytes_up_to(size),
+        SizeStatistic::ReadsAbove(size) => 1.0 - shares.reads_up_to(size),
+        SizeStatistic::ReadsHolding(share) => shares.reads_holding(share),
+        SizeStatistic::Decades => shares.decades(),
+    })
+}
+
+/// What the window of one workload has, over what that of another has.
+pub(super) fn windows(
+    of: &Workload,
+    over: &Workload,
+    quantity: Quantity,
+    seed: u64,
+) -> Result<f64, String> {
+    Ok(quantity.over(&window(of, seed)?, &window(over, seed)?))
+}
+
+/// Reads per second of the window.
+pub(super) fn rate(workload: &Workload, seed: u64) -> Result<f64, String> {
+    let totals = window(workload, seed)?;
+    let seconds = workload.envelope.window.as_secs_f64();
+    Ok(to_float(usize::try_from(totals.count).unwrap_or(usize::MAX)) / seconds)
+}
+
+/// What is written in half a year, over what is read.
+pub(super) fn written_over_read(quantity: Quantity, seed: u64) -> Result<f64, String> {
+    let mut workload = Workload::six_months(1);
+    workload.envelope.window_rate = INGEST_READ_RATE;
+    workload.envelope.modulation = None;
+    let mut reads = Totals::default();
+    for read in workload.reads(Seed::new(seed)).map_err(|error| error.to_string())? {
+        reads.add(read.size);
+    }
+    let ingest = Ingest::beside(INGEST_READ_RATE, FILE_SIZE_MEAN);
+    let mut writes = Totals::default();
+    for write in ingest.writes(Seed::new(seed)).map_err(|error| error.to_string())? {
+        writes.add(write.size);
+    }
+    Ok(quantity.over(&writes, &reads))
+}
+
+/// The 99.9th percentile over the median of the bytes read in an hour, over half a year.
+pub(super) fn hourly_tail(deviation: f64, seed: u64) -> Result<f64, String> {
+    let mut workload = Workload::six_months(1);
+    let correlation = Ratio::new(0.8).unwrap_or(Ratio::ZERO);
+    workload.envelope.modulation = Some(Modulation { interval: HOUR, deviation, correlation });
+    let mut bins = TimeBins::new(HOUR, workload.envelope.length());
+    for read in workload.reads(Seed::new(seed)).map_err(|error| error.to_string())? {
+        bins.add(read.at, read.size);
+    }
+    tail_over_median(&bins.bytes()).ok_or_else(|| "nothing is read in most hours".to_owned())
+}
+
+/// The largest volume of so many days over their mean.
+pub(super) fn ingress_peak(days: usize, seed: u64) -> Result<f64, String> {
+    let ingest = Ingest::beside(LIBRARY_RATE, FILE_SIZE_MEAN);
+    let factors = ingest.daily_factors(Seed::new(seed)).map_err(|error| error.to_string())?;
+    peak_over_mean(&factors, days).ok_or_else(|| format!("there are no {days} days"))
+}
+
+/// [`ingress_peak`] of windows of 1 to 60 days, the median over seeds.
+pub(super) fn ingress_curve() -> Result<Vec<(f64, String, f64)>, String> {
+    let mut points = Vec::new();
+    for days in 1..=INGRESS_DAYS {
+        let peaks: Result<Vec<f64>, String> =
+            (1..=CURVE_SEEDS).map(|seed| ingress_peak(days, seed)).collect();
+        points.push((to_float(days), String::new(), super::Statistic::Quantile(0.5).of(peaks?)));
+    }
+    Ok(points)
+}
+
+/// Shares of the reads, or of their bytes, in classes of sizes.
+pub(super) fn size_classes(
+    workload: &Workload,
+    quantity: Quantity,
+) -> Result<Vec<(f64, String, f64)>, String> {
+    let shares = shares(workload, 1)?;
+    let up_to = |mib: u64| match quantity {
+        Quantity::Count | Quantity::CountPerByte => shares.reads_up_to(ByteCount::mib(mib)),
+        Quantity::Bytes => shares.bytes_up_to(ByteCount::mib(mib)),
+    };
+    let mut below = 0.0;
+    let mut classes = Vec::new();
+    for (index, (name, mib)) in CLASSES.into_iter().enumerate() {
+        let share = up_to(mib);
+        classes.push((to_float(index), name.to_owned(), share - below));
+        below = share;
+    }
+    Ok(classes)
+}
+
+fn shares(workload: &Workload, seed: u64) -> Result<SizeShares, String> {
+    let mut sampler =
+        workload.sizes.sampler(&Seed::new(seed)).map_err(|error| error.to_string())?;
+    let mut shares = SizeShares::default();
+    for _ in 0..SIZES_DRAWN {
+        shares.add(sampler.draw());
+    }
+    Ok(shares)
+}
+
+fn window(workload: &Workload, seed: u64) -> Result<Totals, String> {
+    let (from, until) = (workload.envelope.window_from(), workload.envelope.window_until());
+    let mut totals = Totals::default();
+    for read in workload.reads(Seed::new(seed)).map_err(|error| error.to_string())? {
+        if (from..until).contains(&read.at) {
+            totals.add(read.size);
+        }
+    }
+    Ok(totals)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a file is smaller than 2^53 bytes")]
+const fn bytes(size: ByteCount) -> f64 {
+    size.get() as f64
+}

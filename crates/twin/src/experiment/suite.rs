@@ -1,0 +1,313 @@
+//! All files together: read, checked against each other, planned, run and judged.
+
+use std::collections::BTreeMap;
+
+use super::base::{Base, read};
+use super::curve::Measured;
+use super::error::{ExperimentError, Whereabouts};
+use super::figure;
+use super::file::{Check, Measure, PointRef, Statement};
+use super::judge::{hits, ours};
+use super::metric::metric_names;
+use super::outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
+use super::plan::Plan;
+use super::runner::{JobResult, JobRunner, Progress};
+
+/// One file, read by whoever may read files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its name, for errors. A base scenario's begins with `base-`.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+impl SourceFile {
+    fn place(&self) -> Whereabouts<'_> {
+        Whereabouts { file: &self.name, text: &self.text }
+    }
+}
+
+/// A statement and where it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) file: String,
+    pub(crate) text: String,
+    pub(crate) statement: Statement,
+}
+
+impl Loaded {
+    pub(crate) fn place(&self) -> Whereabouts<'_> {
+        Whereabouts { file: &self.file, text: &self.text }
+    }
+}
+
+/// Statements and the base scenarios that they start from.
+#[derive(Debug)]
+pub struct Suite {
+    bases: BTreeMap<String, Base>,
+    statements: Vec<Loaded>,
+    plan: Plan,
+    seeds_max: u32,
+}
+
+/// Reads, runs and judges everything.
+///
+/// # Errors
+/// The first file that cannot be used. A run that fails is no error but a miss.
+pub fn run_all(
+    files: &[SourceFile],
+    runner: &dyn JobRunner,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Report, ExperimentError> {
+    Ok(Suite::read(files)?.run(runner, progress))
+}
+
+impl Suite {
+    /// Reads files; all of them are checked before anything runs.
+    ///
+    /// # Errors
+    /// The first file that cannot be used.
+    pub fn read(files: &[SourceFile]) -> Result<Self, ExperimentError> {
+        let is_base = |file: &&SourceFile| {
+            file.name.rsplit('/').next().is_some_and(|name| name.starts_with("base-"))
+        };
+        let places: Vec<Whereabouts<'_>> =
+            files.iter().filter(is_base).map(SourceFile::place).collect();
+        let bases = read(&places)?;
+        let mut statements = Vec::new();
+        for file in files.iter().filter(|file| !is_base(file)) {
+            let place = file.place();
+            let statement: Statement =
+                toml::from_str(&file.text).map_err(|error| place.syntax(&error))?;
+            let (file, text) = (file.name.clone(), file.text.clone());
+            statements.push(Loaded { file, text, statement });
+        }
+        statements.sort_by_key(|loaded| order(&loaded.statement.id));
+        Self::planned(bases, statements, u32::MAX)
+    }
+
+    fn planned(
+        bases: BTreeMap<String, Base>,
+        statements: Vec<Loaded>,
+        seeds_max: u32,
+    ) -> Result<Self, ExperimentError> {
+        let plan = Plan::new(&bases, &statements, seeds_max)?;
+        let metrics = metric_names();
+        for loaded in &statements {
+            verify(loaded, &plan, &metrics)?;
+        }
+        Ok(Self { bases, statements, plan, seeds_max })
+    }
+
+    /// Only these statements, in the order of the suite.
+    ///
+    /// # Errors
+    /// When no file makes one of them.
+    pub fn only(self, ids: &[String]) -> Result<Self, ExperimentError> {
+        let known = |id: &&String| self.statements.iter().any(|file| file.statement.id == **id);
+        if let Some(id) = ids.iter().find(|id| !known(id)) {
+            return Err(ExperimentError::NoStatement { id: id.clone() });
+        }
+        let Self { bases, mut statements, seeds_max, .. } = self;
+        statements.retain(|file| ids.contains(&file.statement.id));
+        Self::planned(bases, statements, seeds_max)
+    }
+
+    /// At most this many seeds of every point: for a quick look.
+    ///
+    /// # Errors
+    /// None that reading the files did not give.
+    pub fn with_seeds(self, seeds_max: u32) -> Result<Self, ExperimentError> {
+        Self::planned(self.bases, self.statements, seeds_max.max(1))
+    }
+
+    /// Different runs that are needed.
+    #[must_use]
+    pub fn job_count(&self) -> usize {
+        self.plan.jobs.len()
+    }
+
+    /// Names of the statements.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().map(|loaded| loaded.statement.id.as_str())
+    }
+
+    /// Runs and judges everything.
+    pub fn run(&self, runner: &dyn JobRunner, progress: &mut dyn FnMut(Progress)) -> Report {
+        let jobs = &self.plan.jobs;
+        let mut results: Vec<JobResult> =
+            jobs.iter().map(|_| Err("this run was not carried out".to_owned())).collect();
+        let mut done = 0;
+        runner.run(jobs, &mut |index, result| {
+            done += 1;
+            if let Some(place) = results.get_mut(index) {
+                *place = result;
+            }
+            progress(Progress { done, jobs: jobs.len() });
+        });
+        let statements =
+            self.statements.iter().map(|loaded| self.judge(loaded, &results)).collect();
+        let bases = self.bases.values().map(|base| BaseReport {
+            name: base.name.clone(),
+            summary: base.summary.clone(),
+            unknowns: base.unknowns.clone(),
+        });
+        Report { statements, bases: bases.collect(), jobs: jobs.len() }
+    }
+
+    fn judge(&self, loaded: &Loaded, results: &[JobResult]) -> StatementReport {
+        let statement = &loaded.statement;
+        let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
+        let rows = statement.checks.iter().map(toml::Spanned::get_ref).map(|check| {
+            let ours = ours(&measured, check, self.seeds_max);
+            row(statement, check, ours, self.seeds_max)
+        });
+        let figure = statement.figure.as_ref().map(toml::Spanned::get_ref);
+        let (figure, figure_problem) =
+            match figure.map(|figure| figure::data(&measured, figure)).transpose() {
+                Ok(data) => (data, None),
+                Err(problem) => (None, Some(problem)),
+            };
+        StatementReport {
+            id: statement.id.clone(),
+            title: statement.title.clone(),
+            setting: statement.setting.clone(),
+            section: statement.section.clone(),
+            paper: statement.paper.clone(),
+            fitted: statement.fitted.clone(),
+            explanation: statement.explanation.clone(),
+            contradiction: statement.contradiction.clone(),
+            rows: rows.collect(),
+            figure,
+            figure_problem,
+        }
+    }
+}
+
+fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_max: u32) -> Row {
+    let hit = ours.as_ref().is_ok_and(|ours| hits(ours.median, check.band));
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let part = |of: fn(&Ours) -> f64| ours.as_ref().ok().and_then(|ours| finite(of(ours)));
+    Row {
+        id: check.id.clone(),
+        expected: check
+            .expected
+            .map_or_else(|| Expected::Words(check.title.clone()), Expected::Value),
+        ours: part(|ours| ours.median),
+        band: check.band.map(finite),
+        verdict: if hit { Verdict::Hit } else { Verdict::Miss },
+        fitted: check.fitted,
+        details: Details {
+            statement: statement.id.clone(),
+            title: check.title.clone(),
+            section: statement.section.clone(),
+            unit: check.unit,
+            min: part(|ours| ours.min),
+            max: part(|ours| ours.max),
+            seeds: statement.seeds.min(seeds_max),
+            problem: ours.err(),
+        },
+    }
+}
+
+/// Workload first, then mechanics, layout and the evaluation; numbers as numbers.
+fn order(id: &str) -> (usize, u32, String) {
+    let letter = "WMLE".find(|letter| id.starts_with(letter)).unwrap_or(usize::MAX);
+    let number = id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX);
+    (letter, number, id.to_owned())
+}
+
+/// Every name in a check or a figure is one that exists.
+fn verify(loaded: &Loaded, plan: &Plan, metrics: &[String]) -> Result<(), ExperimentError> {
+    let (place, statement) = (loaded.place(), &loaded.statement);
+    for spanned in &statement.derived {
+        let (derived, offset) = (spanned.get_ref(), spanned.span().start);
+        for name in &derived.of {
+            if plan.points(&statement.id, name).is_none() {
+                let problem = format!("there is no run {name}");
+                return Err(place.meaning(offset, &format!("derived {}", derived.name), problem));
+            }
+        }
+    }
+    for spanned in &statement.checks {
+        let (check, offset) = (spanned.get_ref(), spanned.span().start);
+        let wrong = |field: &str, problem: String| {
+            place.meaning(offset, &format!("check {}: {field}", check.id), problem)
+        };
+        let probe = matches!(check.measure, Measure::Probe(_));
+        match &check.metric {
+            Some(metric) if !probe && !metrics.contains(metric) => {
+                return Err(wrong("metric", format!("there is no metric {metric}")));
+            }
+            None if !probe => return Err(wrong("metric", "a run needs one".to_owned())),
+            Some(_) | None => {}
+        }
+        if check.band[0].is_nan() || check.band[1].is_nan() || check.band[0] > check.band[1] {
+            return Err(wrong("band", "lowest first, then highest".to_owned()));
+        }
+        for point in named(&check.measure) {
+            find(statement, plan, &point).map_err(|problem| wrong("measure", problem))?;
+        }
+    }
+    if let Some(figure) = &statement.figure {
+        let names = figure::runs(figure.get_ref());
+        for name in names {
+            let point = PointRef { run: name.to_owned(), at: None };
+            curve(statement, plan, &point.run)
+                .map_err(|problem| place.meaning(figure.span().start, "figure: series", problem))?;
+        }
+        if let Some(label) = figure::unknown_label(figure.get_ref()) {
+            let problem = format!("there is no series {label}");
+            return Err(place.meaning(figure.span().start, "figure: paper", problem));
+        }
+        let unknown = figure::metrics(figure.get_ref()).find(|name| !metrics.contains(name));
+        if let Some(name) = unknown {
+            let problem = format!("there is no metric {name}");
+            return Err(place.meaning(figure.span().start, "figure: metric", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Points a measure looks at; whole curves by their name alone.
+fn named(measure: &Measure) -> Vec<PointRef> {
+    match measure {
+        Measure::Value(point) => vec![point.clone()],
+        Measure::Ratio(points) => points.to_vec(),
+        Measure::Slopes(points) => points.to_vec(),
+        Measure::Order(points) => points.clone(),
+        Measure::Largest(run)
+        | Measure::Smallest(run)
+        | Measure::Falling(run)
+        | Measure::Rising(run)
+        | Measure::Linear(run) => vec![PointRef { run: run.clone(), at: Some("*".to_owned()) }],
+        Measure::Probe(_) => Vec::new(),
+    }
+}
+
+/// The labels of the points of a run or derived curve.
+fn curve(statement: &Statement, plan: &Plan, name: &str) -> Result<Vec<String>, String> {
+    let derived = statement.derived.iter().map(toml::Spanned::get_ref);
+    let runs = match derived.clone().find(|derived| derived.name == name) {
+        Some(derived) => derived.of.to_vec(),
+        None => vec![name.to_owned()],
+    };
+    let points = runs.iter().map(|run| {
+        let points = plan.points(&statement.id, run);
+        points.ok_or_else(|| format!("there is no run {run}"))
+    });
+    let points: Result<Vec<_>, _> = points.collect();
+    let longest = points?.into_iter().max_by_key(|points| points.len()).unwrap_or_default();
+    Ok(longest.iter().map(|point| point.label.clone()).collect())
+}
+
+fn find(statement: &Statement, plan: &Plan, point: &PointRef) -> Result<(), String> {
+    let labels = curve(statement, plan, &point.run)?;
+    let found = match point.at.as_deref() {
+        None => labels.len() == 1,
+        Some("*") => true,
+        Some(at) => labels.iter().any(|label| label == at),
+    };
+    if found { Ok(()) } else { Err(format!("{point} is no point; there are {labels:?}")) }
+}

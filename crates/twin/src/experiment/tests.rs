@@ -1,0 +1,264 @@
+//! Files, planning, verdicts, with a stand-in for the engine that computes nothing but shapes.
+
+use std::fs;
+use std::path::Path;
+
+use expect_test::{Expect, expect};
+use fulgurite_library::Movement;
+
+use super::{
+    ExperimentError, Job, JobResult, JobRunner, Progress, Report, SourceFile, Suite, Verdict,
+    run_all,
+};
+use crate::result::{DriveTime, Quantiles, RunResult};
+
+/// Answers each job with numbers that follow from its scenario, one after the other.
+pub(crate) struct StandIn;
+
+impl JobRunner for StandIn {
+    fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+        for (index, job) in jobs.iter().enumerate() {
+            done(index, Ok(stand_in(job)));
+        }
+    }
+}
+
+/// A tail that falls with shuttles and throughput and moves a little with the seed.
+fn stand_in(job: &Job) -> RunResult {
+    let scenario = &job.scenario;
+    let shuttles = f64::from(scenario.library.shuttles_per_panel * scenario.library.panels);
+    let throughput = scenario.throughput.bytes_per_second() as f64 / 60e6;
+    let (hours, congestion) = match scenario.policy.movement {
+        Movement::NoShuttles => (0.37, 0.0),
+        Movement::Partitions => (56.0 / shuttles, 0.01),
+        Movement::ShortestPaths => (100.0 / shuttles, 0.01 * shuttles),
+    };
+    let seed = 1.0 + job.seed as f64 / 100.0;
+    let p999 = hours * 3600.0 * (0.8 + 0.2 / throughput) * seed;
+    let saving = if congestion > 0.05 { 2 } else { 1 };
+    RunResult {
+        seed: job.seed,
+        completion: Quantiles { count: 1, p999, ..Quantiles::default() },
+        drive_time: DriveTime { read: 0.06, verify: 0.91, switch: 0.02, idle: 0.01 },
+        travel: Quantiles { p999: 29.4, ..Quantiles::default() },
+        congestion,
+        starts: 10 * saving,
+        platter_operations: 10,
+        ..RunResult::default()
+    }
+}
+
+/// The files of the repository.
+pub(crate) fn files() -> Vec<SourceFile> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/silica");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        files.push(SourceFile { name, text: fs::read_to_string(&path).unwrap() });
+    }
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    files
+}
+
+const BASE: &str = include_str!("../../../../experiments/silica/base-iops.toml");
+
+const STATEMENT: &str = r#"
+id = "E4"
+title = "t"
+setting = "s"
+section = "7"
+paper = "p"
+seeds = 3
+
+[[run]]
+name = "silica"
+base = "iops"
+sweep = { of = "shuttles", values = [8, 20, 40] }
+
+[[check]]
+id = "E4.a"
+title = "20 shuttles"
+metric = "completion.p999"
+unit = "h"
+measure = { value = "silica@20" }
+band = [2.24, 3.36]
+expected = 2.8
+fitted = true
+"#;
+
+fn small(statement: &str) -> Vec<SourceFile> {
+    let file = |name: &str, text: &str| SourceFile { name: name.into(), text: text.into() };
+    vec![file("base-iops.toml", BASE), file("E4.toml", statement)]
+}
+
+fn run(statement: &str) -> Report {
+    run_all(&small(statement), &StandIn, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn every_statement_has_a_file_that_is_sound() {
+    let suite = Suite::read(&files()).unwrap();
+    let ids: Vec<&str> = suite.ids().collect();
+    expect![[r#"
+        [
+            "W1",
+            "W2",
+            "W3",
+            "W4",
+            "W5",
+            "W6",
+            "W7",
+            "M1",
+            "M2",
+            "M3",
+            "M4",
+            "M5",
+            "L1",
+            "L2",
+            "L3",
+            "L4",
+            "E1",
+            "E2",
+            "E3",
+            "E4",
+            "E5",
+            "E6",
+            "E7",
+            "E8",
+            "E9",
+            "E10",
+            "E11",
+            "E12",
+            "E13",
+            "E14",
+        ]
+    "#]]
+    .assert_debug_eq(&ids);
+}
+
+#[test]
+fn what_needs_no_engine_holds() {
+    let wanted: Vec<String> =
+        "W1 W2 W3 W4 W5 W6 M1 M2 M3 M4 M5 L1 L2 L3 L4 E14".split(' ').map(str::to_owned).collect();
+    let suite = Suite::read(&files()).unwrap().only(&wanted).unwrap().with_seeds(1).unwrap();
+    let report = suite.run(&StandIn, &mut |_| ());
+    assert_eq!(report.jobs, 0);
+    let misses: Vec<String> = report
+        .rows()
+        .filter(|row| row.verdict == Verdict::Miss)
+        .map(|row| format!("{} {:?} {:?}", row.id, row.ours, row.details.problem))
+        .collect();
+    assert!(misses.is_empty(), "{misses:#?}");
+}
+
+#[test]
+fn a_row_has_what_json_promises() {
+    let report = run(STATEMENT);
+    let row = report.rows().next().unwrap();
+    expect![[r#"
+        {
+          "id": "E4.a",
+          "expected": 2.8,
+          "ours": 2.8560000000000003,
+          "band": [
+            2.24,
+            3.36
+          ],
+          "verdict": "hit",
+          "fitted": true,
+          "details": {
+            "statement": "E4",
+            "title": "20 shuttles",
+            "section": "7",
+            "unit": "h",
+            "min": 2.828,
+            "max": 2.884,
+            "seeds": 3,
+            "problem": null
+          }
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(row).unwrap());
+}
+
+#[test]
+fn the_same_run_is_made_once() {
+    let twice = STATEMENT.replace("[[check]]", &format!("{}\n[[check]]", runs("again")));
+    let suite = Suite::read(&small(&twice)).unwrap();
+    assert_eq!(suite.job_count(), 9);
+    let mut seen = Vec::new();
+    suite.run(&StandIn, &mut |progress| seen.push(progress));
+    assert_eq!(seen.len(), 9);
+    assert_eq!(seen[8], Progress { done: 9, jobs: 9 });
+}
+
+fn runs(name: &str) -> String {
+    format!(
+        "[[run]]\nname = \"{name}\"\nbase = \"iops\"\nset = {{ \"policy\" = \"silica\" }}\n\
+         sweep = {{ of = \"shuttles\", values = [8, 20, 40] }}\n"
+    )
+}
+
+#[test]
+fn a_failed_run_is_a_miss_that_says_why() {
+    struct Broken;
+    impl JobRunner for Broken {
+        fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+            (0..jobs.len()).for_each(|index| done(index, Err("the engine is not there".into())));
+        }
+    }
+    let report = run_all(&small(STATEMENT), &Broken, &mut |_| ()).unwrap();
+    let row = report.rows().next().unwrap();
+    assert_eq!((row.verdict, row.ours), (Verdict::Miss, None));
+    expect!["silica@8, seed 1: the engine is not there"]
+        .assert_eq(row.details.problem.as_ref().unwrap());
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    check("id = \"E4\"\nband = 3", expect!["E4.toml:2: unknown field `band`"]);
+    let change = |from: &str, to: &str, expect| check(&STATEMENT.replace(from, to), expect);
+    change(
+        "silica@20",
+        "silica@21",
+        expect![[
+            r#"E4.toml:14: check E4.a: measure: silica@21 is no point; there are ["8", "20", "40"]"#
+        ]],
+    );
+    change("silica@20", "sp@20", expect!["E4.toml:14: check E4.a: measure: there is no run sp"]);
+    change(
+        "completion.p999",
+        "completion.p998",
+        expect!["E4.toml:14: check E4.a: metric: there is no metric completion.p998"],
+    );
+    change(
+        "base = \"iops\"",
+        "base = \"x\"",
+        expect!["E4.toml:9: run silica: base: there is no base x"],
+    );
+    change(
+        "[8, 20, 40]",
+        "[8, 21]",
+        expect![
+            "E4.toml:9: run silica: set: shuttles = 21: 21 shuttles cannot be shared by 2 panels"
+        ],
+    );
+    change(
+        "of = \"shuttles\"",
+        "of = \"platers\"",
+        expect!["E4.toml:9: run silica: set: platers = 8: unknown field `platers`"],
+    );
+    change(
+        "[2.24, 3.36]",
+        "[3.36, 2.24]",
+        expect!["E4.toml:14: check E4.a: band: lowest first, then highest"],
+    );
+    change("unit = \"h\"", "unit = \"hours\"", expect!["E4.toml:18: unknown variant `hours`"]);
+}
+
+fn check(statement: &str, expect: Expect) {
+    let error: ExperimentError = Suite::read(&small(statement)).unwrap_err();
+    let text = error.to_string();
+    let known = text.find(", expected one of").unwrap_or(text.len());
+    expect.assert_eq(&text[..known]);
+}

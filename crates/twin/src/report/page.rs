@@ -1,0 +1,283 @@
+//! The page around the figures: what was simulated, what hits and what misses, and why.
+
+use std::fmt::Write;
+
+use super::canvas::escape;
+use super::draw::figure;
+use super::scale::number;
+use super::style::STYLE;
+use crate::experiment::{Expected, Report, Row, StatementReport, Unit, Verdict};
+
+/// What the report is about, from whoever ran it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// What is simulated, in a sentence.
+    pub simulated: String,
+    /// The commit of the program.
+    pub commit: String,
+    /// The command that made the report.
+    pub command: String,
+    /// The machine it ran on, and for how long.
+    pub machine: String,
+}
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(report: &Report, head: &Head) -> String {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>The twin against the paper</title><style>{STYLE}</style></head>\n<body><main>\n"
+    );
+    opening(&mut page, report, head);
+    summary(&mut page, report);
+    figures(&mut page, report);
+    misses(&mut page, report);
+    contradictions(&mut page, report);
+    assumptions(&mut page, report);
+    page.push_str("</main></body></html>\n");
+    page
+}
+
+fn put(page: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let written = page.write_fmt(arguments);
+    assert!(written.is_ok(), "a string takes what is written to it");
+}
+
+fn opening(page: &mut String, report: &Report, head: &Head) {
+    page.push_str("<h1>The twin against the paper</h1>\n");
+    page.push_str(
+        "<p class=\"soft\">Project Silica (SOSP 2023), statement by statement. Everything on this \
+         page is simulated or computed; nothing was measured on real machines.</p>\n<dl>",
+    );
+    let runs = format!("{} different runs", report.jobs);
+    let rows = [
+        ("Simulated", &head.simulated),
+        ("Runs", &runs),
+        ("Commit", &head.commit),
+        ("Command", &head.command),
+        ("Machine", &head.machine),
+    ];
+    for (name, value) in rows {
+        put(page, format_args!("<dt>{name}</dt><dd>{}</dd>", escape(value)));
+    }
+    page.push_str("</dl>\n<div class=\"totals\">");
+    for (name, fitted) in [("predicted", false), ("fitted", true)] {
+        let (hits, all) = report.count(fitted);
+        put(
+            page,
+            format_args!("<div class=\"total\"><b>{hits} of {all}</b>{name} checks hit</div>"),
+        );
+    }
+    page.push_str(
+        "</div>\n<p><b>Fitted</b>: a value the paper does not give was chosen so that this holds; \
+         it proves little. <b>Predicted</b>: nothing was chosen for it. Bands come from the paper: \
+         a fifth to either side of a stated value unless the statement is a relation.</p>\n",
+    );
+}
+
+fn summary(page: &mut String, report: &Report) {
+    page.push_str(
+        "<h2>Checks</h2>\n<div class=\"scroll\"><table><thead><tr><th>Verdict<th>Check\
+         <th>What<th>Paper<th>Ours, median (range over seeds)<th>Band<th>Kind</tr></thead>\
+         <tbody>\n",
+    );
+    for statement in &report.statements {
+        put(
+            page,
+            format_args!(
+                "<tr class=\"group\"><td colspan=\"7\" id=\"{0}\">{0} {1} <span class=\"soft\">\
+             (section {2}: {3})</span></td></tr>\n",
+                escape(&statement.id),
+                escape(&statement.title),
+                escape(&statement.section),
+                escape(&statement.setting),
+            ),
+        );
+        for row in &statement.rows {
+            check(page, row);
+        }
+    }
+    page.push_str("</tbody></table></div>\n");
+}
+
+fn check(page: &mut String, row: &Row) {
+    let (class, verdict) = match row.verdict {
+        Verdict::Hit => ("hit", "hit"),
+        Verdict::Miss => ("miss", "miss"),
+    };
+    let unit = row.details.unit;
+    let expected = match &row.expected {
+        Expected::Value(value) => with_unit(*value, unit),
+        Expected::Words(_) => "a relation".to_owned(),
+    };
+    put(
+        page,
+        format_args!(
+            "<tr><td class=\"{class}\">{verdict}<td>{}<td>{}<td class=\"number\">{expected}\
+         <td class=\"number\">{}<td class=\"number\">{}<td>{}</tr>\n",
+            escape(&row.id),
+            escape(&row.details.title),
+            ours(row),
+            band(row),
+            if row.fitted { "fitted" } else { "predicted" },
+        ),
+    );
+}
+
+/// Our value with its range, or why there is none.
+fn ours(row: &Row) -> String {
+    let unit = row.details.unit;
+    match (row.ours, row.details.min, row.details.max) {
+        (Some(median), Some(min), Some(max)) if max > min => {
+            format!("{} ({} to {})", with_unit(median, unit), number(min), number(max))
+        }
+        (Some(median), ..) => with_unit(median, unit),
+        (None, ..) => escape(row.details.problem.as_deref().unwrap_or("not a number")),
+    }
+}
+
+fn band(row: &Row) -> String {
+    let suffix = row.details.unit.suffix();
+    match row.band {
+        [Some(low), Some(high)] => format!("{} to {}{suffix}", number(low), number(high)),
+        [None, Some(high)] => format!("up to {}{suffix}", number(high)),
+        [Some(low), None] => format!("from {}{suffix}", number(low)),
+        [None, None] => "any".to_owned(),
+    }
+}
+
+fn with_unit(value: f64, unit: Unit) -> String {
+    format!("{}{}", number(value), unit.suffix())
+}
+
+fn figures(page: &mut String, report: &Report) {
+    page.push_str(
+        "<h2>Figures</h2>\n<p class=\"soft\">Lines and bars are ours: medians, with the range over \
+         the seeds. Diamonds are values that the paper states in its text; its curves are images \
+         and are not copied.</p>\n<div class=\"figures\">\n",
+    );
+    for statement in &report.statements {
+        if let Some(problem) = &statement.figure_problem {
+            let (id, problem) = (escape(&statement.id), escape(problem));
+            put(page, format_args!("<p><b>{id}</b>: no figure, because {problem}.</p>\n"));
+        }
+        let Some(data) = &statement.figure else { continue };
+        put(
+            page,
+            format_args!(
+                "<figure><figcaption><b>Figure {}</b> {} \
+                 <span class=\"soft\">({})</span></figcaption>{}</figure>\n",
+                escape(&data.id),
+                escape(&data.title),
+                escape(&statement.id),
+                figure(data),
+            ),
+        );
+    }
+    page.push_str("</div>\n");
+}
+
+fn misses(page: &mut String, report: &Report) {
+    page.push_str("<h2>Misses explained</h2>\n");
+    let missing: Vec<&StatementReport> =
+        report.statements.iter().filter(|statement| statement.misses()).collect();
+    if missing.is_empty() {
+        page.push_str("<p>Every check hits.</p>\n");
+    }
+    for statement in missing {
+        put(
+            page,
+            format_args!(
+                "<h3>{} {}</h3>\n<p class=\"soft\">Paper: {}</p>\n<ul>",
+                escape(&statement.id),
+                escape(&statement.title),
+                escape(&statement.paper),
+            ),
+        );
+        for row in statement.rows.iter().filter(|row| row.verdict == Verdict::Miss) {
+            put(
+                page,
+                format_args!(
+                    "<li><span class=\"miss\">{}</span> {}: {}, band {}</li>",
+                    escape(&row.id),
+                    escape(&row.details.title),
+                    ours(row),
+                    band(row),
+                ),
+            );
+        }
+        page.push_str("</ul>\n");
+        let explanation = statement.explanation.as_deref();
+        let explanation = explanation.unwrap_or("Not explained yet.");
+        put(page, format_args!("<p>{}</p>\n", escape(explanation)));
+    }
+}
+
+fn contradictions(page: &mut String, report: &Report) {
+    page.push_str("<h2>Where the paper contradicts itself</h2>\n");
+    for statement in &report.statements {
+        if let Some(text) = &statement.contradiction {
+            put(
+                page,
+                format_args!(
+                    "<h3>{} {}</h3>\n<p>{}</p>\n",
+                    escape(&statement.id),
+                    escape(&statement.title),
+                    escape(text),
+                ),
+            );
+        }
+    }
+}
+
+fn assumptions(page: &mut String, report: &Report) {
+    page.push_str("<h2>Values the paper does not give</h2>\n");
+    for base in &report.bases {
+        put(
+            page,
+            format_args!(
+                "<h3>Base scenario <code>{}</code></h3>\n<p>{}</p>\n",
+                escape(&base.name),
+                escape(&base.summary)
+            ),
+        );
+        if base.unknowns.is_empty() {
+            continue;
+        }
+        page.push_str(
+            "<div class=\"scroll\"><table><thead><tr><th>Field<th>Value<th>Why</tr></thead><tbody>",
+        );
+        for unknown in &base.unknowns {
+            put(
+                page,
+                format_args!(
+                    "<tr><td><code>{}</code><td>{}<td>{}</tr>\n",
+                    escape(&unknown.field),
+                    escape(&unknown.value),
+                    escape(&unknown.source)
+                ),
+            );
+        }
+        page.push_str("</tbody></table></div>\n");
+    }
+    let fitted = report.statements.iter().filter(|statement| !statement.fitted.is_empty());
+    page.push_str(
+        "<h3>What was fitted to what</h3>\n<div class=\"scroll\"><table><thead><tr><th>Statement\
+         <th>Parameter<th>Chosen for</tr></thead><tbody>",
+    );
+    for statement in fitted {
+        for fitted in &statement.fitted {
+            put(
+                page,
+                format_args!(
+                    "<tr><td>{}<td>{}<td>{}</tr>\n",
+                    escape(&statement.id),
+                    escape(&fitted.parameter),
+                    escape(&fitted.to)
+                ),
+            );
+        }
+    }
+    page.push_str("</tbody></table></div>\n");
+}
