@@ -11,7 +11,7 @@ use fulgurite_archive::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy,
 };
 use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
+use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
@@ -20,7 +20,13 @@ fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
         geometry: Geometry::profile("demo")?,
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
-        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
         log_capacity: ByteCount::gib(1),
         master_key: None,
         expedited: ExpeditedPolicy::Refuse,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 pub use fulgurite_glass::Geometry;
-pub use fulgurite_library::LibraryShape;
+pub use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 /// When staged bodies are packed into a platter-set without being asked.
@@ -35,6 +35,12 @@ pub struct LibraryOptions {
     pub time_scale: f64,
     /// Seed of the sampled mechanical times.
     pub seed: u64,
+    /// How the controller decides. Not [`fulgurite_library::Movement::NoShuttles`]: that is a bound
+    /// for comparisons, and no library.
+    pub policy: Policy,
+    /// Where what the library is told and decides is written down, to be played again; nowhere
+    /// without a path. A log of an earlier start goes to the same path with `.1` behind.
+    pub log: Option<PathBuf>,
 }
 
 /// What RestoreObject with tier Expedited does for `DEEP_ARCHIVE`.

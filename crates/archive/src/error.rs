@@ -80,6 +80,8 @@ pub enum ArchiveError {
     Unreadable { bucket: String, key: String, reason: String },
     #[error("platter {platter} cannot be read: {reason}")]
     PlatterUnreadable { platter: PlatterId, reason: String },
+    #[error("platter {platter} is out of reach: {reason}")]
+    PlatterOutOfReach { platter: PlatterId, reason: String },
     #[error("stored bytes are damaged: {what}")]
     Corrupt { what: String },
     #[error("data directory \"{path}\" is in use by another process")]
@@ -119,6 +121,7 @@ impl ArchiveError {
             Self::ExpeditedNotAvailable { .. }
             | Self::Full { .. }
             | Self::Busy { .. }
+            | Self::PlatterOutOfReach { .. }
             | Self::Stopping => ErrorKind::Unavailable,
             Self::Unreadable { .. } | Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => {
                 ErrorKind::Corrupt

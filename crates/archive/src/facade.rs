@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fulgurite_library::Machine;
 use fulgurite_units::{PlatterId, UploadId};
 
 use crate::clock::Clock;
@@ -319,6 +320,23 @@ impl Archive {
     pub async fn status(&self) -> Result<Status> {
         let (store, workers) = (Arc::clone(&self.store), Arc::clone(&self.workers));
         blocking(move || status::status(&store, workers.activity())).await
+    }
+
+    /// Lets an emulated machine of the library break: it stops where it is until it is repaired.
+    /// For trials; requests that need it end, and reads go to other platters of their sets.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the library has no such machine.
+    pub fn break_machine(&self, machine: Machine) -> Result<()> {
+        self.workers.library(machine)?.broke(machine)
+    }
+
+    /// Repairs a machine that broke.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when the library has no such machine.
+    pub fn repair_machine(&self, machine: Machine) -> Result<()> {
+        self.workers.library(machine)?.repaired(machine)
     }
 
     /// Where an object's bytes are.

@@ -8,17 +8,21 @@
 //!
 //! Mechanical operations take the paper's times (Silica, section 7.1) multiplied by `time_scale`;
 //! at 0 they take none. Reading takes the time the bytes take, and at least the drive's own time
-//! when it is scaled. The decisions are the controller's alone.
+//! when it is scaled. The decisions are the controller's alone; what it is told and what it decides
+//! can be written to a log.
+
+mod log_file;
+mod refusal;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_library::{
-    Action, Command, CommandId, Event, Fault, Library, Mechanics, Outcome, Output, PanelIndex,
-    RequestId, Throughput, TrackSpan,
+    Action, Command, CommandId, Event, Fault, Library, Machine, Mechanics, Movement, Outcome,
+    Output, PanelIndex, RequestId, Throughput, TrackSpan,
 };
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
@@ -26,6 +30,8 @@ use fulgurite_units::{
 };
 use tokio::sync::oneshot;
 
+use self::log_file::LogFile;
+use self::refusal::Refusal;
 use crate::config::LibraryOptions;
 use crate::{ArchiveError, Result};
 
@@ -39,8 +45,12 @@ const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 /// What a drive does for a request once the platter is mounted and the track found.
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// How a request ended.
-pub(crate) type Answer = oneshot::Receiver<Result<(), String>>;
+/// How a request will end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    platter: PlatterId,
+    ended: oneshot::Receiver<Result<(), Refusal>>,
+}
 
 /// Makes the event of a request, given its number and the time.
 type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
@@ -48,12 +58,14 @@ type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
 enum Order {
     Request { make: MakeEvent, pending: Pending },
     Done { command: CommandId },
+    Breaks(Machine),
+    Works(Machine),
     Stop,
 }
 
 struct Pending {
     work: Option<Work>,
-    done: oneshot::Sender<Result<(), String>>,
+    done: oneshot::Sender<Result<(), Refusal>>,
 }
 
 /// The handle of the driver's thread.
@@ -104,6 +116,8 @@ impl std::fmt::Debug for Order {
         f.write_str(match self {
             Self::Request { .. } => "Request",
             Self::Done { .. } => "Done",
+            Self::Breaks(_) => "Breaks",
+            Self::Works(_) => "Works",
             Self::Stop => "Stop",
         })
     }
@@ -112,8 +126,13 @@ impl std::fmt::Debug for Order {
 impl LiveLibrary {
     /// Starts the driver for platters whose tracks hold `track_size` user bytes.
     pub(crate) fn start(options: &LibraryOptions, track_size: ByteCount) -> Result<Self> {
-        let library = Library::new(&options.shape)
-            .map_err(|e| ArchiveError::InvalidArgument { what: format!("library shape: {e}") })?;
+        let refuse = |what: String| ArchiveError::InvalidArgument { what };
+        if options.policy.movement == Movement::NoShuttles {
+            return Err(refuse("library policy: a library needs shuttles".to_owned()));
+        }
+        let library = Library::with_policy(&options.shape, options.policy.clone())
+            .map_err(|e| refuse(format!("library: {e}")))?;
+        let log = LogFile::begin(options.log.as_deref(), &library)?;
         let (inbox, orders) = sync_channel(INBOX_MAX);
         let reading = Arc::<Reading>::default();
         let driver = Driver {
@@ -124,6 +143,9 @@ impl LiveLibrary {
             started: std::time::Instant::now(),
             next_request: 0,
             pending: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            log,
             timers: BinaryHeap::new(),
             inbox: inbox.clone(),
             reading: Arc::clone(&reading),
@@ -137,13 +159,14 @@ impl LiveLibrary {
 
     fn request(
         &self,
+        platter: PlatterId,
         make: impl FnOnce(RequestId, Instant) -> Event + Send + 'static,
         work: Option<Work>,
     ) -> Result<Answer> {
-        let (done, answer) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         let order = Order::Request { make: Box::new(make), pending: Pending { work, done } };
         self.inbox.send(order).map_err(|_| ArchiveError::Stopping)?;
-        Ok(answer)
+        Ok(Answer { platter, ended })
     }
 
     /// Has a drive do `work` with tracks of a stored platter.
@@ -155,6 +178,7 @@ impl LiveLibrary {
         work: Work,
     ) -> Result<Answer> {
         self.request(
+            platter,
             move |request, now| {
                 let deadline = now + OBJECTIVE;
                 Event::Read { request, platter, slot, tracks, deadline }
@@ -168,6 +192,7 @@ impl LiveLibrary {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = PanelIndex::new(0);
         self.request(
+            platter,
             move |request, _| Event::Verify { request, platter, panel, tracks },
             Some(work),
         )
@@ -175,7 +200,17 @@ impl LiveLibrary {
 
     /// Has a verified platter brought to its slot.
     pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
-        self.request(move |request, _| Event::Store { request, platter, slot }, None)
+        self.request(platter, move |request, _| Event::Store { request, platter, slot }, None)
+    }
+
+    /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
+    pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
+        self.inbox.send(Order::Breaks(machine)).map_err(|_| ArchiveError::Stopping)
+    }
+
+    /// A broken machine works again.
+    pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
+        self.inbox.send(Order::Works(machine)).map_err(|_| ArchiveError::Stopping)
     }
 
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
@@ -193,10 +228,9 @@ impl LiveLibrary {
 
 /// Waits for an answer on a thread that may block.
 pub(crate) fn wait(answer: Answer) -> Result<()> {
-    answer
-        .blocking_recv()
-        .map_err(|_| ArchiveError::Stopping)?
-        .map_err(|what| ArchiveError::Internal { what: format!("the library: {what}") })
+    let Answer { platter, ended } = answer;
+    let ended = ended.blocking_recv().map_err(|_| ArchiveError::Stopping)?;
+    ended.map_err(|refusal| refusal.of(platter))
 }
 
 struct Driver {
@@ -207,6 +241,10 @@ struct Driver {
     started: std::time::Instant,
     next_request: u64,
     pending: BTreeMap<RequestId, Pending>,
+    /// Commands not answered yet.
+    under_way: BTreeMap<CommandId, Action>,
+    broken: BTreeSet<Machine>,
+    log: LogFile,
     timers: BinaryHeap<Reverse<(Instant, CommandId)>>,
     inbox: SyncSender<Order>,
     reading: Arc<Reading>,
@@ -220,10 +258,7 @@ impl Driver {
 
     fn run(mut self, orders: &Receiver<Order>) {
         loop {
-            let wait = self.timers.peek().map_or(IDLE_WAIT, |Reverse((due, _))| {
-                std::time::Duration::from(due.since(self.now()))
-            });
-            match orders.recv_timeout(wait) {
+            match orders.recv_timeout(self.wait()) {
                 Ok(Order::Request { make, pending }) => {
                     let request = RequestId::new(self.next_request);
                     self.next_request += 1;
@@ -231,16 +266,66 @@ impl Driver {
                     let event = make(request, self.now());
                     self.step(event);
                 }
-                Ok(Order::Done { command }) => self.step(Event::Completed { command }),
-                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Order::Done { command }) => self.complete(command),
+                Ok(Order::Breaks(machine)) => {
+                    if self.broken.insert(machine) {
+                        self.step(Event::Broke { machine });
+                    }
+                }
+                Ok(Order::Works(machine)) => {
+                    if self.broken.remove(&machine) {
+                        self.step(Event::Repaired { machine });
+                    }
+                }
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.log.stopped();
+                    return;
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             while let Some(&Reverse((due, command))) = self.timers.peek()
                 && due <= self.now()
             {
                 self.timers.pop();
-                self.step(Event::Completed { command });
+                self.complete(command);
             }
+            if self.library.deadline().is_some_and(|due| due <= self.now()) {
+                self.step(Event::Timer);
+            }
+        }
+    }
+
+    /// How long nothing will happen by itself.
+    fn wait(&self) -> std::time::Duration {
+        let timer = self.timers.peek().map(|Reverse((due, _))| *due);
+        let next = timer.into_iter().chain(self.library.deadline()).min();
+        next.map_or(IDLE_WAIT, |due| due.since(self.now()).into())
+    }
+
+    /// A command was carried out, unless its machine broke in the meantime.
+    fn complete(&mut self, command: CommandId) {
+        if self.under_way.contains_key(&command) {
+            self.step(Event::Completed { command });
+        }
+    }
+
+    /// Answers end their commands, and so do machines that break.
+    fn settle(&mut self, event: &Event) {
+        match *event {
+            Event::Completed { command } | Event::Failed { command, .. } => {
+                self.under_way.remove(&command);
+            }
+            Event::Broke { machine } => {
+                self.under_way.retain(|_, action| action.machine() != machine);
+            }
+            Event::Halted { .. }
+            | Event::Passed { .. }
+            | Event::Read { .. }
+            | Event::Verify { .. }
+            | Event::Store { .. }
+            | Event::Cancel { .. }
+            | Event::Repaired { .. }
+            | Event::Timer => {}
         }
     }
 
@@ -249,10 +334,15 @@ impl Driver {
         let mut events = vec![event];
         let mut out = Outbox::new();
         while let Some(event) = events.pop() {
-            self.library.step(self.now(), event, &mut out);
+            let now = self.now();
+            self.log.event(now, &event);
+            self.settle(&event);
+            self.library.step(now, event, &mut out);
             for output in out.drain().collect::<Vec<_>>() {
+                self.log.output(&output);
                 match output {
                     Output::Do(command) => {
+                        self.under_way.insert(command.id, command.action);
                         if let Some(answer) = self.execute(&command) {
                             events.push(answer);
                         }
@@ -263,11 +353,12 @@ impl Driver {
                     Output::Traveled(_) => {}
                     Output::Finished { request, outcome } => self.finish(request, outcome),
                     Output::Rejected { request, reason } => {
-                        self.answer(request, Err(reason.to_string()));
+                        self.answer(request, Err(Refusal::rejected(&reason)));
                     }
                 }
             }
         }
+        self.log.flush();
     }
 
     /// Begins a command; the answer, if it is already there.
@@ -323,13 +414,13 @@ impl Driver {
     fn finish(&mut self, request: RequestId, outcome: Outcome) {
         let answer = match outcome {
             Outcome::Read | Outcome::Verified | Outcome::Stored => Ok(()),
-            Outcome::Canceled => Err("the request was canceled".to_owned()),
-            Outcome::Failed(fault) => Err(fault.to_string()),
+            Outcome::Canceled => Err(Refusal::Other("the request was canceled".to_owned())),
+            Outcome::Failed(fault) => Err(Refusal::failed(fault)),
         };
         self.answer(request, answer);
     }
 
-    fn answer(&mut self, request: RequestId, answer: Result<(), String>) {
+    fn answer(&mut self, request: RequestId, answer: Result<(), Refusal>) {
         if let Some(pending) = self.pending.remove(&request) {
             // A requester that went away needs no answer.
             let _ = pending.done.send(answer);

@@ -41,6 +41,8 @@ pub const PLAN_BODIES_MAX: usize = 200_000;
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
+/// Size at which the log of the library ends.
+pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
 
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
 const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");

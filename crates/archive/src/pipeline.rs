@@ -128,6 +128,15 @@ impl Workers {
         Sealer::new(&self.store, &self.library, &self.files).verify_stored(platter)
     }
 
+    /// The library, which has this machine.
+    pub(crate) fn library(&self, machine: fulgurite_library::Machine) -> Result<&LiveLibrary> {
+        if self.store.config.library.shape.has(machine) {
+            return Ok(&self.library);
+        }
+        let what = format!("the library has no machine {machine:?}");
+        Err(ArchiveError::InvalidArgument { what })
+    }
+
     pub(crate) fn stop(&self) -> Result<()> {
         self.store.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
         for bell in [&self.store.bells.pipeline, &self.store.bells.restore] {

@@ -147,14 +147,17 @@ impl ShardReader {
         }
         let mut all = ReadShards::default();
         for (platter, wishes, outcome, answer) in waiting {
-            if let Some(answer) = answer
-                && let Err(error) = library_driver::wait(answer)
-            {
-                self.store.check_stopping()?;
-                tracing::warn!(%platter, %error, "the library did not bring a platter");
-            }
+            let brought = match answer.map(library_driver::wait) {
+                Some(Ok(())) => true,
+                None => false,
+                Some(Err(error)) => {
+                    self.store.check_stopping()?;
+                    tracing::warn!(%platter, %error, "the library did not bring a platter");
+                    false
+                }
+            };
             let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let left = match outcome {
+            let left = match outcome.filter(|_| brought) {
                 Some(outcome) => {
                     for (index, crc) in outcome.came {
                         all.came(&wishes[index], crc);
@@ -165,7 +168,7 @@ impl ShardReader {
             };
             if !left.is_empty() {
                 let left: Vec<&ShardWish> = left.into_iter().map(|i| &wishes[i]).collect();
-                self.read_from_set(platter, &left, &mut all)?;
+                self.read_from_set(platter, brought, &left, &mut all)?;
             }
         }
         Ok(all)
@@ -229,14 +232,16 @@ impl ShardReader {
     }
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
+    /// What the library did not bring is not looked at, though its file is there.
     fn read_from_set(
         &self,
         platter: PlatterId,
+        brought: bool,
         wishes: &[&ShardWish],
         all: &mut ReadShards,
     ) -> Result<()> {
         let (row, set) = self.rows(platter)?;
-        let own = self.open(platter).ok();
+        let own = if brought { self.open(platter).ok() } else { None };
         let opened = self.fetch_members(&set, &row, platter, wishes)?;
         let Some(some) = own.as_ref().or_else(|| opened.values().next()) else {
             for wish in wishes {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
+use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, ObjectId, Ratio, UnixTime};
 use tempfile::TempDir;
 
@@ -29,7 +29,13 @@ pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
-        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
         log_capacity: ByteCount::gib(1),
         master_key: None,
         expedited: ExpeditedPolicy::Standard,

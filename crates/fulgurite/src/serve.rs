@@ -221,6 +221,8 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
             shape: config.library.shape.clone(),
             time_scale: config.library.time_scale,
             seed: config.library.seed,
+            policy: config.library.policy.clone(),
+            log: config.library.log.clone(),
         },
         log_capacity: config.storage.log_capacity,
         master_key: config.keys.master_key.clone(),

@@ -7,10 +7,11 @@
 use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::{CommandId, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
+use crate::{CommandId, Machine, PanelIndex, RailPosition, RequestId, ShelfIndex, TrackSpan};
 
 /// An operation to carry out. The driver answers it with exactly one event that names `id`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Command {
     /// The name to answer with.
     pub id: CommandId,
@@ -19,7 +20,8 @@ pub struct Command {
 }
 
 /// A mechanical operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Action {
     /// The shuttle moves along its rails and aligns itself.
     Move {
@@ -119,8 +121,28 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// Who carries it out.
+    #[must_use]
+    pub const fn machine(&self) -> Machine {
+        match *self {
+            Self::Move { shuttle, .. }
+            | Self::Crab { shuttle, .. }
+            | Self::Pick { shuttle, .. }
+            | Self::Place { shuttle, .. } => Machine::Shuttle(shuttle),
+            Self::Mount { drive, .. }
+            | Self::Unmount { drive, .. }
+            | Self::Switch { drive, .. }
+            | Self::Seek { drive, .. }
+            | Self::Read { drive, .. }
+            | Self::VerifyPass { drive, .. } => Machine::Drive(drive),
+        }
+    }
+}
+
 /// Where a shuttle can take a platter from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Source {
     /// The write drive's one-way exit on a panel.
     EjectBay(PanelIndex),
@@ -132,7 +154,8 @@ pub enum Source {
 
 /// Where a shuttle can bring a platter to. There is no write drive and no eject bay here: that is
 /// the air gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Destination {
     /// A storage slot.
     Storage(SlotIndex),
@@ -142,7 +165,7 @@ pub enum Destination {
 
 /// One of the two slots of a read drive (Silica, section 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum DriveSlot {
     /// For platters with reads of customers; always served first.
     First,

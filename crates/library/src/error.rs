@@ -1,18 +1,22 @@
 //! Why a library cannot be built, or a request not be accepted.
 
 use fulgurite_units::{PlatterId, ShuttleIndex, SlotIndex};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{PanelIndex, RequestId};
 
 /// A shape that no library can have, or a request that this one cannot take.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Error {
     /// A count is outside its range.
     #[error("{field} is {value}, but must be from {min} to {max}")]
+    #[serde(skip_deserializing)]
     ShapeRange {
         /// The field of the shape.
+        #[serde(skip_deserializing)]
         field: &'static str,
         /// Its value.
         value: u64,
@@ -75,8 +79,10 @@ pub enum Error {
     },
     /// A time or share of the mechanics is none.
     #[error("{field} is {value}, which no machine has")]
+    #[serde(skip_deserializing)]
     Mechanics {
         /// The field of the parameters.
+        #[serde(skip_deserializing)]
         field: &'static str,
         /// Its value.
         value: String,

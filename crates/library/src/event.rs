@@ -7,11 +7,13 @@
 use std::fmt;
 
 use fulgurite_units::{Duration, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use serde::{Deserialize, Serialize};
 
 use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId};
 
 /// Something that happened, from the archive or from the machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// Tracks of a stored platter are wanted.
     Read {
@@ -100,7 +102,8 @@ pub enum Event {
 }
 
 /// What the controller wants or has to say.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Output {
     /// Carry this out and answer it.
     Do(Command),
@@ -130,7 +133,8 @@ pub enum Output {
 }
 
 /// One way of a shuttle, from where it stood to where it picks or places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Travel {
     /// Who.
     pub shuttle: ShuttleIndex,
@@ -145,7 +149,8 @@ pub struct Travel {
 }
 
 /// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Outcome {
     /// The tracks were read.
     Read,
@@ -160,7 +165,8 @@ pub enum Outcome {
 }
 
 /// Why a command, and with it a request, failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
     /// The platter is not where it should be.
     PlatterMissing,
@@ -187,7 +193,8 @@ impl fmt::Display for Fault {
 }
 
 /// Neighboring tracks of one platter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrackSpan {
     /// The first track.
     pub first: TrackIndex,

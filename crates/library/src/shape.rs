@@ -11,7 +11,7 @@ use fulgurite_units::SlotIndex;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{DRIVES_PER_READ_RACK_MAX, PANELS_MAX, SHUTTLES_PER_DRIVE_MAX, SLOTS_MAX};
-use crate::{Error, PanelIndex, RackIndex, ShelfIndex, ZoneIndex};
+use crate::{Error, Machine, PanelIndex, RackIndex, ShelfIndex, ZoneIndex};
 
 /// The counts that make a library. Check them with [`LibraryShape::validate`] before use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +180,18 @@ impl LibraryShape {
     pub(crate) const fn length_um(&self) -> u64 {
         let racks = self.write_racks as u64 + self.read_racks as u64 + self.storage_racks as u64;
         racks * self.rack_width_mm as u64 * 1000
+    }
+
+    /// Whether a library of this shape has a machine, or a piece of rail.
+    #[must_use]
+    pub fn has(&self, machine: Machine) -> bool {
+        match machine {
+            Machine::Shuttle(index) => index.get() < self.panels * self.shuttles_per_panel,
+            Machine::Drive(index) => index.get() < self.panels * self.drives_per_panel(),
+            Machine::Rail { panel, shelf, from, to } => {
+                panel.get() < self.panels && shelf.get() < self.shelves_per_panel && from <= to
+            }
+        }
     }
 
     /// Whether a slot is nobody's home.

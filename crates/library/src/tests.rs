@@ -5,6 +5,7 @@ mod canaries;
 mod faults;
 mod floor;
 mod limits;
+mod log;
 mod mechanics;
 mod policy;
 mod restart;

@@ -11,7 +11,7 @@ use fulgurite_archive::{
     PutOptions, RestoreOutcome, RestoreRequest, RestoreState, StorageClass, Tier, WriteCondition,
 };
 use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
+use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
 
 /// A platter of 160 KiB: 4 tracks of 5 + 2 sectors of 8 KiB, groups of 2 + 1 tracks, sets of 4 + 3.
@@ -38,7 +38,13 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         geometry: tiny_geometry(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
-        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
         log_capacity: ByteCount::gib(4),
         master_key: None,
         expedited: ExpeditedPolicy::Refuse,

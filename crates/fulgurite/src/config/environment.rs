@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Expedited};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 15] = [
+const SETTINGS: [(&str, Setter); 17] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -24,6 +24,8 @@ const SETTINGS: [(&str, Setter); 15] = [
         set_ratio(&mut c.medium.sector_failure_rate, v)
     }),
     ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
+    ("FULGURITE_LIBRARY_LOG", |c, v| set_some(&mut c.library.log, v)),
+    ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
     ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
     ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
 ];
@@ -76,6 +78,11 @@ fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Res
 fn set_ratio(field: &mut fulgurite_units::Ratio, value: &str) -> Result<(), String> {
     let number: f64 = value.parse().map_err(|_| format!("\"{value}\" is not a number"))?;
     *field = number.try_into().map_err(|error: fulgurite_units::RatioError| error.to_string())?;
+    Ok(())
+}
+
+fn set_policy(field: &mut fulgurite_library::Policy, value: &str) -> Result<(), String> {
+    *field = fulgurite_library::Policy::named(value).map_err(|error| error.to_string())?;
     Ok(())
 }
 

@@ -4,13 +4,14 @@
 //! as a file that means the same. Not here: credentials, which never stand in a configuration.
 
 mod environment;
+mod policy;
 mod tls;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use fulgurite_glass::Geometry;
-use fulgurite_library::LibraryShape;
+use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
@@ -115,6 +116,12 @@ pub(crate) struct Library {
     pub(crate) time_scale: f64,
     /// Seed of the sampled mechanical times.
     pub(crate) seed: u64,
+    /// Where what the library is told and decides is written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<PathBuf>,
+    /// How the controller decides, by name or field by field.
+    #[serde(with = "policy")]
+    pub(crate) policy: Policy,
     /// Panels, racks, shelves, slots, drives, shuttles.
     pub(crate) shape: LibraryShape,
 }
@@ -258,6 +265,13 @@ impl Config {
         let shape = &self.library.shape;
         if let Err(error) = shape.validate() {
             return refuse("library.shape", error.to_string());
+        }
+        if let Err(error) = self.library.policy.validate() {
+            return refuse("library.policy", error.to_string());
+        }
+        if self.library.policy.movement == Movement::NoShuttles {
+            let reason = "without shuttles there is no library, only a bound to compare with";
+            return refuse("library.policy", reason.to_owned());
         }
         let (zones, platters) = (shape.zone_count(), u32::from(geometry.set_platters()));
         if zones < platters {

@@ -221,3 +221,19 @@ fn a_missing_file_is_named() {
         No such file or directory (os error 2)"#]]
     .assert_eq(&fold(&chain(&error)));
 }
+
+#[test]
+fn a_policy_is_a_name_or_a_table() {
+    let config = load("[library]\npolicy = \"silica\"\nlog = \"x.log\"\n", &[]).unwrap();
+    assert_eq!(config.library.policy, fulgurite_library::Policy::silica());
+    assert!(config.show().unwrap().contains("policy = \"silica\"\n"), "{config:?}");
+    let named = load("", &[("FULGURITE_LIBRARY_POLICY", "thrifty")]).unwrap();
+    assert_eq!(named.library.policy, fulgurite_library::Policy::thrifty());
+    let mut mixed = config;
+    mixed.library.policy.candidates = 3;
+    let again = load(&mixed.show().unwrap(), &[]).unwrap();
+    assert_eq!(again.library.policy, mixed.library.policy);
+    check_refused("[library]\npolicy = \"best\"\n", &[], expect![[""]]);
+    check_refused("[library]\npolicy = \"no-shuttles\"\n", &[], expect![[""]]);
+    check_refused("[library.policy]\nmovement = \"partitions\"\n", &[], expect![[""]]);
+}

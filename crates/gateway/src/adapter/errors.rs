@@ -97,7 +97,9 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         }
         E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
-        E::Stopping => ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE),
+        E::Stopping | E::PlatterOutOfReach { .. } => {
+            ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
+        }
         E::Full { .. }
         | E::Unreadable { .. }
         | E::PlatterUnreadable { .. }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumFaults,
+    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumFaults, Policy,
     SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
@@ -40,7 +40,13 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
-        library: LibraryOptions { shape: LibraryShape::small(), time_scale: 0.0, seed: 1 },
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
         log_capacity: ByteCount::gib(4),
         master_key: None,
         expedited: ExpeditedPolicy::Refuse,

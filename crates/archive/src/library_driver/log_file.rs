@@ -1,0 +1,112 @@
+//! The log of the library in a file: one for each start, bounded, and never a reason to stop.
+//!
+//! A log begins with the library at rest, so it cannot go on in a second file: when it is full it
+//! ends with a line that says so, and the library goes on without. The log of the start before is
+//! kept as `PATH.1`. A disk that fails ends the log, too.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Read as _};
+use std::path::{Path, PathBuf};
+
+use fulgurite_library::log::{End, FORMAT, LogError, LogWriter};
+use fulgurite_library::{Event, Library, Output};
+use fulgurite_units::Instant;
+
+use crate::limits::LIBRARY_LOG_BYTES_MAX;
+use crate::{ArchiveError, Result};
+
+/// The log, if there is one.
+#[derive(Debug)]
+pub(super) struct LogFile {
+    open: Option<LogWriter<BufWriter<File>>>,
+    path: PathBuf,
+    bytes_max: u64,
+}
+
+impl LogFile {
+    /// Begins the log of a library that was told nothing yet; a log that is there is moved aside.
+    pub(super) fn begin(path: Option<&Path>, library: &Library) -> Result<Self> {
+        Self::bounded(path, library, LIBRARY_LOG_BYTES_MAX)
+    }
+
+    pub(super) fn bounded(path: Option<&Path>, library: &Library, bytes_max: u64) -> Result<Self> {
+        let Some(path) = path else {
+            return Ok(Self { open: None, path: PathBuf::new(), bytes_max });
+        };
+        move_aside(path)?;
+        let create = || OpenOptions::new().write(true).create_new(true).open(path);
+        let file = create().map_err(ArchiveError::io("create the library log", path))?;
+        let open = LogWriter::new(BufWriter::new(file), library)
+            .map_err(|error| ArchiveError::Internal { what: format!("library log: {error}") })?;
+        Ok(Self { open: Some(open), path: path.to_owned(), bytes_max })
+    }
+
+    /// The library is told something.
+    pub(super) fn event(&mut self, now: Instant, event: &Event) {
+        if self.open.as_ref().is_some_and(|log| log.bytes() >= self.bytes_max) {
+            let (path, limit) = (self.path.display(), self.bytes_max);
+            tracing::warn!(%path, limit, "the library log is full and ends here");
+            self.end(End::Full);
+        }
+        self.write(|log| log.event(now, event));
+    }
+
+    /// The library answers.
+    pub(super) fn output(&mut self, output: &Output) {
+        self.write(|log| log.output(output));
+    }
+
+    /// What was written is in the hands of the system.
+    pub(super) fn flush(&mut self) {
+        self.write(LogWriter::flush);
+    }
+
+    /// The library stops.
+    pub(super) fn stopped(&mut self) {
+        self.end(End::Stopped);
+    }
+
+    fn end(&mut self, why: End) {
+        if let Some(log) = self.open.take()
+            && let Err(error) = log.end(why)
+        {
+            self.warn(&error);
+        }
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut LogWriter<BufWriter<File>>) -> Result<(), LogError>,
+    ) {
+        if let Some(log) = &mut self.open
+            && let Err(error) = write(log)
+        {
+            self.warn(&error);
+            self.open = None;
+        }
+    }
+
+    fn warn(&self, error: &LogError) {
+        let error = crate::write_set::error_chain(error);
+        tracing::warn!(path = %self.path.display(), error, "the library log ends here");
+    }
+}
+
+/// Moves the log of an earlier start to `PATH.1`. What is no log stays, and is in the way.
+fn move_aside(path: &Path) -> Result<()> {
+    let mut begins = String::new();
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(ArchiveError::io("open the library log", path)(error)),
+        Ok(file) => {
+            let read = file.take(64).read_to_string(&mut begins);
+            if read.is_err() || !(begins.is_empty() || begins.contains(FORMAT)) {
+                let what = format!("library log: \"{}\" is there and is none", path.display());
+                return Err(ArchiveError::InvalidArgument { what });
+            }
+        }
+    }
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".1");
+    std::fs::rename(path, &aside).map_err(ArchiveError::io("move the library log aside", path))
+}

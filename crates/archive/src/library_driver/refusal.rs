@@ -1,0 +1,52 @@
+//! Why the library did not do what it was asked, as the archive has to take it.
+
+use fulgurite_library::{Error, ErrorKind, Fault};
+use fulgurite_units::PlatterId;
+
+use crate::ArchiveError;
+
+/// Why a request came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Broken machines keep the platter: it is there, and the rest of its set may be within reach.
+    OutOfReach(String),
+    /// No drive can read the platter, or it is gone.
+    Unreadable(String),
+    /// There are too many requests.
+    Busy(String),
+    /// A bug, on one side or the other.
+    Other(String),
+}
+
+impl Refusal {
+    /// An accepted request failed.
+    pub(super) fn failed(fault: Fault) -> Self {
+        let why = fault.to_string();
+        match fault {
+            Fault::PlatterMissing | Fault::Unreadable => Self::Unreadable(why),
+            Fault::DriveBroken | Fault::ShuttleBroken | Fault::Unreachable => Self::OutOfReach(why),
+        }
+    }
+
+    /// A request was not accepted.
+    pub(super) fn rejected(error: &Error) -> Self {
+        let why = error.to_string();
+        if matches!(error, Error::Unreachable { .. }) {
+            return Self::OutOfReach(Fault::Unreachable.to_string());
+        }
+        match error.kind() {
+            ErrorKind::Unavailable => Self::Busy(why),
+            ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::Invalid | _ => Self::Other(why),
+        }
+    }
+
+    /// The archive's error for a request about `platter`.
+    pub(super) fn of(self, platter: PlatterId) -> ArchiveError {
+        match self {
+            Self::OutOfReach(reason) => ArchiveError::PlatterOutOfReach { platter, reason },
+            Self::Unreadable(reason) => ArchiveError::PlatterUnreadable { platter, reason },
+            Self::Busy(what) => ArchiveError::Busy { what },
+            Self::Other(what) => ArchiveError::Internal { what: format!("the library: {what}") },
+        }
+    }
+}

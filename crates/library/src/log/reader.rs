@@ -1,0 +1,147 @@
+//! Reads a log, line by line, whatever its length.
+
+use std::io::{BufRead, Read as _};
+
+use fulgurite_units::Instant;
+
+use super::{
+    AnyHeader, Ending, Entry, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, Logged, NANOS_MAX,
+    VERSION,
+};
+use crate::{LibraryShape, Policy};
+
+/// Characters of a line that an error shows.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// The lines of a log, one after another.
+#[derive(Debug)]
+pub struct LogReader<R> {
+    source: R,
+    buffer: Vec<u8>,
+    line: u64,
+    header: Header,
+    latest: u64,
+    ending: Option<Ending>,
+}
+
+impl<R: BufRead> LogReader<R> {
+    /// Begins to read, with the first line.
+    ///
+    /// # Errors
+    /// When the source fails, or it is no log of a known version.
+    pub fn new(mut source: R) -> Result<Self, LogError> {
+        let mut buffer = Vec::new();
+        let whole = read_line(&mut source, &mut buffer, 1)?;
+        let header = if whole { parse_header(&buffer)? } else { return Err(no_header(&buffer)) };
+        Ok(Self { source, buffer, line: 1, header, latest: 0, ending: None })
+    }
+
+    /// The shape of the library.
+    pub const fn shape(&self) -> &LibraryShape {
+        &self.header.shape
+    }
+
+    /// How it decided.
+    pub const fn policy(&self) -> &Policy {
+        &self.header.policy
+    }
+
+    /// How the log ends, as soon as the end was reached.
+    pub const fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// The line read last, from 1.
+    pub const fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// The next event or output; nothing at the end.
+    ///
+    /// # Errors
+    /// Names the line that is not sound. A last line that is cut off is no error but an ending.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
+        if self.ending.is_some() {
+            return Ok(None);
+        }
+        self.line += 1;
+        let line = self.line;
+        if !read_line(&mut self.source, &mut self.buffer, line)? {
+            let empty = self.buffer.is_empty();
+            self.ending = Some(if empty { Ending::Open } else { Ending::Cut { line } });
+            return Ok(None);
+        }
+        let wrong = |problem: String| LogError::Line { line, problem };
+        let read: Line = serde_json::from_slice(&self.buffer).map_err(|e| wrong(problem(&e)))?;
+        if read.t < self.latest {
+            let latest = self.latest;
+            return Err(wrong(format!("field t: {} is before {latest}, the line before", read.t)));
+        }
+        if read.t >= NANOS_MAX {
+            return Err(wrong(format!("field t: {} is no time of a library", read.t)));
+        }
+        self.latest = read.t;
+        let what = match (read.event, read.output, read.end) {
+            (Some(event), None, None) => Logged::Event(event),
+            (None, Some(output), None) => Logged::Output(output),
+            (None, None, Some(end)) => {
+                self.ending = Some(Ending::End(end));
+                return self.nothing_more();
+            }
+            _ => return Err(wrong("it needs exactly one of event, output and end".to_owned())),
+        };
+        Ok(Some(Entry { line, at: Instant::from_nanos(read.t), what }))
+    }
+
+    /// Behind the end there is nothing.
+    fn nothing_more(&mut self) -> Result<Option<Entry>, LogError> {
+        let line = self.line + 1;
+        let whole = read_line(&mut self.source, &mut self.buffer, line)?;
+        if whole || !self.buffer.is_empty() {
+            return Err(LogError::Line { line, problem: "it is behind the end".to_owned() });
+        }
+        Ok(None)
+    }
+}
+
+/// Reads a line without its end into `buffer`; `false` when it has none, and is the last.
+fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
+    buffer.clear();
+    let limit = LINE_BYTES_MAX as u64 + 1;
+    source
+        .take(limit)
+        .read_until(b'\n', buffer)
+        .map_err(|source| LogError::Read { line, source })?;
+    if buffer.last() == Some(&b'\n') {
+        buffer.pop();
+        return Ok(true);
+    }
+    if buffer.len() > LINE_BYTES_MAX {
+        return Err(LogError::LineTooLong { line, limit: LINE_BYTES_MAX });
+    }
+    Ok(false)
+}
+
+fn parse_header(text: &[u8]) -> Result<Header, LogError> {
+    let any: AnyHeader = serde_json::from_slice(text).map_err(|_| no_header(text))?;
+    if any.format != FORMAT {
+        return Err(no_header(text));
+    }
+    if any.version != VERSION {
+        let expected = format!("version {VERSION}");
+        return Err(LogError::Header { expected, found: format!("version {}", any.version) });
+    }
+    serde_json::from_slice(text).map_err(|e| LogError::Line { line: 1, problem: problem(&e) })
+}
+
+fn no_header(text: &[u8]) -> LogError {
+    let found: String = String::from_utf8_lossy(text).chars().take(SHOWN_CHARS_MAX).collect();
+    LogError::Header { expected: format!("a {FORMAT}"), found: format!("{found:?}") }
+}
+
+/// What a parser says, with the column alone: it sees one line at a time.
+fn problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    format!("{what}, column {}", error.column())
+}
