@@ -18,4 +18,6 @@ mod machines;
 mod run;
 mod supply;
 
-pub use run::{Observer, Silent, run, run_observed};
+pub(crate) use agenda::Agenda;
+pub(crate) use files::shard_sizes;
+pub use run::{Observer, Silent, run, run_observed, run_reads};
