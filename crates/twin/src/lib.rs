@@ -13,6 +13,7 @@ pub mod error;
 pub mod fleet;
 pub mod histogram;
 pub mod import;
+pub mod plan;
 pub mod queue;
 pub mod result;
 pub mod runner;
