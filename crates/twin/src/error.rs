@@ -23,6 +23,21 @@ pub enum Error {
     /// The library cannot be simulated.
     #[error(transparent)]
     Library(#[from] fulgurite_library::Error),
+    /// A platter-set that no library holds.
+    #[error(transparent)]
+    Layout(#[from] fulgurite_layout::LayoutError),
+    /// A cost table is not one.
+    #[error("cost table: {problem}")]
+    Costs {
+        /// What is wrong.
+        problem: String,
+    },
+    /// A picture cannot be drawn.
+    #[error("the picture cannot be drawn: {problem}")]
+    Picture {
+        /// Why.
+        problem: String,
+    },
     /// A trace without reads measures nothing.
     #[error("the trace has no reads")]
     EmptyTrace,
@@ -169,6 +184,9 @@ impl Error {
         match self {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Unavailable,
             Self::Library(_)
+            | Self::Layout(_)
+            | Self::Costs { .. }
+            | Self::Picture { .. }
             | Self::Parameter { .. }
             | Self::EmptyTrace
             | Self::TraceTooLong { .. }

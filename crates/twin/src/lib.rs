@@ -11,18 +11,24 @@
 pub mod engine;
 pub mod error;
 pub mod experiment;
+pub mod fleet;
 pub mod histogram;
 pub mod import;
+pub mod plan;
+pub mod queue;
 pub mod report;
 pub mod result;
+pub mod runner;
 pub mod scenario;
 pub mod tape;
 pub mod trace;
 pub mod workload;
 
-pub use engine::{Observer, run, run_observed};
+pub use engine::{Observer, run, run_observed, run_reads};
 pub use error::{Error, ErrorKind};
+pub use fleet::{Fleet, FleetResult};
 pub use result::RunResult;
+pub use runner::{Runner, Serial};
 pub use scenario::Scenario;
 pub use trace::{Trace, TraceRead};
 pub use workload::Workload;

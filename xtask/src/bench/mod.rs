@@ -13,6 +13,7 @@ mod peer;
 mod pipeline;
 mod server;
 mod start;
+mod twin;
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 9] = [
+const BENCHES: [Entry; 10] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -75,10 +76,11 @@ const BENCHES: [Entry; 9] = [
     ("codes", codes::codes),
     ("signature", codes::signature),
     ("ldpc", codes::ldpc),
+    ("twin", twin::twin),
 ];
 
-/// Benchmarks of codes alone.
-const CODE_BENCHES: [&str; 3] = ["codes", "signature", "ldpc"];
+/// Benchmarks that need no server: they build examples of their own.
+const OWN_BUILDS: [&str; 4] = ["codes", "signature", "ldpc", "twin"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
@@ -94,7 +96,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             _ => bail!("no benchmark {arg:?}; there are {}", BENCHES.map(|b| b.0).join(", ")),
         }
     }
-    let needs_server = name.is_none_or(|name| !CODE_BENCHES.contains(&name));
+    let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
     let bench = build(needs_server)?;
     let (machine, commit) = (machine()?, commit()?);
     eprintln!("machine: {machine}\ncommit: {commit}");
@@ -115,7 +117,7 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     empty(&bench.folder)
 }
 
-/// The folders and programs of benchmarks; those of codes need no server.
+/// The folders and programs of benchmarks; those of `OWN_BUILDS` need no server.
 fn build(needs_server: bool) -> Result<Bench> {
     let mut command = shell::cargo();
     command.args([

@@ -18,7 +18,9 @@ mod machines;
 mod run;
 mod supply;
 
-pub use run::{Observer, Silent, run, run_observed};
+pub(crate) use agenda::Agenda;
+pub(crate) use files::shard_sizes;
+pub use run::{Observer, Silent, run, run_observed, run_reads};
 
 #[cfg(test)]
 mod tests;

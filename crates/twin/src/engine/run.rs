@@ -60,8 +60,22 @@ pub fn run_observed<O: Observer>(
     seed: u64,
     observer: &mut O,
 ) -> Result<RunResult, Error> {
+    let reads = scenario.workload.reads(Seed::new(seed).child(b"workload"))?;
+    run_reads(scenario, seed, reads, observer)
+}
+
+/// Runs a scenario with these reads, in the order of time, in place of those of its workload, of
+/// which only the placement counts.
+///
+/// # Errors
+/// When a parameter is out of range.
+pub fn run_reads<O: Observer>(
+    scenario: &Scenario,
+    seed: u64,
+    reads: impl Iterator<Item = TraceRead>,
+    observer: &mut O,
+) -> Result<RunResult, Error> {
     let root = Seed::new(seed);
-    let reads = scenario.workload.reads(root.child(b"workload"))?;
     let mut run = Run::new(scenario, &root, observer)?;
     run.play(reads);
     let drives = run.drives;

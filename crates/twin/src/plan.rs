@@ -1,0 +1,93 @@
+//! Planning: the cheapest libraries that hold what comes in and meet the objective of reads.
+//!
+//! ```text
+//!   ingest, reads, objective, growth --> PlanRequest --groups by lower bound of cost--> trials
+//!                                            ^                                            |
+//!   CostTable, Space ------------------------'     runs of the twin, through a Runner <---'
+//!                                                                |
+//!                                             Plan: least cost, runner-up, all trials
+//! ```
+//!
+//! What a plan must have: room for all platters at the stated age; the storage racks that a
+//! platter-set needs (`fulgurite_layout`); at most two shuttles for each drive; the 99.9th
+//! percentile of reads within the objective in every seed, with the stated share of platters
+//! unavailable; and drives that verify as fast as platters are written, even in the measured
+//! window.
+//!
+//! The search relies on more shuttles, drives or throughput never making a library slower. The
+//! twin shows that within its noise, not exactly, so a plan is the least cost as far as that holds.
+//! What it leaves out: write drives (their throughput is not public), buildings, people, glass.
+
+mod candidate;
+mod costs;
+mod picture;
+mod request;
+mod search;
+mod trial;
+
+use serde::Serialize;
+
+pub use candidate::Candidate;
+pub use costs::CostTable;
+pub use picture::picture;
+pub use request::{Demand, Glass, PlanRequest, Space};
+pub use trial::{Miss, Trial};
+
+use crate::Error;
+use crate::runner::Runner;
+use search::Search;
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The least cost; `None` when nothing in the space is enough.
+    pub best: Option<Trial>,
+    /// The least cost with other drives, another throughput, number of libraries or policy.
+    pub runner_up: Option<Trial>,
+    /// The objective, in seconds.
+    pub objective_s: f64,
+    /// Platters that must have a slot at the stated age.
+    pub platters: u64,
+    /// Storage racks of a library that a platter-set needs.
+    pub set_racks: u16,
+    /// Bytes a day that have to be verified, redundancy included.
+    pub verify_per_day: f64,
+    /// Seeds of each candidate that was not given up at the first.
+    pub seeds: u32,
+    /// Runs of the twin.
+    pub runs: u32,
+    /// Candidates in the space, each number of shuttles counted.
+    pub candidates: u64,
+    /// Whether the search ended at its limit of runs: then a cheaper plan may exist.
+    pub is_cut_short: bool,
+    /// Money of the cost table.
+    pub currency: String,
+    /// Prices and powers that are the assumed defaults, by name.
+    pub assumed: Vec<String>,
+    /// Everything that was tried, in that order.
+    pub tried: Vec<Trial>,
+}
+
+/// Searches for the cheapest libraries.
+///
+/// # Errors
+/// When a parameter is out of range, or a run cannot be made.
+pub fn plan(request: &PlanRequest, runner: &dyn Runner) -> Result<Plan, Error> {
+    plan_watched(request, runner, &mut |_| ())
+}
+
+/// The same, telling of each trial as soon as it is over.
+///
+/// # Errors
+/// As [`plan`].
+pub fn plan_watched(
+    request: &PlanRequest,
+    runner: &dyn Runner,
+    tell: &mut dyn FnMut(&Trial),
+) -> Result<Plan, Error> {
+    request.validate()?;
+    Search::new(request, runner, tell)?.run()
+}
+
+#[cfg(test)]
+mod tests;

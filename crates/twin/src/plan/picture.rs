@@ -1,0 +1,76 @@
+//! The picture of a search: what each trial costs, and its tail.
+
+use plotters::prelude::*;
+
+use super::{Plan, Trial};
+use crate::Error;
+
+const SIZE: (u32, u32) = (860, 560);
+const ENOUGH: RGBColor = RGBColor(20, 80, 160);
+const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
+const BEST: RGBColor = RGBColor(190, 90, 20);
+
+/// Draws all trials as SVG: cost against the tail, the objective as a line.
+///
+/// # Errors
+/// When nothing was tried, or the picture cannot be drawn.
+pub fn picture(plan: &Plan) -> Result<String, Error> {
+    let mut svg = String::new();
+    draw(plan, &mut svg).map_err(|error| Error::Picture { problem: error.to_string() })?;
+    Ok(svg)
+}
+
+fn draw(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    let at = |trial: &Trial| (trial.cost / 1e6, (trial.tail_s / 3600.0).max(1e-3));
+    let points: Vec<(f64, f64)> = plan.tried.iter().map(at).collect();
+    let objective = plan.objective_s / 3600.0;
+    let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
+    let low = points.iter().map(|point| point.1).fold(objective, f64::min);
+    let high = points.iter().map(|point| point.1).fold(objective, f64::max);
+    if points.is_empty() {
+        return Err("nothing was tried".into());
+    }
+    let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+    area.fill(&WHITE)?;
+    let mut chart = ChartBuilder::on(&area)
+        .caption("Cost and tail of what was tried", ("sans-serif", 20))
+        .margin(14)
+        .x_label_area_size(44)
+        .y_label_area_size(64)
+        .build_cartesian_2d(0.0..right * 1.08, (low / 2.0..high * 2.0).log_scale())?;
+    chart
+        .configure_mesh()
+        .x_desc(format!("cost over the years of service, million {}", plan.currency))
+        .y_desc("99.9th percentile of reads, h")
+        .light_line_style(BLACK.mix(0.06))
+        .label_style(("sans-serif", 14))
+        .draw()?;
+    let limit = [(0.0, objective), (right * 1.08, objective)];
+    chart
+        .draw_series(LineSeries::new(limit, BLACK.mix(0.6)))?
+        .label(format!("objective, {objective:.1} h"))
+        .legend(|(x, y)| PathElement::new([(x, y), (x + 14, y)], BLACK.mix(0.6)));
+    for (is_enough, color, label) in
+        [(false, TOO_LITTLE, "not enough"), (true, ENOUGH, "meets everything")]
+    {
+        let trials = plan.tried.iter().filter(|trial| trial.is_enough() == is_enough);
+        chart
+            .draw_series(trials.map(|trial| Circle::new(at(trial), 4, color.filled())))?
+            .label(label)
+            .legend(move |(x, y)| Circle::new((x + 7, y), 4, color.filled()));
+    }
+    let chosen = plan.best.iter();
+    chart
+        .draw_series(chosen.map(|trial| Circle::new(at(trial), 9, BEST.stroke_width(2))))?
+        .label("least cost")
+        .legend(|(x, y)| Circle::new((x + 7, y), 6, BEST.stroke_width(2)));
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.9))
+        .border_style(BLACK.mix(0.3))
+        .label_font(("sans-serif", 14))
+        .draw()?;
+    area.present()?;
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! One candidate, run and judged.
+
+use fulgurite_library::Policy;
+use serde::Serialize;
+
+use super::{Candidate, PlanRequest};
+use crate::Error;
+use crate::fleet::{Fleet, FleetResult};
+use crate::result::DriveTime;
+use crate::runner::Runner;
+use crate::scenario::{Scenario, Writes};
+
+/// Why a candidate is not enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Miss {
+    /// Reads take longer than the objective.
+    Tail,
+    /// Reads could not be answered at all.
+    Failed,
+    /// Drives verify less than is written.
+    Verification,
+}
+
+/// A candidate and what its runs measured. Of several seeds it is the worst that counts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// What was tried.
+    pub candidate: Candidate,
+    /// Why it is not enough; nothing if it is.
+    pub misses: Vec<Miss>,
+    /// Capital and energy over the years of service.
+    pub cost: f64,
+    /// Machines alone.
+    pub capital: f64,
+    /// Energy of a day.
+    pub kwh_per_day: f64,
+    /// 99.9th percentile of completion, in seconds.
+    pub tail_s: f64,
+    /// Median of completion, in seconds.
+    pub median_s: f64,
+    /// Share of the objective that is left.
+    pub margin: f64,
+    /// Bytes that can be verified in the measured window over those that must.
+    pub verify_margin: f64,
+    /// Share of the drives' time that reads, switches and the verification needed take.
+    pub utilization: f64,
+    /// Shares of the drives' time when verification takes all that is left.
+    pub drive_time: DriveTime,
+    /// Reads that could not be answered.
+    pub failed: u64,
+    /// Seeds it was run with.
+    pub seeds: u32,
+}
+
+impl Trial {
+    /// Whether it is enough.
+    #[must_use]
+    pub const fn is_enough(&self) -> bool {
+        self.misses.is_empty()
+    }
+}
+
+/// Runs a candidate with one seed.
+pub(super) fn simulate(
+    request: &PlanRequest,
+    candidate: &Candidate,
+    seed: u32,
+    runner: &dyn Runner,
+) -> Result<FleetResult, Error> {
+    let [measure_from, measure_until] = request.demand.window();
+    let glass = &request.glass;
+    let platters = request.platters().div_ceil(u64::from(candidate.libraries));
+    let each = Scenario {
+        library: candidate.shape(request),
+        policy: Policy::named(&candidate.policy)?,
+        mechanics: request.mechanics,
+        throughput: candidate.throughput,
+        track_size: glass.track_size,
+        platters: u32::try_from(platters).unwrap_or(u32::MAX),
+        shard_size: glass.shard_size,
+        unavailable: request.unavailable,
+        recovery_reads: glass.set.information,
+        workload: request.demand.workload(),
+        writes: Writes::Saturated { platter_size: glass.platter_size },
+        faults: Vec::new(),
+        measure_from,
+        measure_until,
+    };
+    let (demand, seed) = (&request.demand, u64::from(seed));
+    let fleet = Fleet { each, libraries: candidate.libraries };
+    fleet.run_reads(seed, demand.expected(), || demand.reads(seed), runner)
+}
+
+/// Holds the runs of a candidate against what is asked.
+pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetResult]) -> Trial {
+    assert!(!runs.is_empty(), "a trial has at least one run");
+    let worst = |of: fn(&FleetResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
+    let count = f64::from(u32::try_from(runs.len()).unwrap_or(u32::MAX));
+    let mean = |of: fn(&FleetResult) -> f64| runs.iter().map(of).sum::<f64>() / count;
+    let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
+    let needed = request.verify_per_day() * (until - from) / 86_400.0;
+    let verified = runs.iter().map(|run| run.verified_bytes).min().unwrap_or(0);
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    let verify_margin = if needed > 0.0 { verified as f64 / needed } else { f64::MAX };
+    let drive_time = DriveTime {
+        read: mean(|run| run.drive_time.read),
+        verify: mean(|run| run.drive_time.verify),
+        switch: mean(|run| run.drive_time.switch),
+        idle: mean(|run| run.drive_time.idle),
+    };
+    let verify = drive_time.verify / verify_margin.max(1.0);
+    let utilization = (drive_time.read + drive_time.switch + verify).min(1.0);
+    let costs = &request.costs;
+    let kwh = |run| costs.kwh_per_day(candidate, run, utilization);
+    let kwh_per_day = runs.iter().map(kwh).sum::<f64>() / count;
+    let capital = costs.capital(candidate);
+    let tail_s = worst(|run| run.completion.p999);
+    let failed = runs.iter().map(|run| run.failed).sum();
+    let objective = request.objective.as_secs_f64();
+    let misses = [
+        (Miss::Tail, tail_s > objective),
+        (Miss::Failed, failed > 0 || runs.iter().any(|run| run.reads == 0)),
+        (Miss::Verification, verify_margin < 1.0),
+    ];
+    Trial {
+        candidate: candidate.clone(),
+        misses: misses.into_iter().filter(|(_, is)| *is).map(|(miss, _)| miss).collect(),
+        cost: costs.total(capital, kwh_per_day),
+        capital,
+        kwh_per_day,
+        tail_s,
+        median_s: worst(|run| run.completion.p50),
+        margin: 1.0 - tail_s / objective,
+        verify_margin,
+        utilization,
+        drive_time,
+        failed,
+        seeds: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+    }
+}

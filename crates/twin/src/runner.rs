@@ -1,0 +1,39 @@
+//! Who runs the jobs: the twin owns no threads, so whoever calls hands in one of these.
+
+use std::sync::OnceLock;
+
+/// Carries out independent jobs.
+pub trait Runner {
+    /// Calls `job` once with each number below `count`, in any order, on any threads, and returns
+    /// when all calls have.
+    fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync));
+}
+
+/// One job after another, here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serial;
+
+impl Runner for Serial {
+    fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync)) {
+        (0..count).for_each(job);
+    }
+}
+
+/// The results of jobs, in the order of their numbers, whatever order they ran in.
+///
+/// # Panics
+/// When the runner breaks its promise.
+pub(crate) fn collect<T: Send + Sync>(
+    runner: &dyn Runner,
+    count: usize,
+    job: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let cells: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+    runner.for_each(count, &|number| {
+        let first = cells[number].set(job(number)).is_ok();
+        assert!(first, "job {number} runs once");
+    });
+    let results: Vec<T> = cells.into_iter().filter_map(OnceLock::into_inner).collect();
+    assert_eq!(results.len(), count, "every job runs");
+    results
+}
