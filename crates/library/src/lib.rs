@@ -87,6 +87,7 @@ mod requests;
 mod resume;
 mod shape;
 mod shuttles;
+mod sidesteps;
 mod state;
 mod traffic;
 mod without_shuttles;
