@@ -10,13 +10,17 @@
 //!
 //! Why nobody waits for ever (after PIBT, Okumura et al. 2019, priority inheritance on a graph in
 //! which every place has two ways out): of all shuttles on a trip one ranks highest. Its claim is
-//! entered by nobody else, except by those that make way at its own order, which leave it. Who is
-//! inside and works ends its operation, for none lasts for ever. Who is inside and stands is sent
-//! away; as lanes are two or more and at most a third of the places are taken ([`LibraryShape`]'s
-//! check), some chain of neighbors ends at a free place, and each link of it is a free move once
-//! the next has gone. So the claim becomes free, and the shuttle gets nearer to its goal with each
-//! piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks highest at last. With
-//! ranks by identifier (the paper's) the highest always arrives and lower ones when it rests.
+//! entered by nobody else. Who is inside and works ends its operation, for none lasts for ever. Who
+//! is inside and stands is sent away, after whoever stands in its way out (`sidesteps.rs`): one step
+//! at a time, each of which brings the next nearer, while a claim keeps lower ranks out of the
+//! places that are needed for it. So the claim becomes free, and the shuttle gets nearer to its goal
+//! with each piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks highest at
+//! last. With ranks by identifier (the paper's) the highest always arrives and lower ones when it
+//! rests.
+//!
+//! That there is an order of steps for every crowd is not proven: the search gives up after some
+//! thousand looks. Lanes are two or more and at most a third of the places are taken
+//! ([`LibraryShape`]'s check), and with that it was found in thousands of random runs.
 //!
 //! [`LibraryShape`]: crate::LibraryShape
 
@@ -24,9 +28,14 @@ use fulgurite_units::{Outbox, ShuttleIndex};
 
 use crate::controller::Library;
 use crate::floor::Position;
+use crate::sidesteps::Order;
 use crate::state::{Travel, Trip};
-use crate::traffic::{Holder, MAKING_WAY, Span};
-use crate::{Output, PanelIndex, ShelfIndex};
+use crate::traffic::{Holder, Span};
+use crate::{Output, PanelIndex};
+
+/// Steps that may be made to clear a way, for the highest rank that waits and for others.
+const STEPS_MAX_TOP: usize = 12;
+const STEPS_MAX: usize = 3;
 
 impl Library {
     /// Notes that a shuttle waits for a piece of its way.
@@ -41,7 +50,7 @@ impl Library {
             self.counters.waits += 1;
         }
         if news {
-            self.traffic.claim(index.get(), self.behalf(index), span);
+            self.traffic.claim(index.get(), self.rank(index), span);
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
@@ -74,7 +83,7 @@ impl Library {
             .map(|index| (self.rank(*index), *index))
             .collect();
         waiting.sort_unstable_by(|a, b| b.cmp(a));
-        let top = waiting.iter().map(|(_, index)| self.behalf(*index)).max();
+        let top = waiting.iter().map(|(_, index)| self.order_of(*index)).max();
         for (_, index) in waiting {
             let still = self.shuttles[index.as_usize()].trip.as_ref();
             if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
@@ -85,19 +94,13 @@ impl Library {
 
     fn rank(&self, index: ShuttleIndex) -> u64 {
         match &self.shuttles[index.as_usize()].trip {
-            Some(trip) if trip.detour.is_some() => MAKING_WAY,
             Some(trip) => trip.rank,
             None => 0,
         }
     }
 
-    /// Whose order a shuttle carries out: its own, or that of who made it make way.
-    fn behalf(&self, index: ShuttleIndex) -> (u64, u16) {
-        match &self.shuttles[index.as_usize()].trip {
-            Some(trip) if trip.detour.is_some() => trip.behalf,
-            Some(trip) => (trip.rank, index.get()),
-            None => (0, index.get()),
-        }
+    fn order_of(&self, index: ShuttleIndex) -> (u64, u16) {
+        (self.rank(index), index.get())
     }
 
     /// Sends away whoever stands in the way and would stand there for ever. `top` is the highest
@@ -110,15 +113,32 @@ impl Library {
     ) {
         let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
         let Some((span, _)) = blocked else { return };
-        let behalf = self.behalf(index);
+        let (rank, number) = self.order_of(index);
+        self.traffic.unclaim_for_others(number);
+        let is_top = Some((rank, number)) == top;
+        let steps = if is_top { STEPS_MAX_TOP } else { STEPS_MAX };
+        let mut order = Order { shuttle: index, rank, span, steps };
         for other in self.standing_in(span, index) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
-                || behalf >= self.behalf(other)
-                    && (Some(behalf) == top || self.waits_for(other, index, &mut Vec::new()));
-            if for_ever && !shuttle.broken {
-                let mut chain = vec![ShuttleIndex::new(behalf.1), index];
-                self.send_away(other, span, behalf, &mut chain, out);
+                || (rank, number) >= self.order_of(other)
+                    && (is_top || self.waits_for(other, index, &mut Vec::new()));
+            if !for_ever || shuttle.broken {
+                continue;
+            }
+            let Some(steps) = self.sidesteps(order, other) else { continue };
+            if steps.len() > 1 {
+                // One such at a time: two might undo each other's steps.
+                order.steps = 1;
+            }
+            for step in &steps {
+                self.traffic.claim_for_others(number, rank, step.needs);
+            }
+            let Some(first) = steps.first() else { continue };
+            let who = first.shuttle;
+            let rests = self.shuttles[who.as_usize()].current().is_none();
+            if rests && self.traffic.holders(first.needs, who.get()).next().is_none() {
+                self.make_way(who, first.to, out);
             }
         }
     }
@@ -129,7 +149,10 @@ impl Library {
             Holder::Shuttle(number) => Some(ShuttleIndex::new(number)),
             Holder::Rail => None,
         });
-        shuttles.filter(|other| self.shuttles[other.as_usize()].current().is_none()).collect()
+        let mut standing: Vec<_> =
+            shuttles.filter(|other| self.shuttles[other.as_usize()].current().is_none()).collect();
+        standing.sort_unstable();
+        standing
     }
 
     /// Whether a shuttle waits for another, or for one that waits for it.
@@ -152,131 +175,22 @@ impl Library {
                 .any(|next| !seen.contains(&next) && self.waits_for(next, other, seen))
     }
 
-    /// Has a shuttle leave a piece of lane: up, down or aside, whatever is free; if nothing is, has
-    /// the next one make room first. Whether that was begun, or will be when someone is done.
-    fn send_away(
-        &mut self,
-        index: ShuttleIndex,
-        span: Span,
-        behalf: (u64, u16),
-        chain: &mut Vec<ShuttleIndex>,
-        out: &mut Outbox<Output>,
-    ) -> bool {
-        let shuttle = &self.shuttles[index.as_usize()];
-        if chain.contains(&index) || shuttle.broken {
-            return false;
-        }
-        if shuttle.current().is_some() {
-            return true;
-        }
-        if let Some(trip) = &shuttle.trip
-            && let Some(detour) = trip.detour
-            && trip.behalf >= behalf
-            && !self.traffic.footprint(detour).overlaps(&span)
-            && !trip.blocked.is_some_and(|(needs, _)| self.is_held_by(needs, chain))
-        {
-            // It is leaving already, on an order that counts as much.
-            return true;
-        }
-        chain.push(index);
-        let ways = self.ways_out(shuttle.at, span);
-        let open = |way: &&WayOut| {
-            !self.traffic.is_barred(&way.needs)
-                && !self.traffic.is_claimed(&way.ends, index.get(), behalf)
-                && self.stays_clear(&way.ends, chain)
-        };
-        let open: Vec<WayOut> = ways.iter().filter(open).copied().collect();
-        let me = index.get();
-        let free = |way: &&WayOut| self.traffic.holders(way.needs, me).next().is_none();
-        if let Some(way) = open.iter().find(free) {
-            self.make_way(index, way.to, behalf, out);
-            return true;
-        }
-        let way = open.into_iter().find(|way| {
-            let inside: Vec<_> = self.traffic.holders(way.needs, me).collect();
-            inside.into_iter().all(|holder| match holder {
-                Holder::Shuttle(next) => {
-                    self.send_away(ShuttleIndex::new(next), way.needs, behalf, chain, out)
-                }
-                Holder::Rail => false,
-            })
-        });
-        if let Some(way) = way {
-            // It claims the place, so that nobody enters it meanwhile.
-            self.make_way(index, way.to, behalf, out);
-        }
-        way.is_some()
-    }
-
-    /// Whether one of some shuttles holds part of a piece.
-    fn is_held_by(&self, span: Span, shuttles: &[ShuttleIndex]) -> bool {
-        let mut holders = self.traffic.holders(span, u16::MAX);
-        holders.any(|holder| match holder {
-            Holder::Shuttle(number) => shuttles.contains(&ShuttleIndex::new(number)),
-            Holder::Rail => false,
-        })
-    }
-
-    /// Whether a way out keeps clear of what the one that ordered it wants.
-    fn stays_clear(&self, ends: &Span, chain: &[ShuttleIndex]) -> bool {
-        let first = chain.first().and_then(|first| self.shuttles[first.as_usize()].trip.as_ref());
-        let wanted = first.and_then(|trip| trip.blocked);
-        wanted.is_none_or(|(span, _)| !span.overlaps(ends))
-    }
-
-    /// Where a shuttle could go to leave a piece of lane, and what it needs for that: nearest
-    /// first.
-    fn ways_out(&self, at: Position, span: Span) -> Vec<WayOut> {
-        let shelf = at.shelf.get();
-        let mut ways = Vec::with_capacity(4);
-        let above = (shelf + 1 < self.shape().shelves_per_panel).then_some(shelf + 1);
-        for shelf in [above, shelf.checked_sub(1)].into_iter().flatten() {
-            let to = Position { shelf: ShelfIndex::new(shelf), ..at };
-            let ends = self.traffic.footprint(to);
-            ways.push(WayOut { to, ends, needs: ends });
-        }
-        let mut aside: Vec<_> = self.traffic.beside(&span).into_iter().flatten().collect();
-        aside.sort_unstable_by_key(|rail| rail.get().abs_diff(at.rail.get()));
-        for rail in aside {
-            let to = Position { rail, ..at };
-            let (ends, needs) = (self.traffic.footprint(to), self.traffic.sweep(at, rail));
-            ways.push(WayOut { to, ends, needs });
-        }
-        ways
-    }
-
     /// Sets a shuttle on its way out.
-    fn make_way(
-        &mut self,
-        index: ShuttleIndex,
-        to: Position,
-        behalf: (u64, u16),
-        out: &mut Outbox<Output>,
-    ) {
+    fn make_way(&mut self, index: ShuttleIndex, to: Position, out: &mut Outbox<Output>) {
         self.counters.give_ways += 1;
         self.unblock(index);
         let at = self.shuttles[index.as_usize()].at;
         let shuttle = &mut self.shuttles[index.as_usize()];
         match &mut shuttle.trip {
-            Some(trip) => (trip.detour, trip.behalf) = (Some(to), behalf),
+            Some(trip) => trip.detour = Some(to),
             None => {
                 let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
                 let (goal, detour) = (to, Some(to));
                 let (errand, current, blocked, rank) = (None, None, None, 0);
-                let trip = Trip { errand, goal, detour, behalf, current, blocked, rank, travel };
+                let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
                 shuttle.trip = Some(trip);
             }
         }
         self.advance(index, out);
     }
-}
-
-/// A place to make way to.
-#[derive(Clone, Copy, Debug)]
-struct WayOut {
-    to: Position,
-    /// What it covers there.
-    ends: Span,
-    /// What it needs to get there.
-    needs: Span,
 }

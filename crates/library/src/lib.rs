@@ -88,6 +88,7 @@ mod requests;
 mod resume;
 mod shape;
 mod shuttles;
+mod sidesteps;
 mod snapshot;
 mod state;
 mod traffic;

@@ -134,8 +134,8 @@ impl Library {
         let rank = self.next_rank(index);
         let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
         let (current, blocked, detour) = (None, None, None);
-        let (errand, behalf) = (Some(errand), (rank, index.get()));
-        let trip = Trip { errand, goal, detour, behalf, current, blocked, rank, travel };
+        let errand = Some(errand);
+        let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
         self.shuttles[index.as_usize()].trip = Some(trip);
         self.advance(index, out);
     }

@@ -160,8 +160,6 @@ pub(crate) struct Trip {
     pub(crate) goal: Position,
     /// Where it goes first to make way.
     pub(crate) detour: Option<Position>,
-    /// For whom it makes way, with its rank: nobody who ranks higher is hindered by that.
-    pub(crate) behalf: (u64, u16),
     /// What is being done.
     pub(crate) current: Option<(CommandId, Action)>,
     /// What it waits for, and since when.

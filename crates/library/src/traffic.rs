@@ -43,9 +43,16 @@ pub(crate) enum Holder {
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     shuttle: u16,
-    /// On whose behalf: a rank and a shuttle.
-    behalf: (u64, u16),
+    rank: u64,
     span: Span,
+    /// It is for those that make way for the shuttle.
+    for_others: bool,
+}
+
+impl Claim {
+    const fn order(&self) -> (u64, u16) {
+        (self.rank, self.shuttle)
+    }
 }
 
 /// The next piece of a way.
@@ -169,14 +176,14 @@ impl Traffic {
         rank: u64,
     ) -> impl Iterator<Item = u16> + '_ {
         let claims = self.claims.iter();
-        let above = claims.filter(move |claim| claim.shuttle != me && claim.behalf > (rank, me));
+        let above = claims.filter(move |claim| claim.shuttle != me && claim.order() > (rank, me));
         above.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
     }
 
-    /// Whether another claims part of a piece on the same or a higher behalf.
-    pub(crate) fn is_claimed(&self, span: &Span, me: u16, behalf: (u64, u16)) -> bool {
+    /// Whether another claims part of a piece with the same or a higher rank.
+    pub(crate) fn is_claimed(&self, span: &Span, me: u16, order: (u64, u16)) -> bool {
         let mut others = self.claims.iter().filter(|claim| claim.shuttle != me);
-        others.any(|claim| claim.behalf >= behalf && claim.span.overlaps(span))
+        others.any(|claim| claim.order() >= order && claim.span.overlaps(span))
     }
 
     /// Whether a shuttle may take a piece now.
@@ -185,9 +192,18 @@ impl Traffic {
             && (self.claims.is_empty() || self.claimants(span, me, rank).next().is_none())
     }
 
-    pub(crate) fn claim(&mut self, shuttle: u16, behalf: (u64, u16), span: Span) {
+    pub(crate) fn claim(&mut self, shuttle: u16, rank: u64, span: Span) {
         self.unclaim(shuttle);
-        self.claims.push(Claim { shuttle, behalf, span });
+        self.claims.push(Claim { shuttle, rank, span, for_others: false });
+    }
+
+    /// Claims a piece besides, where others step to make way.
+    pub(crate) fn claim_for_others(&mut self, shuttle: u16, rank: u64, span: Span) {
+        self.claims.push(Claim { shuttle, rank, span, for_others: true });
+    }
+
+    pub(crate) fn unclaim_for_others(&mut self, shuttle: u16) {
+        self.claims.retain(|claim| claim.shuttle != shuttle || !claim.for_others);
     }
 
     pub(crate) fn unclaim(&mut self, shuttle: u16) {
@@ -300,7 +316,7 @@ impl Traffic {
         let taken = holds.filter(|(who, ..)| *who != Holder::Shuttle(me));
         let taken = taken.map(|&(_, from, to)| (from, to));
         let above =
-            self.claims.iter().filter(|claim| claim.shuttle != me && claim.behalf > (rank, me));
+            self.claims.iter().filter(|claim| claim.shuttle != me && claim.order() > (rank, me));
         let claimed = above.filter(|claim| claim.span.lane == sweep.lane);
         let claimed = claimed.map(|claim| (claim.span.from, claim.span.to));
         let inside = taken.chain(claimed).filter(|(from, to)| *from < sweep.to && sweep.from < *to);
@@ -351,9 +367,10 @@ impl Traffic {
         })
     }
 
-    /// Who claims what.
+    /// Who claims what for itself.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (u16, Span)> + '_ {
-        self.claims.iter().map(|claim| (claim.shuttle, claim.span))
+        let own = self.claims.iter().filter(|claim| !claim.for_others);
+        own.map(|claim| (claim.shuttle, claim.span))
     }
 
     /// No two holds of a lane overlap.

@@ -157,7 +157,7 @@ pub(super) fn assert_served(run: Run) -> Twin {
     twin
 }
 
-fn cases(default: u32) -> u32 {
+pub(super) fn cases(default: u32) -> u32 {
     #[expect(clippy::disallowed_methods, reason = "the long swarm is asked for by its variable")]
     let count = std::env::var("FULGURITE_SWARM");
     count.ok().and_then(|count| count.parse().ok()).unwrap_or(default)
@@ -182,6 +182,13 @@ proptest! {
     ) {
         assert_served(Run { seed, instant, troubles_per_mille });
     }
+}
+
+/// A crowd in which the one on its way out found the place taken, and nobody looked for another.
+#[test]
+fn a_way_out_that_closes_is_given_up_for_another() {
+    let seed = 16_262_186_878_997_694_214;
+    assert_served(Run { seed, instant: false, troubles_per_mille: 33 });
 }
 
 #[test]

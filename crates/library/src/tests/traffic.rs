@@ -2,6 +2,7 @@
 
 use fulgurite_units::Seed;
 
+use super::swarm::cases;
 use super::twin::{Twin, distinct_slots};
 use crate::{LibraryShape, Movement, Policy, RightOfWay};
 
@@ -29,6 +30,20 @@ fn tiny(shuttles: u16) -> LibraryShape {
         shuttles_per_panel: shuttles,
         shuttle_width_mm: 700,
         ..LibraryShape::small()
+    }
+}
+
+/// At the limit of how many shuttles a panel may have.
+#[test]
+fn panels_as_full_as_may_be_come_to_rest() {
+    for right_of_way in [RightOfWay::Age, RightOfWay::Identifier] {
+        for movement in [Movement::ShortestPaths, Movement::Partitions] {
+            let policy = Policy { movement, right_of_way, ..Policy::fulgurite() };
+            for seed in 0..4 * u64::from(cases(1)) {
+                crowd(&tiny(5), policy.clone(), seed, 60);
+                crowd(&tiny(6), policy.clone(), seed, 60);
+            }
+        }
     }
 }
 

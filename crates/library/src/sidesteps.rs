@@ -1,0 +1,215 @@
+//! Who steps aside in which order, so that a piece of a lane becomes free.
+//!
+//! ```text
+//!   w wants along lane 1         1. c goes down: the shuttle next to the hole moves first
+//!   lane 2   [ b ][ c ]   .      2. b goes to the right
+//!   lane 1   w--->[ a ]   .      3. a goes up
+//! ```
+//!
+//! A search over orders of steps, fewest first: who is in the way takes one of its ways out, before
+//! that whoever is in that way, and so on, each where the steps before have left the others. Only
+//! the first step is made; then the search runs again. As the rest of the order found is still
+//! there, it finds one that is shorter: what was begun comes to an end and never goes in a circle.
+
+use fulgurite_units::ShuttleIndex;
+
+use crate::ShelfIndex;
+use crate::controller::Library;
+use crate::floor::Position;
+use crate::traffic::{Holder, Span};
+
+/// One step of one shuttle, up, down or aside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sidestep {
+    pub(crate) shuttle: ShuttleIndex,
+    pub(crate) to: Position,
+    /// What it covers there.
+    ends: Span,
+    /// What it needs to get there.
+    pub(crate) needs: Span,
+}
+
+/// For whom the way is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) shuttle: ShuttleIndex,
+    pub(crate) rank: u64,
+    /// What it wants, and nobody steps into.
+    pub(crate) span: Span,
+    /// Steps it may cost.
+    pub(crate) steps: usize,
+}
+
+/// Looks at a shuttle, after which a search gives up.
+const LOOKS_MAX: u32 = 4_000;
+
+struct Search<'a> {
+    library: &'a Library,
+    order: Order,
+    /// Where those stand that have stepped aside; the last place of each counts.
+    moved: Vec<(ShuttleIndex, Position)>,
+    steps: Vec<Sidestep>,
+    most: usize,
+    looks: u32,
+    /// More steps might have helped.
+    cut: bool,
+}
+
+/// What is left to do, the last first.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Leave(ShuttleIndex, Span),
+    Step(Sidestep),
+}
+
+impl Library {
+    /// The steps that get a shuttle out of a way, if there are such.
+    pub(crate) fn sidesteps(&self, order: Order, who: ShuttleIndex) -> Option<Vec<Sidestep>> {
+        let panel = self.floor.panel_of(who);
+        let detours = (0u16..).map(ShuttleIndex::new).zip(&self.shuttles).filter_map(|(at, of)| {
+            let detour = of.trip.as_ref().and_then(|trip| trip.detour);
+            detour.filter(|to| to.panel == panel).map(|to| (at, to))
+        });
+        let moved = detours.collect();
+        let (steps, looks) = (Vec::new(), LOOKS_MAX);
+        let mut search = Search { library: self, order, moved, steps, most: 0, looks, cut: false };
+        for most in 1..=order.steps {
+            (search.most, search.cut) = (most, false);
+            if search.solve(&[Task::Leave(who, order.span)], 0) {
+                return Some(search.steps);
+            }
+            if !search.cut {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Where a shuttle could go to leave a piece of lane: nearest first.
+    fn ways_out(&self, shuttle: ShuttleIndex, at: Position, span: Span) -> Vec<Sidestep> {
+        let shelf = at.shelf.get();
+        let mut ways = Vec::with_capacity(4);
+        let above = (shelf + 1 < self.shape().shelves_per_panel).then_some(shelf + 1);
+        for shelf in [above, shelf.checked_sub(1)].into_iter().flatten() {
+            let to = Position { shelf: ShelfIndex::new(shelf), ..at };
+            let ends = self.traffic.footprint(to);
+            ways.push(Sidestep { shuttle, to, ends, needs: ends });
+        }
+        let mut aside: Vec<_> = self.traffic.beside(&span).into_iter().flatten().collect();
+        aside.sort_unstable_by_key(|rail| rail.get().abs_diff(at.rail.get()));
+        for rail in aside {
+            let to = Position { rail, ..at };
+            let (ends, needs) = (self.traffic.footprint(to), self.traffic.sweep(at, rail));
+            ways.push(Sidestep { shuttle, to, ends, needs });
+        }
+        ways
+    }
+}
+
+impl Search<'_> {
+    /// Does what is left, of which `due` are steps.
+    fn solve(&mut self, tasks: &[Task], due: usize) -> bool {
+        let Some((task, rest)) = tasks.split_last() else { return true };
+        match *task {
+            Task::Step(step) => {
+                let stays = |holder: &Holder| match holder {
+                    Holder::Shuttle(who) => !self.leaves_by_itself(ShuttleIndex::new(*who)),
+                    Holder::Rail => true,
+                };
+                if self.inside(step.needs, step.shuttle).iter().any(stays) {
+                    return false;
+                }
+                self.moved.push((step.shuttle, step.to));
+                self.steps.push(step);
+                let done = self.solve(rest, due - 1);
+                if !done {
+                    self.moved.pop();
+                    self.steps.pop();
+                }
+                done
+            }
+            Task::Leave(who, span) => self.leave(who, span, rest, due),
+        }
+    }
+
+    fn leave(&mut self, who: ShuttleIndex, span: Span, rest: &[Task], due: usize) -> bool {
+        let at = self.position(who);
+        if self.leaves_by_itself(who) || !self.library.traffic.footprint(at).overlaps(&span) {
+            return self.solve(rest, due);
+        }
+        let comes_later = |task: &Task| matches!(task, Task::Step(step) if step.shuttle == who);
+        if !self.is_movable(who) || rest.iter().any(comes_later) || self.looks == 0 {
+            return false;
+        }
+        if self.steps.len() + due >= self.most {
+            self.cut = true;
+            return false;
+        }
+        self.looks -= 1;
+        let mut ways: Vec<_> = self
+            .library
+            .ways_out(who, at, span)
+            .into_iter()
+            .filter(|way| self.is_open(way))
+            .map(|way| (self.inside(way.needs, who), way))
+            .collect();
+        ways.sort_by_key(|(inside, _)| inside.len());
+        ways.into_iter().any(|(inside, way)| {
+            let mut tasks = rest.to_vec();
+            tasks.push(Task::Step(way));
+            for holder in inside {
+                let Holder::Shuttle(next) = holder else { return false };
+                tasks.push(Task::Leave(ShuttleIndex::new(next), way.needs));
+            }
+            self.solve(&tasks, due + 1)
+        })
+    }
+
+    /// Whether broken machines, and those that rank higher, leave a way out to it.
+    fn is_open(&self, way: &Sidestep) -> bool {
+        let order = (self.order.rank, self.order.shuttle.get());
+        let traffic = &self.library.traffic;
+        !way.ends.overlaps(&self.order.span)
+            && !traffic.is_barred(&way.needs)
+            && !traffic.is_claimed(&way.ends, way.shuttle.get(), order)
+    }
+
+    /// Whether a shuttle is at work for itself and goes on when it is done.
+    fn leaves_by_itself(&self, who: ShuttleIndex) -> bool {
+        let shuttle = &self.library.shuttles[who.as_usize()];
+        shuttle.trip.as_ref().is_some_and(|trip| trip.current.is_some() && trip.detour.is_none())
+    }
+
+    fn is_movable(&self, who: ShuttleIndex) -> bool {
+        let shuttle = &self.library.shuttles[who.as_usize()];
+        let order = (self.order.rank, self.order.shuttle.get());
+        // Who only makes way has no rank of its own.
+        let trip = shuttle.trip.as_ref().filter(|trip| trip.errand.is_some());
+        let ranks_higher = trip.is_some_and(|trip| (trip.rank, who.get()) > order);
+        !shuttle.broken && who != self.order.shuttle && !ranks_higher
+    }
+
+    fn position(&self, who: ShuttleIndex) -> Position {
+        let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == who);
+        moved.map_or(self.library.shuttles[who.as_usize()].at, |(_, to)| *to)
+    }
+
+    /// Who is in a piece when the steps so far are made.
+    fn inside(&self, span: Span, me: ShuttleIndex) -> Vec<Holder> {
+        let has_moved = |holder: &Holder| {
+            let mut moved = self.moved.iter();
+            moved.any(|(shuttle, _)| *holder == Holder::Shuttle(shuttle.get()))
+        };
+        let traffic = &self.library.traffic;
+        let mut inside: Vec<_> =
+            traffic.holders(span, me.get()).filter(|holder| !has_moved(holder)).collect();
+        for (shuttle, _) in &self.moved {
+            let holder = Holder::Shuttle(shuttle.get());
+            let there = traffic.footprint(self.position(*shuttle)).overlaps(&span);
+            if *shuttle != me && there && !inside.contains(&holder) {
+                inside.push(holder);
+            }
+        }
+        inside
+    }
+}
