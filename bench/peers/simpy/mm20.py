@@ -14,7 +14,9 @@ SERVERS = 20
 LOAD = 0.9
 
 
-def customer(env: simpy.Environment, servers: simpy.Resource, draw: random.Random, waits: list) -> None:
+def customer(
+    env: simpy.Environment, servers: simpy.Resource, draw: random.Random, waits: list
+) -> None:
     """Waits for a server, and is served for a second on average."""
     arrived = env.now
     with servers.request() as turn:
@@ -23,7 +25,13 @@ def customer(env: simpy.Environment, servers: simpy.Resource, draw: random.Rando
         yield env.timeout(draw.expovariate(1.0))
 
 
-def arrivals(env: simpy.Environment, servers: simpy.Resource, draw: random.Random, waits: list, count: int) -> None:
+def arrivals(
+    env: simpy.Environment,
+    servers: simpy.Resource,
+    draw: random.Random,
+    waits: list,
+    count: int,
+) -> None:
     """Starts customers one after another."""
     for _ in range(count):
         env.process(customer(env, servers, draw, waits))

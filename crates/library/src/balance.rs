@@ -62,8 +62,8 @@ impl Library {
         self.load.iter_mut().for_each(|load| *load /= 2);
     }
 
-    /// Whether some group has much more to do than its share. Borders stay where they are as long as
-    /// none has: what comes by chance evens out by itself.
+    /// Whether some group has much more to do than its share. Borders stay where they are as long
+    /// as none has: what comes by chance evens out by itself.
     fn is_uneven(&self) -> bool {
         let mut loads = vec![0u64; self.partitions.groups.len()];
         for (cell, load) in self.load.iter().enumerate() {

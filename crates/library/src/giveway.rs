@@ -10,13 +10,13 @@
 //!
 //! Why nobody waits for ever (after PIBT, Okumura et al. 2019, priority inheritance on a graph in
 //! which every place has two ways out): of all shuttles on a trip one ranks highest. Its claim is
-//! entered by nobody else. Who is inside and works ends its operation, for none lasts for ever. Who
-//! is inside and stands is sent away, after whoever stands in its way out (`sidesteps.rs`): one step
-//! at a time, each of which brings the next nearer, while a claim keeps lower ranks out of the
-//! places that are needed for it. So the claim becomes free, and the shuttle gets nearer to its goal
-//! with each piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks highest at
-//! last. With ranks by identifier (the paper's) the highest always arrives and lower ones when it
-//! rests.
+//! entered by nobody else. Who is inside and works ends its operation, for none lasts for ever.
+//! Who is inside and stands is sent away, after whoever stands in its way out (`sidesteps.rs`):
+//! one step at a time, each of which brings the next nearer, while a claim keeps lower ranks out
+//! of the places that are needed for it. So the claim becomes free, and the shuttle gets nearer to
+//! its goal with each piece. With ranks by age of the trip (`RightOfWay::Age`) each trip ranks
+//! highest at last. With ranks by identifier (the paper's) the highest always arrives and lower
+//! ones when it rests.
 //!
 //! That there is an order of steps for every crowd is not proven: the search gives up after some
 //! thousand looks. Lanes are two or more and at most a third of the places are taken

@@ -1,4 +1,5 @@
-//! The twin from the command line: a scenario is run, its log is played, and what is wrong is named.
+//! The twin from the command line: a scenario is run, its log is played, and what is wrong is
+//! named.
 
 use std::fs;
 use std::path::Path;

@@ -32,7 +32,7 @@ fn row(name: &str, model: &BlastModel) -> String {
     let most: Vec<String> =
         (4..=10).map(|racks| platters_max(racks, model).unwrap().to_string()).collect();
     let mark = if racks == TABLE_1.map(|row| row.2) { " <- Table 1" } else { "" };
-    format!("{name}: {racks:?}, platters in 4..=10 racks: {}{mark}\n", most.join(" "))
+    format!("{name}: {racks:?}, 4..=10 hold {}{mark}\n", most.join(" "))
 }
 
 fn check(rows: impl IntoIterator<Item = String>, expected: Expect) {
@@ -93,38 +93,38 @@ fn failures_of_shuttles() {
     check(
         rows,
         expect![[r#"
-        1 panels, 4/8 wide, +0, Never: [6, 7, 11], platters in 4..=10 racks: 10 15 15 20 20 25 25
-        1 panels, 4/8 wide, +0, Riding: [6, 7, 11], platters in 4..=10 racks: 10 15 15 20 20 25 25
-        1 panels, 4/8 wide, +0, OneCrabs: [7, 9, 13], platters in 4..=10 racks: 8 12 12 16 16 20 20
-        1 panels, 4/8 wide, +0, BothCrab: [9, 13, 17], platters in 4..=10 racks: 6 9 9 12 12 15 15
-        1 panels, 4/8 wide, +1, Never: [9, 13, 17], platters in 4..=10 racks: 6 9 9 12 12 15 15
-        1 panels, 4/8 wide, +1, Riding: [9, 13, 17], platters in 4..=10 racks: 6 9 9 12 12 15 15
-        1 panels, 4/8 wide, +1, OneCrabs: [15, 19, 27], platters in 4..=10 racks: 4 6 6 8 8 10 10
-        1 panels, 4/8 wide, +1, BothCrab: [15, 19, 27], platters in 4..=10 racks: 4 6 6 8 8 10 10
-        1 panels, 6/8 wide, +0, Never: [6, 7, 11], platters in 4..=10 racks: 10 15 15 20 20 25 25
-        1 panels, 6/8 wide, +0, Riding: [7, 10, 16], platters in 4..=10 racks: 10 10 10 15 15 15 20
-        1 panels, 6/8 wide, +0, OneCrabs: [10, 13, 19], platters in 4..=10 racks: 8 8 8 12 12 12 16
-        1 panels, 6/8 wide, +0, BothCrab: [13, 19, 25], platters in 4..=10 racks: 6 6 6 9 9 9 12
-        1 panels, 6/8 wide, +1, Never: [9, 13, 17], platters in 4..=10 racks: 6 9 9 12 12 15 15
-        1 panels, 6/8 wide, +1, Riding: [13, 19, 25], platters in 4..=10 racks: 6 6 6 9 9 9 12
-        1 panels, 6/8 wide, +1, OneCrabs: [22, 28, 40], platters in 4..=10 racks: 4 4 4 6 6 6 8
-        1 panels, 6/8 wide, +1, BothCrab: [22, 28, 40], platters in 4..=10 racks: 4 4 4 6 6 6 8
-        2 panels, 4/8 wide, +0, Never: [6, 6, 6], platters in 4..=10 racks: 20 30 30 40 40 50 50
-        2 panels, 4/8 wide, +0, Riding: [6, 6, 6], platters in 4..=10 racks: 20 30 30 40 40 50 50
-        2 panels, 4/8 wide, +0, OneCrabs: [6, 6, 7], platters in 4..=10 racks: 16 24 24 32 32 40 40
-        2 panels, 4/8 wide, +0, BothCrab: [6, 7, 9], platters in 4..=10 racks: 12 18 18 24 24 30 30
-        2 panels, 4/8 wide, +1, Never: [6, 7, 9], platters in 4..=10 racks: 12 18 18 24 24 30 30
-        2 panels, 4/8 wide, +1, Riding: [6, 7, 9], platters in 4..=10 racks: 12 18 18 24 24 30 30
-        2 panels, 4/8 wide, +1, OneCrabs: [7, 9, 13], platters in 4..=10 racks: 8 12 12 16 16 20 20
-        2 panels, 4/8 wide, +1, BothCrab: [7, 9, 13], platters in 4..=10 racks: 8 12 12 16 16 20 20
-        2 panels, 6/8 wide, +0, Never: [6, 6, 6], platters in 4..=10 racks: 20 30 30 40 40 50 50
-        2 panels, 6/8 wide, +0, Riding: [6, 6, 7], platters in 4..=10 racks: 20 20 20 30 30 30 40
-        2 panels, 6/8 wide, +0, OneCrabs: [6, 7, 10], platters in 4..=10 racks: 16 16 16 24 24 24 32 <- Table 1
-        2 panels, 6/8 wide, +0, BothCrab: [7, 10, 13], platters in 4..=10 racks: 12 12 12 18 18 18 24
-        2 panels, 6/8 wide, +1, Never: [6, 7, 9], platters in 4..=10 racks: 12 18 18 24 24 30 30
-        2 panels, 6/8 wide, +1, Riding: [7, 10, 13], platters in 4..=10 racks: 12 12 12 18 18 18 24
-        2 panels, 6/8 wide, +1, OneCrabs: [10, 13, 19], platters in 4..=10 racks: 8 8 8 12 12 12 16
-        2 panels, 6/8 wide, +1, BothCrab: [10, 13, 19], platters in 4..=10 racks: 8 8 8 12 12 12 16
+        1 panels, 4/8 wide, +0, Never: [6, 7, 11], 4..=10 hold 10 15 15 20 20 25 25
+        1 panels, 4/8 wide, +0, Riding: [6, 7, 11], 4..=10 hold 10 15 15 20 20 25 25
+        1 panels, 4/8 wide, +0, OneCrabs: [7, 9, 13], 4..=10 hold 8 12 12 16 16 20 20
+        1 panels, 4/8 wide, +0, BothCrab: [9, 13, 17], 4..=10 hold 6 9 9 12 12 15 15
+        1 panels, 4/8 wide, +1, Never: [9, 13, 17], 4..=10 hold 6 9 9 12 12 15 15
+        1 panels, 4/8 wide, +1, Riding: [9, 13, 17], 4..=10 hold 6 9 9 12 12 15 15
+        1 panels, 4/8 wide, +1, OneCrabs: [15, 19, 27], 4..=10 hold 4 6 6 8 8 10 10
+        1 panels, 4/8 wide, +1, BothCrab: [15, 19, 27], 4..=10 hold 4 6 6 8 8 10 10
+        1 panels, 6/8 wide, +0, Never: [6, 7, 11], 4..=10 hold 10 15 15 20 20 25 25
+        1 panels, 6/8 wide, +0, Riding: [7, 10, 16], 4..=10 hold 10 10 10 15 15 15 20
+        1 panels, 6/8 wide, +0, OneCrabs: [10, 13, 19], 4..=10 hold 8 8 8 12 12 12 16
+        1 panels, 6/8 wide, +0, BothCrab: [13, 19, 25], 4..=10 hold 6 6 6 9 9 9 12
+        1 panels, 6/8 wide, +1, Never: [9, 13, 17], 4..=10 hold 6 9 9 12 12 15 15
+        1 panels, 6/8 wide, +1, Riding: [13, 19, 25], 4..=10 hold 6 6 6 9 9 9 12
+        1 panels, 6/8 wide, +1, OneCrabs: [22, 28, 40], 4..=10 hold 4 4 4 6 6 6 8
+        1 panels, 6/8 wide, +1, BothCrab: [22, 28, 40], 4..=10 hold 4 4 4 6 6 6 8
+        2 panels, 4/8 wide, +0, Never: [6, 6, 6], 4..=10 hold 20 30 30 40 40 50 50
+        2 panels, 4/8 wide, +0, Riding: [6, 6, 6], 4..=10 hold 20 30 30 40 40 50 50
+        2 panels, 4/8 wide, +0, OneCrabs: [6, 6, 7], 4..=10 hold 16 24 24 32 32 40 40
+        2 panels, 4/8 wide, +0, BothCrab: [6, 7, 9], 4..=10 hold 12 18 18 24 24 30 30
+        2 panels, 4/8 wide, +1, Never: [6, 7, 9], 4..=10 hold 12 18 18 24 24 30 30
+        2 panels, 4/8 wide, +1, Riding: [6, 7, 9], 4..=10 hold 12 18 18 24 24 30 30
+        2 panels, 4/8 wide, +1, OneCrabs: [7, 9, 13], 4..=10 hold 8 12 12 16 16 20 20
+        2 panels, 4/8 wide, +1, BothCrab: [7, 9, 13], 4..=10 hold 8 12 12 16 16 20 20
+        2 panels, 6/8 wide, +0, Never: [6, 6, 6], 4..=10 hold 20 30 30 40 40 50 50
+        2 panels, 6/8 wide, +0, Riding: [6, 6, 7], 4..=10 hold 20 20 20 30 30 30 40
+        2 panels, 6/8 wide, +0, OneCrabs: [6, 7, 10], 4..=10 hold 16 16 16 24 24 24 32 <- Table 1
+        2 panels, 6/8 wide, +0, BothCrab: [7, 10, 13], 4..=10 hold 12 12 12 18 18 18 24
+        2 panels, 6/8 wide, +1, Never: [6, 7, 9], 4..=10 hold 12 18 18 24 24 30 30
+        2 panels, 6/8 wide, +1, Riding: [7, 10, 13], 4..=10 hold 12 12 12 18 18 18 24
+        2 panels, 6/8 wide, +1, OneCrabs: [10, 13, 19], 4..=10 hold 8 8 8 12 12 12 16
+        2 panels, 6/8 wide, +1, BothCrab: [10, 13, 19], 4..=10 hold 8 8 8 12 12 12 16
     "#]],
     );
 }
@@ -141,30 +141,30 @@ fn rectangles_of_cells() {
     check(
         rows,
         expect![[r#"
-            1 panels, 1 racks x 2 shelves: [6, 6, 6], platters in 4..=10 racks: 20 25 30 35 40 45 50
-            1 panels, 1 racks x 3 shelves: [6, 6, 7], platters in 4..=10 racks: 16 20 24 28 32 36 40
-            1 panels, 1 racks x 4 shelves: [6, 7, 9], platters in 4..=10 racks: 12 15 18 21 24 27 30
-            1 panels, 2 racks x 2 shelves: [6, 7, 11], platters in 4..=10 racks: 10 15 15 20 20 25 25
-            1 panels, 2 racks x 3 shelves: [7, 9, 13], platters in 4..=10 racks: 8 12 12 16 16 20 20
-            1 panels, 2 racks x 4 shelves: [9, 13, 17], platters in 4..=10 racks: 6 9 9 12 12 15 15
-            1 panels, 3 racks x 2 shelves: [7, 10, 16], platters in 4..=10 racks: 10 10 10 15 15 15 20
-            1 panels, 3 racks x 3 shelves: [10, 13, 19], platters in 4..=10 racks: 8 8 8 12 12 12 16
-            1 panels, 3 racks x 4 shelves: [13, 19, 25], platters in 4..=10 racks: 6 6 6 9 9 9 12
-            1 panels, 4 racks x 2 shelves: [9, 13, 21], platters in 4..=10 racks: 5 10 10 10 10 15 15
-            1 panels, 4 racks x 3 shelves: [13, 17, 25], platters in 4..=10 racks: 4 8 8 8 8 12 12
-            1 panels, 4 racks x 4 shelves: [17, 25, 33], platters in 4..=10 racks: 3 6 6 6 6 9 9
-            2 panels, 1 racks x 2 shelves: [6, 6, 6], platters in 4..=10 racks: 40 50 60 70 80 90 100
-            2 panels, 1 racks x 3 shelves: [6, 6, 6], platters in 4..=10 racks: 32 40 48 56 64 72 80
-            2 panels, 1 racks x 4 shelves: [6, 6, 6], platters in 4..=10 racks: 24 30 36 42 48 54 60
-            2 panels, 2 racks x 2 shelves: [6, 6, 6], platters in 4..=10 racks: 20 30 30 40 40 50 50
-            2 panels, 2 racks x 3 shelves: [6, 6, 7], platters in 4..=10 racks: 16 24 24 32 32 40 40
-            2 panels, 2 racks x 4 shelves: [6, 7, 9], platters in 4..=10 racks: 12 18 18 24 24 30 30
-            2 panels, 3 racks x 2 shelves: [6, 6, 7], platters in 4..=10 racks: 20 20 20 30 30 30 40
-            2 panels, 3 racks x 3 shelves: [6, 7, 10], platters in 4..=10 racks: 16 16 16 24 24 24 32 <- Table 1
-            2 panels, 3 racks x 4 shelves: [7, 10, 13], platters in 4..=10 racks: 12 12 12 18 18 18 24
-            2 panels, 4 racks x 2 shelves: [6, 6, 9], platters in 4..=10 racks: 10 20 20 20 20 30 30
-            2 panels, 4 racks x 3 shelves: [6, 9, 13], platters in 4..=10 racks: 8 16 16 16 16 24 24
-            2 panels, 4 racks x 4 shelves: [9, 13, 17], platters in 4..=10 racks: 6 12 12 12 12 18 18
+            1 panels, 1 racks x 2 shelves: [6, 6, 6], 4..=10 hold 20 25 30 35 40 45 50
+            1 panels, 1 racks x 3 shelves: [6, 6, 7], 4..=10 hold 16 20 24 28 32 36 40
+            1 panels, 1 racks x 4 shelves: [6, 7, 9], 4..=10 hold 12 15 18 21 24 27 30
+            1 panels, 2 racks x 2 shelves: [6, 7, 11], 4..=10 hold 10 15 15 20 20 25 25
+            1 panels, 2 racks x 3 shelves: [7, 9, 13], 4..=10 hold 8 12 12 16 16 20 20
+            1 panels, 2 racks x 4 shelves: [9, 13, 17], 4..=10 hold 6 9 9 12 12 15 15
+            1 panels, 3 racks x 2 shelves: [7, 10, 16], 4..=10 hold 10 10 10 15 15 15 20
+            1 panels, 3 racks x 3 shelves: [10, 13, 19], 4..=10 hold 8 8 8 12 12 12 16
+            1 panels, 3 racks x 4 shelves: [13, 19, 25], 4..=10 hold 6 6 6 9 9 9 12
+            1 panels, 4 racks x 2 shelves: [9, 13, 21], 4..=10 hold 5 10 10 10 10 15 15
+            1 panels, 4 racks x 3 shelves: [13, 17, 25], 4..=10 hold 4 8 8 8 8 12 12
+            1 panels, 4 racks x 4 shelves: [17, 25, 33], 4..=10 hold 3 6 6 6 6 9 9
+            2 panels, 1 racks x 2 shelves: [6, 6, 6], 4..=10 hold 40 50 60 70 80 90 100
+            2 panels, 1 racks x 3 shelves: [6, 6, 6], 4..=10 hold 32 40 48 56 64 72 80
+            2 panels, 1 racks x 4 shelves: [6, 6, 6], 4..=10 hold 24 30 36 42 48 54 60
+            2 panels, 2 racks x 2 shelves: [6, 6, 6], 4..=10 hold 20 30 30 40 40 50 50
+            2 panels, 2 racks x 3 shelves: [6, 6, 7], 4..=10 hold 16 24 24 32 32 40 40
+            2 panels, 2 racks x 4 shelves: [6, 7, 9], 4..=10 hold 12 18 18 24 24 30 30
+            2 panels, 3 racks x 2 shelves: [6, 6, 7], 4..=10 hold 20 20 20 30 30 30 40
+            2 panels, 3 racks x 3 shelves: [6, 7, 10], 4..=10 hold 16 16 16 24 24 24 32 <- Table 1
+            2 panels, 3 racks x 4 shelves: [7, 10, 13], 4..=10 hold 12 12 12 18 18 18 24
+            2 panels, 4 racks x 2 shelves: [6, 6, 9], 4..=10 hold 10 20 20 20 20 30 30
+            2 panels, 4 racks x 3 shelves: [6, 9, 13], 4..=10 hold 8 16 16 16 16 24 24
+            2 panels, 4 racks x 4 shelves: [9, 13, 17], 4..=10 hold 6 12 12 12 12 18 18
         "#]],
     );
 }

@@ -46,8 +46,8 @@ fn every_count_of_shuttles_is_cut_evenly() {
         let sums = weigh(&floor, &partitions, &weights);
         assert_eq!(sums.len(), usize::from(count));
         let ideal = weights.len() as f64 / f64::from(count);
-        // Runs are whole shelves of one side while these suffice, and equal to a cell otherwise; the
-        // two sides differ by a column at most.
+        // Runs are whole shelves of one side while these suffice, and equal to a cell otherwise;
+        // the two sides differ by a column at most.
         let shelf = if count / 2 <= floor.shape().shelves_per_panel * 2 {
             f64::from(floor.columns()) / 2.0
         } else {

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same
-//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between shuttles is
-//! not modeled here: it is what the controller's commands do.
+//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between
+//! shuttles is not modeled here: it is what the controller's commands do.
 
 mod accounts;
 mod agenda;

@@ -1,3 +1,5 @@
+//! Fleets against what must hold of them.
+
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 

@@ -100,8 +100,8 @@ impl<'a> Search<'a> {
         Ok(is_enough)
     }
 
-    /// The first seed alone: most of what is not enough shows at once. Jobs are libraries when there
-    /// are several, and seeds otherwise.
+    /// The first seed alone: most of what is not enough shows at once. Jobs are libraries when
+    /// there are several, and seeds otherwise.
     fn attempt(&mut self, candidate: &Candidate) -> Result<Trial, Error> {
         let request = self.request;
         let mut results = vec![simulate(request, candidate, 1, self.runner)?];

@@ -1,3 +1,5 @@
+//! Plans of tiny libraries, by a serial runner.
+
 use std::cell::Cell;
 
 use fulgurite_layout::SetShape;

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! One body for any [`crate::simd::Vector`] is compiled once for each level of instructions; the
-//! vector of one byte is the scalar twin. A pass does up to three levels of a transform on shards that it
-//! holds in registers, so a transform of 512 shards goes through memory three times.
+//! vector of one byte is the scalar twin. A pass does up to three levels of a transform on shards
+//! that it holds in registers, so a transform of 512 shards goes through memory three times.
 //!
 //! A product in GF(2^16) by `t = a + b u` takes three products in GF(2^8), not four (Karatsuba):
 //! with the planes `l` and `h` of the other factor
