@@ -249,7 +249,13 @@ impl<'a, O: Observer> Run<'a, O> {
             Action::Mount { platter, .. }
             | Action::Unmount { platter, .. }
             | Action::VerifyPass { platter, .. } => is_new(platter),
-            _ => false,
+            Action::Move { .. }
+            | Action::Crab { .. }
+            | Action::Pick { .. }
+            | Action::Place { .. }
+            | Action::Switch { .. }
+            | Action::Seek { .. }
+            | Action::Read { .. } => false,
         };
         self.accounts.worked(&action, new, work.started, self.now);
         if matches!(action, Action::VerifyPass { .. }) && self.accounts.is_measured(self.now) {
