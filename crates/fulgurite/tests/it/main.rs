@@ -7,3 +7,4 @@ mod objects;
 mod platters;
 mod process;
 mod server;
+mod twin;

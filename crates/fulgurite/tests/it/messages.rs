@@ -37,6 +37,7 @@ fn help_is_complete() {
               recover     Rebuild the catalog from platters and keys
               demo        Archive a folder, damage the platters, bring every byte back
               bench       Measure the codes
+              twin        Simulate libraries, play their logs again, make traces
               help        Print this message or the help of the given subcommand(s)
 
             Options:

@@ -1,0 +1,127 @@
+//! `twin ...`: the digital twin of the glass library, its traces, and logs played again.
+//!
+//! Everything here is simulated, and a run is a function of its files and its seed. Threads only
+//! share runs out; they change no result.
+
+mod paper;
+mod pool;
+mod replay;
+mod run;
+mod state;
+mod tape;
+mod trace;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use anyhow::Context as _;
+use fulgurite_twin::Workload;
+use serde::de::DeserializeOwned;
+
+use crate::exit::{Coded, Exit};
+use crate::output::Output;
+
+/// What the twin is asked for.
+#[derive(Clone, Debug, clap::Subcommand)]
+pub(crate) enum TwinCommand {
+    /// Print a scenario to begin with, as a file
+    Scenario(run::ScenarioArgs),
+    /// Simulate a scenario
+    Run(run::RunArgs),
+    /// Play the log of a library again; exit code 1 if it decides otherwise now
+    Replay(replay::ReplayArgs),
+    /// Make traces of reads
+    #[command(subcommand)]
+    Trace(trace::TraceCommand),
+    /// Serve the same reads with a tape library
+    Tape(tape::TapeArgs),
+    /// Hold the twin against what the papers say
+    Paper(paper::PaperArgs),
+}
+
+/// Runs a command of the twin.
+pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
+    match command {
+        TwinCommand::Scenario(args) => run::scenario(args, out),
+        TwinCommand::Run(args) => run::run(args, out),
+        TwinCommand::Replay(args) => replay::replay(args, out),
+        TwinCommand::Trace(command) => trace::trace(command, out),
+        TwinCommand::Tape(args) => tape::tape(args, out),
+        TwinCommand::Paper(args) => paper::paper(args, out),
+    }
+}
+
+fn open(path: &Path) -> anyhow::Result<BufReader<File>> {
+    let file = File::open(path).with_context(|| format!("cannot open \"{}\"", path.display()))?;
+    Ok(BufReader::new(file))
+}
+
+fn create(path: &Path) -> anyhow::Result<std::io::BufWriter<File>> {
+    let file =
+        File::create(path).with_context(|| format!("cannot create \"{}\"", path.display()))?;
+    Ok(std::io::BufWriter::new(file))
+}
+
+/// Reads a TOML file; what is wrong with it is named with file, line and field.
+fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read \"{shown}\""))?;
+    toml::from_str(&text).map_err(|error| {
+        let message = format!("\"{shown}\" is wrong: {}", error.to_string().trim_end());
+        Coded::new(Exit::Config, message).into()
+    })
+}
+
+/// An error in what a file or a flag says.
+fn wrong(what: &str, error: &(dyn std::error::Error + 'static), exit: Exit) -> anyhow::Error {
+    let mut message = format!("{what}: {error}");
+    let mut source = error.source();
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    Coded::new(exit, message).into()
+}
+
+/// Workloads that have a name.
+const WORKLOADS: &str = "typical, iops, volume, six-months";
+
+fn named_workload(name: &str) -> Option<Workload> {
+    match name {
+        "typical" => Some(Workload::typical()),
+        "iops" => Some(Workload::iops()),
+        "volume" => Some(Workload::volume()),
+        "six-months" => Some(Workload::six_months(1)),
+        _ => None,
+    }
+}
+
+/// A workload by name, or from a file.
+fn workload(text: &str) -> anyhow::Result<Workload> {
+    if let Some(workload) = named_workload(text) {
+        return Ok(workload);
+    }
+    let path = Path::new(text);
+    if !path.exists() {
+        let message = format!("\"{text}\" is neither a file nor a workload: {WORKLOADS}");
+        return Err(Coded::new(Exit::NotFound, message).into());
+    }
+    let workload: Workload = read_toml(path)?;
+    workload.validate().map_err(|error| wrong(&format!("\"{text}\""), &error, Exit::Config))?;
+    Ok(workload)
+}
+
+/// Seconds for people: `840 ms`, `12.3 s`, `4.5 min`, `2.85 h`.
+fn seconds(value: f64) -> String {
+    match value {
+        v if v < 1.0 => format!("{:.0} ms", v * 1e3),
+        v if v < 120.0 => format!("{v:.1} s"),
+        v if v < 7_200.0 => format!("{:.1} min", v / 60.0),
+        v => format!("{:.2} h", v / 3600.0),
+    }
+}
+
+fn percent(value: f64) -> String {
+    format!("{:.2} %", value * 100.0)
+}

@@ -1,0 +1,122 @@
+//! `twin paper`: every statement of the papers, held against the twin.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use fulgurite_twin::experiment::{Expected, Report, Row, SourceFile, Suite, Verdict};
+use fulgurite_twin::report::{Head, html};
+
+use super::pool::{Threads, thread_count};
+use crate::exit::{Coded, Exit};
+use crate::output::Output;
+use crate::progress::count_bar;
+
+/// Flags of `twin paper`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct PaperArgs {
+    /// Statements to look at (E4, L2, ...); all, if none are named
+    #[arg(value_name = "STATEMENT")]
+    statements: Vec<String>,
+    /// Folder of the statements and their base scenarios
+    #[arg(long, value_name = "DIR", default_value = "experiments/silica")]
+    experiments: PathBuf,
+    /// At most this many seeds of each run
+    #[arg(long, value_name = "N")]
+    seeds: Option<NonZero<u32>>,
+    /// Runs at one time; by default as many as there are processors
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZero<usize>>,
+    /// Write a report with figures (HTML)
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Runs `twin paper`.
+pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
+    let refuse = |error: fulgurite_twin::experiment::ExperimentError| {
+        anyhow::Error::from(Coded::new(Exit::Config, error.to_string()))
+    };
+    let mut suite = Suite::read(&read(&args.experiments)?).map_err(refuse)?;
+    if !args.statements.is_empty() {
+        suite = suite.only(&args.statements).map_err(refuse)?;
+    }
+    if let Some(seeds) = args.seeds {
+        suite = suite.with_seeds(seeds.get()).map_err(refuse)?;
+    }
+    let threads = thread_count(args.threads);
+    let bar = count_bar("runs", suite.job_count() as u64, false);
+    let started = std::time::Instant::now();
+    let report = suite.run(&Threads(threads), &mut |progress| {
+        bar.set_position(progress.done as u64);
+    });
+    bar.finish_and_clear();
+    if let Some(path) = &args.out {
+        let page = html(&report, &head(threads, started.elapsed().as_secs_f64()));
+        std::fs::write(path, page)
+            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    }
+    print(&report, out)
+}
+
+fn head(threads: usize, took: f64) -> Head {
+    Head {
+        simulated: "The glass library of Silica (SOSP 2023), simulated; no machine was moved."
+            .to_owned(),
+        commit: format!("version {}", env!("CARGO_PKG_VERSION")),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        machine: format!("{threads} threads, {took:.0} s"),
+    }
+}
+
+/// All files of the folder that are TOML.
+fn read(folder: &Path) -> anyhow::Result<Vec<SourceFile>> {
+    let shown = folder.display();
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot open folder \"{shown}\""))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("cannot read \"{name}\""))?;
+            Ok(SourceFile { name, text })
+        })
+        .collect()
+}
+
+fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
+    let rows = || report.statements.iter().flat_map(|statement| &statement.rows);
+    for row in rows() {
+        out.json(row)?;
+        out.text(line(row))?;
+    }
+    let (hits, all) = (rows().filter(|row| row.verdict == Verdict::Hit).count(), rows().count());
+    out.text(format!("{hits} of {all} checks hit, {} runs", report.jobs))
+}
+
+fn line(row: &Row) -> String {
+    let unit = row.details.unit;
+    let shown = |value: f64| format!("{:.4}{}", value, unit.suffix());
+    let paper = match &row.expected {
+        Expected::Value(value) => shown(*value),
+        Expected::Words(_) => "-".to_owned(),
+    };
+    let ours = row.ours.map_or_else(|| "none".to_owned(), shown);
+    let verdict = match row.verdict {
+        Verdict::Hit => "hit ",
+        Verdict::Miss => "MISS",
+    };
+    let fitted = if row.fitted { " (fitted)" } else { "" };
+    let (id, title) = (&row.id, &row.details.title);
+    let problem = row.details.problem.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{verdict} {id:<10} paper {paper:>16}, ours {ours:>16}  {title}{fitted}{problem}")
+}
