@@ -28,9 +28,9 @@ pub(crate) struct ReplayArgs {
 /// Runs `twin replay`.
 pub(super) fn replay(args: &ReplayArgs, out: &Output) -> anyhow::Result<()> {
     let shown = format!("\"{}\"", args.log.display());
-    let wrong = |error: LogError| match error {
-        LogError::Read { .. } => wrong(&shown, &error, Exit::Failure),
-        _ => wrong(&shown, &error, Exit::Corrupt),
+    let wrong = |error: LogError| {
+        let is_read = matches!(error, LogError::Read { .. });
+        wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     };
     let mut replayer = Replayer::new(open(&args.log)?).map_err(wrong)?;
     let bar = spinner("playing", args.step);

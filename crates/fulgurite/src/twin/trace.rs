@@ -135,8 +135,7 @@ fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
     let reads = trace.reads().len();
     let begin = begin.as_millis();
     out.json(&json!({
-        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped,
-        "begin_ms": begin, "file": args.out,
+        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped, "begin_ms": begin, "file": args.out,
     }))?;
     out.text(format!("{} reads from {} lines", grouped(reads as u64), grouped(lines)))?;
     for (reason, count) in skipped {
@@ -175,9 +174,11 @@ fn write(
 ) -> anyhow::Result<()> {
     let mut sink = create(path)?;
     let shown = || format!("cannot write \"{}\"", path.display());
-    write(&mut sink).map_err(|error| match error {
-        Error::Write { source } => anyhow::Error::from(source).context(shown()),
-        other => Coded::new(Exit::Config, other.to_string()).into(),
+    write(&mut sink).map_err(|error| {
+        if let Error::Write { source } = error {
+            return anyhow::Error::from(source).context(shown());
+        }
+        Coded::new(Exit::Config, error.to_string()).into()
     })?;
     sink.flush().with_context(shown)
 }
