@@ -18,6 +18,7 @@ use crate::output::{Output, is_watched, note};
 use crate::recover::{RecoverArgs, recover};
 use crate::remote::RemoteArgs;
 use crate::serve::{ServeArgs, serve};
+use crate::twin::{TwinCommand, twin};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
 #[derive(Debug, Parser)]
@@ -88,6 +89,9 @@ enum Command {
     /// Measure the codes
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Simulate the glass library
+    #[command(subcommand)]
+    Twin(TwinCommand),
 }
 
 /// A command's own flags and those of the server.
@@ -168,6 +172,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
         Command::Bench(command) => bench(command, out),
+        Command::Twin(command) => twin(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
         Command::Serve(args) => block_on(serve(args, out)),
@@ -216,7 +221,8 @@ fn start_log(cli: &Cli) {
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)
-        | Command::Recover(_) => "warn",
+        | Command::Recover(_)
+        | Command::Twin(_) => "warn",
     };
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")
         .or_else(|_| EnvFilter::try_from_default_env())

@@ -20,6 +20,7 @@ mod remote;
 mod s3;
 mod serve;
 mod server_file;
+mod twin;
 
 use std::process::ExitCode;
 
