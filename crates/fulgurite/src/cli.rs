@@ -220,9 +220,9 @@ fn start_log(cli: &Cli) {
         | Command::Admin(_)
         | Command::Inspect(_)
         | Command::Bench(_)
-        | Command::Twin(_)
         | Command::Durability(_)
-        | Command::Recover(_) => "warn",
+        | Command::Recover(_)
+        | Command::Twin(_) => "warn",
     };
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")
         .or_else(|_| EnvFilter::try_from_default_env())

@@ -4,6 +4,7 @@
 //! share runs out; they change no result.
 
 mod paper;
+mod plan;
 mod pool;
 mod replay;
 mod run;
@@ -38,6 +39,8 @@ pub(crate) enum TwinCommand {
     Tape(tape::TapeArgs),
     /// Hold the twin against what the papers say
     Paper(paper::PaperArgs),
+    /// Find the cheapest libraries for an ingest and reads
+    Plan(plan::PlanArgs),
 }
 
 /// Runs a command of the twin.
@@ -49,6 +52,7 @@ pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
         TwinCommand::Trace(command) => trace::trace(command, out),
         TwinCommand::Tape(args) => tape::tape(args, out),
         TwinCommand::Paper(args) => paper::paper(args, out),
+        TwinCommand::Plan(args) => plan::run(args, out),
     }
 }
 

@@ -5,6 +5,9 @@ use crate::decision::{Cost, measure};
 /// Requests that wait.
 const QUEUED: [u64; 7] = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
 
+/// A line of the picture: name, color, what it shows.
+type Line = (&'static str, &'static str, fn(&Cost) -> f64);
+
 pub(crate) fn print(svg: Option<&str>) {
     let costs = QUEUED.map(|queued| measure(queued, "fulgurite"));
     for Cost { queued, mean, p50, p99, .. } in &costs {
@@ -53,7 +56,7 @@ fn draw(costs: &[Cost]) -> String {
          percentile: 20 us</text>\n",
         target - 5.0
     );
-    let lines: [(&str, &str, fn(&Cost) -> f64); 3] = [
+    let lines: [Line; 3] = [
         ("99th percentile", "#b9481a", |cost| cost.p99),
         ("mean", "#14508f", |cost| cost.mean),
         ("median", "#4c8a3f", |cost| cost.p50),

@@ -140,7 +140,7 @@ impl Driver {
     fn read(&mut self) -> (Duration, bool) {
         let slot = u32::try_from(self.random.below(u64::from(self.shape.slot_count()))).unwrap();
         let mut id = [0; 16];
-        id[..4].copy_from_slice(&slot.to_ne_bytes());
+        id[..4].copy_from_slice(&slot.to_le_bytes());
         self.step(Event::Read {
             request: RequestId::new(self.wanted),
             platter: PlatterId::from_bytes(id),
