@@ -90,6 +90,7 @@ mod shuttles;
 mod sidesteps;
 mod state;
 mod traffic;
+mod travel;
 mod without_shuttles;
 
 #[cfg(test)]
