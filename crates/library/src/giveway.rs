@@ -18,7 +18,7 @@
 //! highest at last. With ranks by identifier (the paper's) the highest always arrives and lower
 //! ones when it rests.
 //!
-//! That there is an order of steps for every crowd is not proven: the search gives up after some
+//! That there is an order of steps for every crowd is not proven: the search gives up after a
 //! thousand looks. Lanes are two or more and at most a third of the places are taken
 //! ([`LibraryShape`]'s check), and with that it was found in thousands of random runs.
 //!

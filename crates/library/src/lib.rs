@@ -92,6 +92,7 @@ mod sidesteps;
 mod snapshot;
 mod state;
 mod traffic;
+mod travel;
 mod without_shuttles;
 
 #[cfg(test)]
