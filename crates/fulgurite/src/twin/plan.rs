@@ -156,7 +156,7 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
         (Some(best), None) => vec![("least cost", best)],
         (None, _) => nearest().map(|trial| ("not enough", trial)).into_iter().collect(),
     };
-    let mut line = |name: &str, of: &dyn Fn(&Trial) -> String| {
+    let line = |name: &str, of: &dyn Fn(&Trial) -> String| {
         let values: Vec<String> =
             columns.iter().map(|(_, trial)| format!("{:>16}", of(trial))).collect();
         out.text(format_args!("{name:<34}{}", values.concat()))

@@ -70,7 +70,6 @@ fn any_policy(random: &mut RandomStream) -> Policy {
         verify_within: Duration::from_secs(random.below(100_000)),
         hold: [Ratio::ZERO, Ratio::new(0.02).unwrap()][usize::from(small(random, 0, 1))],
         right_of_way: [RightOfWay::Age, RightOfWay::Identifier][usize::from(small(random, 0, 1))],
-        pairs: random.below(2) == 0,
     }
 }
 

@@ -434,7 +434,6 @@ impl Twin {
                 self.world.passed(shuttle, at.get());
             }
             Event::Cancel { .. }
-            | Event::Passed { .. }
             | Event::Completed { .. }
             | Event::Halted { .. }
             | Event::Failed { .. }

@@ -2,7 +2,7 @@
 //!
 //! A group is left out without a run when its lower bound of cost is no better than the runner-up,
 //! when its drives cannot verify what comes in, or when something with no less of anything failed
-//! already. To make the last rule bite, the largest candidate of a number of libraries, and of a
+//! already, being too slow. To make the last rule bite, the largest candidate of a number of libraries, and of a
 //! number of drives, is tried before any smaller one. Within a group the least number of shuttles
 //! is found by halving.
 
@@ -47,7 +47,7 @@ impl<'a> Search<'a> {
             let corners = [false, true].map(|same_drives| corner(&groups, group, same_drives));
             let mut is_hopeless = !self.can_verify(group);
             for corner in corners.into_iter().flatten() {
-                is_hopeless = is_hopeless || !self.is_enough(&corner)?;
+                is_hopeless = is_hopeless || self.rules_out(&corner)?;
             }
             if !is_hopeless {
                 self.solve(group)?;
@@ -71,7 +71,14 @@ impl<'a> Search<'a> {
         });
         high = known.map(|smaller| smaller.shuttles_per_panel).min().unwrap_or(high);
         if !self.is_enough(&group.with_shuttles(high))? {
-            return Ok(());
+            // Two shuttles for each drive leave no slot to new platters: one may still do.
+            let one_each = (group.drives() / group.panels).clamp(1, high);
+            if self.rules_out(&group.with_shuttles(high))?
+                || !self.is_enough(&group.with_shuttles(one_each))?
+            {
+                return Ok(());
+            }
+            high = one_each;
         }
         while low < high && !self.is_over() {
             let middle = u16::midpoint(low, high);
@@ -84,12 +91,21 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
+    /// Whether a candidate is too slow for its reads, so that smaller ones are as well.
+    fn rules_out(&mut self, candidate: &Candidate) -> Result<bool, Error> {
+        if self.is_enough(candidate)? {
+            return Ok(false);
+        }
+        let known = self.tried.iter().find(|trial| trial.candidate == *candidate);
+        Ok(known.is_none_or(Trial::rules_out_smaller))
+    }
+
     /// Whether a candidate is enough, by what is known or by running it.
     fn is_enough(&mut self, candidate: &Candidate) -> Result<bool, Error> {
         if let Some(known) = self.tried.iter().find(|trial| trial.candidate == *candidate) {
             return Ok(known.is_enough());
         }
-        let mut failed = self.tried.iter().filter(|trial| !trial.is_enough());
+        let mut failed = self.tried.iter().filter(|trial| trial.rules_out_smaller());
         if failed.any(|trial| trial.candidate.covers(candidate)) {
             return Ok(false);
         }

@@ -59,6 +59,13 @@ impl Trial {
     pub const fn is_enough(&self) -> bool {
         self.misses.is_empty()
     }
+
+    /// Whether no candidate with less of anything can be enough: its reads are too slow. One that
+    /// only verifies too little may have too many shuttles, whose customers take the drives.
+    #[must_use]
+    pub fn rules_out_smaller(&self) -> bool {
+        self.misses.iter().any(|miss| matches!(miss, Miss::Tail | Miss::Failed))
+    }
 }
 
 /// Runs a candidate with one seed.
