@@ -88,7 +88,7 @@ pub enum Error {
         value: String,
     },
     /// No policy has this name.
-    #[error("there is no policy named {name:?}; there are {}", crate::POLICY_NAMES.join(", "))]
+    #[error("no policy {name:?}: it is one of {}", crate::POLICY_NAMES.join(", "))]
     NoSuchPolicy {
         /// The name.
         name: String,

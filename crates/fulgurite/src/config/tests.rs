@@ -36,7 +36,9 @@ fn check_refused(text: &str, environment: &[(&str, &str)], expect: Expect) {
 
 /// Long lines are broken at a space, so that the expectations here can be read.
 fn fold(text: &str) -> String {
-    text.replace("; write ", ";\nwrite ").replace(": No such", ":\nNo such")
+    text.replace("; write ", ";\nwrite ")
+        .replace(": No such", ":\nNo such")
+        .replace("no library, ", "no library,\n")
 }
 
 #[test]
@@ -159,6 +161,7 @@ fn environment_outranks_the_file_and_is_checked_alike() {
 fn every_setting_has_a_variable() {
     let mut config = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
     config.keys.master_key = Some("master.key".into());
+    config.library.log = Some("library.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
     let shown: toml::Table = config.show().unwrap().parse().unwrap();
     let mut settings = Vec::new();
@@ -171,12 +174,17 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 15);
+    assert_eq!(settings.len(), 17);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
         // The second value fits no setting but plain text; only a setting looks at it.
-        let plain = ["FULGURITE_DOMAIN", "FULGURITE_PROFILE", "FULGURITE_KEYS_MASTER_KEY"];
+        let plain = [
+            "FULGURITE_DOMAIN",
+            "FULGURITE_PROFILE",
+            "FULGURITE_KEYS_MASTER_KEY",
+            "FULGURITE_LIBRARY_LOG",
+        ];
         let take = if plain.contains(&name.as_str()) { 1 } else { 2 };
         let loaded = Config::load(None, environment.into_iter().take(take), Overrides::default());
         assert_eq!(loaded.is_err(), take == 2, "{name}");
@@ -233,7 +241,31 @@ fn a_policy_is_a_name_or_a_table() {
     mixed.library.policy.candidates = 3;
     let again = load(&mixed.show().unwrap(), &[]).unwrap();
     assert_eq!(again.library.policy, mixed.library.policy);
-    check_refused("[library]\npolicy = \"best\"\n", &[], expect![[""]]);
-    check_refused("[library]\npolicy = \"no-shuttles\"\n", &[], expect![[""]]);
-    check_refused("[library.policy]\nmovement = \"partitions\"\n", &[], expect![[""]]);
+    check_refused(
+        "[library]\npolicy = \"best\"\n",
+        &[],
+        expect![[r#"
+        configuration is wrong: TOML parse error at line 2, column 10
+          |
+        2 | policy = "best"
+          |          ^^^^^^
+        no policy "best": it is one of fulgurite, thrifty, silica, shortest-paths, no-shuttles"#]],
+    );
+    check_refused(
+        "[library]\npolicy = \"no-shuttles\"\n",
+        &[],
+        expect![[r#"
+            setting library.policy: without shuttles there is no library,
+            only a bound to compare with"#]],
+    );
+    check_refused(
+        "[library.policy]\nmovement = \"partitions\"\n",
+        &[],
+        expect![[r#"
+        configuration is wrong: TOML parse error at line 1, column 1
+          |
+        1 | [library.policy]
+          | ^^^^^^^^^^^^^^^^
+        missing field `customer_slots`"#]],
+    );
 }

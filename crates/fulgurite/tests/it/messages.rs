@@ -99,45 +99,47 @@ fn config_show_prints_a_file() {
     check(
         &["config", "show", "--profile", "demo"],
         expect![[r#"
-        listen = "127.0.0.1:9000"
-        tls = "off"
-        profile = "demo"
+            listen = "127.0.0.1:9000"
+            tls = "off"
+            profile = "demo"
 
-        [seal]
-        staged_bytes = "256MiB"
-        age = "1d"
+            [seal]
+            staged_bytes = "256MiB"
+            age = "1d"
 
-        [storage]
-        log_capacity = "256GiB"
+            [storage]
+            log_capacity = "256GiB"
 
-        [restore]
-        expedited = "refuse"
-        day = "1d"
+            [restore]
+            expedited = "refuse"
+            day = "1d"
 
-        [keys]
+            [keys]
 
-        [medium]
-        seed = 0
-        sector_failure_rate = 0.0
-        track_failure_rate = 0.0
+            [medium]
+            seed = 0
+            sector_failure_rate = 0.0
+            track_failure_rate = 0.0
 
-        [library]
-        time_scale = 0.0
-        seed = 0
-        policy = "fulgurite"
+            [library]
+            time_scale = 0.0
+            seed = 0
+            policy = "fulgurite"
 
-        [library.shape]
-        panels = 1
-        write_racks = 1
-        read_racks = 2
-        drives_per_read_rack = 2
-        storage_racks = 7
-        shelves_per_panel = 10
-        slots_per_shelf = 100
-        shuttles_per_panel = 4
-        rack_width_mm = 1200
-        exit: 0
-    "#]],
+            [library.shape]
+            panels = 1
+            write_racks = 1
+            read_racks = 2
+            drives_per_read_rack = 2
+            storage_racks = 7
+            shelves_per_panel = 10
+            slots_per_shelf = 100
+            shuttles_per_panel = 4
+            rack_width_mm = 1200
+            shuttle_width_mm = 400
+            spare_slots_per_shelf = 0
+            exit: 0
+        "#]],
     );
 }
 

@@ -41,13 +41,76 @@ fn a_scenario_is_run_and_its_log_decides_the_same_again() {
     check(
         folder,
         &["twin", "run", "small.toml", "--seeds", "2", "--log", "run.log"],
-        expect![[""]],
+        expect![[r#"
+                                        median         min         max   seeds           1 
+                         2
+            completion median          5.2 min      68.3 s     5.2 min             5.2 min 
+                    68.3 s
+            completion p99            15.5 min     7.4 min    15.5 min            15.5 min 
+                   7.4 min
+            completion p99.9          17.9 min     8.0 min    17.9 min            17.9 min 
+                   8.0 min
+            completion max            17.9 min     8.1 min    17.9 min            17.9 min 
+                   8.1 min
+            drives read                 6.52 %      3.91 %      6.52 %              6.52 % 
+                    3.91 %
+            drives verify              93.23 %     90.52 %     93.23 %             90.52 % 
+                   93.23 %
+            drives switch               2.96 %      2.24 %      2.96 %              2.96 % 
+                    2.24 %
+            drives idle                 0.62 %      0.00 %      0.62 %              0.00 % 
+                    0.62 %
+            travel mean                 14.1 s      12.9 s      14.1 s              12.9 s 
+                    14.1 s
+            travel p99.9                36.7 s      29.3 s      36.7 s              29.3 s 
+                    36.7 s
+            congestion                  0.91 %     -0.00 %      0.91 %             -0.00 % 
+                    0.91 %
+            give-ways                       31          26          31                  26 
+                        31
+            fetches                        443         254         443                 443 
+                       254
+            steals                           0           0           0                   0 
+                         0
+            platter operations           1,810       1,053       1,810               1,810 
+                     1,053
+            starts per operation          0.78        0.77        0.78                0.77 
+                      0.78
+            meters per operation          1.82        1.63        1.82                1.63 
+                      1.82
+            crabs per operation           0.27        0.16        0.27                0.16 
+                      0.27
+            reads                          361         125         361                 361 
+                       125
+            reads failed                     0           0           0                   0 
+                         0
+            queue max                      245          51         245                 245 
+                        51
+            eject bay max                   11          11          11                  11 
+                        11
+            age max                   17.9 min     9.7 min    17.9 min            17.9 min 
+                   9.7 min
+            makespan                  30.9 min    23.9 min    30.9 min            30.9 min 
+                  23.9 min
+            events                       7,519       4,604       7,519               7,519 
+                     4,604
+            hash                  b8ca966373561de1 ed77b2b9f3a67691
+            exit: 0
+        "#]],
     );
     let one = lines(folder, &["twin", "run", "small.toml", "--json", "--threads", "1"]);
     let types: Vec<&str> = one.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["run", "medians"]);
     assert_eq!(one, lines(folder, &["twin", "run", "small.toml", "--json"]));
-    check(folder, &["twin", "replay", "run.log"], expect![[""]]);
+    check(
+        folder,
+        &["twin", "replay", "run.log"],
+        expect![[r#"
+        7,519 events and 8,959 decisions in 30.9 min: all the same
+        end: the library was stopped
+        exit: 0
+    "#]],
+    );
     let state = lines(folder, &["twin", "replay", "run.log", "--at", "8m", "--json"]);
     assert_eq!(state[0]["state"]["shuttles"].as_array().unwrap().len(), 20);
     assert_eq!(state[1]["replay"]["divergence"], Value::Null);
@@ -55,12 +118,60 @@ fn a_scenario_is_run_and_its_log_decides_the_same_again() {
     let log = fs::read_to_string(folder.join("run.log")).unwrap();
     let short: Vec<&str> = log.lines().take(8).collect();
     fs::write(folder.join("short.log"), short.join("\n") + "\n").unwrap();
-    check(folder, &["twin", "replay", "short.log", "--step"], expect![[""]]);
+    check(
+        folder,
+        &["twin", "replay", "short.log", "--step"],
+        expect![[r#"
+        0.000000 s  Verify { request: RequestId(1099511627776), platter:
+            PlatterId(01000000-0000-0000-0000-000000000000), panel: PanelIndex(0), tracks:
+            TrackSpan { first: TrackIndex(0), track_count: 100000 } }
+            Do(Command { id: CommandId(0), action: Move { shuttle: ShuttleIndex(0),
+            from: RailPosition(6000000), to: RailPosition(600000), reports: true } })
+        0.000000 s  Verify { request: RequestId(1099511627777), platter:
+            PlatterId(01000000-0000-0000-0000-000000000001), panel: PanelIndex(0), tracks:
+            TrackSpan { first: TrackIndex(0), track_count: 100000 } }
+            Do(Command { id: CommandId(4097), action: Move { shuttle: ShuttleIndex(1),
+            from: RailPosition(6000000), to: RailPosition(600000), reports: true } })
+        0.000000 s  Verify { request: RequestId(1099511627778), platter:
+            PlatterId(01000000-0000-0000-0000-000000000002), panel: PanelIndex(0), tracks:
+            TrackSpan { first: TrackIndex(0), track_count: 100000 } }
+            Do(Command { id: CommandId(8194), action: Move { shuttle: ShuttleIndex(2),
+            from: RailPosition(6000000), to: RailPosition(600000), reports: true } })
+        0.000000 s  Verify { request: RequestId(1099511627779), platter:
+            PlatterId(01000000-0000-0000-0000-000000000003), panel: PanelIndex(0), tracks:
+            TrackSpan { first: TrackIndex(0), track_count: 100000 } }
+            Do(Command { id: CommandId(12291), action: Move { shuttle: ShuttleIndex(3),
+            from: RailPosition(6000000), to: RailPosition(600000), reports: true } })
+        4 events and 3 decisions in 0 ms: all the same
+        1 decisions are lost with the end of the log
+        end: no end was written
+        exit: 0
+    "#]],
+    );
     let changed = log.replacen("\"to\":", "\"to\":1", 1);
     fs::write(folder.join("changed.log"), changed).unwrap();
-    check(folder, &["twin", "replay", "changed.log"], expect![[""]]);
+    check(
+        folder,
+        &["twin", "replay", "changed.log"],
+        expect![[r#"
+        err: fulgurite: "changed.log", line 3: another decision
+        err:   in the log:
+            {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":1600000,"reports":true}}}}
+        err:   now:       
+            {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":600000,"reports":true}}}}
+        exit: 1
+    "#]],
+    );
     fs::write(folder.join("broken.log"), log.replacen("\"output\"", "\"outptu\"", 1)).unwrap();
-    check(folder, &["twin", "replay", "broken.log"], expect![[""]]);
+    check(
+        folder,
+        &["twin", "replay", "broken.log"],
+        expect![[r#"
+        err: fulgurite: "broken.log": line 3: unknown field `outptu`, expected one of
+            `t`, `event`, `output`, `end`, column 15
+        exit: 8
+    "#]],
+    );
 }
 
 #[test]
@@ -68,14 +179,57 @@ fn traces_are_drawn_imported_and_served_by_tape() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let generate = ["twin", "trace", "generate", "typical", "--seed", "3", "--out", "t.trace"];
-    check(folder, &generate, expect![[""]]);
-    check(folder, &["twin", "tape", "t.trace", "--drives", "4"], expect![[""]]);
+    check(
+        folder,
+        &generate,
+        expect![[r#"
+        31,726 reads of 3,232,766,841,009 bytes
+        exit: 0
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "tape", "t.trace", "--drives", "4"],
+        expect![[r#"
+        reads measured                  31,726
+        completion median              11.67 h
+        completion p99                 24.12 h
+        completion p99.9               24.53 h
+        completion max                 24.67 h
+        drives read                     1.10 %
+        drives locate                  44.29 %
+        drives load                     5.37 %
+        drives unmount                 41.19 %
+        drives wait for robots          7.96 %
+        drives idle                     0.09 %
+        robots busy                    15.80 %
+        mounts                           2,329
+        reads per mount                  13.62
+        queue max                       13,141
+        makespan                       51.17 h
+        exit: 0
+    "#]],
+    );
     let csv = "time,size,key\n2026-01-01T00:00:00Z,4MiB,a\n2026-01-01T00:00:02Z,10,b\n";
     fs::write(folder.join("reads.csv"), csv).unwrap();
     let import = ["twin", "trace", "import", "reads.csv", "--format", "csv", "--out", "r.trace"];
-    check(folder, &import, expect![[""]]);
+    check(
+        folder,
+        &import,
+        expect![[r#"
+        2 reads from 3 lines
+        exit: 0
+    "#]],
+    );
     fs::write(folder.join("reads.csv"), csv.replace("4MiB", "4MiX")).unwrap();
-    check(folder, &import, expect![[""]]);
+    check(
+        folder,
+        &import,
+        expect![[r#"
+        err: fulgurite: "reads.csv": line 2, field size: "4MiX" has an unknown unit
+        exit: 8
+    "#]],
+    );
 }
 
 #[test]
@@ -85,11 +239,64 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
     scenario(folder);
     let text = fs::read_to_string(folder.join("small.toml")).unwrap();
     fs::write(folder.join("key.toml"), text.replace("platters =", "plates =")).unwrap();
-    check(folder, &["twin", "run", "key.toml"], expect![[""]]);
+    check(
+        folder,
+        &["twin", "run", "key.toml"],
+        expect![[r#"
+        err: fulgurite: "key.toml" is wrong: TOML parse error at line 3, column 1
+        err:   |
+        err: 3 | plates = 2000
+        err:   | ^^^^^^
+        err: unknown field `plates`, expected one of `library`, `policy`, `mechanics`,
+            `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`,
+            `recovery_reads`, `workload`, `writes`, `faults`, `measure_from`,
+            `measure_until`
+        exit: 3
+    "#]],
+    );
     fs::write(folder.join("value.toml"), text.replace("panels = 2", "panels = 3")).unwrap();
-    check(folder, &["twin", "run", "value.toml"], expect![[""]]);
-    check(folder, &["twin", "run", "none.toml"], expect![[""]]);
-    check(folder, &["twin", "replay", "small.toml"], expect![[""]]);
-    check(folder, &["twin", "tape", "sometimes"], expect![[""]]);
-    check(folder, &["twin", "paper", "--experiments", "."], expect![[""]]);
+    check(
+        folder,
+        &["twin", "run", "value.toml"],
+        expect![[r#"
+        err: fulgurite: "value.toml": panels is 3, but must be from 1 to 2
+        exit: 3
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "run", "none.toml"],
+        expect![[r#"
+        err: fulgurite: cannot read "none.toml": No such file or directory (os error 2)
+        exit: 4
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "replay", "small.toml"],
+        expect![[r#"
+        err: fulgurite: "small.toml": line 1: expected a fulgurite-library-log, found
+            "throughput = 60"
+        exit: 8
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "tape", "sometimes"],
+        expect![[r#"
+        err: fulgurite: "sometimes" is neither a file nor a workload: typical, iops,
+            volume, six-months
+        exit: 4
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "paper", "--experiments", "."],
+        expect![[r#"
+        err: fulgurite: ./key.toml:7: unknown field `faults`, expected one of `id`,
+            `title`, `setting`, `section`, `paper`, `fitted`, `explanation`,
+            `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
+        exit: 3
+    "#]],
+    );
 }
