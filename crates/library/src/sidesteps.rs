@@ -40,7 +40,8 @@ pub(crate) struct Order {
     pub(crate) steps: usize,
 }
 
-/// Looks at a shuttle, after which a search gives up. In 1,500 random runs none needed more than 30.
+/// Looks at a shuttle, after which a search gives up. In 1,500 random runs none needed more than
+/// 30.
 const LOOKS_MAX: u32 = 1_000;
 
 struct Search<'a> {

@@ -135,7 +135,8 @@ fn import(args: &ImportArgs, out: &Output) -> anyhow::Result<()> {
     let reads = trace.reads().len();
     let begin = begin.as_millis();
     out.json(&json!({
-        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped, "begin_ms": begin, "file": args.out,
+        "type": "trace", "reads": reads, "lines": lines, "skipped": skipped,
+        "begin_ms": begin, "file": args.out,
     }))?;
     out.text(format!("{} reads from {} lines", grouped(reads as u64), grouped(lines)))?;
     for (reason, count) in skipped {

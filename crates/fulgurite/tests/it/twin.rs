@@ -1,4 +1,5 @@
-//! The twin from the command line: a scenario is run, its log is played, and what is wrong is named.
+//! The twin from the command line: a scenario is run, its log is played, and what is wrong is
+//! named.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,8 @@ fn scenario(folder: &Path) {
 #[track_caller]
 fn check(folder: &Path, args: &[&str], expect: Expect) {
     let mut command = fulgurite(args);
-    expect.assert_eq(&fold(&transcript(command.current_dir(folder))));
+    let text = fold(&transcript(command.current_dir(folder)));
+    expect.assert_eq(&text.replace(",\"reports\"", ",\n            \"reports\""));
 }
 
 fn lines(folder: &Path, args: &[&str]) -> Vec<Value> {
@@ -154,13 +156,15 @@ fn a_scenario_is_run_and_its_log_decides_the_same_again() {
         folder,
         &["twin", "replay", "changed.log"],
         expect![[r#"
-        err: fulgurite: "changed.log", line 3: another decision
-        err:   in the log:
-            {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":1600000,"reports":true}}}}
-        err:   now:       
-            {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":600000,"reports":true}}}}
-        exit: 1
-    "#]],
+            err: fulgurite: "changed.log", line 3: another decision
+            err:   in the log:
+                {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":1600000,
+                        "reports":true}}}}
+            err:   now:       
+                {"do":{"id":0,"action":{"move":{"shuttle":0,"from":6000000,"to":600000,
+                        "reports":true}}}}
+            exit: 1
+        "#]],
     );
     fs::write(folder.join("broken.log"), log.replacen("\"output\"", "\"outptu\"", 1)).unwrap();
     check(

@@ -2,9 +2,9 @@
 //!
 //! A group is left out without a run when its lower bound of cost is no better than the runner-up,
 //! when its drives cannot verify what comes in, or when something with no less of anything failed
-//! already, being too slow. To make the last rule bite, the largest candidate of a number of libraries, and of a
-//! number of drives, is tried before any smaller one. Within a group the least number of shuttles
-//! is found by halving.
+//! already, being too slow. To make the last rule bite, the largest candidate of a number of
+//! libraries, and of a number of drives, is tried before any smaller one. Within a group the least
+//! number of shuttles is found by halving.
 
 use super::trial::{Trial, judge, simulate};
 use super::{Candidate, Plan, PlanRequest};
