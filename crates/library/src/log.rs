@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The controller is a function of its shape, its policy and its events, so the log of a live
-//! library can be played again: [`replay`] holds every decision against what was decided then. The
-//! format, one JSON object a line, is described in `docs/formats/library-log.md`.
+//! library can be played again: [`replay()`] holds every decision against what was decided then.
+//! The format, one JSON object a line, is described in `docs/formats/library-log.md`.
 //!
 //! What it is not: a journal. Nothing is read back at a start, and a library without a log works
 //! the same. No files here either: a source or a sink is handed in.

@@ -36,7 +36,7 @@ fn lines(folder: &Path, args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn a_scenario_is_run_and_its_log_decides_the_same_again() {
+fn a_scenario_is_run() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     scenario(folder);
@@ -104,6 +104,21 @@ fn a_scenario_is_run_and_its_log_decides_the_same_again() {
     let types: Vec<&str> = one.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["run", "medians"]);
     assert_eq!(one, lines(folder, &["twin", "run", "small.toml", "--json"]));
+}
+
+/// A folder with the log of a run.
+fn logged() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    scenario(folder.path());
+    let run = ["twin", "run", "small.toml", "--seeds", "2", "--log", "run.log", "--json"];
+    assert_eq!(lines(folder.path(), &run).len(), 3);
+    folder
+}
+
+#[test]
+fn a_log_decides_the_same_again() {
+    let folder = logged();
+    let folder = folder.path();
     check(
         folder,
         &["twin", "replay", "run.log"],
@@ -150,6 +165,13 @@ fn a_scenario_is_run_and_its_log_decides_the_same_again() {
         exit: 0
     "#]],
     );
+}
+
+#[test]
+fn a_changed_log_is_found_out() {
+    let folder = logged();
+    let folder = folder.path();
+    let log = fs::read_to_string(folder.join("run.log")).unwrap();
     let changed = log.replacen("\"to\":", "\"to\":1", 1);
     fs::write(folder.join("changed.log"), changed).unwrap();
     check(
