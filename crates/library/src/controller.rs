@@ -83,7 +83,9 @@ impl Controller for Library {
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Output>) {
         // Two drivers' threads may read one clock out of order; ages must not run backwards.
-        self.now = self.now.max(now);
+        let before = self.now;
+        self.now = before.max(now);
+        self.note_overdue(before);
         self.apply(event, out);
         self.rebalance_when_due();
         self.dispatch(out);
@@ -91,7 +93,10 @@ impl Controller for Library {
 
     fn deadline(&self) -> Option<Instant> {
         // After a restart there is work before anything happens.
-        if self.dirty.is_empty() { self.next_hold_end() } else { Some(self.now) }
+        if !self.dirty.is_empty() {
+            return Some(self.now);
+        }
+        self.next_hold_end().into_iter().chain(self.next_overdue()).min()
     }
 
     fn check(&self) {
@@ -457,6 +462,28 @@ impl Library {
     }
 
     /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
+    /// When the first new platter has waited so long that customers do not come before it any more.
+    fn next_overdue(&self) -> Option<Instant> {
+        if self.policy.customer_slots < CUSTOMER_SLOTS_MAX {
+            return None;
+        }
+        let firsts = self.new_platters.iter().filter_map(|waiting| waiting.first());
+        firsts.map(|(age, _)| age.due).filter(|due| *due > self.now).min()
+    }
+
+    /// Has the groups of a panel look at a new platter that became overdue since `before`.
+    fn note_overdue(&mut self, before: Instant) {
+        if self.policy.customer_slots < CUSTOMER_SLOTS_MAX {
+            return;
+        }
+        for (panel, waiting) in (0..).map(PanelIndex::new).zip(&self.new_platters) {
+            let first = waiting.first().map(|(age, _)| age.due);
+            if first.is_some_and(|due| before < due && due <= self.now) {
+                self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
+            }
+        }
+    }
+
     /// Waits that are over do not count: those platters are fetched when something else happens.
     fn next_hold_end(&self) -> Option<Instant> {
         if self.policy.hold.get() <= 0.0 {
