@@ -6,13 +6,14 @@
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context as _;
 use fulgurite_twin::plan::{CostTable, Demand, Plan, PlanRequest, Trial, picture, plan_watched};
-use fulgurite_twin::{Runner, Trace, Workload};
+use fulgurite_twin::{Trace, Workload};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
+use super::named_workload;
+use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
 use crate::progress::spinner;
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
         runs += trial.seeds;
         bar.set_message(format!("{runs} runs; {}", summary(trial)));
     };
-    let plan = plan_watched(&request, &Threads::new(), &mut tell).map_err(wrong)?;
+    let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
         write(folder, &plan)?;
@@ -115,16 +116,13 @@ fn request(args: &PlanArgs) -> anyhow::Result<PlanRequest> {
 
 /// A workload by its name, or else a trace by its path.
 fn demand(reads: &str, scale: f64) -> anyhow::Result<Demand> {
-    let workload = match reads {
-        "typical" => Workload::typical(),
-        "iops" => Workload::iops(),
-        "volume" => Workload::volume(),
-        "full-library" => Workload::full_library(1.6),
-        path => {
-            let file = File::open(path).with_context(|| format!("cannot open trace {path}"))?;
-            let trace = Trace::read(BufReader::new(file)).map_err(wrong)?;
-            return Ok(Demand::Trace { trace, scale });
-        }
+    let named = named_workload(reads);
+    let Some(workload) =
+        named.or_else(|| (reads == "full-library").then(|| Workload::full_library(1.6)))
+    else {
+        let file = File::open(reads).with_context(|| format!("cannot open trace {reads}"))?;
+        let trace = Trace::read(BufReader::new(file)).map_err(wrong)?;
+        return Ok(Demand::Trace { trace, scale });
     };
     Ok(Demand::Workload { workload: Box::new(workload), scale })
 }
@@ -205,33 +203,6 @@ fn summary(trial: &Trial) -> String {
         trial.tail_s / 3600.0,
         if trial.is_enough() { "enough" } else { "not enough" }
     )
-}
-
-/// Jobs on all cores.
-struct Threads(usize);
-
-impl Threads {
-    fn new() -> Self {
-        Self(std::thread::available_parallelism().map_or(1, usize::from))
-    }
-}
-
-impl Runner for Threads {
-    fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync)) {
-        let next = AtomicUsize::new(0);
-        let work = || {
-            while let number = next.fetch_add(1, Ordering::Relaxed)
-                && number < count
-            {
-                job(number);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..self.0.min(count) {
-                scope.spawn(work);
-            }
-        });
-    }
 }
 
 /// `50TB/day`, with or without `/day`.

@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
+use fulgurite_twin::Runner;
 use fulgurite_twin::experiment::{Job, JobResult, JobRunner};
 
 /// As many threads as there are processors, unless somebody says otherwise.
@@ -40,9 +41,15 @@ pub(super) fn share<T: Send>(
     });
 }
 
-/// Runs jobs of experiments on threads.
+/// Runs the twin's jobs on threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads(pub(super) usize);
+
+impl Runner for Threads {
+    fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync)) {
+        share(self.0, count, job, &mut |_, ()| {});
+    }
+}
 
 impl JobRunner for Threads {
     fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
 use super::{BatchOrder, READS_WAITING_MAX, TapeDriveTime, TapeLibrary, TapeResult};
-use crate::result::Quantiles;
+use crate::histogram::Histogram;
 use crate::workload::{Placement, PlacementSampler};
 use crate::{Error, TraceRead};
 
@@ -84,7 +84,7 @@ struct Engine<'a> {
     moves: VecDeque<Move>,
     spent: Spent,
     measured: Range<Instant>,
-    completions: Vec<f64>,
+    completions: Histogram,
     result: TapeResult,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Engine<'a> {
             moves: VecDeque::new(),
             spent: Spent::default(),
             measured,
-            completions: Vec::new(),
+            completions: Histogram::default(),
             result: TapeResult::default(),
         }
     }
@@ -302,7 +302,7 @@ impl<'a> Engine<'a> {
         self.waiting_count -= 1;
         if self.measured.contains(&read.at) {
             let time = Instant::from_nanos(self.now).since(read.at);
-            self.completions.push(time.as_secs_f64());
+            self.completions.add(time);
             self.result.bytes += read.size.get();
         }
     }
@@ -319,7 +319,7 @@ impl<'a> Engine<'a> {
         self.result.hash = mixed ^ (mixed >> 29);
     }
 
-    fn finish(mut self, reads: u64) -> TapeResult {
+    fn finish(self, reads: u64) -> TapeResult {
         assert_eq!(self.waiting_count, 0, "every read is answered");
         assert_eq!(self.drives_free.len(), self.drives.len(), "every cartridge is back");
         let all = self.now as f64 * self.drives.len() as f64;
@@ -336,7 +336,7 @@ impl<'a> Engine<'a> {
         time.idle = 1.0 - (time.read + time.locate + time.load + time.unmount + time.robot);
         let robots = f64::from(self.library.robots) / self.drives.len() as f64;
         TapeResult {
-            completion: quantiles(&mut self.completions),
+            completion: self.completions.quantiles(),
             drive_time: time,
             robots_busy: share(spent.robots_busy) / robots,
             reads_per_mount: reads as f64 / self.result.mounts.max(1) as f64,
@@ -355,19 +355,4 @@ fn choose(library: &TapeLibrary, drive: &mut Drive) -> Option<Waiting> {
     let nearest = (0..drive.batch.len())
         .min_by(|&a, &b| far(&drive.batch[a]).total_cmp(&far(&drive.batch[b])))?;
     drive.batch.remove(nearest)
-}
-
-/// The quantiles of these: the smallest value that the share stays at or below.
-pub(super) fn quantiles(values: &mut [f64]) -> Quantiles {
-    values.sort_unstable_by(f64::total_cmp);
-    let Some(&max) = values.last() else { return Quantiles::default() };
-    let at = |per_mille: usize| values[(values.len() * per_mille).div_ceil(1000) - 1];
-    Quantiles {
-        count: values.len() as u64,
-        mean: values.iter().sum::<f64>() / values.len() as f64,
-        p50: at(500),
-        p99: at(990),
-        p999: at(999),
-        max,
-    }
 }

@@ -138,12 +138,3 @@ fn bad_parameters_are_named() {
     let text = toml::to_string(&TapeLibrary::lto9(2, 1, 9)).unwrap();
     assert_eq!(toml::from_str::<TapeLibrary>(&text).unwrap(), TapeLibrary::lto9(2, 1, 9));
 }
-
-#[test]
-fn quantiles_are_the_nearest_ranks() {
-    let mut values: Vec<f64> = (1..=1000).map(f64::from).collect();
-    let found = engine::quantiles(&mut values);
-    let ranks = [found.mean, found.p50, found.p99, found.p999, found.max];
-    assert_eq!((found.count, ranks), (1000, [500.5, 500.0, 990.0, 999.0, 1000.0]));
-    assert_eq!(engine::quantiles(&mut []), Quantiles::default());
-}
