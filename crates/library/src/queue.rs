@@ -6,7 +6,7 @@ use fulgurite_units::{Instant, Outbox, PlatterId};
 
 use crate::controller::Library;
 use crate::state::{Age, Place, Platter, PlatterKey, Queue, Stage, Waiting};
-use crate::{Fault, Movement, Outcome, Output};
+use crate::{Fault, Movement, Outcome, Output, PanelIndex};
 
 impl Library {
     /// A platter that must be known, since something else refers to it.
@@ -168,8 +168,7 @@ impl Library {
                     // One group serves all panels.
                     self.note_work(0);
                 }
-                let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
-                groups.into_iter().for_each(|group| self.note_work(group));
+                self.note_idle_groups(panel);
             }
             None => {}
         }
@@ -182,8 +181,18 @@ impl Library {
         self.dirty.group(group);
         let of = self.partitions.group(group);
         if self.policy.steal_tracks.is_some_and(|threshold| of.backlog_tracks > threshold) {
-            let groups: Vec<u16> = self.partitions.of_panel(of.panel).collect();
-            groups.into_iter().for_each(|group| self.dirty.group(group));
+            self.note_idle_groups(of.panel);
+        }
+    }
+
+    /// The groups of a panel with a shuttle to spare look again. One whose shuttles are all on
+    /// their way looks when the first comes back.
+    pub(crate) fn note_idle_groups(&mut self, panel: PanelIndex) {
+        for (index, group) in (0..).zip(&self.partitions.groups) {
+            let mut shuttles = group.shuttles.iter();
+            if group.panel == panel && shuttles.any(|at| self.shuttles[at.as_usize()].is_idle()) {
+                self.dirty.group(index);
+            }
         }
     }
 

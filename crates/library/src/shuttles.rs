@@ -227,8 +227,7 @@ impl Library {
     pub(crate) fn collected(&mut self, panel: crate::PanelIndex) {
         self.collecting[usize::from(panel.get())] = false;
         if !self.new_platters[usize::from(panel.get())].is_empty() {
-            let groups: Vec<u16> = self.partitions.of_panel(panel).collect();
-            groups.into_iter().for_each(|group| self.dirty.group(group));
+            self.note_idle_groups(panel);
         }
     }
 

@@ -318,20 +318,24 @@ impl<'a, O: Observer> Run<'a, O> {
 
     /// Steps the controller, and carries out what it answers.
     fn step(&mut self, event: Event) {
-        self.pending.push(event);
+        self.step_once(event);
         while let Some(event) = self.pending.pop() {
-            self.accounts.event(self.now, kind_of(&event));
-            self.observer.event(self.now, &event);
-            self.library.step(self.now, event, &mut self.out);
-            self.observer.stepped(&self.library);
-            let mut out = std::mem::take(&mut self.out);
-            for output in out.drain() {
-                self.observer.output(self.now, &output);
-                self.carry_out(output);
-            }
-            self.out = out;
+            self.step_once(event);
         }
         self.set_timer();
+    }
+
+    fn step_once(&mut self, event: Event) {
+        self.accounts.event(self.now, kind_of(&event));
+        self.observer.event(self.now, &event);
+        self.library.step(self.now, event, &mut self.out);
+        self.observer.stepped(&self.library);
+        let mut out = std::mem::take(&mut self.out);
+        for output in out.drain() {
+            self.observer.output(self.now, &output);
+            self.carry_out(output);
+        }
+        self.out = out;
     }
 
     fn set_timer(&mut self) {
