@@ -25,8 +25,8 @@ impl Library {
         }
     }
 
-    /// A fetch out of the most loaded group of the panel, if it has enough more to do than this
-    /// one, which has nothing.
+    /// A fetch out of the most loaded group of the panel, if it has enough more to read than this
+    /// one (Silica, section 4.1).
     pub(crate) fn steal_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let threshold = self.policy.steal_tracks?;
         if self.policy.movement != Movement::Partitions || !self.has_room(group) {
@@ -38,6 +38,26 @@ impl Library {
         let most = loads.max_by_key(|other| self.partitions.group(*other).backlog_tracks)?;
         let load = self.partitions.group(most).backlog_tracks;
         if most == group || load <= mine.saturating_add(threshold) {
+            return None;
+        }
+        let errand = self.fetch_errand(group, most, found)?;
+        found.stolen = true;
+        Some(errand)
+    }
+
+    /// A fetch out of the longest queue of the panel, for a group that has none.
+    pub(crate) fn help_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
+        let least = usize::from(self.policy.help_platters?);
+        let own = self.partitions.group(group);
+        if self.policy.movement != Movement::Partitions
+            || !own.queue.is_empty()
+            || !self.has_room(group)
+        {
+            return None;
+        }
+        let waiting = |other: &u16| self.partitions.group(*other).queue.len();
+        let most = self.partitions.of_panel(own.panel).max_by_key(waiting)?;
+        if most == group || waiting(&most) < least.max(1) {
             return None;
         }
         let errand = self.fetch_errand(group, most, found)?;

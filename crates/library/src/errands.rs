@@ -57,10 +57,11 @@ impl Library {
         if !patient && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
             return Some(errand);
         }
-        self.fetch_errand(group, group, found)
+        self.steal_errand(group, found)
             .filter(can)
+            .or_else(|| self.fetch_errand(group, group, found).filter(can))
             .or(home)
-            .or_else(|| self.steal_errand(group, found).filter(can))
+            .or_else(|| self.help_errand(group, found).filter(can))
             .or_else(|| self.new_platter_errand(group, found).filter(can))
             .or_else(|| self.park_errand(group).filter(can))
             .or_else(|| self.displaced_errand(group, found).filter(can))

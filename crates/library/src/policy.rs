@@ -26,9 +26,12 @@ pub struct Policy {
     pub candidates: u16,
     /// A batch older than this is served oldest first: the bound on being passed over.
     pub age_bound: Duration,
-    /// Tracks of difference between the most and the least loaded partition from which shuttles
-    /// steal work; `None` never.
+    /// Tracks by which the most loaded partition of the panel must exceed a shuttle's own for it to
+    /// fetch from there, before what waits in its own; `None` never.
     pub steal_tracks: Option<u64>,
+    /// Platters in the longest queue of the panel from which a shuttle that has none to fetch helps
+    /// with it; `None` never.
+    pub help_platters: Option<u16>,
     /// How often the borders of the partitions are moved to where the load is; `None` never.
     pub rebalance: Option<Duration>,
     /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
@@ -75,6 +78,7 @@ impl Policy {
             customer_slots: 2,
             pairs: true,
             candidates: 16,
+            help_platters: Some(2),
             rebalance: Some(Duration::from_secs(300)),
             right_of_way: RightOfWay::Age,
             ..Self::silica()
@@ -98,6 +102,7 @@ impl Policy {
             candidates: 1,
             age_bound: Duration::from_secs(3600),
             steal_tracks: Some(2_500),
+            help_platters: None,
             rebalance: None,
             hold: Ratio::ZERO,
             verify_within: Duration::from_secs(24 * 3600),

@@ -180,7 +180,10 @@ impl Library {
     pub(crate) fn note_work(&mut self, group: u16) {
         self.dirty.group(group);
         let of = self.partitions.group(group);
-        if self.policy.steal_tracks.is_some_and(|threshold| of.backlog_tracks > threshold) {
+        let (tracks, platters) = (of.backlog_tracks, of.queue.len());
+        if self.policy.steal_tracks.is_some_and(|threshold| tracks > threshold)
+            || self.policy.help_platters.is_some_and(|least| platters >= usize::from(least))
+        {
             self.note_idle_groups(of.panel);
         }
     }

@@ -253,7 +253,8 @@ fn the_first_lines_are_as_described() {
           "slots_per_shelf":100,"shuttles_per_panel":4,"rack_width_mm":1200,
           "shuttle_width_mm":400,"spare_slots_per_shelf":0},"policy":{"movement":"partitions",
           "customer_slots":1,"pairs":false,"candidates":1,"age_bound":"1h","steal_tracks":2500,
-          "rebalance":null,"hold":0.0,"verify_within":"1d","right_of_way":"identifier"}}
+          "help_platters":null,"rebalance":null,"hold":0.0,"verify_within":"1d",
+          "right_of_way":"identifier"}}
         {"t":1000000,"event":{"read":{"request":1,
           "platter":"01010101-0101-0101-0101-010101010101","slot":4321,"tracks":{"first":5,
           "track_count":2},"deadline":900001000000}}}

@@ -65,6 +65,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
         pairs: random.below(2) == 0,
         candidates: small(random, 1, 8),
         age_bound: Duration::from_secs(random.below(4000)),
+        help_platters: (random.below(2) == 0).then(|| small(random, 0, 4)),
         steal_tracks: (random.below(2) == 0).then(|| random.below(8)),
         rebalance: (random.below(2) == 0).then(|| Duration::from_secs(1 + random.below(600))),
         verify_within: Duration::from_secs(random.below(100_000)),

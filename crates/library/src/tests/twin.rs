@@ -225,7 +225,11 @@ impl Twin {
     /// effect. What was asked is asked again.
     pub(super) fn restart(&mut self) {
         self.world.stop_all();
-        self.agenda.retain(|_, happening| matches!(happening, Happening::Event(_)));
+        // What the machines were about to report is about commands the new controller never gave.
+        self.agenda.retain(|_, happening| match happening {
+            Happening::Event(event) => !matches!(event, Event::Passed { .. }),
+            Happening::Done { .. } => false,
+        });
         self.running.clear();
         let inventory = self.inventory();
         let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
