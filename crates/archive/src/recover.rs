@@ -18,7 +18,7 @@ use fulgurite_glass::{
     GlassError, ListEntry, ListReader, Member, PlatterHeader, PlatterReader, SeededFaults,
     SetDecoder, TrackBuffer,
 };
-use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, UnixTime};
+use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 
 use crate::config::ArchiveConfig;
 use crate::entry::Entry;
@@ -408,8 +408,10 @@ impl Recovery {
             for (position, member) in (0u16..).zip(&header.members) {
                 let Some(member) = member else { continue };
                 // Zone by zone, as at first: no two of a set share one.
-                let slot =
-                    (next_slot % shape.zone_count()) * zone_slots + next_slot / shape.zone_count();
+                let (zone, place) =
+                    (next_slot % shape.zone_count(), next_slot / shape.zone_count());
+                let slot = zone * zone_slots + place;
+                let is_home = place < zone_slots && !shape.is_spare(SlotIndex::new(slot));
                 next_slot += 1;
                 let list_entries =
                     self.readers.get(&member.platter).map_or(0, |r| r.header().list_entries);
@@ -418,7 +420,7 @@ impl Recovery {
                     PlatterRow {
                         set: *set,
                         position,
-                        slot: (slot < shape.slot_count()).then_some(slot),
+                        slot: is_home.then_some(slot),
                         data_bytes: member.data_bytes,
                         list_bytes: member.list_bytes,
                         list_entries,

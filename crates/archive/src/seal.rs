@@ -430,6 +430,9 @@ fn zones(shape: &fulgurite_library::LibraryShape, taken: &BTreeSet<u32>) -> Vec<
     let mut zones: BTreeMap<u32, ZoneState> = BTreeMap::new();
     for slot in 0..shape.slot_count() {
         let index = SlotIndex::new(slot);
+        if shape.is_spare(index) {
+            continue;
+        }
         let Some(zone) = shape.zone(index).map(|zone| zone.get()) else { continue };
         let state = zones.entry(zone).or_insert(ZoneState {
             zone,
@@ -532,3 +535,6 @@ fn release_batch(
     }
     Ok((released, retired))
 }
+
+#[cfg(test)]
+mod tests;

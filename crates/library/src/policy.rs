@@ -78,7 +78,7 @@ impl Policy {
             customer_slots: 2,
             pairs: true,
             candidates: 16,
-            help_platters: Some(2),
+            help_platters: Some(1),
             rebalance: Some(Duration::from_secs(300)),
             right_of_way: RightOfWay::Age,
             ..Self::silica()
@@ -91,8 +91,8 @@ impl Policy {
         Self { hold: Ratio::new(0.5).unwrap_or(Ratio::ZERO), ..Self::fulgurite() }
     }
 
-    /// The paper's: partitions, oldest first, one customer slot, work stealing from 2,500 tracks
-    /// (50 GB of 20 MB tracks; the paper does not give its threshold).
+    /// The paper's: partitions, oldest first, one customer slot, work stealing from 25,000 tracks
+    /// (500 GB of 20 MB tracks; the paper does not give its threshold).
     #[must_use]
     pub const fn silica() -> Self {
         Self {
@@ -101,7 +101,7 @@ impl Policy {
             pairs: false,
             candidates: 1,
             age_bound: Duration::from_secs(3600),
-            steal_tracks: Some(2_500),
+            steal_tracks: Some(25_000),
             help_platters: None,
             rebalance: None,
             hold: Ratio::ZERO,

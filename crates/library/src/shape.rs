@@ -63,7 +63,8 @@ impl Default for LibraryShape {
 }
 
 impl LibraryShape {
-    /// A library for a desk: one panel, 70 blast zones (a set of 16+3 needs 19), 7,000 slots.
+    /// A library for a desk: one panel, 70 blast zones (a set of 16+3 needs 19), homes for 6,930
+    /// platters and a spare slot in each zone.
     #[must_use]
     pub const fn small() -> Self {
         Self {
@@ -77,12 +78,13 @@ impl LibraryShape {
             shuttles_per_panel: 4,
             rack_width_mm: 1200,
             shuttle_width_mm: 400,
-            spare_slots_per_shelf: 0,
+            spare_slots_per_shelf: 1,
         }
     }
 
     /// The paper's minimum deployment: 7 storage racks (Table 1), 20 drives and 20 shuttles
-    /// (section 7.3). Two panels and 90 slots per shelf are assumed: 12,600 platters.
+    /// (section 7.3). Two panels and 90 slots per shelf, one of them spare, are assumed: homes for
+    /// 12,460 platters.
     #[must_use]
     pub const fn mdu() -> Self {
         Self {
@@ -96,7 +98,7 @@ impl LibraryShape {
             shuttles_per_panel: 10,
             rack_width_mm: 1200,
             shuttle_width_mm: 400,
-            spare_slots_per_shelf: 0,
+            spare_slots_per_shelf: 1,
         }
     }
 

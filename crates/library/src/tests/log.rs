@@ -251,8 +251,8 @@ fn the_first_lines_are_as_described() {
         {"format":"fulgurite-library-log","version":1,"shape":{"panels":1,"write_racks":1,
           "read_racks":2,"drives_per_read_rack":2,"storage_racks":7,"shelves_per_panel":10,
           "slots_per_shelf":100,"shuttles_per_panel":4,"rack_width_mm":1200,
-          "shuttle_width_mm":400,"spare_slots_per_shelf":0},"policy":{"movement":"partitions",
-          "customer_slots":1,"pairs":false,"candidates":1,"age_bound":"1h","steal_tracks":2500,
+          "shuttle_width_mm":400,"spare_slots_per_shelf":1},"policy":{"movement":"partitions",
+          "customer_slots":1,"pairs":false,"candidates":1,"age_bound":"1h","steal_tracks":25000,
           "help_platters":null,"rebalance":null,"hold":0.0,"verify_within":"1d",
           "right_of_way":"identifier"}}
         {"t":1000000,"event":{"read":{"request":1,
