@@ -127,8 +127,8 @@ impl Library {
         Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
     }
 
-    /// A platter that lies released in a drive and is not needed there; the drive's own group
-    /// brings it home, wherever it came from. Nearest first.
+    /// A platter that lies released in a drive and is not needed there; the group that brought it
+    /// brings it home. Nearest first.
     fn return_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
         let at = self.shuttles[shuttle.as_usize()].at;
         let drives = &self.partitions.group(group).drives;
@@ -137,7 +137,7 @@ impl Library {
             for slot in DriveSlot::BOTH {
                 let Some(errand) = self.return_from(index, slot) else { continue };
                 let no_way = self.damaged && !self.has_way_for(shuttle, &errand);
-                if no_way || self.is_left_to_owner(&errand, group, index) {
+                if no_way || self.is_left_to_another(group, index, slot) {
                     continue;
                 }
                 let cost = at.cost_to(self.floor.dock(index, at.shelf));
@@ -149,15 +149,13 @@ impl Library {
         best.map(|(_, errand)| errand)
     }
 
-    /// Whether a platter is better brought home by the group it lives in, which shares the drive
-    /// and has a shuttle to spare: the other one then fetches meanwhile, and takes turns with it.
-    fn is_left_to_owner(&self, errand: &Errand, group: u16, drive: DriveIndex) -> bool {
-        let Destination::Storage(home) = errand.to else { return false };
-        let owner = self.partitions.of_slot(&self.floor, home);
-        let mut shuttles = self.partitions.group(owner).shuttles.iter();
-        owner != group
-            && self.partitions.of_drive(drive).contains(&owner)
-            && shuttles.any(|shuttle| self.shuttles[shuttle.as_usize()].is_idle())
+    /// Whether another group that shares the drive brought what lies in a slot of it, and so brings
+    /// it home: two shuttles that cross each other's shelves wait for each other.
+    fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
+        let by = self.drives[drive.as_usize()].bay(slot).brought_by;
+        let by = by.and_then(|shuttle| self.partitions.of_shuttle(shuttle));
+        !self.damaged
+            && by.is_some_and(|by| by != group && self.partitions.of_drive(drive).contains(&by))
     }
 
     fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {

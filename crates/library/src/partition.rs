@@ -246,8 +246,10 @@ fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) 
     let shelves: Vec<u64> =
         weights.chunks(columns).map(|shelf| shelf[range.clone()].iter().sum()).collect();
     let total: u64 = shelves.iter().sum();
+    let (count, most_shelves) = (shelves.len() as u64, shelves.len().div_ceil(runs) as u64);
+    let even = total * most_shelves / count;
     if let Some((ends, most)) = cut_shelves(&shelves, runs)
-        && (is_even(&shelves) || most * runs as u64 <= total + total / WHOLE_SHELVES_EXCESS)
+        && most <= even + even / WHOLE_SHELVES_EXCESS
     {
         let run = |shelf: usize| ends.iter().filter(|end| **end <= shelf).count();
         let run = |shelf| u16::try_from(run(shelf)).unwrap_or(NO_GROUP);
@@ -265,13 +267,9 @@ fn cut_runs(weights: &[u64], columns: usize, range: &Range<usize>, runs: usize) 
     cells.map(run).collect()
 }
 
-/// Runs of whole shelves may have this part more than their share, before shelves are shared.
+/// Runs of whole shelves may have this part more than if all shelves had the same weight, before
+/// shelves are shared: sharing costs more waiting than a somewhat uneven load.
 const WHOLE_SHELVES_EXCESS: u64 = 4;
-
-/// Whether all shelves have the same weight.
-fn is_even(shelves: &[u64]) -> bool {
-    shelves.windows(2).all(|pair| pair[0] == pair[1])
-}
 
 /// The end of each run but the last, and the weight of the heaviest: whole shelves, at least one a
 /// run, the heaviest as light as can be; `None` if there are fewer shelves than runs.

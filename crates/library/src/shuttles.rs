@@ -235,6 +235,7 @@ impl Library {
     fn emptied(&mut self, drive: fulgurite_units::DriveIndex, slot: DriveSlot) {
         let of = &mut self.drives[drive.as_usize()];
         of.bay_mut(slot).platter = None;
+        of.bay_mut(slot).brought_by = None;
         if slot == DriveSlot::Second {
             of.evicting = false;
         }
@@ -252,6 +253,7 @@ impl Library {
                 let bay = self.drives[drive.as_usize()].bay_mut(slot);
                 bay.reserved = None;
                 bay.platter = Some(key);
+                bay.brought_by = Some(index);
                 self.platter_mut(key).place = Place::Drive(drive, slot);
                 self.dirty.drive(drive);
                 self.note_drive_groups(drive);

@@ -215,6 +215,8 @@ pub(crate) struct Bay {
     pub(crate) mounted: bool,
     /// The shuttle that brings a platter here.
     pub(crate) reserved: Option<ShuttleIndex>,
+    /// The shuttle that brought what is in it, if known: it was not before a restart.
+    pub(crate) brought_by: Option<ShuttleIndex>,
 }
 
 /// What a drive is doing.

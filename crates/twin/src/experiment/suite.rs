@@ -211,9 +211,10 @@ fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_m
     }
 }
 
-/// Workload first, then mechanics, layout and the evaluation; numbers as numbers.
+/// Workload first, then mechanics, layout, the evaluation and what goes beyond it; numbers as
+/// numbers.
 fn order(id: &str) -> (usize, u32, String) {
-    let letter = "WMLE".find(|letter| id.starts_with(letter)).unwrap_or(usize::MAX);
+    let letter = "WMLEB".find(|letter| id.starts_with(letter)).unwrap_or(usize::MAX);
     let number = id.get(1..).and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX);
     (letter, number, id.to_owned())
 }
