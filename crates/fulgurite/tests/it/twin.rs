@@ -46,57 +46,57 @@ fn a_scenario_is_run() {
         expect![[r#"
                                         median         min         max   seeds           1 
                          2
-            completion median          5.2 min      68.3 s     5.2 min             5.2 min 
-                    68.3 s
-            completion p99            15.5 min     7.4 min    15.5 min            15.5 min 
-                   7.4 min
-            completion p99.9          17.9 min     8.0 min    17.9 min            17.9 min 
-                   8.0 min
-            completion max            17.9 min     8.1 min    17.9 min            17.9 min 
-                   8.1 min
-            drives read                 6.52 %      3.91 %      6.52 %              6.52 % 
-                    3.91 %
-            drives verify              93.23 %     90.52 %     93.23 %             90.52 % 
-                   93.23 %
-            drives switch               2.96 %      2.24 %      2.96 %              2.96 % 
-                    2.24 %
-            drives idle                 0.62 %      0.00 %      0.62 %              0.00 % 
-                    0.62 %
-            travel mean                 14.1 s      12.9 s      14.1 s              12.9 s 
-                    14.1 s
-            travel p99.9                36.7 s      29.3 s      36.7 s              29.3 s 
-                    36.7 s
-            congestion                  0.91 %     -0.00 %      0.91 %             -0.00 % 
-                    0.91 %
-            give-ways                       31          26          31                  26 
-                        31
-            fetches                        443         254         443                 443 
-                       254
-            steals                           0           0           0                   0 
-                         0
-            platter operations           1,810       1,053       1,810               1,810 
-                     1,053
-            starts per operation          0.78        0.77        0.78                0.77 
-                      0.78
-            meters per operation          1.82        1.63        1.82                1.63 
-                      1.82
-            crabs per operation           0.27        0.16        0.27                0.16 
-                      0.27
+            completion median          6.2 min     2.4 min     6.2 min             6.2 min 
+                   2.4 min
+            completion p99            15.6 min     6.0 min    15.6 min            15.6 min 
+                   6.0 min
+            completion p99.9          17.1 min     6.1 min    17.1 min            17.1 min 
+                   6.1 min
+            completion max            17.1 min     6.1 min    17.1 min            17.1 min 
+                   6.1 min
+            drives read                 5.90 %      3.70 %      5.90 %              5.90 % 
+                    3.70 %
+            drives verify              94.22 %     91.44 %     94.22 %             91.44 % 
+                   94.22 %
+            drives switch               2.66 %      2.08 %      2.66 %              2.66 % 
+                    2.08 %
+            drives idle                 0.00 %      0.00 %      0.00 %              0.00 % 
+                    0.00 %
+            travel mean                 26.4 s      20.7 s      26.4 s              20.7 s 
+                    26.4 s
+            travel p99.9               2.2 min     2.1 min     2.2 min             2.1 min 
+                   2.2 min
+            congestion                 31.52 %     21.69 %     31.52 %             21.69 % 
+                   31.52 %
+            give-ways                      115          92         115                  92 
+                       115
+            fetches                        443         255         443                 443 
+                       255
+            steals                          70          58          70                  58 
+                        70
+            platter operations           1,804       1,057       1,804               1,804 
+                     1,057
+            starts per operation          0.84        0.79        0.84                0.79 
+                      0.84
+            meters per operation          2.29        1.85        2.29                1.85 
+                      2.29
+            crabs per operation           1.19        0.60        1.19                0.60 
+                      1.19
             reads                          361         125         361                 361 
                        125
             reads failed                     0           0           0                   0 
                          0
-            queue max                      245          51         245                 245 
-                        51
+            queue max                      272          56         272                 272 
+                        56
             eject bay max                   11          11          11                  11 
                         11
-            age max                   17.9 min     9.7 min    17.9 min            17.9 min 
-                   9.7 min
-            makespan                  30.9 min    23.9 min    30.9 min            30.9 min 
-                  23.9 min
-            events                       7,519       4,604       7,519               7,519 
-                     4,604
-            hash                  b8ca966373561de1 ed77b2b9f3a67691
+            age max                   17.1 min     7.2 min    17.1 min            17.1 min 
+                   7.2 min
+            makespan                  30.2 min    23.4 min    30.2 min            30.2 min 
+                  23.4 min
+            events                       8,353       5,647       8,353               8,353 
+                     5,647
+            hash                  86687142288c7eb1 d7370427e1ab4092
             exit: 0
         "#]],
     );
@@ -123,10 +123,10 @@ fn a_log_decides_the_same_again() {
         folder,
         &["twin", "replay", "run.log"],
         expect![[r#"
-        7,519 events and 8,959 decisions in 30.9 min: all the same
-        end: the library was stopped
-        exit: 0
-    "#]],
+            8,353 events and 9,800 decisions in 30.2 min: all the same
+            end: the library was stopped
+            exit: 0
+        "#]],
     );
     let state = lines(folder, &["twin", "replay", "run.log", "--at", "8m", "--json"]);
     assert_eq!(state[0]["state"]["shuttles"].as_array().unwrap().len(), 20);
@@ -217,24 +217,24 @@ fn traces_are_drawn_imported_and_served_by_tape() {
         folder,
         &["twin", "tape", "t.trace", "--drives", "4"],
         expect![[r#"
-        reads measured                  31,726
-        completion median              11.67 h
-        completion p99                 24.12 h
-        completion p99.9               24.53 h
-        completion max                 24.67 h
-        drives read                     1.10 %
-        drives locate                  44.29 %
-        drives load                     5.37 %
-        drives unmount                 41.19 %
-        drives wait for robots          7.96 %
-        drives idle                     0.09 %
-        robots busy                    15.80 %
-        mounts                           2,329
-        reads per mount                  13.62
-        queue max                       13,141
-        makespan                       51.17 h
-        exit: 0
-    "#]],
+            reads measured                  31,726
+            completion median              11.67 h
+            completion p99                 24.11 h
+            completion p99.9               24.53 h
+            completion max                 24.67 h
+            drives read                     1.10 %
+            drives locate                  44.29 %
+            drives load                     5.37 %
+            drives unmount                 41.19 %
+            drives wait for robots          7.96 %
+            drives idle                     0.09 %
+            robots busy                    15.80 %
+            mounts                           2,329
+            reads per mount                  13.62
+            queue max                       13,141
+            makespan                       51.17 h
+            exit: 0
+        "#]],
     );
     let csv = "time,size,key\n2026-01-01T00:00:00Z,4MiB,a\n2026-01-01T00:00:02Z,10,b\n";
     fs::write(folder.join("reads.csv"), csv).unwrap();
