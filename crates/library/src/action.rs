@@ -62,6 +62,12 @@ pub enum Action {
         /// Into what.
         to: Destination,
     },
+    /// The shuttle takes power for [`crate::limits::CHARGE_PIECE`] at the charging point where it
+    /// stands: the dock of a read drive.
+    Charge {
+        /// Who charges.
+        shuttle: ShuttleIndex,
+    },
     /// The drive mounts the platter that lies in a slot of it.
     Mount {
         /// Which drive.
@@ -129,7 +135,8 @@ impl Action {
             Self::Move { shuttle, .. }
             | Self::Crab { shuttle, .. }
             | Self::Pick { shuttle, .. }
-            | Self::Place { shuttle, .. } => Machine::Shuttle(shuttle),
+            | Self::Place { shuttle, .. }
+            | Self::Charge { shuttle } => Machine::Shuttle(shuttle),
             Self::Mount { drive, .. }
             | Self::Unmount { drive, .. }
             | Self::Switch { drive, .. }

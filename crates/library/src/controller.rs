@@ -59,6 +59,8 @@ pub struct Library {
     pub(crate) dirty: Dirty,
     /// Shuttles that wait for their way.
     pub(crate) blocked: Vec<ShuttleIndex>,
+    /// Whether any shuttle's driver ever spoke of a battery.
+    pub(crate) has_batteries: bool,
     pub(crate) load: Vec<u64>,
     pub(crate) rebalanced: Instant,
     /// Whether anything is broken.
@@ -136,7 +138,8 @@ impl Library {
         for index in (0..count).map(ShuttleIndex::new) {
             let at = floor.start(index);
             traffic.take(index.get(), traffic.footprint(at));
-            shuttles.push(Shuttle { at, cargo: None, trip: None, broken: false });
+            let (cargo, trip, battery) = (None, None, None);
+            shuttles.push(Shuttle { at, cargo, trip, broken: false, battery, low: false });
         }
         let dirty = Dirty::new(floor.drives().len(), partitions.groups.len(), shape.panels);
         Ok(Self {
@@ -161,6 +164,7 @@ impl Library {
             passed_over: false,
             dirty,
             blocked: Vec::new(),
+            has_batteries: false,
             load: vec![0; cells],
             rebalanced: Instant::ZERO,
             damaged: false,
@@ -234,6 +238,7 @@ impl Library {
             },
             Event::Broke { machine } => self.broke(machine, out),
             Event::Repaired { machine } => self.repaired(machine),
+            Event::Battery { shuttle, percent } => self.note_battery(shuttle, percent),
             Event::Timer => self.dirty.all_groups(),
         }
     }
@@ -248,6 +253,7 @@ impl Library {
                 self.dispatch_group(group, out);
             } else if let Some(panel) = self.dirty.next_panel() {
                 self.retry_blocked(panel, out);
+                self.charge_idle(panel, out);
             } else {
                 return;
             }

@@ -15,6 +15,9 @@ pub struct Counters {
     pub waits: u64,
     /// Times the borders of partitions were moved.
     pub rebalances: u64,
+    /// Pieces of charging begun.
+    #[serde(default)]
+    pub charges: u64,
     /// Platters under verification that made room for customers.
     pub parked: u64,
     /// The oldest read when a drive began with it, in nanoseconds since its arrival.

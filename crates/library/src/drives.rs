@@ -158,7 +158,8 @@ impl Library {
             Action::Move { .. }
             | Action::Crab { .. }
             | Action::Pick { .. }
-            | Action::Place { .. } => unreachable!("shuttles do this, not drives"),
+            | Action::Place { .. }
+            | Action::Charge { .. } => unreachable!("shuttles do this, not drives"),
         }
     }
 
@@ -238,7 +239,8 @@ impl Library {
             Action::Move { .. }
             | Action::Crab { .. }
             | Action::Pick { .. }
-            | Action::Place { .. } => unreachable!("shuttles do this, not drives"),
+            | Action::Place { .. }
+            | Action::Charge { .. } => unreachable!("shuttles do this, not drives"),
         }
         // A drive that cannot let go of a platter or turn its optics is of no use.
         let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });

@@ -250,7 +250,7 @@ impl Library {
 
     fn nearest_idle_position(&self, group: u16) -> Option<Position> {
         let mut shuttles = self.partitions.group(group).shuttles.iter();
-        let idle = shuttles.find(|shuttle| self.shuttles[shuttle.as_usize()].is_idle());
+        let idle = shuttles.find(|shuttle| self.shuttles[shuttle.as_usize()].is_ready());
         idle.map(|shuttle| self.shuttles[shuttle.as_usize()].at)
     }
 

@@ -96,6 +96,17 @@ pub enum Error {
     /// Borders cannot be moved all the time.
     #[error("rebalance is 0, but borders need some time between two moves")]
     RebalanceZero,
+    /// The bounds of charging do not fit each other.
+    #[error(
+        "charge_below is {below} and charge_until is {until}, but the first must be above 0 and \
+         below the second, which is 100 at most"
+    )]
+    ChargeRange {
+        /// Below this a shuttle charges before anything else.
+        below: u8,
+        /// Up to this.
+        until: u8,
+    },
     /// The library holds all the requests it can.
     #[error("request {request} is one more than the {limit} that can wait")]
     QueueFull {
@@ -266,6 +277,7 @@ impl Error {
             | Self::Throughput { .. }
             | Self::Mechanics { .. }
             | Self::RebalanceZero
+            | Self::ChargeRange { .. }
             | Self::BadTracks { .. }
             | Self::TwoPlaces { .. }
             | Self::PlaceTaken { .. }

@@ -97,6 +97,14 @@ pub enum Event {
         /// Which.
         machine: Machine,
     },
+    /// A shuttle's driver says how full the battery is: whenever the percentage changes, and after
+    /// a repair. Not an answer. A library that is never told has no batteries to care for.
+    Battery {
+        /// Whose.
+        shuttle: ShuttleIndex,
+        /// How full; above 100 is full.
+        percent: u8,
+    },
     /// The deadline of the controller passed.
     Timer,
 }
@@ -176,6 +184,8 @@ pub enum Fault {
     DriveBroken,
     /// The shuttle does not work. It is not used any more.
     ShuttleBroken,
+    /// The shuttle's battery is flat. It is not used any more until it is repaired.
+    BatteryFlat,
     /// Broken machines keep it out of reach.
     Unreachable,
 }
@@ -187,6 +197,7 @@ impl fmt::Display for Fault {
             Self::Unreadable => "the drive cannot read the platter",
             Self::DriveBroken => "the drive is broken",
             Self::ShuttleBroken => "the shuttle is broken",
+            Self::BatteryFlat => "the shuttle's battery is flat",
             Self::Unreachable => "broken machines keep the platter out of reach",
         })
     }

@@ -85,6 +85,9 @@ impl Library {
         if !std::mem::replace(&mut self.shuttles[index.as_usize()].broken, false) {
             return;
         }
+        // Its battery may be another one: nothing is known of it until the driver says so.
+        let shuttle = &mut self.shuttles[index.as_usize()];
+        (shuttle.battery, shuttle.low) = (None, false);
         let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
         for span in held {
             self.traffic.unbar(span);

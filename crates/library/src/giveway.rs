@@ -186,8 +186,8 @@ impl Library {
             None => {
                 let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
                 let (goal, detour) = (to, Some(to));
-                let (errand, current, blocked, rank) = (None, None, None, 0);
-                let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+                let (errand, current, blocked, rank, charges) = (None, None, None, 0, false);
+                let trip = Trip { errand, charges, goal, detour, current, blocked, rank, travel };
                 shuttle.trip = Some(trip);
             }
         }

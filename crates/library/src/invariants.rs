@@ -31,6 +31,7 @@ impl Library {
         self.check_commands();
         self.check_drives();
         self.check_trips();
+        self.check_batteries();
         self.check_waiting_shuttles();
         self.check_lanes();
         self.check_work_conserved();

@@ -66,6 +66,7 @@
 
 mod action;
 mod balance;
+mod charging;
 mod controller;
 mod counters;
 mod dirty;

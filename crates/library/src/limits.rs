@@ -48,6 +48,17 @@ pub const REPORT_UM: u64 = 600_000;
 /// How long a shuttle waits before it claims its way against lower ranks.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
+/// A piece of charging, after which the controller looks again: nobody waits longer for a charging
+/// point or for a shuttle that charges.
+pub const CHARGE_PIECE: Duration = Duration::from_secs(60);
+
+/// Percent a battery must lack for a shuttle that is not low to go to a charging point: with less,
+/// shuttles that only make way for each other there would charge for that without end.
+pub const TOP_UP_PERCENT: u8 = 10;
+
+/// A full battery.
+pub const BATTERY_PERCENT_MAX: u8 = 100;
+
 /// Work a fetch means, in milliseconds: about one cycle of a shuttle.
 pub const LOAD_FETCH_MS: u64 = 45_000;
 

@@ -9,6 +9,7 @@
 use fulgurite_units::{ByteCount, Duration, RandomStream};
 use serde::{Deserialize, Serialize};
 
+use crate::limits::CHARGE_PIECE;
 use crate::{Action, Error, TrackSpan};
 
 /// Chances and seek times in s. The median of 0.6 and the maximum of 2 are given; the others are
@@ -169,6 +170,7 @@ impl Mechanics {
             Action::Crab { .. } => with.crab(random.unit(), random.unit()),
             Action::Pick { .. } => with.handling(with.place + with.pick_extra, random.unit()),
             Action::Place { .. } => with.handling(with.place, random.unit()),
+            Action::Charge { .. } => return CHARGE_PIECE,
             Action::Mount { .. } | Action::Unmount { .. } => with.mount,
             Action::Switch { .. } => with.switch,
             Action::Seek { .. } => seek(random.unit()),

@@ -8,7 +8,7 @@ use fulgurite_units::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::limits::{CANDIDATES_MAX, CUSTOMER_SLOTS_MAX};
+use crate::limits::{BATTERY_PERCENT_MAX, CANDIDATES_MAX, CUSTOMER_SLOTS_MAX};
 
 /// How the controller decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,12 @@ pub struct Policy {
     pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,
+    /// Percent of its battery below which a shuttle takes no errand but charges.
+    #[serde(default = "charge_below")]
+    pub charge_below: u8,
+    /// Percent up to which a shuttle charges that was so low, or has nothing else to do.
+    #[serde(default = "charge_until")]
+    pub charge_until: u8,
 }
 
 /// Who may go where.
@@ -107,6 +113,8 @@ impl Policy {
             hold: Ratio::ZERO,
             verify_within: Duration::from_secs(24 * 3600),
             right_of_way: RightOfWay::Identifier,
+            charge_below: charge_below(),
+            charge_until: charge_until(),
         }
     }
 
@@ -154,8 +162,22 @@ impl Policy {
         if self.rebalance == Some(Duration::ZERO) {
             return Err(Error::RebalanceZero);
         }
+        let (below, until) = (self.charge_below, self.charge_until);
+        if below == 0 || until <= below || until > BATTERY_PERCENT_MAX {
+            return Err(Error::ChargeRange { below, until });
+        }
         Ok(())
     }
+}
+
+/// Assumed: with the twin's battery a fifth is enough for twenty cycles.
+const fn charge_below() -> u8 {
+    20
+}
+
+/// Assumed: the last fifth charges slowly and wears a battery most.
+const fn charge_until() -> u8 {
+    80
 }
 
 impl Default for Policy {

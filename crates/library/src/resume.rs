@@ -2,7 +2,8 @@
 //!
 //! Requests are not part of it: whoever asked asks again. What the controller does by itself is to
 //! bring home what is not at home. A new platter waits where it is for its `Verify` or `Store`;
-//! one that is still in an eject bay is not part of it either, for `Verify` makes it known.
+//! one that is still in an eject bay is not part of it either, for `Verify` makes it known. Nor are
+//! batteries: their drivers say again how full they are.
 //!
 //! ```text
 //!   machines at rest --> Inventory --> Library::resume --> deadline() is now --> step(Timer) ...

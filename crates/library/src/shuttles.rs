@@ -44,7 +44,7 @@ impl Library {
         found: &mut Findings,
     ) -> Option<(ShuttleIndex, Errand)> {
         let shuttles = &self.partitions.group(group).shuttles;
-        let idle = shuttles.iter().copied().filter(|at| self.shuttles[at.as_usize()].is_idle());
+        let idle = shuttles.iter().copied().filter(|at| self.shuttles[at.as_usize()].is_ready());
         let loaded = |at: &ShuttleIndex| self.shuttles[at.as_usize()].cargo.is_some();
         if let Some(trip) = idle.clone().filter(loaded).find_map(|shuttle| {
             self.next_errand(group, shuttle, found).map(|errand| (shuttle, errand))
@@ -72,7 +72,7 @@ impl Library {
         }
         let idle = shuttles.iter().copied().filter(|index| {
             let shuttle = &self.shuttles[index.as_usize()];
-            shuttle.is_idle()
+            shuttle.is_ready()
                 && shuttle.cargo.is_none()
                 && (!self.damaged || self.has_way_for(*index, errand))
         });
@@ -114,9 +114,9 @@ impl Library {
         self.note_sharers(group);
         let rank = self.next_rank(index);
         let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
-        let (current, blocked, detour) = (None, None, None);
+        let (current, blocked, detour, charges) = (None, None, None, false);
         let errand = Some(errand);
-        let trip = Trip { errand, goal, detour, current, blocked, rank, travel };
+        let trip = Trip { errand, charges, goal, detour, current, blocked, rank, travel };
         self.shuttles[index.as_usize()].trip = Some(trip);
         self.advance(index, out);
     }
@@ -145,7 +145,7 @@ impl Library {
     }
 
     /// The rank of a trip that begins now.
-    fn next_rank(&mut self, index: ShuttleIndex) -> u64 {
+    pub(crate) fn next_rank(&mut self, index: ShuttleIndex) -> u64 {
         match self.policy.right_of_way {
             RightOfWay::Identifier => u64::from(index.get()),
             RightOfWay::Age => {
@@ -183,6 +183,10 @@ impl Library {
             Action::Pick { from, .. } => self.picked(index, from),
             Action::Place { to, .. } => {
                 self.placed(index, to, out);
+                return;
+            }
+            Action::Charge { .. } => {
+                self.charged(index, out);
                 return;
             }
             Action::Mount { .. }
@@ -348,8 +352,8 @@ impl Library {
         } else if let Some(group) = self.partitions.of_shuttle(index) {
             self.dirty.group(group);
         }
-        // Whoever waited for it may have to move it now.
-        if self.is_anyone_blocked() {
+        // Whoever waited for it may have to move it now; and it may charge.
+        if self.is_anyone_blocked() || self.has_batteries {
             self.dirty.panel(self.floor.panel_of(index));
         }
     }

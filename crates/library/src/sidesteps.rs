@@ -185,7 +185,7 @@ impl Search<'_> {
         let shuttle = &self.library.shuttles[who.as_usize()];
         let order = (self.order.rank, self.order.shuttle.get());
         // Who only makes way has no rank of its own.
-        let trip = shuttle.trip.as_ref().filter(|trip| trip.errand.is_some());
+        let trip = shuttle.trip.as_ref().filter(|trip| trip.has_purpose());
         let ranks_higher = trip.is_some_and(|trip| (trip.rank, who.get()) > order);
         !shuttle.broken && who != self.order.shuttle && !ranks_higher
     }

@@ -41,6 +41,9 @@ pub struct ShuttleState {
     pub on_trip: bool,
     /// Whether it is broken.
     pub broken: bool,
+    /// How full its battery is in percent, if its driver says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub battery: Option<u8>,
 }
 
 /// One drive.
@@ -98,6 +101,7 @@ impl Library {
                     doing: state.current().map(|(_, action)| action),
                     on_trip: state.trip.is_some(),
                     broken: state.broken,
+                    battery: state.battery,
                 })
                 .collect(),
             drives: (0..)

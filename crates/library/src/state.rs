@@ -125,11 +125,20 @@ pub(crate) struct Shuttle {
     pub(crate) cargo: Option<PlatterKey>,
     pub(crate) trip: Option<Trip>,
     pub(crate) broken: bool,
+    /// How full its battery is in percent, if its driver says so.
+    pub(crate) battery: Option<u8>,
+    /// The battery was so low that it takes no errand until it is full enough.
+    pub(crate) low: bool,
 }
 
 impl Shuttle {
     pub(crate) const fn is_idle(&self) -> bool {
         self.trip.is_none() && !self.broken
+    }
+
+    /// Whether it takes errands now. What it carries it delivers, however low its battery is.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.is_idle() && (!self.low || self.cargo.is_some())
     }
 
     /// The command it carries out, if it does.
@@ -153,8 +162,10 @@ pub(crate) struct Errand {
 /// What a shuttle is under way for.
 #[derive(Clone, Debug)]
 pub(crate) struct Trip {
-    /// What it carries from where to where; nothing, if it only makes way.
+    /// What it carries from where to where; nothing, if it charges or only makes way.
     pub(crate) errand: Option<Errand>,
+    /// It goes to a charging point.
+    pub(crate) charges: bool,
     /// Where it goes now: to the source, then to the destination.
     pub(crate) goal: Position,
     /// Where it goes first to make way.
@@ -166,6 +177,13 @@ pub(crate) struct Trip {
     /// Who goes first.
     pub(crate) rank: u64,
     pub(crate) travel: Travel,
+}
+
+impl Trip {
+    /// Whether it goes somewhere for itself, and not only out of the way.
+    pub(crate) const fn has_purpose(&self) -> bool {
+        self.errand.is_some() || self.charges
+    }
 }
 
 /// One way from a place to a goal.
@@ -248,7 +266,8 @@ impl Drive {
             | Action::Move { .. }
             | Action::Crab { .. }
             | Action::Pick { .. }
-            | Action::Place { .. } => false,
+            | Action::Place { .. }
+            | Action::Charge { .. } => false,
         });
         !at_work && !self.bay(slot).mounted
     }

@@ -186,6 +186,12 @@ impl Traffic {
         others.any(|claim| claim.order() >= order && claim.span.overlaps(span))
     }
 
+    /// Whoever else claims part of a piece, whatever the rank.
+    pub(crate) fn wishers(&self, span: Span, me: u16) -> impl Iterator<Item = u16> + '_ {
+        let others = self.claims.iter().filter(move |claim| claim.shuttle != me);
+        others.filter(move |claim| claim.span.overlaps(&span)).map(|claim| claim.shuttle)
+    }
+
     /// Whether a shuttle may take a piece now.
     pub(crate) fn is_free(&self, span: Span, me: u16, rank: u64) -> bool {
         self.holders(span, me).next().is_none()

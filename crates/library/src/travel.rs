@@ -97,7 +97,7 @@ impl Library {
     fn end_detour(&mut self, index: ShuttleIndex) -> bool {
         let trip = self.trip_mut(index);
         trip.detour = None;
-        if trip.errand.is_some() {
+        if trip.has_purpose() {
             return true;
         }
         self.unblock(index);
@@ -124,14 +124,18 @@ impl Library {
         true
     }
 
-    fn order(&mut self, index: ShuttleIndex, action: Action, out: &mut Outbox<Output>) {
+    pub(crate) fn order(&mut self, index: ShuttleIndex, action: Action, out: &mut Outbox<Output>) {
         self.unblock(index);
         let command = self.command(Actor::Shuttle(index), action, out);
         self.trip_mut(index).current = Some((command, action));
     }
 
-    /// At the goal: picks or places.
+    /// At the goal: picks, places or charges.
     fn arrive(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        if self.trip_mut(index).charges {
+            self.arrive_to_charge(index, out);
+            return;
+        }
         let shuttle = &self.shuttles[index.as_usize()];
         let carries = shuttle.cargo.is_some();
         let trip = self.trip_mut(index);
@@ -222,7 +226,7 @@ impl Library {
         self.shuttles[index.as_usize()].at.rail = passed;
         let at = self.shuttles[index.as_usize()].at;
         self.traffic.take(index.get(), self.traffic.sweep(at, to));
-        if self.is_anyone_blocked() {
+        if self.is_anyone_blocked() || self.has_batteries {
             self.dirty.panel(at.panel);
         }
     }

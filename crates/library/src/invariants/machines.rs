@@ -90,8 +90,11 @@ impl Library {
 
     fn check_trip(&self, index: ShuttleIndex, trip: &Trip) {
         let cargo = self.shuttles[index.as_usize()].cargo;
+        assert!(!trip.charges || trip.errand.is_none(), "shuttle {index} charges on an errand");
         let Some(errand) = trip.errand else {
-            assert!(trip.detour.is_some(), "shuttle {index} is under way for nothing");
+            let purpose = trip.charges || trip.detour.is_some();
+            assert!(purpose, "shuttle {index} is under way for nothing");
+            self.check_charging(index, trip);
             return;
         };
         let platter = self.platter(errand.platter);
@@ -113,6 +116,36 @@ impl Library {
         }
         let panel = self.floor.panel_of(index);
         assert_eq!(trip.goal.panel, panel, "shuttle {index} leaves its panel");
+    }
+
+    /// Whether a shuttle is low follows from its level, but between the two bounds.
+    pub(super) fn check_batteries(&self) {
+        let (below, until) = (self.policy.charge_below, self.policy.charge_until);
+        for (index, shuttle) in self.indexed_shuttles() {
+            let due = match shuttle.battery {
+                None => Some(false),
+                Some(percent) if percent < below => Some(true),
+                Some(percent) if percent >= until => Some(false),
+                Some(_) => None,
+            };
+            let known = shuttle.battery.is_none() || self.has_batteries;
+            let fits = due.is_none_or(|low| low == shuttle.low);
+            assert!(known && fits, "shuttle {index} does not know its battery");
+        }
+    }
+
+    /// A shuttle charges standing, at a dock of its panel.
+    fn check_charging(&self, index: ShuttleIndex, trip: &Trip) {
+        let at = self.shuttles[index.as_usize()].at;
+        assert_eq!(trip.goal.panel, at.panel, "shuttle {index} leaves its panel");
+        if let Some((_, Action::Charge { .. })) = trip.current {
+            let mut sites = self.floor.drives().iter();
+            let docked = sites.any(|site| {
+                (site.panel, site.rail) == (at.panel, at.rail)
+                    && site.shelves.contains(&at.shelf.get())
+            });
+            assert!(trip.charges && docked, "shuttle {index} charges where there is no power");
+        }
     }
 
     /// A shuttle on a trip works or waits; those that wait are listed, and claim what they wait
@@ -191,6 +224,10 @@ impl Library {
         for index in 0..u16::try_from(self.partitions.groups.len()).unwrap_or(u16::MAX) {
             let trip = self.next_trip(index, &mut Findings::default());
             assert!(trip.is_none(), "a shuttle of group {index} rests although {trip:?} is due");
+        }
+        for (index, _) in self.indexed_shuttles() {
+            let point = self.charging_due(index);
+            assert!(point.is_none(), "shuttle {index} rests although it could charge at {point:?}");
         }
     }
 

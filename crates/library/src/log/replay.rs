@@ -209,6 +209,7 @@ impl<R: BufRead> Replayer<R> {
             | Event::Cancel { .. }
             | Event::Passed { .. }
             | Event::Repaired { .. }
+            | Event::Battery { .. }
             | Event::Timer => {}
         }
     }
@@ -231,6 +232,11 @@ impl<R: BufRead> Replayer<R> {
                 if let Actor::Shuttle(shuttle) = actor(command)
                     && !self.library.shape().has(Machine::Shuttle(shuttle))
                 {
+                    return refuse(format!("there is no shuttle {shuttle}"));
+                }
+            }
+            Event::Battery { shuttle, .. } => {
+                if !self.library.shape().has(Machine::Shuttle(shuttle)) {
                     return refuse(format!("there is no shuttle {shuttle}"));
                 }
             }

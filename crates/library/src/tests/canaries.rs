@@ -6,7 +6,7 @@ use fulgurite_units::{Controller, Duration, ShuttleIndex, SlotIndex};
 
 use super::twin::Twin;
 use crate::state::{Place, PlatterKey, Stage};
-use crate::{DriveSlot, Library, LibraryShape, RailPosition};
+use crate::{Action, DriveSlot, Event, Library, LibraryShape, RailPosition};
 
 /// A library in the middle of its work: a platter mounted and read, one on a shuttle, some
 /// waiting, one new.
@@ -43,6 +43,30 @@ fn claimed(library: &Library) -> PlatterKey {
 }
 
 type Corruption = fn(&mut Library);
+
+fn charging() -> Library {
+    let mut twin = Twin::new(&LibraryShape::small(), 2);
+    twin.at(0, Event::Battery { shuttle: ShuttleIndex::new(1), percent: 10 });
+    loop {
+        assert!(twin.step());
+        if matches!(twin.library.shuttles[1].current(), Some((_, Action::Charge { .. }))) {
+            return twin.library;
+        }
+    }
+}
+
+const CHARGING_CORRUPTIONS: [(&str, Corruption); 4] = [
+    ("a low shuttle that rests", |library| library.shuttles[1].trip = None),
+    ("a shuttle that does not know it is low", |library| library.shuttles[1].low = false),
+    ("a shuttle that charges away from a dock", |library| {
+        let at = &mut library.shuttles[1].at;
+        let before = library.traffic.footprint(*at);
+        library.traffic.leave(1, before.lane);
+        at.rail = RailPosition::new(at.rail.get() + 1);
+        library.traffic.take(1, library.traffic.footprint(*at));
+    }),
+    ("a battery in a library without", |library| library.has_batteries = false),
+];
 
 const CORRUPTIONS: [(&str, Corruption); 24] = [
     ("a platter in two places", |library| {
@@ -146,9 +170,11 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
 
 #[test]
 fn check_fails_on_corrupted_states() {
-    busy().check();
-    for (name, corrupt) in CORRUPTIONS {
-        let mut library = busy();
+    let all = CORRUPTIONS.map(|corruption| (busy as fn() -> Library, corruption));
+    let charging = CHARGING_CORRUPTIONS.map(|corruption| (charging as fn() -> Library, corruption));
+    for (library, (name, corrupt)) in all.into_iter().chain(charging) {
+        let mut library = library();
+        library.check();
         corrupt(&mut library);
         let verdict = catch_unwind(AssertUnwindSafe(|| library.check()));
         assert!(verdict.is_err(), "check() does not see {name}");

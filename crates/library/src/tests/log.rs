@@ -140,6 +140,7 @@ fn answers(event: &Event) -> Option<CommandId> {
         | Event::Passed { .. }
         | Event::Broke { .. }
         | Event::Repaired { .. }
+        | Event::Battery { .. }
         | Event::Timer => None,
     }
 }
@@ -254,7 +255,7 @@ fn the_first_lines_are_as_described() {
           "shuttle_width_mm":400,"spare_slots_per_shelf":1},"policy":{"movement":"partitions",
           "customer_slots":1,"pairs":false,"candidates":1,"age_bound":"1h","steal_tracks":25000,
           "help_platters":null,"rebalance":null,"hold":0.0,"verify_within":"1d",
-          "right_of_way":"identifier"}}
+          "right_of_way":"identifier","charge_below":20,"charge_until":80}}
         {"t":1000000,"event":{"read":{"request":1,
           "platter":"01010101-0101-0101-0101-010101010101","slot":4321,"tracks":{"first":5,
           "track_count":2},"deadline":900001000000}}}

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use fulgurite_units::{Duration, Instant, RandomStream, Ratio, Seed, SlotIndex, TrackIndex};
 use proptest::prelude::*;
 
+use super::batteries::Batteries;
 use super::twin::{OBJECTIVE, Twin, distinct_slots, platter_id};
 use crate::{
     Event, LibraryShape, Machine, Movement, Outcome, PanelIndex, Policy, RailPosition, RequestId,
@@ -18,6 +19,8 @@ pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) instant: bool,
     pub(super) troubles_per_mille: u64,
+    /// Whether shuttles run on batteries, some so small that they go flat.
+    pub(super) batteries: bool,
 }
 
 /// The longest a run may go on after the last request came and the last machine was repaired.
@@ -71,6 +74,7 @@ fn any_policy(random: &mut RandomStream) -> Policy {
         verify_within: Duration::from_secs(random.below(100_000)),
         hold: [Ratio::ZERO, Ratio::new(0.02).unwrap()][usize::from(small(random, 0, 1))],
         right_of_way: [RightOfWay::Age, RightOfWay::Identifier][usize::from(small(random, 0, 1))],
+        ..Policy::silica()
     }
 }
 
@@ -79,7 +83,10 @@ pub(super) fn play(run: Run) -> Twin {
     let mut random = Seed::new(run.seed).child(b"workload").stream();
     let (shape, policy) = (any_shape(&mut random), any_policy(&mut random));
     let has_shuttles = policy.movement != Movement::NoShuttles;
+    let mut policy = policy;
+    let batteries = run.batteries.then(|| Batteries::any(run.seed, &shape, &mut policy));
     let mut twin = Twin::with_policy(&shape, policy, run.seed);
+    twin.batteries = batteries;
     if run.instant {
         twin = twin.instant();
     }
@@ -150,7 +157,9 @@ pub(super) fn assert_served(run: Run) -> Twin {
     let count = ends.len();
     ends.dedup();
     assert_eq!(ends.len(), count, "a request has one end");
-    if run.troubles_per_mille == 0 {
+    if run.troubles_per_mille == 0
+        && twin.batteries.as_ref().is_none_or(|batteries| batteries.flat == 0)
+    {
         let failed = twin.finished.iter().find(|(_, end, _)| matches!(end, Outcome::Failed(_)));
         assert_eq!(failed, None, "nothing fails by itself");
     }
@@ -173,14 +182,22 @@ proptest! {
 
     #[test]
     fn every_request_is_served(seed: u64, instant: bool) {
-        assert_served(Run { seed, instant, troubles_per_mille: 0 });
+        assert_served(Run { seed, instant, troubles_per_mille: 0, batteries: false });
+    }
+
+    #[test]
+    fn every_request_ends_on_batteries(
+        seed: u64, instant: bool, troubles_per_mille in 0u64..20,
+    ) {
+        let troubles_per_mille = troubles_per_mille.saturating_sub(8);
+        assert_served(Run { seed, instant, troubles_per_mille, batteries: true });
     }
 
     #[test]
     fn every_request_ends_whatever_breaks(
         seed: u64, instant: bool, troubles_per_mille in 1u64..40,
     ) {
-        assert_served(Run { seed, instant, troubles_per_mille });
+        assert_served(Run { seed, instant, troubles_per_mille, batteries: false });
     }
 }
 
@@ -188,12 +205,15 @@ proptest! {
 #[test]
 fn a_way_out_that_closes_is_given_up_for_another() {
     let seed = 16_262_186_878_997_694_214;
-    assert_served(Run { seed, instant: false, troubles_per_mille: 33 });
+    assert_served(Run { seed, instant: false, troubles_per_mille: 33, batteries: false });
 }
 
 #[test]
 fn a_seed_repeats_itself() {
-    let run = |seed| assert_served(Run { seed, instant: false, troubles_per_mille: 5 }).hash;
+    let run = |seed| {
+        let batteries = seed % 2 == 0;
+        assert_served(Run { seed, instant: false, troubles_per_mille: 5, batteries }).hash
+    };
     let hashes: Vec<u64> = (0..12).map(run).collect();
     let again: Vec<u64> = (0..12).map(run).collect();
     assert_eq!(hashes, again);
@@ -221,7 +241,8 @@ fn the_swarm_sees_rare_things() {
     ];
     for seed in 0..40 {
         for troubles_per_mille in [0, 20] {
-            let twin = assert_served(Run { seed, instant: false, troubles_per_mille });
+            let twin =
+                assert_served(Run { seed, instant: false, troubles_per_mille, batteries: false });
             for word in words {
                 *seen.entry(word).or_default() += u32::from(twin.transcript.contains(word));
             }

@@ -9,6 +9,7 @@ use fulgurite_units::{
     ShuttleIndex, SlotIndex, TrackIndex,
 };
 
+use super::batteries::Batteries;
 use super::world::{Mounted, World, machine_of};
 use crate::{
     Action, Command, CommandId, Error, Event, Fault, Inventory, Library, LibraryShape,
@@ -40,6 +41,8 @@ pub(super) struct Twin {
     pub(super) script: Vec<(&'static str, Trouble)>,
     /// The last thing asked for or repaired from outside.
     pub(super) last_arrival: Instant,
+    /// What shuttles run on, if they run on batteries.
+    pub(super) batteries: Option<Batteries>,
     pub(super) hash: u64,
     pub(super) events: u64,
     mechanics: Option<Mechanics>,
@@ -96,6 +99,7 @@ impl Twin {
             repair_after: None,
             script: Vec::new(),
             last_arrival: Instant::ZERO,
+            batteries: None,
             hash: 0xcbf2_9ce4_8422_2325,
             events: 0,
             mechanics: Some(Mechanics::new(Throughput::PAPER, TRACK)),
@@ -186,15 +190,55 @@ impl Twin {
         let Some(((at, _), happening)) = self.agenda.pop_first() else { return false };
         self.now = at;
         self.events += 1;
+        let happening = self.drain_battery(happening);
         if let Some(event) = self.happen(happening) {
-            let mut out = Outbox::new();
-            self.library.step(self.now, event, &mut out);
-            self.library.check();
-            for output in out.drain() {
-                self.carry_out(output);
+            // After a repair the battery is another.
+            let repaired = matches!(event, Event::Repaired { .. });
+            if !repaired {
+                self.report_batteries();
+            }
+            self.tell(event);
+            if repaired {
+                self.report_batteries();
             }
         }
         true
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut out = Outbox::new();
+        self.library.step(self.now, event, &mut out);
+        self.library.check();
+        for output in out.drain() {
+            self.carry_out(output);
+        }
+    }
+
+    /// An operation takes from the battery of its shuttle, or fails with it.
+    fn drain_battery(&mut self, happening: Happening) -> Happening {
+        let Some(batteries) = &mut self.batteries else { return happening };
+        match happening {
+            Happening::Done { started, command, fault: None } => {
+                let flat = batteries.worked(&command.action);
+                Happening::Done { started, command, fault: flat.then_some(Fault::BatteryFlat) }
+            }
+            Happening::Event(Event::Repaired { machine: Machine::Shuttle(shuttle) })
+                if self.world.shuttles[shuttle.as_usize()].broken =>
+            {
+                batteries.swap(shuttle);
+                happening
+            }
+            Happening::Event(_) | Happening::Done { .. } => happening,
+        }
+    }
+
+    fn report_batteries(&mut self) {
+        let broken = |shuttle: ShuttleIndex| self.world.shuttles[shuttle.as_usize()].broken;
+        let Some(batteries) = &mut self.batteries else { return };
+        for (shuttle, percent) in batteries.news(broken) {
+            self.note(&format!("shuttle {shuttle} has {percent} percent"));
+            self.tell(Event::Battery { shuttle, percent });
+        }
     }
 
     /// Runs, then repairs what is broken and asks again for what failed; holds that everything
@@ -231,6 +275,9 @@ impl Twin {
             Happening::Done { .. } => false,
         });
         self.running.clear();
+        if let Some(batteries) = &mut self.batteries {
+            batteries.tell_again();
+        }
         let inventory = self.inventory();
         let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
         self.library = Library::resume(&shape, policy, &inventory).unwrap();
@@ -437,7 +484,8 @@ impl Twin {
                 let Action::Move { shuttle, .. } = command.action else { unreachable!() };
                 self.world.passed(shuttle, at.get());
             }
-            Event::Cancel { .. }
+            Event::Battery { .. }
+            | Event::Cancel { .. }
             | Event::Completed { .. }
             | Event::Halted { .. }
             | Event::Failed { .. }
@@ -516,6 +564,9 @@ impl Twin {
 
     fn start(&mut self, command: Command) {
         self.world.start(&command.action);
+        if let Some(batteries) = &self.batteries {
+            batteries.start(&command.action);
+        }
         let duration = self.mechanics.map_or(Duration::ZERO, |mechanics| {
             mechanics.duration(&command.action, &mut self.random)
         });
@@ -641,6 +692,7 @@ pub(super) fn describe(action: &Action) -> String {
         Action::Place { shuttle, platter, to } => {
             format!("shuttle {shuttle} places {} into {to:?}", short(*platter))
         }
+        Action::Charge { shuttle } => format!("shuttle {shuttle} charges"),
         Action::Mount { drive, slot, platter } => {
             format!("drive {drive} mounts {} in {slot:?}", short(*platter))
         }

@@ -203,6 +203,14 @@ impl World {
                     Destination::Drive(drive, _) => self.assert_docked(shuttle, drive),
                 }
             }
+            Action::Charge { shuttle } => {
+                let at = &self.shuttles[shuttle.as_usize()];
+                let mut docks = self.docks.iter();
+                let docked = docks.any(|(panel, rail, shelves)| {
+                    (at.panel, at.rail) == (*panel, *rail) && shelves.contains(&at.shelf)
+                });
+                assert!(docked, "shuttle {shuttle} charges where there is no power: {at:?}");
+            }
             Action::Mount { .. }
             | Action::Unmount { .. }
             | Action::Switch { .. }
@@ -241,7 +249,8 @@ impl World {
             Action::Move { .. }
             | Action::Crab { .. }
             | Action::Pick { .. }
-            | Action::Place { .. } => unreachable!("shuttles do this"),
+            | Action::Place { .. }
+            | Action::Charge { .. } => unreachable!("shuttles do this"),
         }
     }
 
@@ -265,6 +274,7 @@ impl World {
             Action::Crab { shuttle, to, .. } => {
                 self.shuttles[shuttle.as_usize()].shelf = to.get();
             }
+            Action::Charge { .. } => {}
             Action::Pick { shuttle, platter, from } => {
                 self.take(platter, from);
                 self.shuttles[shuttle.as_usize()].hand = Some(platter);
@@ -325,7 +335,7 @@ impl World {
     pub(super) fn fail(&mut self, action: &Action, fault: Fault) -> Option<Machine> {
         let machine = machine_of(action);
         let stuck = matches!(action, Action::Unmount { .. } | Action::Switch { .. });
-        let broken = stuck || matches!(fault, Fault::ShuttleBroken | Fault::DriveBroken);
+        let broken = stuck || fault_breaks(fault);
         if broken {
             self.break_down(machine);
             return Some(machine);
@@ -471,13 +481,18 @@ impl World {
     }
 }
 
+const fn fault_breaks(fault: Fault) -> bool {
+    matches!(fault, Fault::ShuttleBroken | Fault::BatteryFlat | Fault::DriveBroken)
+}
+
 /// Who carries an operation out.
 pub(super) fn machine_of(action: &Action) -> Machine {
     match *action {
         Action::Move { shuttle, .. }
         | Action::Crab { shuttle, .. }
         | Action::Pick { shuttle, .. }
-        | Action::Place { shuttle, .. } => Machine::Shuttle(shuttle),
+        | Action::Place { shuttle, .. }
+        | Action::Charge { shuttle } => Machine::Shuttle(shuttle),
         Action::Mount { drive, .. }
         | Action::Unmount { drive, .. }
         | Action::Switch { drive, .. }

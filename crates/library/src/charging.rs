@@ -1,0 +1,168 @@
+//! Batteries: when a shuttle charges, and where.
+//!
+//! ```text
+//!   idle --(low, or nothing else to do)--> to a dock -> a piece of charging --> idle
+//! ```
+//!
+//! Charging points are at the docks of the read drives: on each shelf a drive takes platters from.
+//! That is assumed; shuttles come there with every platter, so charging costs them little way. A
+//! piece is short, and none is begun where an errand waits for the place: whoever charges is never in
+//! the way for longer. It then stands idle, so that it can be sent away (`giveway.rs`). Not here: how much an operation needs, which only the battery knows.
+
+use fulgurite_units::{Outbox, ShuttleIndex};
+
+use crate::controller::Library;
+use crate::floor::Position;
+use crate::limits::{BATTERY_PERCENT_MAX, TOP_UP_PERCENT};
+use crate::state::{Shuttle, Travel, Trip};
+use crate::{Action, Movement, Output, PanelIndex, ShelfIndex};
+
+impl Library {
+    /// The driver of a shuttle says how full its battery is.
+    pub(crate) fn note_battery(&mut self, index: ShuttleIndex, percent: u8) {
+        self.has_batteries = true;
+        let percent = percent.min(BATTERY_PERCENT_MAX);
+        let (below, until) = (self.policy.charge_below, self.policy.charge_until);
+        let shuttle = &mut self.shuttles[index.as_usize()];
+        shuttle.battery = Some(percent);
+        let was_low = shuttle.low;
+        shuttle.low = percent < below || was_low && percent < until;
+        let panel = self.floor.panel_of(index);
+        if shuttle.low != was_low {
+            // It takes errands again, or others take over what was left to it.
+            self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
+        }
+        self.dirty.panel(panel);
+    }
+
+    /// Sends the idle shuttles of a panel to charge that should, the emptiest first.
+    pub(crate) fn charge_idle(&mut self, panel: PanelIndex, out: &mut Outbox<Output>) {
+        if !self.has_batteries {
+            return;
+        }
+        let mut idle: Vec<(Option<u8>, ShuttleIndex)> = self
+            .indexed_shuttles()
+            .filter(|(index, _)| self.floor.panel_of(*index) == panel)
+            .filter(|(_, shuttle)| self.wants_to_charge(shuttle))
+            .map(|(index, shuttle)| (shuttle.battery, index))
+            .collect();
+        idle.sort_unstable();
+        for (_, index) in idle {
+            if let Some(point) = self.charging_due(index) {
+                self.start_charging(index, point, out);
+            }
+        }
+    }
+
+    /// Where a shuttle should go now to charge, if it should.
+    pub(crate) fn charging_due(&self, index: ShuttleIndex) -> Option<Position> {
+        let shuttle = &self.shuttles[index.as_usize()];
+        if self.wants_to_charge(shuttle) { self.charging_point(index) } else { None }
+    }
+
+    /// Whoever is idle after the errands were given out has nothing else to do.
+    fn wants_to_charge(&self, shuttle: &Shuttle) -> bool {
+        let below = shuttle.battery.is_some_and(|percent| percent < self.policy.charge_until);
+        below && shuttle.is_idle() && self.policy.movement != Movement::NoShuttles
+    }
+
+    /// The charging point for a shuttle: where it stands, or the nearest that is free, of its own
+    /// group's drives first. With a low battery, if none is free, the nearest that nobody else
+    /// waits for: it waits there, and whoever has nothing to do there is sent away.
+    fn charging_point(&self, index: ShuttleIndex) -> Option<Position> {
+        let (at, number) = (self.shuttles[index.as_usize()].at, index.get());
+        let group = self.partitions.of_shuttle(index);
+        let goes = self.goes_to_charge(index);
+        let (mut free, mut taken) = (None, None);
+        for (drive, site) in (0..).map(fulgurite_units::DriveIndex::new).zip(self.floor.drives()) {
+            if site.panel != at.panel {
+                continue;
+            }
+            let foreign = !group.is_some_and(|own| self.partitions.of_drive(drive).contains(&own));
+            for shelf in site.shelves.clone().map(ShelfIndex::new) {
+                let point = Position { panel: site.panel, rail: site.rail, shelf };
+                if point != at && !goes {
+                    continue;
+                }
+                let span = self.traffic.footprint(point);
+                let wished = self.traffic.wishers(span, number).next().is_some();
+                if wished || !self.gets_to_dock(at, point) {
+                    continue;
+                }
+                let holders = self.traffic.holders(span, number).next().is_some();
+                let best = if holders { &mut taken } else { &mut free };
+                let order = (point != at, foreign, at.cost_to(point), drive, shelf);
+                if best.is_none_or(|(least, _)| order < least) {
+                    *best = Some((order, point));
+                }
+            }
+        }
+        let taken = taken.filter(|_| self.shuttles[index.as_usize()].low);
+        free.or(taken).map(|(_, point)| point)
+    }
+
+    /// Whether a shuttle lacks enough to go anywhere for it.
+    fn goes_to_charge(&self, index: ShuttleIndex) -> bool {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let worth = self.policy.charge_until.saturating_sub(TOP_UP_PERCENT);
+        shuttle.low || shuttle.battery.is_some_and(|percent| percent < worth)
+    }
+
+    /// Whether broken machines leave a way to a dock, and the dock itself open.
+    fn gets_to_dock(&self, from: Position, dock: Position) -> bool {
+        !self.damaged
+            || from == dock
+            || self.traffic.shelf_around(from, dock).is_some()
+                && !self.traffic.is_barred(&self.traffic.footprint(dock))
+    }
+
+    fn start_charging(&mut self, index: ShuttleIndex, goal: Position, out: &mut Outbox<Output>) {
+        let from = self.shuttles[index.as_usize()].at;
+        let rank = self.next_rank(index);
+        let travel = Travel { from, started: self.now, steps: 0, strayed: 0 };
+        let (errand, current, blocked, detour) = (None, None, None, None);
+        let trip = Trip { errand, charges: true, goal, detour, current, blocked, rank, travel };
+        self.shuttles[index.as_usize()].trip = Some(trip);
+        self.advance(index, out);
+    }
+
+    /// At a charging point. Who is not low leaves it to anyone who waits for the place; who is low
+    /// takes one piece, for it ranked higher or was there first.
+    pub(crate) fn arrive_to_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let span = self.traffic.footprint(shuttle.at);
+        if shuttle.low || self.traffic.wishers(span, index.get()).next().is_none() {
+            self.charge(index, out);
+        } else {
+            self.end_charging(index);
+        }
+    }
+
+    /// A piece is over. Who is still low goes on, unless an errand waits for the place: those that
+    /// wait to charge wait until it is full enough, or all would spend their power on taking turns.
+    pub(crate) fn charged(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        let shuttle = &self.shuttles[index.as_usize()];
+        let span = self.traffic.footprint(shuttle.at);
+        let needed = self.traffic.wishers(span, index.get()).any(|other| {
+            let trip = self.shuttles[usize::from(other)].trip.as_ref();
+            trip.is_some_and(|trip| !trip.charges)
+        });
+        if shuttle.low && !needed {
+            self.charge(index, out);
+        } else {
+            self.end_charging(index);
+        }
+    }
+
+    fn charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
+        self.counters.charges += 1;
+        self.order(index, Action::Charge { shuttle: index }, out);
+    }
+
+    /// What comes next is decided anew.
+    fn end_charging(&mut self, index: ShuttleIndex) {
+        self.unblock(index);
+        self.shuttles[index.as_usize()].trip = None;
+        self.note_shuttle(index);
+    }
+}
