@@ -325,6 +325,7 @@ impl Driver {
             | Event::Store { .. }
             | Event::Cancel { .. }
             | Event::Repaired { .. }
+            | Event::Battery { .. }
             | Event::Timer => {}
         }
     }
@@ -371,6 +372,7 @@ impl Driver {
             | Action::Crab { .. }
             | Action::Pick { .. }
             | Action::Place { .. }
+            | Action::Charge { .. }
             | Action::Mount { .. }
             | Action::Unmount { .. }
             | Action::Switch { .. }

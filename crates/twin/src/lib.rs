@@ -8,6 +8,7 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+mod energy;
 pub mod engine;
 pub mod error;
 pub mod experiment;

@@ -65,6 +65,15 @@ pub struct RunResult {
     pub meters: f64,
     /// Crabs, all shuttles.
     pub crabs: u64,
+    /// Pieces of charging, all shuttles.
+    #[serde(default)]
+    pub charges: u64,
+    /// Times a battery went flat.
+    #[serde(default)]
+    pub flat: u64,
+    /// The lowest level of a battery, in percent; 100 without batteries.
+    #[serde(default)]
+    pub battery_min: u64,
     /// User bytes verified in the window.
     pub verified_bytes: u64,
     /// New platters waiting in eject bays, at most.

@@ -24,7 +24,9 @@ impl Refusal {
         let why = fault.to_string();
         match fault {
             Fault::PlatterMissing | Fault::Unreadable => Self::Unreadable(why),
-            Fault::DriveBroken | Fault::ShuttleBroken | Fault::Unreachable => Self::OutOfReach(why),
+            Fault::DriveBroken | Fault::ShuttleBroken | Fault::BatteryFlat | Fault::Unreachable => {
+                Self::OutOfReach(why)
+            }
         }
     }
 

@@ -70,6 +70,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(2_000_000_000_000) },
         faults: Vec::new(),
+        battery: None,
     };
     out.json(&scenario)?;
     out.text(toml::to_string(&scenario)?.trim_end())
@@ -149,7 +150,7 @@ impl<W: std::io::Write> Observer for Logging<W> {
 type Metric = (&'static str, fn(f64) -> String, fn(&RunResult) -> f64);
 
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const METRICS: [Metric; 25] = [
+const METRICS: [Metric; 28] = [
     ("completion median", seconds, |r| r.completion.p50),
     ("completion p99", seconds, |r| r.completion.p99),
     ("completion p99.9", seconds, |r| r.completion.p999),
@@ -168,6 +169,9 @@ const METRICS: [Metric; 25] = [
     ("starts per operation", ratio, |r| per_operation(r, r.starts as f64)),
     ("meters per operation", ratio, |r| per_operation(r, r.meters)),
     ("crabs per operation", ratio, |r| per_operation(r, r.crabs as f64)),
+    ("charges", number, |r| r.charges as f64),
+    ("batteries flat", number, |r| r.flat as f64),
+    ("battery min", percent, |r| r.battery_min as f64 / 100.0),
     ("reads", number, |r| r.reads as f64),
     ("reads failed", number, |r| r.failed as f64),
     ("queue max", number, |r| r.queue_max as f64),

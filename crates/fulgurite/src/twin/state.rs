@@ -74,6 +74,7 @@ pub(super) fn words(action: &Action) -> String {
         Action::Crab { from, to, .. } => format!("crabs from shelf {from} to {to}"),
         Action::Pick { platter, from, .. } => format!("picks {} from {from:?}", short(*platter)),
         Action::Place { platter, to, .. } => format!("places {} into {to:?}", short(*platter)),
+        Action::Charge { .. } => "charges".to_owned(),
         Action::Mount { platter, .. } => format!("mounts {}", short(*platter)),
         Action::Unmount { platter, .. } => format!("unmounts {}", short(*platter)),
         Action::Switch { to, .. } => format!("switches to the slot {to:?}"),

@@ -70,9 +70,10 @@ impl Batteries {
     pub(super) fn worked(&mut self, action: &Action) -> bool {
         let Machine::Shuttle(shuttle) = action.machine() else { return false };
         let level = &mut self.levels[shuttle.as_usize()];
-        *level = match action {
-            Action::Charge { .. } => FULL.min(*level + self.gives),
-            _ => level.saturating_sub(self.takes),
+        *level = if matches!(action, Action::Charge { .. }) {
+            FULL.min(*level + self.gives)
+        } else {
+            level.saturating_sub(self.takes)
         };
         let low = *level / 1000 < u64::from(self.below);
         self.must_charge[shuttle.as_usize()] |= low && matches!(action, Action::Place { .. });

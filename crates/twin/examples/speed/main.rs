@@ -129,6 +129,7 @@ fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
         workload,
         writes: Writes::None,
         faults: Vec::new(),
+        battery: None,
         measure_from: from,
         measure_until: until,
     }

@@ -3,6 +3,7 @@
 use fulgurite_library::{Action, Counters, Travel};
 use fulgurite_units::{Duration, Instant};
 
+use super::batteries::Batteries;
 use crate::histogram::Histogram;
 use crate::result::{DriveTime, RunResult};
 use crate::scenario::Scenario;
@@ -89,6 +90,7 @@ impl Accounts {
                 self.meters += from.meters_to(to);
             }
             Action::Crab { .. } => self.crabs += 1,
+            Action::Charge { .. } => {}
             Action::Pick { .. } | Action::Place { .. } => self.platter_operations += 1,
             Action::Mount { .. } | Action::Unmount { .. } if new => self.verify_ns += clipped,
             Action::VerifyPass { .. } => self.verify_ns += clipped,
@@ -121,6 +123,7 @@ impl Accounts {
         self,
         scenario: &Scenario,
         counters: &Counters,
+        batteries: &Batteries,
         drives: usize,
         seed: u64,
     ) -> RunResult {
@@ -152,6 +155,9 @@ impl Accounts {
             starts: self.starts,
             meters: self.meters,
             crabs: self.crabs,
+            charges: counters.charges,
+            flat: batteries.flat,
+            battery_min: u64::from(batteries.percent_min),
             verified_bytes: self.verified_tracks.saturating_mul(scenario.track_size.get()),
             eject_bay_max: self.eject_bay_max,
             age_max: Duration::from_nanos(counters.age_max_ns).as_secs_f64(),

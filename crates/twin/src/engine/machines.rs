@@ -42,7 +42,8 @@ const fn device_of(action: &Action) -> Device {
         Action::Move { shuttle, .. }
         | Action::Crab { shuttle, .. }
         | Action::Pick { shuttle, .. }
-        | Action::Place { shuttle, .. } => Device::Shuttle(shuttle.get()),
+        | Action::Place { shuttle, .. }
+        | Action::Charge { shuttle } => Device::Shuttle(shuttle.get()),
         Action::Mount { drive, .. }
         | Action::Unmount { drive, .. }
         | Action::Switch { drive, .. }
@@ -204,6 +205,10 @@ impl Machines {
         if let Some(device) = self.named(machine) {
             device.broken = false;
         }
+    }
+
+    pub(crate) fn is_broken(&mut self, machine: Machine) -> bool {
+        self.named(machine).is_some_and(|device| device.broken)
     }
 
     fn named(&mut self, machine: Machine) -> Option<&mut Machinery> {

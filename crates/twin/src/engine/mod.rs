@@ -13,6 +13,7 @@
 
 mod accounts;
 mod agenda;
+mod batteries;
 mod files;
 mod machines;
 mod run;

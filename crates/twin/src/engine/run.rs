@@ -5,11 +5,12 @@ use fulgurite_library::{
     RequestId,
 };
 use fulgurite_units::{
-    ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed,
+    ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed, ShuttleIndex,
 };
 
 use super::accounts::Accounts;
 use super::agenda::Agenda;
+use super::batteries::{Batteries, LOOK};
 use super::files::{
     File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, tracks_of,
 };
@@ -82,7 +83,7 @@ pub fn run_reads<O: Observer>(
     run.play(reads);
     let drives = run.drives;
     let counters = *run.library.counters();
-    Ok(run.accounts.result(scenario, &counters, drives, seed))
+    Ok(run.accounts.result(scenario, &counters, &run.batteries, drives, seed))
 }
 
 /// Something on the agenda.
@@ -93,6 +94,10 @@ pub(crate) enum Next {
     Passed(CommandId, Device, RailPosition),
     Break(Machine),
     Repair(Machine),
+    /// A flat battery is changed.
+    Swap(ShuttleIndex),
+    /// All batteries are looked at.
+    Look,
     /// A new platter comes out, on this panel.
     Write(PanelIndex),
     Timer,
@@ -109,6 +114,7 @@ struct Run<'a, O> {
     placement: PlacementSampler,
     offsets: RandomStream,
     accounts: Accounts,
+    batteries: Batteries,
     out: Outbox<Output>,
     pending: Vec<Event>,
     timer: Option<Instant>,
@@ -138,6 +144,7 @@ impl<'a, O: Observer> Run<'a, O> {
             machines: Machines::new(scenario, drives, &seed.child(b"machines")),
             supply: Supply::new(scenario, &seed.child(b"supply"))?,
             accounts: Accounts::new(scenario),
+            batteries: Batteries::new(scenario),
             files: Files::default(),
             offsets: seed.child(b"offsets").stream(),
             out: Outbox::new(),
@@ -153,6 +160,9 @@ impl<'a, O: Observer> Run<'a, O> {
             drives,
         };
         run.begin_writes();
+        if scenario.battery.is_some() {
+            run.agenda.push(Instant::ZERO, Next::Look);
+        }
         Ok(run)
     }
 
@@ -222,6 +232,20 @@ impl<'a, O: Observer> Run<'a, O> {
             Next::Repair(machine) => {
                 self.machines.repair(machine);
                 self.step(Event::Repaired { machine });
+                if let Machine::Shuttle(shuttle) = machine {
+                    self.batteries.tell_again(shuttle);
+                    self.report(shuttle);
+                }
+            }
+            Next::Swap(shuttle) => {
+                self.batteries.swap(shuttle, at);
+                self.happen(at, Next::Repair(Machine::Shuttle(shuttle)));
+            }
+            Next::Look => {
+                for shuttle in self.batteries.shuttles() {
+                    self.look(shuttle, None);
+                }
+                self.agenda.push(at + LOOK, Next::Look);
             }
             Next::Write(panel) => self.write(panel),
             Next::Timer => {
@@ -245,8 +269,36 @@ impl<'a, O: Observer> Run<'a, O> {
         self.step(event);
     }
 
+    /// Works out the level of a battery, and says it. A flat one stops its shuttle; whether it did.
+    fn look(&mut self, shuttle: ShuttleIndex, operation: Option<(&Action, Instant)>) -> bool {
+        let machine = Machine::Shuttle(shuttle);
+        if self.machines.is_broken(machine) {
+            return false;
+        }
+        let flat = self.batteries.passed(shuttle, self.now, operation);
+        if let Some(battery) = self.batteries.of().filter(|_| flat) {
+            self.agenda.push(self.now + battery.swap, Next::Swap(shuttle));
+            self.machines.break_down(machine);
+            self.step(Event::Broke { machine });
+        } else {
+            self.report(shuttle);
+        }
+        flat
+    }
+
+    fn report(&mut self, shuttle: ShuttleIndex) {
+        if let Some(event) = self.batteries.news(shuttle) {
+            self.step(event);
+        }
+    }
+
     fn ended(&mut self, work: &Work) {
         let action = work.command.action;
+        if let Machine::Shuttle(shuttle) = action.machine()
+            && self.look(shuttle, Some((&action, work.started)))
+        {
+            return;
+        }
         let new = match action {
             Action::Mount { platter, .. }
             | Action::Unmount { platter, .. }
@@ -255,6 +307,7 @@ impl<'a, O: Observer> Run<'a, O> {
             | Action::Crab { .. }
             | Action::Pick { .. }
             | Action::Place { .. }
+            | Action::Charge { .. }
             | Action::Switch { .. }
             | Action::Seek { .. }
             | Action::Read { .. } => false,
@@ -459,6 +512,9 @@ fn kind_of(event: &Event) -> u64 {
         Event::Verify { request, .. } => (request.get() << 3) ^ 4,
         Event::Store { request, .. } => (request.get() << 3) ^ 5,
         Event::Cancel { request } => (request.get() << 3) ^ 6,
+        Event::Battery { shuttle, percent } => {
+            (u64::from(shuttle.get()) << 3) ^ 7 ^ (u64::from(*percent) << 20)
+        }
         Event::Broke { .. } | Event::Repaired { .. } | Event::Timer => 7,
     }
 }

@@ -10,7 +10,7 @@ use fulgurite_units::{
 };
 
 use super::{Observer, run, run_observed};
-use crate::scenario::{FaultPlan, Scenario, Writes};
+use crate::scenario::{Battery, FaultPlan, Scenario, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -44,6 +44,7 @@ fn scenario(policy: Policy) -> Scenario {
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(40_000_000_000) },
         faults: Vec::new(),
+        battery: None,
         measure_from: Duration::from_secs(900),
         measure_until: Duration::from_secs(2700),
     }
@@ -153,6 +154,48 @@ fn without_shuttles_nothing_is_faster_and_drives_are_never_idle() {
 }
 
 #[test]
+fn with_batteries_shuttles_charge_and_none_goes_flat() {
+    for policy in [Policy::silica(), Policy::fulgurite()] {
+        let mut scenario = scenario(policy);
+        // Small enough for some charges within the hour.
+        scenario.battery = Some(Battery { capacity_kj: 60.0, ..Battery::ASSUMED });
+        let without = run(&Scenario { battery: None, ..scenario.clone() }, 7).unwrap();
+        let mut checker = Checker::default();
+        let with = run_observed(&scenario, 7, &mut checker).unwrap();
+        assert_eq!((with.failed, with.flat, with.reads), (0, 0, without.reads));
+        assert!(with.charges > 10 && (1..80).contains(&with.battery_min), "{with:?}");
+        assert_eq!((without.charges, without.flat, without.battery_min), (0, 0, 100));
+        assert_eq!(with, run(&scenario, 7).unwrap(), "a run repeats itself");
+    }
+}
+
+#[test]
+fn every_read_ends_though_batteries_go_flat() {
+    let mut policy = Policy::fulgurite();
+    (policy.charge_below, policy.charge_until) = (1, 2);
+    let mut scenario = scenario(policy);
+    let all = run(&scenario, 8).unwrap().reads;
+    scenario.battery = Some(Battery { capacity_kj: 20.0, ..Battery::ASSUMED });
+    let mut checker = Checker::default();
+    let result = run_observed(&scenario, 8, &mut checker).unwrap();
+    assert!(result.flat > 0 && result.battery_min == 0, "{result:?}");
+    assert!(checker.answered >= checker.asked, "reads are left");
+    // With all shuttles flat at once nothing is within reach.
+    assert_eq!(result.reads + result.failed, all, "every read ends");
+    assert!(result.makespan < 24.0 * HOUR.as_secs_f64(), "it comes to an end");
+}
+
+/// The runs of before there were batteries.
+#[test]
+fn without_batteries_a_run_is_as_it_was() {
+    let hashes = [Policy::silica(), Policy::fulgurite()].map(|policy| {
+        let result = run(&scenario(policy), 1).unwrap();
+        format!("{:016x}", result.hash)
+    });
+    assert_eq!(hashes, ["d6037c3f46731fc0", "ab3613f85a409204"]);
+}
+
+#[test]
 fn what_no_library_can_be_is_refused() {
     let good = scenario(Policy::silica());
     let check = |change: &dyn Fn(&mut Scenario), named: &str| {
@@ -169,5 +212,8 @@ fn what_no_library_can_be_is_refused() {
     check(&|s| s.mechanics.speed = 0.0, "speed");
     check(&|s| s.policy.candidates = 0, "candidates");
     check(&|s| s.measure_until = s.measure_from, "measure_until");
+    check(&|s| s.policy.charge_below = 90, "charge_below");
+    let weak = Battery { charging_w: 1.0, ..Battery::ASSUMED };
+    check(&move |s| s.battery = Some(weak), "charging_w");
     check(&|s| s.workload.jobs.alpha = f64::NAN, "alpha");
 }

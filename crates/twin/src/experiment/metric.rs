@@ -3,13 +3,8 @@
 
 use serde_json::Value;
 
+use crate::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
 use crate::result::RunResult;
-
-/// What a metre, a start and a crab of a shuttle need, in units of a start. Invented: the paper
-/// gives no weights. Only ratios of two policies are compared with it.
-const METER_ENERGY: f64 = 0.5;
-const START_ENERGY: f64 = 1.0;
-const CRAB_ENERGY: f64 = 2.0;
 
 type Made = fn(&RunResult) -> f64;
 

@@ -27,6 +27,7 @@ fn fleet(libraries: u32, unavailable: f64) -> Fleet {
         workload,
         writes: Writes::None,
         faults: Vec::new(),
+        battery: None,
         measure_from: Duration::ZERO,
         measure_until: Duration::from_secs(3600),
     };

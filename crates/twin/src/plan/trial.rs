@@ -91,6 +91,7 @@ pub(super) fn simulate(
         workload: request.demand.workload(),
         writes: Writes::Saturated { platter_size: glass.platter_size },
         faults: Vec::new(),
+        battery: None,
         measure_from,
         measure_until,
     };
