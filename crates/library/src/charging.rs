@@ -6,8 +6,9 @@
 //!
 //! Charging points are at the docks of the read drives: on each shelf a drive takes platters from.
 //! That is assumed; shuttles come there with every platter, so charging costs them little way. A
-//! piece is short, and none is begun where an errand waits for the place: whoever charges is never in
-//! the way for longer. It then stands idle, so that it can be sent away (`giveway.rs`). Not here: how much an operation needs, which only the battery knows.
+//! piece is short, and none is begun where an errand waits for the place: whoever charges is never
+//! in the way for longer. It then stands idle, so that it can be sent away (`giveway.rs`). Not
+//! here: how much an operation needs, which only the battery knows.
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 

@@ -1,4 +1,5 @@
-//! What the operations of a shuttle need, in units of a start. Invented: the paper gives no weights.
+//! What the operations of a shuttle need, in units of a start. Invented: the
+//! paper gives no weights.
 //!
 //! Ratios of two policies are compared with it; what a unit is in joules only a battery says
 //! ([`crate::scenario::Battery`]).

@@ -45,8 +45,8 @@ impl Batteries {
         }
     }
 
-    /// Batteries for fifty to a thousand operations, a piece of charging for ten or more, and some policy about them: with a low bound some
-    /// go flat.
+    /// Batteries for fifty to a thousand operations, a piece of charging for ten or more, and
+    /// some policy about them: with a low bound some go flat.
     pub(super) fn any(seed: u64, shape: &LibraryShape, policy: &mut Policy) -> Self {
         let mut random = Seed::new(seed).child(b"batteries").stream();
         let most = [4, 60][usize::from(random.below(2) == 0)];
