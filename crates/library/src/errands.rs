@@ -153,6 +153,8 @@ impl Library {
     /// it home: two shuttles that cross each other's shelves wait for each other.
     fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
         let by = self.drives[drive.as_usize()].bay(slot).brought_by;
+        // One that must charge first does not come for it.
+        let by = by.filter(|shuttle| !self.shuttles[shuttle.as_usize()].low);
         let by = by.and_then(|shuttle| self.partitions.of_shuttle(shuttle));
         !self.damaged
             && by.is_some_and(|by| by != group && self.partitions.of_drive(drive).contains(&by))

@@ -1,3 +1,5 @@
+//! Where new platters may go.
+
 use super::*;
 
 #[test]

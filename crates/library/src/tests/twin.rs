@@ -192,13 +192,14 @@ impl Twin {
         self.events += 1;
         let happening = self.drain_battery(happening);
         if let Some(event) = self.happen(happening) {
-            // After a repair the battery is another.
-            let repaired = matches!(event, Event::Repaired { .. });
-            if !repaired {
+            // What is broken already is told first, or it would be given work; after a repair the
+            // battery is another.
+            let first = matches!(event, Event::Broke { .. } | Event::Repaired { .. });
+            if !first {
                 self.report_batteries();
             }
             self.tell(event);
-            if repaired {
+            if first {
                 self.report_batteries();
             }
         }

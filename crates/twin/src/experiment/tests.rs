@@ -132,6 +132,7 @@ fn every_statement_has_a_file_that_is_sound() {
             "E12",
             "E13",
             "E14",
+            "B1",
         ]
     "#]]
     .assert_debug_eq(&ids);

@@ -138,7 +138,7 @@ fn envelope_has_its_rates_and_bounds() {
     }
     check("warm-up", f64::from(before), 3.0 * 6.0 * 3600.0, 1.0);
     check("window", f64::from(window), 43.0 * 12.0 * 3600.0, 1.0);
-    check("burst", f64::from(burst) / f64::from(window), 0.15, 1.0);
+    check("burst", f64::from(burst) / f64::from(window), 0.18, 1.0);
     check("cool-down", f64::from(after), 3.0 * 12.0 * 3600.0, 1.0);
 }
 
