@@ -32,12 +32,12 @@ pub(super) fn twin(bench: &Bench) -> Result<Vec<Measured>> {
 /// Events a second on one core.
 fn intervals(ours: &Path) -> Result<Vec<Measured>> {
     let rows = [
-        ("events, IOPS", "events by the clock, IOPS", "silica", ">= 1"),
+        ("events, IOPS", "events by the clock, IOPS", "silica", ">= 4"),
         (
             "events, IOPS, shortest paths",
             "events by the clock, IOPS, shortest paths",
             "shortest-paths",
-            ">= 0.5",
+            ">= 4",
         ),
     ];
     let mut measured = Vec::new();

@@ -98,7 +98,11 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     for result in &results {
         out.json(&json!({ "type": "run", "run": result }))?;
     }
-    print(&results, out)
+    let mut metrics = METRICS.to_vec();
+    if scenario.battery.is_some() {
+        metrics.extend(BATTERY_METRICS);
+    }
+    print(&results, &metrics, out)
 }
 
 fn simulate(scenario: &Scenario, seed: u64, log: Option<&Path>) -> anyhow::Result<RunResult> {
@@ -150,7 +154,7 @@ impl<W: std::io::Write> Observer for Logging<W> {
 type Metric = (&'static str, fn(f64) -> String, fn(&RunResult) -> f64);
 
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const METRICS: [Metric; 28] = [
+const METRICS: [Metric; 25] = [
     ("completion median", seconds, |r| r.completion.p50),
     ("completion p99", seconds, |r| r.completion.p99),
     ("completion p99.9", seconds, |r| r.completion.p999),
@@ -169,9 +173,6 @@ const METRICS: [Metric; 28] = [
     ("starts per operation", ratio, |r| per_operation(r, r.starts as f64)),
     ("meters per operation", ratio, |r| per_operation(r, r.meters)),
     ("crabs per operation", ratio, |r| per_operation(r, r.crabs as f64)),
-    ("charges", number, |r| r.charges as f64),
-    ("batteries flat", number, |r| r.flat as f64),
-    ("battery min", percent, |r| r.battery_min as f64 / 100.0),
     ("reads", number, |r| r.reads as f64),
     ("reads failed", number, |r| r.failed as f64),
     ("queue max", number, |r| r.queue_max as f64),
@@ -179,6 +180,14 @@ const METRICS: [Metric; 28] = [
     ("age max", seconds, |r| r.age_max),
     ("makespan", seconds, |r| r.makespan),
     ("events", number, |r| r.events as f64),
+];
+
+/// Besides, where shuttles run on batteries.
+#[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
+const BATTERY_METRICS: [Metric; 3] = [
+    ("charges", number, |r| r.charges as f64),
+    ("batteries flat", number, |r| r.flat as f64),
+    ("battery min", percent, |r| r.battery_min as f64 / 100.0),
 ];
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
@@ -202,12 +211,12 @@ fn number(value: f64) -> String {
 /// Seeds that get a column of their own.
 const COLUMNS_MAX: usize = 5;
 
-fn print(results: &[RunResult], out: &Output) -> anyhow::Result<()> {
+fn print(results: &[RunResult], metrics: &[Metric], out: &Output) -> anyhow::Result<()> {
     let mut medians = serde_json::Map::new();
     let seeds: String =
         results.iter().take(COLUMNS_MAX).map(|r| format!("{:>12}", r.seed)).collect();
     out.text(format!("{:<22}{:>12}{:>12}{:>12}   seeds{seeds}", "", "median", "min", "max"))?;
-    for (name, show, of) in METRICS {
+    for &(name, show, of) in metrics {
         let mut values: Vec<f64> = results.iter().map(of).collect();
         let each: String =
             values.iter().take(COLUMNS_MAX).map(|value| format!("{:>12}", show(*value))).collect();

@@ -137,7 +137,7 @@ fn config_show_prints_a_file() {
             shuttles_per_panel = 4
             rack_width_mm = 1200
             shuttle_width_mm = 400
-            spare_slots_per_shelf = 0
+            spare_slots_per_shelf = 1
             exit: 0
         "#]],
     );

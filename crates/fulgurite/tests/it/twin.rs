@@ -269,16 +269,16 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "run", "key.toml"],
         expect![[r#"
-        err: fulgurite: "key.toml" is wrong: TOML parse error at line 3, column 1
-        err:   |
-        err: 3 | plates = 2000
-        err:   | ^^^^^^
-        err: unknown field `plates`, expected one of `library`, `policy`, `mechanics`,
-            `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`,
-            `recovery_reads`, `workload`, `writes`, `faults`, `measure_from`,
-            `measure_until`
-        exit: 3
-    "#]],
+            err: fulgurite: "key.toml" is wrong: TOML parse error at line 3, column 1
+            err:   |
+            err: 3 | plates = 2000
+            err:   | ^^^^^^
+            err: unknown field `plates`, expected one of `library`, `policy`, `mechanics`,
+                `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`,
+                `recovery_reads`, `workload`, `writes`, `faults`, `battery`, `measure_from`,
+                `measure_until`
+            exit: 3
+        "#]],
     );
     fs::write(folder.join("value.toml"), text.replace("panels = 2", "panels = 3")).unwrap();
     check(
