@@ -303,7 +303,7 @@ impl Library {
             self.by_home[slot.as_usize()] = Some(key);
             key
         });
-        self.requests.insert(request, Request { platter: key, job: Job::Read });
+        self.requests.insert(request, Request { platter: key, age, job: Job::Read });
         self.note_load(slot, tracks, known.is_none());
         self.enqueue(key, Waiting { age, at: self.now, request, tracks });
         self.settle(key);
@@ -334,7 +334,7 @@ impl Library {
         let age = self.next_age(self.now + self.policy.verify_within);
         let stage = Stage::Unverified { request, age, panel, tracks };
         let key = self.remember(id, stage, Place::EjectBay(panel));
-        self.requests.insert(request, Request { platter: key, job: Job::Verify });
+        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
         self.settle(key);
         Ok(())
@@ -357,7 +357,7 @@ impl Library {
         }
         let age = self.next_age(Instant::ZERO);
         self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
-        self.requests.insert(request, Request { platter: key, job: Job::Verify });
+        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.touch(key);
         self.settle(key);
         Ok(())
@@ -387,7 +387,7 @@ impl Library {
             return Err(Error::Unreachable { platter: id });
         }
         let age = self.next_age(Instant::ZERO);
-        self.requests.insert(request, Request { platter: key, job: Job::Store });
+        self.requests.insert(request, Request { platter: key, age, job: Job::Store });
         self.by_home[slot.as_usize()] = Some(key);
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
         if matches!(self.platter(key).place, Place::Storage(_)) {
@@ -399,14 +399,11 @@ impl Library {
     }
 
     fn cancel(&mut self, request: RequestId, out: &mut Outbox<Output>) {
-        let Some(&Request { platter: key, .. }) = self.requests.get(request) else {
+        let Some(&Request { platter: key, age, .. }) = self.requests.get(request) else {
             return;
         };
         // Only reads are listed, and only as long as no drive has begun with them.
-        let listed = self.platter(key).reads.iter().find(|read| read.request == request);
-        if let Some(age) = listed.map(|read| read.age)
-            && self.unlist(key, age).is_some()
-        {
+        if self.unlist(key, age).is_some() {
             self.finish(request, Outcome::Canceled, out);
             self.touch(key);
             self.settle(key);

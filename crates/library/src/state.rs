@@ -29,6 +29,7 @@ pub(crate) struct PlatterKey(pub(crate) u32);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     pub(crate) platter: PlatterKey,
+    pub(crate) age: Age,
     pub(crate) job: Job,
 }
 

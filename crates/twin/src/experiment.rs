@@ -38,7 +38,9 @@ pub use file::{
     PaperPoint, Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
 };
 pub use metric::metric_names;
-pub use outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
+pub use outcome::{
+    BaseReport, Details, Expected, Kind, Ours, Report, Row, StatementReport, Verdict,
+};
 pub use probe::{CurveProbe, MachineOperation, Probe, Quantity, SizeStatistic, Statistic};
 pub use runner::{Job, JobResult, JobRunner, Progress};
 pub use suite::{SourceFile, Suite, run_all};

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_twin::experiment::{Expected, Report, Row, SourceFile, Suite, Verdict};
+use fulgurite_twin::experiment::{Expected, Kind, Report, Row, SourceFile, Suite, Verdict};
 use fulgurite_twin::report::{Head, html};
 
 use super::pool::{Threads, thread_count};
@@ -99,8 +99,11 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
         out.json(row)?;
         out.text(line(row))?;
     }
-    let (hits, all) = (rows().filter(|row| row.verdict == Verdict::Hit).count(), rows().count());
-    out.text(format!("{hits} of {all} checks hit, {} runs", report.jobs))
+    let kinds = Kind::ALL.map(|kind| (report.count(kind), kind.name()));
+    let kinds = kinds.into_iter().filter(|((_, all), _)| *all > 0);
+    let counts: Vec<String> =
+        kinds.map(|((hits, all), name)| format!("{hits} of {all} {name}")).collect();
+    out.text(format!("{} checks hit, {} runs", counts.join(", "), report.jobs))
 }
 
 fn line(row: &Row) -> String {

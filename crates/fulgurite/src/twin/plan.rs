@@ -56,7 +56,12 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     seeds: u32,
     /// Policies to choose from
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "silica")]
+    #[arg(
+        long,
+        value_name = "NAME,...",
+        value_delimiter = ',',
+        default_value = "fulgurite,silica"
+    )]
     policies: Vec<String>,
     /// Libraries, at most
     #[arg(long, value_name = "COUNT", default_value_t = 16)]

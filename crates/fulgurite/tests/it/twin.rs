@@ -319,10 +319,10 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "paper", "--experiments", "."],
         expect![[r#"
-        err: fulgurite: ./key.toml:7: unknown field `faults`, expected one of `id`,
-            `title`, `setting`, `section`, `paper`, `fitted`, `explanation`,
-            `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
-        exit: 3
-    "#]],
+            err: fulgurite: ./key.toml:7: unknown field `faults`, expected one of `id`,
+                `title`, `setting`, `section`, `paper`, `own`, `fitted`, `explanation`,
+                `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
+            exit: 3
+        "#]],
     );
 }

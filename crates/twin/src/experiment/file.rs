@@ -22,6 +22,9 @@ pub struct Statement {
     pub section: String,
     /// The paper's values, in its words.
     pub paper: String,
+    /// No statement of a paper but a target of this project: it does not count as a prediction.
+    #[serde(default)]
+    pub own: bool,
     /// Parameters whose value was chosen so that a figure is met.
     #[serde(default)]
     pub fitted: Vec<Fitted>,

@@ -52,8 +52,37 @@ pub struct Row {
     pub verdict: Verdict,
     /// Whether a parameter was chosen so that this holds.
     pub fitted: bool,
+    /// What a hit means.
+    #[serde(skip)]
+    pub kind: Kind,
     /// The rest.
     pub details: Details,
+}
+
+/// What it means that a check hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing was chosen for it: the twin predicted it.
+    Predicted,
+    /// A parameter was chosen so that it holds.
+    Fitted,
+    /// The paper says nothing of it: a target of this project.
+    Own,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Predicted, Self::Fitted, Self::Own];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Predicted => "predicted",
+            Self::Fitted => "fitted",
+            Self::Own => "own target",
+        }
+    }
 }
 
 /// What else there is to say of a check.
@@ -65,6 +94,8 @@ pub struct Details {
     pub title: String,
     /// The section of the paper.
     pub section: String,
+    /// Whether it is a target of this project, and no statement of the paper.
+    pub own: bool,
     /// The unit of every number of the row.
     pub unit: Unit,
     /// Smallest over the seeds.
@@ -90,6 +121,8 @@ pub struct StatementReport {
     pub section: String,
     /// The paper's values, in its words.
     pub paper: String,
+    /// Whether it is a target of this project, and no statement of the paper.
+    pub own: bool,
     /// Parameters chosen for it.
     pub fitted: Vec<Fitted>,
     /// Why a check may miss.
@@ -140,10 +173,10 @@ impl Report {
         self.statements.iter().flat_map(|statement| &statement.rows)
     }
 
-    /// Checks that hit and that there are, among the fitted ones or among the others.
+    /// Checks of a kind that hit, and all of them.
     #[must_use]
-    pub fn count(&self, fitted: bool) -> (usize, usize) {
-        let rows = || self.rows().filter(|row| row.fitted == fitted);
+    pub fn count(&self, kind: Kind) -> (usize, usize) {
+        let rows = || self.rows().filter(|row| row.kind == kind);
         (rows().filter(|row| row.verdict == Verdict::Hit).count(), rows().count())
     }
 }

@@ -9,7 +9,9 @@ use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
 use super::judge::{hits, ours};
 use super::metric::metric_names;
-use super::outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
+use super::outcome::{
+    BaseReport, Details, Expected, Kind, Ours, Report, Row, StatementReport, Verdict,
+};
 use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
 
@@ -175,6 +177,7 @@ impl Suite {
             setting: statement.setting.clone(),
             section: statement.section.clone(),
             paper: statement.paper.clone(),
+            own: statement.own,
             fitted: statement.fitted.clone(),
             explanation: statement.explanation.clone(),
             contradiction: statement.contradiction.clone(),
@@ -198,10 +201,16 @@ fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_m
         band: check.band.map(finite),
         verdict: if hit { Verdict::Hit } else { Verdict::Miss },
         fitted: check.fitted,
+        kind: match (statement.own, check.fitted) {
+            (true, _) => Kind::Own,
+            (false, true) => Kind::Fitted,
+            (false, false) => Kind::Predicted,
+        },
         details: Details {
             statement: statement.id.clone(),
             title: check.title.clone(),
             section: statement.section.clone(),
+            own: statement.own,
             unit: check.unit,
             min: part(|ours| ours.min),
             max: part(|ours| ours.max),

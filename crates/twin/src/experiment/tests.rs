@@ -172,6 +172,7 @@ fn a_row_has_what_json_promises() {
             "statement": "E4",
             "title": "20 shuttles",
             "section": "7",
+            "own": false,
             "unit": "h",
             "min": 2.828,
             "max": 2.884,

@@ -6,7 +6,7 @@ use super::canvas::escape;
 use super::draw::figure;
 use super::scale::number;
 use super::style::STYLE;
-use crate::experiment::{Expected, Report, Row, StatementReport, Unit, Verdict};
+use crate::experiment::{Expected, Kind, Report, Row, StatementReport, Unit, Verdict};
 
 /// What the report is about, from whoever ran it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,16 +62,19 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
         put(page, format_args!("<dt>{name}</dt><dd>{}</dd>", escape(value)));
     }
     page.push_str("</dl>\n<div class=\"totals\">");
-    for (name, fitted) in [("predicted", false), ("fitted", true)] {
-        let (hits, all) = report.count(fitted);
-        put(
-            page,
-            format_args!("<div class=\"total\"><b>{hits} of {all}</b>{name} checks hit</div>"),
-        );
+    for kind in Kind::ALL {
+        let ((hits, all), name) = (report.count(kind), kind.name());
+        if all > 0 {
+            put(
+                page,
+                format_args!("<div class=\"total\"><b>{hits} of {all}</b>{name} checks hit</div>"),
+            );
+        }
     }
     page.push_str(
         "</div>\n<p><b>Fitted</b>: a value the paper does not give was chosen so that this holds; \
-         it proves little. <b>Predicted</b>: nothing was chosen for it. Bands come from the paper: \
+         it proves little. <b>Predicted</b>: nothing was chosen for it. <b>Own target</b>: \
+         the paper says nothing of it. Bands come from the paper: \
          a fifth to either side of a stated value unless the statement is a relation.</p>\n",
     );
 }
@@ -83,14 +86,19 @@ fn summary(page: &mut String, report: &Report) {
          <tbody>\n",
     );
     for statement in &report.statements {
+        let section = if statement.own {
+            "no statement of the paper".to_owned()
+        } else {
+            format!("section {}", statement.section)
+        };
         put(
             page,
             format_args!(
                 "<tr class=\"group\"><td colspan=\"7\" id=\"{0}\">{0} {1} <span class=\"soft\">\
-             (section {2}: {3})</span></td></tr>\n",
+             ({2}: {3})</span></td></tr>\n",
                 escape(&statement.id),
                 escape(&statement.title),
-                escape(&statement.section),
+                escape(&section),
                 escape(&statement.setting),
             ),
         );
@@ -120,7 +128,7 @@ fn check(page: &mut String, row: &Row) {
             escape(&row.details.title),
             ours(row),
             band(row),
-            if row.fitted { "fitted" } else { "predicted" },
+            row.kind.name(),
         ),
     );
 }
