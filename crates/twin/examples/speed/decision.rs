@@ -45,6 +45,8 @@ pub(crate) fn print(queued: u64) {
 /// Measures with 20 drives and 40 shuttles.
 pub(crate) fn measure(queued: u64, policy: &str) -> Cost {
     let mut shape = LibraryShape::mdu();
+    // Reads go to any slot here.
+    shape.spare_slots_per_shelf = 0;
     shape.shuttles_per_panel = 20;
     let mut driver = Driver::new(shape, policy);
     for request in 0..queued {
