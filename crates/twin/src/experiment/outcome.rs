@@ -52,11 +52,20 @@ pub struct Row {
     pub verdict: Verdict,
     /// Whether a parameter was chosen so that this holds.
     pub fitted: bool,
-    /// What a hit means.
-    #[serde(skip)]
-    pub kind: Kind,
     /// The rest.
     pub details: Details,
+}
+
+impl Row {
+    /// What a hit means.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match (self.details.own, self.fitted) {
+            (true, _) => Kind::Own,
+            (false, true) => Kind::Fitted,
+            (false, false) => Kind::Predicted,
+        }
+    }
 }
 
 /// What it means that a check hits.
@@ -176,7 +185,7 @@ impl Report {
     /// Checks of a kind that hit, and all of them.
     #[must_use]
     pub fn count(&self, kind: Kind) -> (usize, usize) {
-        let rows = || self.rows().filter(|row| row.kind == kind);
+        let rows = || self.rows().filter(|row| row.kind() == kind);
         (rows().filter(|row| row.verdict == Verdict::Hit).count(), rows().count())
     }
 }

@@ -9,9 +9,7 @@ use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
 use super::judge::{hits, ours};
 use super::metric::metric_names;
-use super::outcome::{
-    BaseReport, Details, Expected, Kind, Ours, Report, Row, StatementReport, Verdict,
-};
+use super::outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
 use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
 
@@ -201,11 +199,6 @@ fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_m
         band: check.band.map(finite),
         verdict: if hit { Verdict::Hit } else { Verdict::Miss },
         fitted: check.fitted,
-        kind: match (statement.own, check.fitted) {
-            (true, _) => Kind::Own,
-            (false, true) => Kind::Fitted,
-            (false, false) => Kind::Predicted,
-        },
         details: Details {
             statement: statement.id.clone(),
             title: check.title.clone(),

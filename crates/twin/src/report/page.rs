@@ -128,7 +128,7 @@ fn check(page: &mut String, row: &Row) {
             escape(&row.details.title),
             ours(row),
             band(row),
-            row.kind.name(),
+            row.kind().name(),
         ),
     );
 }
