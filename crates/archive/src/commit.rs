@@ -9,7 +9,7 @@ use crate::names::{BucketName, ObjectKey};
 use crate::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, OBJECTS, ObjectRow, PLATTERS, PlatterRow,
-    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS,
+    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS, Shard,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -202,7 +202,12 @@ pub(crate) fn retire_body(
     if let Some(sequence) = body.queued {
         leave_queue(tx, sequence)?;
     }
-    for shard in &body.shards {
+    count_dead(tx, &body.shards)
+}
+
+/// Counts shards that no body needs any more off their platters.
+pub(crate) fn count_dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+    for shard in shards {
         let key = shard.platter.to_bytes().to_vec();
         if let Some(mut platter) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
             platter.live_bytes = platter.live_bytes.saturating_sub(shard.bytes);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction};
 
-use crate::commit::rows_in;
+use crate::commit::{count_dead, rows_in};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::plan::queued_body;
-use crate::rows::{self, BODIES, DAMAGED, PLATTERS, PlatterRow, QUEUE, QueueRow};
+use crate::rows::{self, BODIES, DAMAGED, QUEUE, QueueRow};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -23,13 +23,7 @@ use crate::{ArchiveError, Result};
 /// wrong is not known.
 pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let Some((queue, _, mut body)) = queued_body(tx, sequence)? else { return Ok(()) };
-    for shard in std::mem::take(&mut body.shards) {
-        let key = shard.platter.to_bytes().to_vec();
-        if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
-            row.live_bytes = row.live_bytes.saturating_sub(shard.bytes);
-            rows::put(tx, PLATTERS, key, &row)?;
-        }
-    }
+    count_dead(tx, &std::mem::take(&mut body.shards))?;
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
     leave_queue(tx, sequence)

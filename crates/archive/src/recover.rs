@@ -9,6 +9,8 @@
 //! What lies only in staging, online or restored logs is not on glass and does not return: a set
 //! of logs without a catalog is not readable. An object returns when all of its bodies do.
 
+mod run;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use fulgurite_glass::{
 };
 use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 
+use self::run::unbroken;
 use crate::config::ArchiveConfig;
 use crate::entry::Entry;
 use crate::key_table::UsedSlot;
@@ -77,7 +80,8 @@ pub struct RecoverReport {
 struct Found {
     entry: Option<(Entry, UsedSlot)>,
     bytes: u64,
-    shards: BTreeMap<u64, Shard>,
+    /// By their first byte in the body; those of later sets last.
+    shards: BTreeMap<u64, Vec<Shard>>,
 }
 
 struct Recovery {
@@ -192,7 +196,8 @@ impl Recovery {
 
     /// Reads the file list of every information platter there is or was.
     fn read_lists(&mut self, progress: &dyn Fn(RecoverProgress)) -> Result<()> {
-        let sets: Vec<PlatterHeader> = self.headers.values().cloned().collect();
+        let mut sets: Vec<PlatterHeader> = self.headers.values().cloned().collect();
+        sets.sort_by_key(|header| header.created);
         let total = sets.iter().map(|h| information_members(h).count() as u64).sum();
         let mut state = RecoverProgress { platters_total: total, ..RecoverProgress::default() };
         for header in &sets {
@@ -299,7 +304,7 @@ impl Recovery {
             bytes: listed.length,
             crc: None,
         };
-        found.shards.insert(listed.body_offset, shard);
+        found.shards.entry(listed.body_offset).or_default().push(shard);
     }
 
     fn write_rows(&mut self) -> Result<()> {
@@ -313,15 +318,6 @@ impl Recovery {
             BTreeMap::new();
         for (body_id, found) in std::mem::take(&mut self.bodies) {
             let Some((entry, slot)) = found.entry else { continue };
-            // A body that moved to another set because its first place was bad is listed twice;
-            // one unbroken run of shards is enough.
-            let mut end = 0;
-            let mut shards: Vec<Shard> = found.shards.into_values().collect();
-            shards.retain(|shard| {
-                let follows = shard.body_offset == end;
-                end += if follows { shard.bytes } else { 0 };
-                follows
-            });
             let body = BodyRow {
                 body_id,
                 key_slot: slot.index,
@@ -329,7 +325,7 @@ impl Recovery {
                 digest: entry.body_digest,
                 log: None,
                 queued: None,
-                shards,
+                shards: unbroken(&found.shards, found.bytes),
                 restored: None,
             };
             if crate::plan::placed_bytes(&body) != found.bytes {
@@ -508,3 +504,6 @@ fn put_object(
     }
     rows::put(tx, OBJECTS, object_key, &row)
 }
+
+#[cfg(test)]
+mod tests;

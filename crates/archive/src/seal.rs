@@ -20,7 +20,7 @@ use fulgurite_library::TrackSpan;
 use fulgurite_units::{ObjectId, PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
 
 use crate::body::cipher_bytes;
-use crate::commit::{Retired, account, rows_in};
+use crate::commit::{Retired, account, count_dead, rows_in};
 use crate::damaged::{leave_queue, set_aside};
 use crate::library_driver::{self, LiveLibrary};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
@@ -494,8 +494,14 @@ fn release_batch(
             .shards
             .iter()
             .any(|known| known.platter == platter && known.body_offset == shard.body_offset);
-        if !is_known {
-            body.shards.retain(|known| known.body_offset + known.bytes <= shard.body_offset);
+        // Behind a shard that its platter could not give back the body goes to another set.
+        let follows = shard.body_offset <= placed_bytes(&body);
+        if !is_known && follows {
+            let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
+                .into_iter()
+                .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
+            count_dead(tx, &stale)?;
+            body.shards = before;
             body.shards.push(Shard {
                 platter,
                 offset: shard.offset,

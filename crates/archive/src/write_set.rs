@@ -18,7 +18,7 @@ use crate::body::cipher_bytes;
 use crate::commit::rows_in;
 use crate::entry::Entry;
 use crate::ingest::cipher_crc;
-use crate::limits::CHUNK_BYTES;
+use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
@@ -322,7 +322,6 @@ impl SetWriting<'_> {
             let plan: Vec<(Vec<u8>, PlanRow)> =
                 rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
             let is_piece = |row: &PlanRow| row.bytes != cipher_bytes(row.body_bytes);
-            // At most the first and the last shard of a platter, so one transaction is enough.
             let noted: Vec<(Vec<u8>, PlanRow)> = plan
                 .into_iter()
                 .filter(|(_, row)| is_piece(row))
@@ -332,11 +331,14 @@ impl SetWriting<'_> {
                     (key, PlanRow { crc: piece.and_then(|piece| piece.crc), ..row })
                 })
                 .collect();
-            self.store.committer.commit_blocking(
-                move |tx: &mut Transaction<'_>| -> Result<()> {
-                    noted.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
-                },
-            )?;
+            for batch in noted.chunks(ROWS_PER_TRANSACTION_MAX) {
+                let batch = batch.to_vec();
+                self.store.committer.commit_blocking(
+                    move |tx: &mut Transaction<'_>| -> Result<()> {
+                        batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
+                    },
+                )?;
+            }
         }
         Ok(())
     }

@@ -1,0 +1,54 @@
+//! Shards of one body from several sets.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::PlatterId;
+
+use super::run::unbroken;
+use crate::rows::Shard;
+
+/// Shards as (set, first byte, bytes), the earliest set first; the run as (set, first byte).
+#[track_caller]
+fn check(shards: &[(u8, u64, u64)], bytes: u64, expected: &[(u8, u64)]) {
+    let mut found: BTreeMap<u64, Vec<Shard>> = BTreeMap::new();
+    for &(set, body_offset, bytes) in shards {
+        let platter = PlatterId::from_bytes([set; 16]);
+        let shard = Shard { platter, offset: 0, body_offset, bytes, crc: None };
+        found.entry(body_offset).or_default().push(shard);
+    }
+    let run: Vec<(u8, u64)> = unbroken(&found, bytes)
+        .iter()
+        .map(|shard| (shard.platter.to_bytes()[0], shard.body_offset))
+        .collect();
+    assert_eq!(run, expected);
+}
+
+#[test]
+fn a_body_written_in_two_sets_is_put_together() {
+    let first = [(1, 0, 10), (1, 10, 10), (1, 20, 10), (1, 30, 10)];
+    let second = [(2, 20, 15), (2, 35, 5)];
+    check(&first, 40, &[(1, 0), (1, 10), (1, 20), (1, 30)]);
+    check(&[&first[..], &second].concat(), 40, &[(1, 0), (1, 10), (2, 20), (2, 35)]);
+    // The end of the later one is not found: the earlier one is whole, and taken.
+    check(&[&first[..], &second[..1]].concat(), 40, &[(1, 0), (1, 10), (1, 20), (1, 30)]);
+    // The bad shard and the end of the first set are lost.
+    check(&[&first[..2], &second].concat(), 40, &[(1, 0), (1, 10), (2, 20), (2, 35)]);
+    check(&[&first[..3], &second].concat(), 40, &[(1, 0), (1, 10), (2, 20), (2, 35)]);
+    check(&[&first[..3], &second[1..]].concat(), 40, &[]);
+    check(&first[1..], 40, &[]);
+}
+
+#[test]
+fn a_body_written_again_is_taken_from_the_later_set() {
+    check(&[(1, 0, 10), (1, 10, 10), (2, 0, 10), (2, 10, 10)], 20, &[(2, 0), (2, 10)]);
+    check(&[(1, 0, 10), (1, 10, 10), (2, 0, 12), (2, 12, 8)], 20, &[(2, 0), (2, 12)]);
+}
+
+#[test]
+fn an_empty_body_has_an_empty_shard() {
+    check(&[(1, 0, 0)], 0, &[(1, 0)]);
+    check(&[], 0, &[]);
+    check(&[(1, 0, 0)], 5, &[]);
+    check(&[(1, 0, 0), (2, 0, 5)], 5, &[(2, 0)]);
+    check(&[(2, 0, 5), (1, 0, 0), (1, 5, 0)], 5, &[(2, 0)]);
+}
