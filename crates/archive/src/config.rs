@@ -6,6 +6,11 @@ pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
+/// The shard size to take when nobody says otherwise. The paper gives none. On its Volume workload
+/// the twin's reads are complete sooner the smaller shards are (`docs/design/0005-placement.md`);
+/// 4 GB is the smallest that was tried.
+pub const SHARD_SIZE_DEFAULT: ByteCount = ByteCount::new(4_000_000_000);
+
 /// When staged bodies are packed into a platter-set without being asked.
 #[derive(Clone, Copy, Debug)]
 pub struct SealPolicy {
@@ -61,6 +66,10 @@ pub struct ArchiveConfig {
     pub geometry: Geometry,
     /// Seal policy.
     pub seal: SealPolicy,
+    /// A larger body is split over several platters of its set, to be read by several drives at the
+    /// same time (Silica section 6). What it means for a geometry, see
+    /// [`fulgurite_layout::split_bytes`].
+    pub shard_size: ByteCount,
     /// Defects of the simulated medium.
     pub faults: MediumFaults,
     /// The simulated library.

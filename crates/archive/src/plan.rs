@@ -95,7 +95,7 @@ pub(crate) fn plan_set(store: &Arc<Store>, until: u64) -> Result<Option<SetId>> 
             b.queue.index,
         ))
     });
-    let mut planner = SetPlanner::new(geometry);
+    let mut planner = SetPlanner::new(geometry, store.config.shard_size);
     for candidate in &found {
         let staged = StagedBody {
             object: candidate.body.body_id,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_catalog::{
     Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView as _, Transaction,
 };
-use fulgurite_units::{ArchiveId, UnixTime};
+use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{SecretKey, random_bytes};
@@ -223,6 +223,10 @@ impl Store {
             .geometry
             .validate()
             .map_err(|e| ArchiveError::InvalidArgument { what: e.to_string() })?;
+        if config.shard_size == ByteCount::ZERO {
+            let what = "shard_size is zero, and a shard has at least a byte".to_owned();
+            return Err(ArchiveError::InvalidArgument { what });
+        }
         let layout = Layout::new(&config.data);
         make_dir(&config.data)?;
         let lock = lock_directory(&config.data)?;

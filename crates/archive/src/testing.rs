@@ -8,7 +8,9 @@ use fulgurite_units::{ByteCount, Duration, ObjectId, Ratio, UnixTime};
 use tempfile::TempDir;
 
 use crate::clock::Clock;
-use crate::config::{ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy};
+use crate::config::{
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SHARD_SIZE_DEFAULT, SealPolicy,
+};
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::log::LogKind;
 use crate::names::{BucketName, ObjectKey};
@@ -28,6 +30,7 @@ pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
         data: dir.path().to_owned(),
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
+        shard_size: SHARD_SIZE_DEFAULT,
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
         library: LibraryOptions {
             shape: LibraryShape::small(),

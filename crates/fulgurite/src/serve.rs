@@ -212,6 +212,7 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         data: data.to_owned(),
         geometry,
         seal: SealPolicy { staged_bytes, age: config.seal.age },
+        shard_size: config.seal.shard_size,
         faults: MediumFaults {
             seed: config.medium.seed,
             sector_rate: config.medium.sector_failure_rate,

@@ -1,26 +1,38 @@
 //! Bodies to platters: which bytes of which body lie where on the information platters of a set.
 //!
 //! ```text
-//! platter 0                      platter 1                      ...  platter I_p - 1
-//! [a][b][c][d ........d1]|list   [..d2][e][f]          |list
+//! platter 0                  platter 1                  platter 2 = I_p - 1
+//! [a][b][C1      ][e]|list   [C2      ][D1    ]|list    [C3      ][D2    ]|list
+//!
+//! given: a b C D e; C is split into three shards, D into two
 //! ```
 //!
 //! Rules:
 //! 1. Bodies are placed in the order given; [`StagedBody::sort`] keeps together what has the same
 //!    account and was written at the same time, because that is read together (Silica section 6).
-//! 2. A body no larger than a quarter of a platter is never split: the room it leaves is less than
-//!    a quarter. A larger one goes on from platter to platter; its shards are at least a track
-//!    long, the last one excepted.
-//! 3. A body no larger than a quarter of a set is not split over sets. A larger one fills the set
+//! 2. A body no larger than [`split_bytes`] is never split. It goes where the last such body went,
+//!    or else to the next platter that has room, and never back: the room it leaves behind is less
+//!    than a quarter of a platter.
+//! 3. A larger body is split into shards of at most that size, one a platter, so that drives read
+//!    them at the same time ("To ensure time-efficient read of large files, we shard them into
+//!    multiple platters", ibid.). They go to the platters with the most room, and their lengths
+//!    differ by a track at most. A platter with less room takes what it has, and the others more; if
+//!    that is too little, further platters take part. A body of more shards than the set has
+//!    platters has longer ones. A shard is at least a track long, unless it is what is left of its
+//!    body or all that an empty platter can take.
+//! 4. A body no larger than a quarter of a set is not split over sets. A larger one fills the set
 //!    and goes on in the next, from the byte where it stopped.
-//! 4. Each platter keeps room for its file list, which has an entry for each shard on it.
+//! 5. Each platter keeps room for its file list, which has an entry for each shard on it.
 //!
-//! Platters are filled one after the other, so a set that is closed short has few platters. This is
-//! not a bin packer: the order matters more than the last percent, and tracks that carry nothing
-//! are not written.
+//! Shards of a body stand in the order of their platters. A set that is closed short has as many
+//! platters as its largest body has shards, and few when all of its bodies are small. This is not a
+//! bin packer: the order matters more than the last percent, and tracks that carry nothing are not
+//! written.
+
+use std::cmp::Reverse;
 
 use fulgurite_glass::{Geometry, list_bytes};
-use fulgurite_units::ObjectId;
+use fulgurite_units::{ByteCount, ObjectId};
 
 use crate::LayoutError;
 
@@ -123,21 +135,41 @@ pub enum Push {
 #[derive(Clone, Debug)]
 pub struct SetPlanner {
     geometry: Geometry,
+    /// [`split_bytes`] of the set.
+    shard_bytes: u64,
     platters: Vec<PlatterPlan>,
+    /// The platter of the last body that was not split.
+    unsplit_position: usize,
     full: bool,
 }
 
-/// The size up to which a body is never split over platters: a quarter of a platter.
+/// The size up to which a body is never split over platters, and the most bytes of a shard unless
+/// rule 3 above makes it longer: whole tracks, at most `shard_size` and at least one, but never more
+/// than a quarter of a platter.
 #[must_use]
-pub const fn split_bytes(geometry: &Geometry) -> u64 {
+pub fn split_bytes(geometry: &Geometry, shard_size: ByteCount) -> u64 {
+    let track_bytes = geometry.track_user_bytes() as u64;
+    let quarter = quarter_bytes(geometry);
+    let whole_tracks = shard_size.get().min(quarter) / track_bytes * track_bytes;
+    whole_tracks.max(track_bytes).min(quarter)
+}
+
+/// What a platter may lose to bodies that are not split.
+const fn quarter_bytes(geometry: &Geometry) -> u64 {
     geometry.platter_user_bytes() / 4
 }
 
 impl SetPlanner {
-    /// A planner for an empty set.
+    /// A planner for an empty set, whose bodies are split into shards of `shard_size`.
     #[must_use]
-    pub fn new(geometry: &Geometry) -> Self {
-        Self { geometry: geometry.clone(), platters: Vec::new(), full: false }
+    pub fn new(geometry: &Geometry, shard_size: ByteCount) -> Self {
+        Self {
+            geometry: geometry.clone(),
+            shard_bytes: split_bytes(geometry, shard_size),
+            platters: Vec::new(),
+            unsplit_position: 0,
+            full: false,
+        }
     }
 
     /// Gives the next body its place. Once the set is full it stays full.
@@ -150,8 +182,9 @@ impl SetPlanner {
             let StagedBody { object, bytes, from, .. } = *body;
             return Err(LayoutError::BeyondBody { object, bytes, from });
         }
-        // An empty platter must take an unsplit body and its entry.
-        let room = self.geometry.platter_user_bytes() - split_bytes(&self.geometry);
+        // Beside its entry an empty platter must take a quarter of a platter: then it takes any
+        // body that is not split, and an empty set any body that is not split over sets.
+        let room = self.geometry.platter_user_bytes() - quarter_bytes(&self.geometry);
         if list_bytes(0).saturating_add(body.entry_bytes) > room {
             let StagedBody { object, entry_bytes, .. } = *body;
             return Err(LayoutError::EntryTooLong { object, entry_bytes });
@@ -159,21 +192,19 @@ impl SetPlanner {
         if self.full {
             return Ok(Push::Full);
         }
-        let (shards, next) = self.shards(body);
+        let is_unsplit = body.bytes <= self.shard_bytes;
+        let pieces = if is_unsplit { self.unsplit(body) } else { self.split(body) };
+        let next = body.from + pieces.iter().map(|piece| piece.length).sum::<u64>();
+        assert!(next <= body.bytes, "no byte has two places");
         let split_set = body.bytes > self.geometry.set_user_bytes() / 4;
-        if shards.is_empty() || next < body.bytes && !split_set {
+        if pieces.is_empty() || next < body.bytes && !split_set {
             self.full = true;
             return Ok(Push::Full);
         }
-        for (position, shard) in shards {
-            if self.platters.len() <= position {
-                self.platters.resize_with(position + 1, PlatterPlan::default);
-            }
-            let platter = &mut self.platters[position];
-            platter.shards.push(shard);
-            platter.data_bytes += shard.length;
-            platter.entry_bytes += body.entry_bytes;
+        if is_unsplit {
+            self.unsplit_position = pieces[0].position;
         }
+        self.place(body, &pieces);
         self.full = next < body.bytes;
         Ok(if self.full { Push::Partial { next } } else { Push::Placed })
     }
@@ -199,42 +230,105 @@ impl SetPlanner {
         SetPlan { platters: self.platters, redundancy_bytes }
     }
 
-    /// The shards that the body would get, by platter, and the first byte without a place.
-    fn shards(&self, body: &StagedBody<'_>) -> (Vec<(usize, Shard)>, u64) {
-        let platters = usize::from(self.geometry.set_information_platters);
-        let track_bytes = self.geometry.track_user_bytes() as u64;
-        let unsplit = body.bytes <= split_bytes(&self.geometry);
-        let mut shards = Vec::new();
-        let mut next = body.from;
-        for position in self.platters.len().saturating_sub(1)..platters {
-            let left = body.bytes - next;
-            let (used, room) = self.room(position, body.entry_bytes);
-            let wanted = if unsplit { left } else { left.min(track_bytes) };
-            // An empty platter takes what it can, even if that is less than a track.
-            let enough = room.is_some_and(|room| room >= wanted || used == 0 && room > 0);
-            let Some(room) = room.filter(|_| enough) else { continue };
-            let length = left.min(room);
-            let shard = Shard {
-                object: body.object,
-                offset: used,
-                length,
-                body_offset: next,
-                body_bytes: body.bytes,
-            };
-            shards.push((position, shard));
-            next += length;
-            if next == body.bytes {
-                break;
+    /// Puts the pieces of a body, in order of position, behind what lies there.
+    fn place(&mut self, body: &StagedBody<'_>, pieces: &[Piece]) {
+        let mut body_offset = body.from;
+        for piece in pieces {
+            if self.platters.len() <= piece.position {
+                self.platters.resize_with(piece.position + 1, PlatterPlan::default);
             }
+            let platter = &mut self.platters[piece.position];
+            platter.shards.push(Shard {
+                object: body.object,
+                offset: platter.data_bytes,
+                length: piece.length,
+                body_offset,
+                body_bytes: body.bytes,
+            });
+            platter.data_bytes += piece.length;
+            platter.entry_bytes += body.entry_bytes;
+            body_offset += piece.length;
         }
-        (shards, next)
     }
 
-    /// Data bytes of a platter, and how many more fit beside one more entry, if that fits.
-    fn room(&self, position: usize, entry_bytes: u64) -> (u64, Option<u64>) {
+    /// The place of a body that is not split (rule 2).
+    fn unsplit(&self, body: &StagedBody<'_>) -> Vec<Piece> {
+        let length = body.bytes - body.from;
+        let platters = usize::from(self.geometry.set_information_platters);
+        (self.unsplit_position..platters)
+            .find(|&position| {
+                self.room(position, body.entry_bytes).is_some_and(|room| room >= length)
+            })
+            .map(|position| Piece { position, length })
+            .into_iter()
+            .collect()
+    }
+
+    /// The places of a body that is split (rule 3), in order of position; short of the body when
+    /// the set has no room for all of it.
+    fn split(&self, body: &StagedBody<'_>) -> Vec<Piece> {
+        let left = body.bytes - body.from;
+        let track_bytes = self.geometry.track_user_bytes() as u64;
+        let mut rooms = self.rooms(body.entry_bytes, left.min(track_bytes));
+        rooms.sort_unstable_by_key(|room| (Reverse(room.length), room.position));
+        // A quarter of a platter of fewer than four tracks is no whole track.
+        let shards = left.div_ceil(self.shard_bytes.max(track_bytes));
+        let mut sum = 0;
+        let enough = rooms.iter().take_while(|room| {
+            let is_short = sum < left;
+            sum += room.length;
+            is_short
+        });
+        let platters = enough.count().max(usize::try_from(shards).unwrap_or(usize::MAX));
+        rooms.truncate(platters);
+        let mut pieces = balance(rooms, left, track_bytes);
+        pieces.sort_unstable_by_key(|piece| piece.position);
+        pieces
+    }
+
+    /// The platters with room for `wanted` bytes; an empty one counts with whatever it has.
+    fn rooms(&self, entry_bytes: u64, wanted: u64) -> Vec<Piece> {
+        (0..usize::from(self.geometry.set_information_platters))
+            .filter_map(|position| {
+                let length = self.room(position, entry_bytes)?;
+                let is_empty = self.platters.get(position).is_none_or(|p| p.data_bytes == 0);
+                let is_enough = length >= wanted || is_empty && length > 0;
+                is_enough.then_some(Piece { position, length })
+            })
+            .collect()
+    }
+
+    /// How many bytes fit on a platter beside one more entry, if that fits.
+    fn room(&self, position: usize, entry_bytes: u64) -> Option<u64> {
         let (data, entries) =
             self.platters.get(position).map_or((0, 0), |p| (p.data_bytes, p.entry_bytes));
         let taken = data + list_bytes(entries + entry_bytes);
-        (data, self.geometry.platter_user_bytes().checked_sub(taken))
+        self.geometry.platter_user_bytes().checked_sub(taken)
     }
+}
+
+/// A number of bytes on one platter: room for them, or a shard.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    position: usize,
+    length: u64,
+}
+
+/// Shares `left` bytes out to platters with these rooms: as evenly as whole tracks go, all of the
+/// room where that is less, and whatever is over to the last. What has no room is left out.
+fn balance(mut rooms: Vec<Piece>, mut left: u64, track_bytes: u64) -> Vec<Piece> {
+    // The least room first, so that what it cannot take is shared by all others.
+    rooms.sort_unstable_by_key(|room| (room.length, room.position));
+    let mut behind: u64 = rooms.iter().map(|room| room.length).sum();
+    let mut count = rooms.len() as u64;
+    for piece in &mut rooms {
+        behind -= piece.length;
+        let share = (left / track_bytes).div_ceil(count).max(1) * track_bytes;
+        let needed = left.saturating_sub(behind).next_multiple_of(track_bytes);
+        piece.length = share.max(needed).min(piece.length).min(left);
+        left -= piece.length;
+        count -= 1;
+    }
+    rooms.retain(|piece| piece.length > 0);
+    rooms
 }

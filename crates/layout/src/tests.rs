@@ -1,8 +1,8 @@
 //! Nothing is lost, nothing overlaps, everything fits; and platters of a set keep apart.
 
-use expect_test::expect;
-use fulgurite_glass::{Geometry, list_entry_bytes};
-use fulgurite_units::{ObjectId, SlotIndex};
+use expect_test::{Expect, expect};
+use fulgurite_glass::{Geometry, list_bytes, list_entry_bytes};
+use fulgurite_units::{ByteCount, ObjectId, SlotIndex};
 use proptest::prelude::*;
 
 use crate::{
@@ -11,6 +11,10 @@ use crate::{
 
 mod fleet;
 mod racks;
+mod shards;
+
+/// Larger than any platter here, so that only a quarter of a platter limits a shard.
+const ANY_SHARD: ByteCount = ByteCount::gib(4);
 
 /// Platters of 96 KiB, sets of 3 + 2.
 fn tiny() -> Geometry {
@@ -45,9 +49,9 @@ fn body(n: usize, bytes: u64, entry: u32) -> StagedBody<'static> {
 }
 
 /// Plans as many sets as the bodies need, as the archive does.
-fn plan_all(geometry: &Geometry, bodies: &[StagedBody<'_>]) -> Vec<SetPlan> {
+fn plan_all(geometry: &Geometry, shard_size: ByteCount, bodies: &[StagedBody<'_>]) -> Vec<SetPlan> {
     let mut plans = Vec::new();
-    let mut planner = SetPlanner::new(geometry);
+    let mut planner = SetPlanner::new(geometry, shard_size);
     for body in bodies {
         let mut body = *body;
         loop {
@@ -57,12 +61,25 @@ fn plan_all(geometry: &Geometry, bodies: &[StagedBody<'_>]) -> Vec<SetPlan> {
                 Push::Full => assert!(!planner.is_empty(), "an empty set takes any body"),
             }
             assert!(planner.is_full());
-            let done = std::mem::replace(&mut planner, SetPlanner::new(geometry));
+            let done = std::mem::replace(&mut planner, SetPlanner::new(geometry, shard_size));
             plans.push(done.finish());
         }
     }
     plans.push(planner.finish());
     plans
+}
+
+/// Platters of 3 to 24 tracks of 16 KiB, sets of 1 to 5.
+fn geometries() -> impl Strategy<Value = Geometry> {
+    (1u16..=5, 1u32..=8).prop_map(|(set_information_platters, groups)| Geometry {
+        set_information_platters,
+        groups,
+        ..tiny()
+    })
+}
+
+fn shard_sizes() -> impl Strategy<Value = ByteCount> {
+    prop_oneof![Just(1), Just(30_000), Just(3 * 16_384), Just(1 << 40)].prop_map(ByteCount::new)
 }
 
 fn sizes() -> impl Strategy<Value = Vec<(u64, u32)>> {
@@ -77,24 +94,35 @@ fn sizes() -> impl Strategy<Value = Vec<(u64, u32)>> {
 
 proptest! {
     #[test]
-    fn every_byte_has_one_place(sizes in sizes()) {
-        let geometry = tiny();
+    fn every_byte_has_one_place(
+        sizes in sizes(), geometry in geometries(), shard_size in shard_sizes(),
+    ) {
         let bodies: Vec<_> =
             sizes.iter().enumerate().map(|(n, &(bytes, entry))| body(n, bytes, entry)).collect();
-        let plans = plan_all(&geometry, &bodies);
+        let fits = |b: &StagedBody<'_>| {
+            let room = geometry.platter_user_bytes() - geometry.platter_user_bytes() / 4;
+            list_bytes(0) + b.entry_bytes <= room
+        };
+        let bodies: Vec<_> = bodies.into_iter().filter(fits).collect();
+        let plans = plan_all(&geometry, shard_size, &bodies);
         let capacity = geometry.platter_user_bytes();
+        let unsplit = split_bytes(&geometry, shard_size);
+        prop_assert!(unsplit <= capacity / 4);
         let mut next = vec![0; bodies.len()];
         let mut shards = vec![0; bodies.len()];
         let mut sets = vec![std::collections::BTreeSet::new(); bodies.len()];
         let mut order = Vec::new();
         for (set, plan) in plans.iter().enumerate() {
-            prop_assert!(plan.platters.len() <= 3);
+            prop_assert!(plan.platters.len() <= geometry.set_information_platters.into());
             let mut longest = 0;
             for platter in &plan.platters {
+                prop_assert!(!platter.shards.is_empty(), "no platter before the last is empty");
                 let mut end = 0;
                 let mut entries = 0;
+                let mut here = std::collections::BTreeSet::new();
                 for shard in &platter.shards {
                     let n = bodies.iter().position(|b| b.object == shard.object).unwrap();
+                    prop_assert!(here.insert(n), "one shard of a body on a platter");
                     prop_assert_eq!(shard.offset, end);
                     prop_assert_eq!(shard.body_offset, next[n]);
                     prop_assert_eq!(shard.body_bytes, bodies[n].bytes);
@@ -103,7 +131,9 @@ proptest! {
                     shards[n] += 1;
                     sets[n].insert(set);
                     entries += bodies[n].entry_bytes;
-                    order.push(n);
+                    if bodies[n].bytes <= unsplit {
+                        order.push(n);
+                    }
                 }
                 prop_assert_eq!(platter.data_bytes, end);
                 prop_assert_eq!(platter.entry_bytes, entries);
@@ -113,11 +143,11 @@ proptest! {
             let tracks = longest.div_ceil(16_384);
             prop_assert_eq!(plan.redundancy_bytes, tracks * 16_384);
         }
-        prop_assert!(order.is_sorted(), "bodies keep their order");
+        prop_assert!(order.is_sorted(), "bodies that are not split keep their order");
         for (n, body) in bodies.iter().enumerate() {
             prop_assert_eq!(next[n], body.bytes);
             prop_assert!(shards[n] >= 1, "an empty body is listed too");
-            if body.bytes <= split_bytes(&geometry) {
+            if body.bytes <= unsplit {
                 prop_assert_eq!(shards[n], 1);
             }
             if body.bytes <= geometry.set_user_bytes() / 4 {
@@ -169,29 +199,46 @@ proptest! {
 
 #[test]
 fn a_short_set_has_few_platters() {
-    let bodies = [body(0, 20_000, 100), body(1, 0, 100), body(2, 60_000, 100), body(3, 24_000, 9)];
-    let plans = plan_all(&tiny(), &bodies);
-    let shown: Vec<String> = plans[0]
-        .platters
-        .iter()
-        .map(|p| {
-            let shards: Vec<String> = p
-                .shards
-                .iter()
-                .map(|s| format!("{}+{} of {}", s.offset, s.length, s.body_bytes))
-                .collect();
-            format!("{} list {}", shards.join(", "), p.list_bytes())
-        })
-        .collect();
-    expect![[r#"
+    let check = |bodies: &[StagedBody<'_>], tracks: u64, expect: Expect| {
+        let plans = plan_all(&tiny(), ANY_SHARD, bodies);
+        let shown: Vec<String> = plans[0]
+            .platters
+            .iter()
+            .map(|p| {
+                let shards: Vec<String> = p
+                    .shards
+                    .iter()
+                    .map(|s| format!("{}+{} of {}", s.offset, s.length, s.body_bytes))
+                    .collect();
+                format!("{} list {}", shards.join(", "), p.list_bytes())
+            })
+            .collect();
+        expect.assert_debug_eq(&shown);
+        assert_eq!((plans.len(), plans[0].redundancy_bytes), (1, tracks * 16_384));
+    };
+    // Bodies of a track and less are not split.
+    let small = [body(0, 16_384, 100), body(1, 0, 100), body(2, 16_000, 100)];
+    check(
+        &small,
+        3,
+        expect![[r#"
         [
-            "0+20000 of 20000, 20000+0 of 0, 20000+60000 of 60000 list 588",
-            "0+24000 of 24000 list 169",
+            "0+16384 of 16384, 16384+0 of 0, 16384+16000 of 16000 list 588",
         ]
-    "#]]
-    .assert_debug_eq(&shown);
-    assert_eq!((plans.len(), plans[0].redundancy_bytes), (1, 5 * 16_384));
-    assert_eq!(SetPlanner::new(&tiny()).finish().redundancy_bytes, 0);
+    "#]],
+    );
+    check(
+        &[&small[..], &[body(3, 24_000, 9)]].concat(),
+        3,
+        expect![[r#"
+        [
+            "0+16384 of 16384, 16384+0 of 0, 16384+16000 of 16000 list 588",
+            "0+16384 of 24000 list 169",
+            "0+7616 of 24000 list 169",
+        ]
+    "#]],
+    );
+    assert_eq!(SetPlanner::new(&tiny(), ANY_SHARD).finish().redundancy_bytes, 0);
 }
 
 #[test]
@@ -206,7 +253,7 @@ fn bodies_of_one_account_lie_together() {
 
 #[test]
 fn impossible_bodies_are_refused() {
-    let mut planner = SetPlanner::new(&tiny());
+    let mut planner = SetPlanner::new(&tiny(), ANY_SHARD);
     let long = body(1, 10, 80_000);
     let error = planner.push(&long).unwrap_err();
     assert_eq!(
@@ -222,7 +269,7 @@ fn impossible_bodies_are_refused() {
 #[test]
 fn a_silica_set_takes_39_terabytes() {
     let geometry = Geometry::profile("silica").unwrap();
-    let mut planner = SetPlanner::new(&geometry);
+    let mut planner = SetPlanner::new(&geometry, ByteCount::new(4_000_000_000));
     let size = 40_000_000_000_000;
     let Push::Partial { next } = planner.push(&body(0, size, 200)).unwrap() else {
         panic!("larger than the set")

@@ -8,5 +8,6 @@ mod life;
 mod model;
 mod places;
 mod reference;
+mod shards;
 mod uploads;
 mod world;

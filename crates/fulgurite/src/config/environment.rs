@@ -8,13 +8,14 @@ use super::{Config, ConfigError, Expedited};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 17] = [
+const SETTINGS: [(&str, Setter); 18] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
     ("FULGURITE_PROFILE", |c, v| set(&mut c.profile, v)),
     ("FULGURITE_SEAL_STAGED_BYTES", |c, v| set_some(&mut c.seal.staged_bytes, v)),
     ("FULGURITE_SEAL_AGE", |c, v| set(&mut c.seal.age, v)),
+    ("FULGURITE_SEAL_SHARD_SIZE", |c, v| set(&mut c.seal.shard_size, v)),
     ("FULGURITE_STORAGE_LOG_CAPACITY", |c, v| set(&mut c.storage.log_capacity, v)),
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),

@@ -10,6 +10,7 @@ mod tls;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use fulgurite_archive::config::SHARD_SIZE_DEFAULT;
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -31,7 +32,7 @@ pub(crate) struct Config {
     pub(crate) tls: TlsChoice,
     /// Platter profile: `demo`, `desk` or `silica`. `[geometry]` overrides it.
     pub(crate) profile: String,
-    /// When staged bodies are sealed without being asked.
+    /// When and how staged bodies are sealed without being asked.
     pub(crate) seal: Seal,
     /// Space for staged, online and restored bodies.
     pub(crate) storage: Storage,
@@ -57,6 +58,8 @@ pub(crate) struct Seal {
     pub(crate) staged_bytes: Option<ByteCount>,
     /// As soon as the oldest staged body is this old.
     pub(crate) age: Duration,
+    /// A larger body is split over several platters, to be read by several drives at once.
+    pub(crate) shard_size: ByteCount,
 }
 
 /// `[storage]`
@@ -162,7 +165,11 @@ impl Default for Config {
 
 impl Default for Seal {
     fn default() -> Self {
-        Self { staged_bytes: None, age: Duration::from_secs(24 * 3600) }
+        Self {
+            staged_bytes: None,
+            age: Duration::from_secs(24 * 3600),
+            shard_size: SHARD_SIZE_DEFAULT,
+        }
     }
 }
 
@@ -285,6 +292,9 @@ impl Config {
         }
         if self.restore.day == Duration::ZERO {
             return refuse("restore.day", "a day of no length never ends".to_owned());
+        }
+        if self.seal.shard_size == ByteCount::ZERO {
+            return refuse("seal.shard_size", "a shard has at least a byte".to_owned());
         }
         let capacity = self.storage.log_capacity;
         match self.seal.staged_bytes {

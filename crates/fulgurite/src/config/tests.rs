@@ -51,7 +51,7 @@ fn unknown_keys_are_refused_with_their_place() {
               |
             4 | size = "1GiB"
               | ^^^^
-            unknown field `size`, expected `staged_bytes` or `age`"#]],
+            unknown field `size`, expected one of `staged_bytes`, `age`, `shard_size`"#]],
     );
 }
 
@@ -93,6 +93,11 @@ fn impossible_settings_are_refused_by_name() {
         "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
         &[],
         expect!["setting seal.staged_bytes: 2GiB is not between 1B and storage.log_capacity, 1GiB"],
+    );
+    check_refused(
+        "[seal]\nshard_size = \"0B\"\n",
+        &[],
+        expect!["setting seal.shard_size: a shard has at least a byte"],
     );
     check_refused(
         "[library]\ntime_scale = -1.0\n",
@@ -138,6 +143,7 @@ fn environment_outranks_the_file_and_is_checked_alike() {
     assert_eq!(config.seal.staged_bytes, Some(ByteCount::gib(2)), "a quarter of the logs");
     assert!((config.medium.sector_failure_rate.get() - 0.25).abs() < 1e-12);
     assert_eq!(config.medium.seed, 5);
+    assert_eq!(config.seal.shard_size, ByteCount::new(4_000_000_000), "the default");
     let files = TlsChoice::Files { certificate: "c.pem".into(), key: "k.pem".into() };
     assert_eq!(config.tls, files);
     check_refused(
@@ -174,7 +180,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 17);
+    assert_eq!(settings.len(), 18);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];

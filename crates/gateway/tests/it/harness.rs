@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
     ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumFaults, Policy,
-    SealPolicy,
+    SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -39,6 +39,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         data: data.path().join("archive"),
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
+        shard_size: SHARD_SIZE_DEFAULT,
         faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
         library: LibraryOptions {
             shape: LibraryShape::small(),

@@ -1,0 +1,144 @@
+//! Large bodies lie on several platters of a set, and come back whole whatever becomes of one.
+
+use std::collections::BTreeSet;
+
+use fulgurite_archive::StorageClass;
+use fulgurite_archive::config::ArchiveConfig;
+use fulgurite_archive::status::ShardPlace;
+use fulgurite_units::{ByteCount, Ratio};
+
+use crate::harness::{Client, config, key, noise, tiny_geometry};
+
+/// A track of these platters.
+const TRACK: u64 = 5 * (8 << 10);
+
+/// Platters of 16 tracks, in sets of 4 + 3, and shards of two tracks.
+fn sharded(data: &std::path::Path) -> ArchiveConfig {
+    let mut config = config(data);
+    config.geometry.groups = 8;
+    config.shard_size = ByteCount::new(2 * TRACK + 5);
+    config
+}
+
+async fn places(client: &Client, name: &str) -> Vec<ShardPlace> {
+    client.archive.locate(&client.bucket, &key(name)).await.unwrap()
+}
+
+async fn restore(client: &Client, files: &[(String, Vec<u8>)]) {
+    for (name, _) in files {
+        client.restore(name).await.unwrap();
+    }
+    for (name, body) in files {
+        client.restored(name).await.unwrap();
+        assert!(client.get(name, None).await.unwrap() == *body, "{name} differs");
+    }
+}
+
+/// Puts bodies of these sizes, as "file 0" and so on.
+async fn put(client: &Client, sizes: &[usize]) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    for (seed, &bytes) in (0..).zip(sizes) {
+        let (name, body) = (format!("file {seed}"), noise(seed, bytes));
+        client.put(&name, StorageClass::DeepArchive, &body).await.unwrap();
+        files.push((name, body));
+    }
+    files
+}
+
+/// Rebuilds the catalog from the platters and opens the archive again, under `config`.
+async fn recovered(client: Client, config: ArchiveConfig, objects: usize) -> Client {
+    client.archive.stop().await.unwrap();
+    drop(client);
+    std::fs::remove_dir_all(config.data.join("catalog")).unwrap();
+    let told = config.clone();
+    let report = tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, &|_| {}))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((report.objects, report.incomplete), (objects as u64, 0), "{report:?}");
+    Client::open(config).await
+}
+
+#[tokio::test]
+async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_catalog() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(sharded(dir.path())).await;
+    // 10, 10 and 3 tracks, and what a track holds many times.
+    let files = put(&client, &[400_000, 400_000, 120_000, 1000, 0, 80_000]).await;
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.sets.len(), report.objects, report.kept_staged), (1, 6, 0));
+    assert_eq!(client.archive.status().await.unwrap().log_bytes, 0, "the staged copies are gone");
+    for (number, shards) in [(0, 4), (1, 4), (2, 2), (3, 1), (4, 1), (5, 1)] {
+        let (name, body) = &files[number];
+        let found = places(&client, name).await;
+        let platters: BTreeSet<_> = found.iter().map(|place| place.platter).collect();
+        assert_eq!((found.len(), platters.len()), (shards, shards), "{name}");
+        let bytes: Vec<u64> = found.iter().map(|place| place.bytes).collect();
+        let frames = body.len().div_ceil(64 << 10);
+        assert_eq!(bytes.iter().sum::<u64>(), (body.len() + 16 * frames) as u64);
+        assert!(bytes.iter().max().unwrap() - bytes.iter().min().unwrap() <= TRACK, "{bytes:?}");
+    }
+    let verified = client.archive.verify(None).await.unwrap();
+    assert!(verified.len() == 7 && verified.iter().all(|platter| platter.error.is_none()));
+    restore(&client, &files[..1]).await;
+    assert_eq!(client.archive.status().await.unwrap().repaired_by_set, 0);
+
+    let lost = places(&client, "file 1").await[1].platter.unwrap();
+    std::fs::remove_file(dir.path().join(format!("platters/{lost}.glass"))).unwrap();
+    restore(&client, &files[1..]).await;
+    assert!(client.archive.status().await.unwrap().repaired_by_set > 0);
+
+    // Another shard size is none of the business of what was written before.
+    let mut config = sharded(dir.path());
+    config.shard_size = ByteCount::gib(4);
+    let client = recovered(client, config, files.len()).await;
+    restore(&client, &files).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = sharded(dir.path());
+    // A third of the tracks needs its group; now and then a group is lost, and its set needed.
+    config.faults.sector_rate = Ratio::new(0.29).unwrap();
+    let client = Client::open(config.clone()).await;
+    let mut files = Vec::new();
+    // Whose shards the medium takes is another one each time: ids of platters are drawn.
+    for round in 0.. {
+        assert!(round < 20, "the medium keeps no body from its platter");
+        let mut sets_max = 0;
+        for number in 0..8 {
+            let (name, body) = (format!("file {round} {number}"), noise(number, 300_000));
+            client.put(&name, StorageClass::DeepArchive, &body).await.unwrap();
+            files.push((name, body));
+        }
+        while client.archive.status().await.unwrap().objects_staged > 0 {
+            client.archive.seal().await.unwrap();
+        }
+        for (name, body) in &files {
+            let found = places(&client, name).await;
+            let sets: BTreeSet<_> = found.iter().map(|place| place.set).collect();
+            sets_max = sets_max.max(sets.len());
+            let bytes: u64 = found.iter().map(|place| place.bytes).sum();
+            assert_eq!(bytes, (body.len() + 16 * body.len().div_ceil(64 << 10)) as u64, "{name}");
+        }
+        if sets_max > 1 {
+            break;
+        }
+    }
+    restore(&client, &files).await;
+    let client = recovered(client, config, files.len()).await;
+    restore(&client, &files).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_shard_has_at_least_a_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    assert_eq!(config.geometry, tiny_geometry());
+    config.shard_size = ByteCount::ZERO;
+    let error = fulgurite_archive::Archive::open(config).await.unwrap_err();
+    assert_eq!(error.to_string(), "shard_size is zero, and a shard has at least a byte");
+}
