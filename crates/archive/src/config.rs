@@ -66,8 +66,8 @@ pub struct ArchiveConfig {
     pub geometry: Geometry,
     /// Seal policy.
     pub seal: SealPolicy,
-    /// A larger body is split over several platters of its set, to be read by several drives at the
-    /// same time (Silica section 6). What it means for a geometry, see
+    /// A larger object is shared out to several platters of its set, to be read by several drives
+    /// at the same time (Silica section 6). What it means for a geometry, see
     /// [`fulgurite_layout::split_bytes`].
     pub shard_size: ByteCount,
     /// Defects of the simulated medium.

@@ -1,5 +1,6 @@
 //! Planning a platter-set: which staged bodies go on it, and the rows that say so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView, Transaction, keys};
@@ -27,6 +28,13 @@ struct Candidate {
     body: BodyRow,
     sealed_bytes: u32,
     from: u64,
+}
+
+impl Candidate {
+    /// Bytes that have no place yet.
+    const fn left(&self) -> u64 {
+        cipher_bytes(self.body.bytes) - self.from
+    }
 }
 
 /// Bytes of a body from its start that lie on glass without a gap.
@@ -72,8 +80,9 @@ fn candidates(view: &dyn ReadView, geometry: &Geometry, until: u64) -> Result<Ve
         let entry = Entry::new(view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
         let sealed_bytes = u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX);
         let from = placed_bytes(&body);
-        bytes += cipher_bytes(body.bytes) - from + list_entry_bytes(sealed_bytes);
-        found.push(Candidate { sequence, queue, body, sealed_bytes, from });
+        let candidate = Candidate { sequence, queue, body, sealed_bytes, from };
+        bytes += candidate.left() + list_entry_bytes(sealed_bytes);
+        found.push(candidate);
     }
     Ok(found)
 }
@@ -95,12 +104,18 @@ pub(crate) fn plan_set(store: &Arc<Store>, until: u64) -> Result<Option<SetId>> 
             b.queue.index,
         ))
     });
+    let mut waiting: BTreeMap<ObjectId, u64> = BTreeMap::new();
+    for candidate in &found {
+        *waiting.entry(candidate.queue.object_id).or_default() += candidate.left();
+    }
     let mut planner = SetPlanner::new(geometry, store.config.shard_size);
     for candidate in &found {
         let staged = StagedBody {
             object: candidate.body.body_id,
             account: &candidate.queue.bucket,
             key: &candidate.queue.key,
+            file: candidate.queue.object_id,
+            file_bytes: waiting[&candidate.queue.object_id],
             bytes: cipher_bytes(candidate.body.bytes),
             from: candidate.from,
             entry_bytes: list_entry_bytes(candidate.sealed_bytes),
@@ -126,7 +141,7 @@ fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
     let redundancy: Vec<PlatterId> =
         (0..geometry.set_redundancy_platters).map(|_| fresh()).collect::<Result<_>>()?;
-    let by_body: std::collections::BTreeMap<ObjectId, &Candidate> =
+    let by_body: BTreeMap<ObjectId, &Candidate> =
         found.iter().map(|candidate| (candidate.body.body_id, candidate)).collect();
     for (position, platter) in (0u16..).zip(&plan.platters) {
         let rows: Vec<(Vec<u8>, PlanRow)> = (0u32..)

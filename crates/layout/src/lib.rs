@@ -12,6 +12,7 @@
 //! makes them.
 
 mod audit;
+mod balance;
 mod blast;
 mod columns;
 mod error;

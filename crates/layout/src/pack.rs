@@ -16,25 +16,31 @@
 //! 3. A larger body is split into shards of at most that size, one a platter, so that drives read
 //!    them at the same time ("To ensure time-efficient read of large files, we shard them into
 //!    multiple platters", ibid.). They go to the platters with the most room, and their lengths
-//!    differ by a track at most. A platter with less room takes what it has, and the others more; if
-//!    that is too little, further platters take part. A body of more shards than the set has
+//!    differ by a track at most. A platter with less room takes what it has, and the others more;
+//!    if that is too little, further platters take part. A body of more shards than the set has
 //!    platters has longer ones. A shard is at least a track long, unless it is what is left of its
 //!    body or all that an empty platter can take.
-//! 4. A body no larger than a quarter of a set is not split over sets. A larger one fills the set
+//! 4. A file of several bodies (the parts of an upload) is shared out like a large body when it is
+//!    larger than a shard: its bodies stay on one platter until the next would make more than a
+//!    shard there, and then go on, on the platter with the most room among those with the least of
+//!    such runs. A file that has more shards than the set has platters has longer ones.
+//! 5. A body no larger than a quarter of a set is not split over sets. A larger one fills the set
 //!    and goes on in the next, from the byte where it stopped.
-//! 5. Each platter keeps room for its file list, which has an entry for each shard on it.
+//! 6. Each platter keeps room for its file list, which has an entry for each shard on it.
 //!
 //! Shards of a body stand in the order of their platters. A set that is closed short has as many
-//! platters as its largest body has shards, and few when all of its bodies are small. This is not a
+//! platters as its largest file has shards, and few when all of its files are small. This is not a
 //! bin packer: the order matters more than the last percent, and tracks that carry nothing are not
 //! written.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use fulgurite_glass::{Geometry, list_bytes};
 use fulgurite_units::{ByteCount, ObjectId};
 
 use crate::LayoutError;
+use crate::balance::{Piece, balance};
 
 /// A body that waits for its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +51,10 @@ pub struct StagedBody<'a> {
     pub account: &'a str,
     /// Its name within the account.
     pub key: &'a str,
+    /// The file that the body is, or is a part of. Its bodies are given one after the other.
+    pub file: ObjectId,
+    /// Bytes of all bodies of that file that wait for their place.
+    pub file_bytes: u64,
     /// Bytes of its ciphertext.
     pub bytes: u64,
     /// Bytes placed in earlier sets already; where this set goes on.
@@ -138,14 +148,16 @@ pub struct SetPlanner {
     /// [`split_bytes`] of the set.
     shard_bytes: u64,
     platters: Vec<PlatterPlan>,
-    /// The platter of the last body that was not split.
+    /// The platter of the last body that was not split, but for those of large files.
     unsplit_position: usize,
+    /// The large file at hand.
+    run: Option<Run>,
     full: bool,
 }
 
 /// The size up to which a body is never split over platters, and the most bytes of a shard unless
-/// rule 3 above makes it longer: whole tracks, at most `shard_size` and at least one, but never more
-/// than a quarter of a platter.
+/// rules 3 and 4 above make it longer: whole tracks, at most `shard_size` and at least one, but
+/// never more than a quarter of a platter.
 #[must_use]
 pub fn split_bytes(geometry: &Geometry, shard_size: ByteCount) -> u64 {
     let track_bytes = geometry.track_user_bytes() as u64;
@@ -168,6 +180,7 @@ impl SetPlanner {
             shard_bytes: split_bytes(geometry, shard_size),
             platters: Vec::new(),
             unsplit_position: 0,
+            run: None,
             full: false,
         }
     }
@@ -193,7 +206,14 @@ impl SetPlanner {
             return Ok(Push::Full);
         }
         let is_unsplit = body.bytes <= self.shard_bytes;
-        let pieces = if is_unsplit { self.unsplit(body) } else { self.split(body) };
+        let is_of_large = is_unsplit && body.file_bytes > self.shard_bytes;
+        let pieces = if !is_unsplit {
+            self.split(body)
+        } else if is_of_large {
+            self.beside_its_file(body)
+        } else {
+            self.unsplit(body)
+        };
         let next = body.from + pieces.iter().map(|piece| piece.length).sum::<u64>();
         assert!(next <= body.bytes, "no byte has two places");
         let split_set = body.bytes > self.geometry.set_user_bytes() / 4;
@@ -201,7 +221,9 @@ impl SetPlanner {
             self.full = true;
             return Ok(Push::Full);
         }
-        if is_unsplit {
+        if is_of_large {
+            self.go_on(body, pieces[0]);
+        } else if is_unsplit {
             self.unsplit_position = pieces[0].position;
         }
         self.place(body, &pieces);
@@ -264,6 +286,42 @@ impl SetPlanner {
             .collect()
     }
 
+    /// The place of a body of a large file (rule 4).
+    fn beside_its_file(&self, body: &StagedBody<'_>) -> Vec<Piece> {
+        let length = body.bytes - body.from;
+        let most = self.run_bytes(body);
+        let run = self.run.as_ref().filter(|run| run.file == body.file);
+        let rooms = (0..usize::from(self.geometry.set_information_platters))
+            .filter_map(|position| Some((position, self.room(position, body.entry_bytes)?)))
+            .filter(|&(_, room)| room >= length);
+        rooms
+            .min_by_key(|&(position, room)| {
+                let runs = run.and_then(|run| run.runs.get(&position)).copied().unwrap_or(0);
+                let stays = run.is_some_and(|run| run.takes(position, length, most));
+                (!stays, runs, Reverse(room), position)
+            })
+            .map(|(position, _)| Piece { position, length })
+            .into_iter()
+            .collect()
+    }
+
+    /// Notes where the last body of a large file went.
+    fn go_on(&mut self, body: &StagedBody<'_>, piece: Piece) {
+        let most = self.run_bytes(body);
+        let old = self.run.take().filter(|run| run.file == body.file);
+        let stays = old.as_ref().is_some_and(|run| run.takes(piece.position, piece.length, most));
+        let (before, mut runs) = old.map_or_else(Default::default, |run| (run.bytes, run.runs));
+        *runs.entry(piece.position).or_default() += u32::from(!stays);
+        let bytes = piece.length + if stays { before } else { 0 };
+        self.run = Some(Run { file: body.file, runs, position: piece.position, bytes });
+    }
+
+    /// How much of a large file lies in one run.
+    fn run_bytes(&self, body: &StagedBody<'_>) -> u64 {
+        let platters = u64::from(self.geometry.set_information_platters);
+        self.shard_bytes.max(body.file_bytes.div_ceil(platters))
+    }
+
     /// The places of a body that is split (rule 3), in order of position; short of the body when
     /// the set has no room for all of it.
     fn split(&self, body: &StagedBody<'_>) -> Vec<Piece> {
@@ -307,28 +365,19 @@ impl SetPlanner {
     }
 }
 
-/// A number of bytes on one platter: room for them, or a shard.
-#[derive(Clone, Copy, Debug)]
-struct Piece {
+/// The bodies of a large file that lie one after the other on one platter.
+#[derive(Clone, Debug)]
+struct Run {
+    file: ObjectId,
+    /// How many runs the file has on each of its platters, this one too.
+    runs: BTreeMap<usize, u32>,
     position: usize,
-    length: u64,
+    bytes: u64,
 }
 
-/// Shares `left` bytes out to platters with these rooms: as evenly as whole tracks go, all of the
-/// room where that is less, and whatever is over to the last. What has no room is left out.
-fn balance(mut rooms: Vec<Piece>, mut left: u64, track_bytes: u64) -> Vec<Piece> {
-    // The least room first, so that what it cannot take is shared by all others.
-    rooms.sort_unstable_by_key(|room| (room.length, room.position));
-    let mut behind: u64 = rooms.iter().map(|room| room.length).sum();
-    let mut count = rooms.len() as u64;
-    for piece in &mut rooms {
-        behind -= piece.length;
-        let share = (left / track_bytes).div_ceil(count).max(1) * track_bytes;
-        let needed = left.saturating_sub(behind).next_multiple_of(track_bytes);
-        piece.length = share.max(needed).min(piece.length).min(left);
-        left -= piece.length;
-        count -= 1;
+impl Run {
+    /// Whether a body of `length` bytes at `position` belongs to the run, of at most `most` bytes.
+    const fn takes(&self, position: usize, length: u64, most: u64) -> bool {
+        self.position == position && self.bytes + length <= most
     }
-    rooms.retain(|piece| piece.length > 0);
-    rooms
 }

@@ -42,6 +42,8 @@ fn body(n: usize, bytes: u64, entry: u32) -> StagedBody<'static> {
         object: object(n),
         account: "a",
         key: "k",
+        file: object(n),
+        file_bytes: bytes,
         bytes,
         from: 0,
         entry_bytes: list_entry_bytes(entry),

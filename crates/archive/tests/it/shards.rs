@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use fulgurite_archive::StorageClass;
+use bytes::Bytes;
 use fulgurite_archive::config::ArchiveConfig;
 use fulgurite_archive::status::ShardPlace;
+use fulgurite_archive::{
+    BodyClaim, CompletedPart, ObjectMeta, StorageClass, UploadOptions, WriteCondition,
+};
 use fulgurite_units::{ByteCount, Ratio};
 
 use crate::harness::{Client, config, key, noise, tiny_geometry};
@@ -130,6 +133,61 @@ async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give
     restore(&client, &files).await;
     let client = recovered(client, config, files.len()).await;
     restore(&client, &files).await;
+    client.archive.stop().await.unwrap();
+}
+
+/// Uploads an object in parts of 5 MiB, the least that S3 has them.
+async fn upload(client: &Client, name: &str, body: &[u8]) {
+    let options = UploadOptions {
+        class: StorageClass::DeepArchive,
+        meta: ObjectMeta::default(),
+        algorithm: None,
+        full_object: false,
+    };
+    let (bucket, name) = (&client.bucket, key(name));
+    let id = client.archive.create_upload(bucket, &name, options).await.unwrap().upload_id;
+    let mut parts = Vec::new();
+    for (number, part) in (1..).zip(body.chunks(5 << 20)) {
+        let claim = BodyClaim { bytes: Some(part.len() as u64), ..BodyClaim::default() };
+        let mut writer = client.archive.put_part(bucket, &name, id, number, claim).await.unwrap();
+        for piece in part.chunks(300_000) {
+            writer.write(Bytes::copy_from_slice(piece)).await.unwrap();
+        }
+        let etag = writer.finish(None).await.unwrap().etag;
+        parts.push(CompletedPart { number, etag, checksum: None });
+    }
+    let condition = WriteCondition::default();
+    client.archive.complete_upload(bucket, &name, id, parts, condition, None).await.unwrap();
+}
+
+#[tokio::test]
+async fn parts_of_a_large_upload_lie_on_several_platters() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    // Platters of 48 MiB, which are more than the object, in tracks of 1 MiB.
+    config.geometry.sector_payload_bytes = 64 << 10;
+    config.geometry.track_information_sectors = 16;
+    config.geometry.groups = 24;
+    config.shard_size = ByteCount::mib(11);
+    let client = Client::open(config).await;
+    let body = noise(7, 38 << 20);
+    upload(&client, "b large", &body).await;
+    for name in ["a small", "c small"] {
+        client.put(name, StorageClass::DeepArchive, &body[..100_000]).await.unwrap();
+    }
+    assert_eq!(client.archive.seal().await.unwrap().sets.len(), 1);
+    // Seven parts of 5 MiB and one of 3; two make no more than a shard.
+    let found = places(&client, "b large").await;
+    assert!(found.len() == 8 && (0..).zip(&found).all(|(body, place)| place.body == body));
+    let platters: Vec<_> = found.iter().map(|place| place.platter).collect();
+    assert!(platters.chunks(2).all(|pair| pair[0] == pair[1]), "{platters:?}");
+    assert_eq!(platters.iter().collect::<BTreeSet<_>>().len(), 4);
+    let small = (places(&client, "a small").await, places(&client, "c small").await);
+    assert_eq!(small.0[0].platter, small.1[0].platter, "what is small lies together");
+
+    let lost = platters[3].unwrap();
+    std::fs::remove_file(dir.path().join(format!("platters/{lost}.glass"))).unwrap();
+    restore(&client, &[("b large".to_owned(), body)]).await;
     client.archive.stop().await.unwrap();
 }
 

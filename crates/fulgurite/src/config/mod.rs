@@ -58,7 +58,7 @@ pub(crate) struct Seal {
     pub(crate) staged_bytes: Option<ByteCount>,
     /// As soon as the oldest staged body is this old.
     pub(crate) age: Duration,
-    /// A larger body is split over several platters, to be read by several drives at once.
+    /// A larger object is split over several platters, to be read by several drives at once.
     pub(crate) shard_size: ByteCount,
 }
 

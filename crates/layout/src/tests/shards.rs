@@ -2,13 +2,14 @@
 //! full only when it must be.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use fulgurite_glass::{Geometry, list_bytes};
 use fulgurite_units::ByteCount;
 use proptest::prelude::*;
 
-use super::{ANY_SHARD, body, geometries, shard_sizes, sizes, tiny};
+use super::{ANY_SHARD, body, geometries, object, shard_sizes, sizes, tiny};
 use crate::{PlatterPlan, Push, SetPlanner, StagedBody, split_bytes};
 
 const TRACK: u64 = 16_384;
@@ -17,6 +18,7 @@ const TRACK: u64 = 16_384;
 #[derive(Clone, Copy, Debug)]
 struct Share {
     position: usize,
+    takes_entry: bool,
     room: u64,
     is_empty: bool,
     length: Option<u64>,
@@ -24,7 +26,7 @@ struct Share {
 
 impl Share {
     fn can_take(&self, wanted: u64) -> bool {
-        self.room >= wanted || self.is_empty && self.room > 0
+        self.takes_entry && (self.room >= wanted || self.is_empty && self.room > 0)
     }
 }
 
@@ -46,6 +48,7 @@ fn push(
             let came = new.shards.len() > old.shards.len();
             Share {
                 position,
+                takes_entry: taken <= geometry.platter_user_bytes(),
                 room: geometry.platter_user_bytes().saturating_sub(taken),
                 is_empty: old.data_bytes == 0,
                 length: came.then(|| new.data_bytes - old.data_bytes),
@@ -128,7 +131,9 @@ proptest! {
                     check_split(&shares, left, unsplit, push)?;
                     if push == Push::Placed { break } else { continue }
                 }
-                let fits = |share: &&Share| share.position >= last_unsplit && share.room >= left;
+                let fits = |share: &&Share| {
+                    share.position >= last_unsplit && share.takes_entry && share.room >= left
+                };
                 let expected = shares.iter().find(fits).map(|share| share.position);
                 let taken: Vec<usize> =
                     shares.iter().filter(|s| s.length.is_some()).map(|s| s.position).collect();
@@ -145,6 +150,83 @@ proptest! {
             if planner.is_full() {
                 planner = SetPlanner::new(&geometry, shard_size);
                 last_unsplit = 0;
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_file_of_many_bodies_is_on_many_platters(
+        files in prop::collection::vec((1u64..40, 1u64..=TRACK), 1..6),
+        platters in 1u16..=5, shard_tracks in 1u64..=4,
+    ) {
+        // Room for all of it on each platter, so that nothing but the rule decides.
+        let geometry = Geometry { set_information_platters: platters, groups: 100, ..tiny() };
+        let unsplit = shard_tracks * TRACK;
+        let mut planner = SetPlanner::new(&geometry, ByteCount::new(unsplit));
+        let mut numbers = 0..;
+        for &(count, bytes) in &files {
+            let file_bytes = count * bytes;
+            let mut on: BTreeMap<usize, u64> = BTreeMap::new();
+            let mut moves = 0;
+            let mut last = None;
+            let file = object(numbers.next().unwrap());
+            for _ in 0..count {
+                let body = body(numbers.next().unwrap(), bytes, 50);
+                let body = StagedBody { file, file_bytes, ..body };
+                let (push, shares) = push(&geometry, &mut planner, &body);
+                prop_assert_eq!(push, Push::Placed);
+                let taken: Vec<_> = shares.iter().filter(|s| s.length.is_some()).collect();
+                prop_assert_eq!(taken.len(), 1, "it is not split");
+                moves += usize::from(last.replace(taken[0].position) != Some(taken[0].position));
+                *on.entry(taken[0].position).or_default() += bytes;
+            }
+            if file_bytes <= unsplit {
+                prop_assert_eq!(on.len(), 1, "a small file lies together");
+                prop_assert_eq!(on.keys().next(), Some(&0), "with all other small files");
+                continue;
+            }
+            let most = unsplit.max(file_bytes.div_ceil(platters.into()));
+            let runs = count.div_ceil(most / bytes);
+            prop_assert_eq!(on.len() as u64, runs.min(platters.into()));
+            prop_assert!(moves as u64 <= runs, "{} moves for {} runs", moves, runs);
+            let most_on_one = on.values().max().unwrap();
+            prop_assert!(*most_on_one <= most * runs.div_ceil(platters.into()));
+        }
+    }
+
+    #[test]
+    fn files_fill_a_set_as_bodies_do(
+        files in prop::collection::vec((1usize..30, 0u64..3 * TRACK), 1..20),
+        geometry in geometries(), shard_size in shard_sizes(),
+    ) {
+        let unsplit = split_bytes(&geometry, shard_size);
+        let mut planner = SetPlanner::new(&geometry, shard_size);
+        let mut numbers = 0..;
+        for &(count, bytes) in &files {
+            let file = object(numbers.next().unwrap());
+            for _ in 0..count {
+                let file_bytes = count as u64 * bytes;
+                let body = body(numbers.next().unwrap(), bytes, 50);
+                let body = StagedBody { file, file_bytes, ..body };
+                let (push, shares) = push(&geometry, &mut planner, &body);
+                if planner.is_full() {
+                    planner = SetPlanner::new(&geometry, shard_size);
+                }
+                if bytes > unsplit || file_bytes <= unsplit {
+                    continue;
+                }
+                let can_take = |share: &Share| share.takes_entry && share.room >= bytes;
+                match push {
+                    Push::Placed => {
+                        let taken: Vec<_> = shares.iter().filter(|s| s.length.is_some()).collect();
+                        prop_assert_eq!(taken.len(), 1);
+                        prop_assert!(can_take(taken[0]));
+                    }
+                    Push::Partial { .. } => prop_assert!(false, "it is not split"),
+                    Push::Full => prop_assert!(!shares.iter().any(can_take), "room is left"),
+                }
             }
         }
     }
@@ -217,6 +299,39 @@ fn a_large_body_is_read_by_several_drives() {
         expect![[r#"
         0: a[4+3]
         1: a[7+3]
+    "#]],
+    );
+}
+
+#[test]
+fn parts_of_a_large_file_are_read_by_several_drives() {
+    let parts = |first: usize, count: usize, of: usize| {
+        let file_bytes = of as u64 * TRACK;
+        (first..first + count)
+            .map(|n| StagedBody { file: object(99), file_bytes, ..tracks(n, 1) })
+            .collect::<Vec<_>>()
+    };
+    // Shards of 3 tracks: a small file, one of 7 parts, and another small one beside the first.
+    let bodies = [vec![tracks(0, 1)], parts(1, 7, 7), vec![tracks(8, 1)]].concat();
+    check(
+        3 * TRACK,
+        &bodies,
+        expect![[r#"
+        0: a[0+1] i[0+1]
+        1: b[0+1] c[0+1] d[0+1]
+        2: e[0+1] f[0+1] g[0+1]
+        3: h[0+1]
+    "#]],
+    );
+    // More than a shard for each platter; the last of 18 parts are in a later set.
+    check(
+        3 * TRACK,
+        &parts(0, 16, 18),
+        expect![[r#"
+        0: a[0+1] b[0+1] c[0+1] d[0+1]
+        1: e[0+1] f[0+1] g[0+1] h[0+1]
+        2: i[0+1] j[0+1] k[0+1] l[0+1]
+        3: m[0+1] n[0+1] o[0+1] p[0+1]
     "#]],
     );
 }
