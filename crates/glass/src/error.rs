@@ -74,6 +74,16 @@ pub enum GlassError {
         /// The name asked for.
         profile: String,
     },
+    /// A number of the voxel channel is out of range.
+    #[error("channel: {field} is {value}; it may be {allowed}")]
+    Channel {
+        /// Which.
+        field: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        allowed: String,
+    },
     /// The source or sink failed.
     #[error("platter i/o failed at byte {offset}")]
     Io {
@@ -259,7 +269,8 @@ impl GlassError {
             Self::WrongArchive { .. }
             | Self::WrongPlatter { .. }
             | Self::UnsupportedVersion { .. } => ErrorKind::Conflict,
-            Self::Geometry { .. }
+            Self::Channel { .. }
+            | Self::Geometry { .. }
             | Self::UnknownProfile { .. }
             | Self::HeaderTooLong { .. }
             | Self::Overrun { .. }

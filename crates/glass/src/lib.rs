@@ -16,6 +16,7 @@
 
 mod airgap;
 mod audit;
+pub mod channel;
 mod error;
 mod faults;
 mod geometry;

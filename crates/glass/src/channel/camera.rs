@@ -1,0 +1,225 @@
+//! From light to numbers: the states of polarization, electrons, noise, bits.
+//!
+//! Row by row: intensities of a few rows are kept, each state's image is shifted against the others
+//! by Lagrange's polynomial through five rows and five columns, and electrons are counted. A Poisson
+//! number of mean and variance l with read noise r added is drawn as
+//! l + s z + l/s^2 (z^2 - 1)/6 with s^2 = l + r^2 and z normal, which has its first three moments.
+
+use fulgurite_units::Seed;
+
+use super::Channel;
+use super::fingerprint::{Optics, State};
+use super::image::SectorImages;
+use super::light::spot_area;
+use super::math::{LANES, to_u16, vectorized};
+use super::noise::Noise;
+use super::plane::Plane;
+use super::write::WrittenSector;
+
+/// Taps of the shift on each side of the middle.
+const BESIDE: usize = 2;
+
+/// Taps of the shift.
+const TAPS: usize = 2 * BESIDE + 1;
+
+/// Rows that are kept: a power of two above the taps.
+const KEPT: usize = 8;
+
+const _: () = assert!(KEPT.is_power_of_two() && KEPT > TAPS);
+
+/// Full scale over the mean of a pixel.
+const HEADROOM: f64 = 2.5;
+
+/// A camera.
+#[derive(Debug)]
+pub(super) struct Camera {
+    rows: usize,
+    columns: usize,
+    bits: u8,
+    /// Sensitivity of each pixel.
+    pixels: Plane,
+}
+
+/// How a sector is exposed.
+#[derive(Debug)]
+pub(super) struct Exposure {
+    states: Vec<State>,
+    /// Share of a layer's own light that is not scattered.
+    pub(super) keep: f32,
+    /// Electrons for an intensity of 1.
+    electrons: f32,
+    /// Variance of the read noise.
+    read: f32,
+    /// Numbers for an electron.
+    gain: f32,
+    /// Greatest number.
+    most: f32,
+}
+
+impl Exposure {
+    /// The exposure that gives the mean number of electrons for a field of this sector's strength.
+    pub(super) fn new(channel: &Channel, sector: &WrittenSector, optics: &Optics) -> Self {
+        let states = optics.states[..channel.medium.images()].to_vec();
+        let squares =
+            |plane: &Plane| plane.values.iter().map(|value| f64::from(value * value)).sum::<f64>();
+        #[expect(clippy::cast_precision_loss, reason = "at most millions")]
+        let voxel = sector.field.iter().map(squares).sum::<f64>() / sector.shape.voxels() as f64;
+        let background = channel.polarization.background_rad.powi(2);
+        let field = (0.5 * spot_area(channel) * voxel + background).min(0.9);
+        let mean = |state: &State| {
+            f64::from(state.weights[0]) + f64::from(state.weights[3]) * (1.0 - field).sqrt()
+        };
+        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
+        let mean = states.iter().map(mean).sum::<f64>() / states.len() as f64;
+        let camera = &channel.camera;
+        let most = f64::from((1u32 << camera.bits) - 1);
+        #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+        let [keep, electrons, read, gain, most] = [
+            1.0 - channel.optics.halo,
+            camera.electrons / mean,
+            camera.read_electrons * camera.read_electrons,
+            most / (HEADROOM * camera.electrons),
+            most,
+        ]
+        .map(|value| value as f32);
+        Self { states, keep, electrons, read, gain, most }
+    }
+}
+
+/// Rows of intensities of one state, with a border of two pixels.
+struct Rows([Vec<f32>; KEPT]);
+
+impl Camera {
+    pub(super) fn new(channel: &Channel, rows: usize, columns: usize, drive: &Seed) -> Self {
+        let mut pixels = Plane::new(rows, columns);
+        Noise::new(&drive.child(b"pixels")).normals(&mut pixels.values);
+        #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+        let spread = channel.camera.nonuniformity as f32;
+        for value in &mut pixels.values {
+            *value = (1.0 + spread * *value).max(0.0);
+        }
+        Self { rows, columns, bits: channel.camera.bits, pixels }
+    }
+
+    /// Takes an image of each state. `light` fills in a row of the field's real and imaginary part
+    /// and of brightness.
+    pub(super) fn take(
+        &self,
+        exposure: &Exposure,
+        read: &Seed,
+        dead_columns: &[u16],
+        mut light: impl FnMut(usize, [&mut [f32]; 3]),
+    ) -> SectorImages {
+        let (rows, columns) = (self.rows, self.columns);
+        let mut noise = Noise::new(&read.child(b"camera"));
+        let count = exposure.states.len();
+        let mut kept: Vec<Rows> = (0..count)
+            .map(|_| Rows(std::array::from_fn(|_| vec![0.0; columns + 2 * BESIDE])))
+            .collect();
+        let shifts: Vec<[[f32; TAPS]; 2]> =
+            exposure.states.iter().map(|state| state.shift.map(|by| lagrange(-by))).collect();
+        let mut pixels = vec![0; count * rows * columns];
+        let mut field = [0; 3].map(|_| vec![0.0; columns]);
+        let mut line = vec![0.0; columns + 2 * BESIDE];
+        let mut normals = vec![0.0; columns.next_multiple_of(2 * LANES)];
+        for row in 0..rows + BESIDE {
+            if row < rows {
+                let [real, imaginary, bright] = &mut field;
+                vectorized(
+                    #[inline(always)]
+                    || light(row, [real, imaginary, bright]),
+                );
+                for (state, kept) in exposure.states.iter().zip(&mut kept) {
+                    intensity(state, &field, &mut kept.0[row % KEPT]);
+                }
+            }
+            let Some(row) = row.checked_sub(BESIDE) else { continue };
+            for (index, (kept, shift)) in kept.iter().zip(&shifts).enumerate() {
+                let inside = |k: usize| (row + k).saturating_sub(BESIDE).min(rows - 1) % KEPT;
+                let five: [&[f32]; TAPS] = std::array::from_fn(|k| &kept.0[inside(k)][..]);
+                noise.normals(&mut normals);
+                let out = &mut pixels[(index * rows + row) * columns..][..columns];
+                let sensitivity = self.pixels.row(row);
+                expose(exposure, five, shift, sensitivity, &normals, &mut line, out);
+            }
+        }
+        for column in dead_columns.iter().map(|column| usize::from(*column)) {
+            if column < columns {
+                pixels[column..].iter_mut().step_by(columns).for_each(|pixel| *pixel = 0);
+            }
+        }
+        SectorImages { count, rows, columns, bits: self.bits, pixels }
+    }
+}
+
+/// Intensity of one state, in a row with a border that repeats its ends.
+fn intensity(state: &State, field: &[Vec<f32>; 3], out: &mut [f32]) {
+    let [c0, c1, c2, c3] = state.weights;
+    let [real, imaginary, bright] = field;
+    let columns = real.len();
+    vectorized(
+        #[inline(always)]
+        || {
+            let light = real.iter().zip(imaginary).zip(bright);
+            for (out, ((re, im), bright)) in out[BESIDE..].iter_mut().zip(light) {
+                let cos = (1.0 - re * re - im * im).max(0.0).sqrt();
+                *out = (c0 + c1 * re + c2 * im + c3 * cos) * bright;
+            }
+        },
+    );
+    for k in 0..BESIDE {
+        out[k] = out[BESIDE];
+        out[columns + BESIDE + k] = out[columns + BESIDE - 1];
+    }
+}
+
+/// Shifts a state's image and counts its electrons.
+fn expose(
+    exposure: &Exposure,
+    rows: [&[f32]; TAPS],
+    [down, right]: &[[f32; TAPS]; 2],
+    sensitivity: &[f32],
+    normals: &[f32],
+    line: &mut [f32],
+    out: &mut [u16],
+) {
+    let Exposure { electrons, read, gain, most, .. } = *exposure;
+    vectorized(
+        #[inline(always)]
+        || {
+            let [a, b, c, d, e] = rows.map(|row| &row[..line.len()]);
+            for (i, value) in line.iter_mut().enumerate() {
+                *value = down[0] * a[i]
+                    + down[1] * b[i]
+                    + down[2] * c[i]
+                    + down[3] * d[i]
+                    + down[4] * e[i];
+            }
+            let columns = out.len();
+            let [a, b, c, d, e] = std::array::from_fn(|k| &line[k..][..columns]);
+            let (sensitivity, normals) = (&sensitivity[..columns], &normals[..columns]);
+            for i in 0..columns {
+                let light = right[0] * a[i]
+                    + right[1] * b[i]
+                    + right[2] * c[i]
+                    + right[3] * d[i]
+                    + right[4] * e[i];
+                let mean = (light * sensitivity[i] * electrons).max(0.0);
+                let variance = mean + read;
+                let z = normals[i];
+                let skew = mean / (6.0 * variance).max(1e-6);
+                let counted = mean + variance.sqrt() * z + skew * (z * z - 1.0);
+                out[i] = to_u16((counted * gain).max(0.0).min(most));
+            }
+        },
+    );
+}
+
+/// Weights of five samples -2..=2 for the value at `t`.
+fn lagrange(t: f32) -> [f32; TAPS] {
+    let nodes = [-2.0f32, -1.0, 0.0, 1.0, 2.0];
+    nodes.map(|own| {
+        let others = nodes.iter().filter(|node| (**node - own).abs() > 0.5);
+        others.map(|node| (t - node) / (own - node)).product()
+    })
+}

@@ -1,0 +1,103 @@
+//! Arithmetic of the inner loops, in single precision and in loops that vectorize.
+//!
+//! Nothing here calls the platform's libm: a platter that was written on one machine is the same
+//! voxel for voxel on every other, whatever its instructions. Sums keep their order and products
+//! are not fused, so wider vectors change the speed and never the result.
+
+use fulgurite_codes::Isa;
+
+/// 0, 1, .. as numbers.
+pub(super) const COUNTING: [f32; LANES] =
+    [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
+
+/// Lanes that an inner loop handles at once: one vector of AVX-512, two of AVX2, four of SSE2.
+pub(super) const LANES: usize = 16;
+
+/// Runs `kernel`, compiled for the widest vectors that this processor has.
+///
+/// What it calls must be `#[inline(always)]`: only what is inlined is compiled again.
+#[inline]
+pub(super) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
+    if Isa::current() == Isa::Scalar { kernel() } else { pulp::Arch::new().dispatch(kernel) }
+}
+
+/// Adding and taking away this rounds to the nearest integer, for magnitudes below 2^22.
+const ROUND: f32 = 12_582_912.0;
+
+#[inline(always)]
+pub(super) fn round(x: f32) -> f32 {
+    (x + ROUND) - ROUND
+}
+
+/// sin(2 pi x) for |x| <= 1/4: the Taylor series to the 13th power; its error is below 1e-7.
+#[inline(always)]
+#[expect(clippy::excessive_precision, reason = "coefficients as they are computed")]
+fn sin_quarter(x: f32) -> f32 {
+    let y = x * x;
+    let p = 3.819_952_6;
+    let p = p * y - 15.094_642_6;
+    let p = p * y + 42.058_693_9;
+    let p = p * y - 76.705_859_8;
+    let p = p * y + 81.605_249_3;
+    let p = p * y - 41.341_702_2;
+    (p * y + 6.283_185_31) * x
+}
+
+/// (sin, cos) of 2 pi `turns`, for magnitudes below 2^22.
+#[inline(always)]
+pub(super) fn sincos_turns(turns: f32) -> (f32, f32) {
+    let r = turns - round(turns);
+    // sin(pi - a) = sin(a) folds the outer quarters in; cos(a) = sin(pi/2 - |a|).
+    let magnitude = r.abs();
+    let folded = if magnitude > 0.25 { 0.5 - magnitude } else { magnitude };
+    (sin_quarter(folded).copysign(r), sin_quarter(0.25 - magnitude))
+}
+
+/// A small whole number as its two's complement, from its sum with [`ROUND`]: the low bits of that.
+#[inline(always)]
+pub(super) const fn whole_bits(rounded: f32) -> u32 {
+    rounded.to_bits().wrapping_sub(ROUND.to_bits())
+}
+
+/// The nearest integer to `x`, for 0 <= x < 2^16.
+#[inline(always)]
+pub(super) const fn to_u16(x: f32) -> u16 {
+    #[expect(clippy::cast_possible_truncation, reason = "16 bits are meant")]
+    let bits = whole_bits(x + ROUND) as u16;
+    bits
+}
+
+/// e^-x for x >= 0; relative error below (3 + x) 1e-7, and 2^-126 beyond the range.
+#[inline(always)]
+#[expect(clippy::excessive_precision, reason = "coefficients as they are computed")]
+pub(super) fn exp_negative(x: f32) -> f32 {
+    let y = (x * -1.442_695_04).max(-126.0);
+    let rounded = y + ROUND;
+    let f = (y - (rounded - ROUND)) * 0.693_147_18;
+    let p = 1.0 / 720.0;
+    let p = p * f + 1.0 / 120.0;
+    let p = p * f + 1.0 / 24.0;
+    let p = p * f + 1.0 / 6.0;
+    let p = p * f + 0.5;
+    let p = (p * f + 1.0) * f + 1.0;
+    p * f32::from_bits(whole_bits(rounded).wrapping_add(127) << 23)
+}
+
+/// The natural logarithm of a positive normal number; absolute error below 3e-7 near 1.
+#[inline(always)]
+#[expect(clippy::excessive_precision, clippy::cast_possible_wrap, reason = "bits of a float")]
+pub(super) fn ln(x: f32) -> f32 {
+    let bits = x.to_bits() as i32;
+    // The mantissa in [sqrt(1/2), sqrt(2)).
+    let exponent = bits.wrapping_sub(0x3F35_04F3) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub(exponent << 23).cast_unsigned());
+    let t = (m - 1.0) / (m + 1.0);
+    let y = t * t;
+    let p = 2.0 / 9.0;
+    let p = p * y + 2.0 / 7.0;
+    let p = p * y + 2.0 / 5.0;
+    let p = p * y + 2.0 / 3.0;
+    #[expect(clippy::cast_precision_loss, reason = "at most 128")]
+    let e = exponent as f32;
+    (p * y + 2.0) * t + e * 0.693_147_18
+}

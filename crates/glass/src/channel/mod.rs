@@ -1,0 +1,62 @@
+//! The voxel channel: from symbols to what a camera sees. Simulated, from published optics.
+//!
+//! ```text
+//! symbols --write--> WrittenSector (in the glass for good) --ReadHead::read--> SectorImages
+//!             ^                                                 ^
+//!    seed of platter and place                   seeds of drive, platter, track and read
+//! ```
+//!
+//! What is written is baked: the same seeds and symbols make the same voxels on every machine. What
+//! is read is drawn anew at every read. It does no decoding; that is the crate `decode`. It is no
+//! proof about glass either: sizes that were not published are assumed (docs/design/0007).
+
+mod camera;
+mod damage;
+mod fingerprint;
+mod image;
+mod light;
+mod math;
+mod medium;
+mod noise;
+mod parameters;
+mod plane;
+mod shape;
+mod splat;
+mod surface;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use damage::{Disc, Dust, Placement, ReadFaults, Scratch, WriteFaults};
+pub use image::{ReadHead, ReadSeeds, SectorImages};
+pub use light::Neighbor;
+pub use medium::{Medium, MediumFigures};
+pub use parameters::{
+    CHANNEL_PRESETS, CameraParameters, Channel, DefectParameters, OpticsParameters,
+    PolarizationParameters, Shares, StageParameters, VoxelParameters,
+};
+pub use shape::{SECTOR_SIDE_MAX, SECTOR_SIDE_MIN, SectorShape};
+pub use write::WrittenSector;
+
+use crate::GlassError;
+use fulgurite_units::Seed;
+
+impl Channel {
+    /// Writes a sector: what the laser leaves in the glass for these symbols, row by row. The seed
+    /// is the platter's for this place.
+    ///
+    /// # Errors
+    /// [`GlassError::Channel`] when the channel is out of range, there are not as many symbols as
+    /// voxels, or one is not of the medium.
+    pub fn write(
+        &self,
+        shape: SectorShape,
+        symbols: &[u8],
+        seed: &Seed,
+        faults: &WriteFaults,
+    ) -> Result<WrittenSector, GlassError> {
+        self.validate()?;
+        write::write(self, shape, symbols, seed, faults)
+    }
+}

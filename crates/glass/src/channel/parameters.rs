@@ -1,0 +1,334 @@
+//! What the simulated channel is made of: every assumed size a named number with its unit.
+//!
+//! The sizes are those of the written channel experiment (docs/design/0007): a reader and a medium
+//! that fit what was published, with the rest assumed. They decide how hard reading is, so the size
+//! of what a decoder gains is a property of this model, not of glass.
+
+use serde::{Deserialize, Serialize};
+
+use super::Medium;
+use crate::GlassError;
+
+/// Names of the presets.
+pub const CHANNEL_PRESETS: [&str; 4] = ["nominal", "easy", "dense", "phase"];
+
+/// A channel: from symbols to images. Spreads are standard deviations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Channel {
+    /// How a voxel carries its symbol.
+    pub medium: Medium,
+    /// The write process.
+    pub voxels: VoxelParameters,
+    /// From voxels to light.
+    pub optics: OpticsParameters,
+    /// From light to the images' states of polarization.
+    pub polarization: PolarizationParameters,
+    /// What is left of shifts and distortions after coarse registration.
+    pub stage: StageParameters,
+    /// Dust, scratches, voids.
+    pub defects: DefectParameters,
+    /// The camera.
+    pub camera: CameraParameters,
+    /// Which share of the variance of optics is a drive's own, and which a platter's; the rest is
+    /// drawn at every read.
+    pub shares: Shares,
+}
+
+/// The write process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VoxelParameters {
+    /// Distance of neighboring voxels in a layer.
+    pub pitch_um: f64,
+    /// Distance of layers.
+    pub layer_um: f64,
+    /// Radius (sigma) of a voxel.
+    pub radius_um: f64,
+    /// Retardance of a voxel; of medium `phase`, the largest path difference.
+    pub retardance_nm: f64,
+    /// Spread of retardance from voxel to voxel, of its mean.
+    pub retardance_spread: f64,
+    /// Slow drift of the laser's energy over a sector, of its mean.
+    pub drift: f64,
+    /// Spread of the azimuth.
+    pub azimuth_deg: f64,
+    /// Pull of the voxel written just before on the azimuth: the seed pulse is half of its light.
+    pub memory_azimuth: f64,
+    /// Pull of the voxel written just before on the retardance.
+    pub memory_retardance: f64,
+    /// The pull of the line before, over that of the voxel before.
+    pub memory_line: f64,
+    /// Spread of a voxel's position, of the pitch.
+    pub position: f64,
+    /// Spread of the position of whole lines along the line, of the pitch.
+    pub line_position: f64,
+    /// Chance that a voxel does not form.
+    pub missing: f64,
+}
+
+/// From voxels to light.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpticsParameters {
+    /// Camera pixels to a pitch.
+    pub pixels_per_pitch: u8,
+    /// Refractive index of the glass.
+    pub index: f64,
+    /// Numerical aperture of the reader.
+    pub aperture: f64,
+    /// Wavelength of the reader's light.
+    pub wavelength_um: f64,
+    /// Focus error of a sector; tilt and field curvature add half of it each. Cut at two sigma.
+    pub focus_um: f64,
+    /// Light of neighboring layers, 1 if all of it is conserved.
+    pub crosstalk: f64,
+    /// Neighboring layers on each side that are simulated.
+    pub layers: u8,
+    /// Share of a layer's light that is scattered into a halo of 2.5 pitches.
+    pub halo: f64,
+    /// Variation of the illumination over the field.
+    pub illumination: f64,
+}
+
+/// From light to the images' states of polarization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolarizationParameters {
+    /// Swing of the analyzer, in waves.
+    pub swing_waves: f64,
+    /// Error of each state's swing, of the swing.
+    pub swing_error: f64,
+    /// Error of each state's axis.
+    pub axis_error_deg: f64,
+    /// Error of each state's brightness.
+    pub gain_error: f64,
+    /// Degree of polarization that is left behind the glass.
+    pub degree: f64,
+    /// Birefringence of the glass itself.
+    pub background_rad: f64,
+}
+
+/// What is left of shifts and distortions after coarse registration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageParameters {
+    /// Shift of the whole sector.
+    pub shift_px: f64,
+    /// Rotation, scale, distortion: displacement at the corner.
+    pub warp_px: f64,
+    /// Shift of one state's image against the others.
+    pub state_px: f64,
+}
+
+/// Dust, scratches, voids. Counts are means, for 128 x 128 voxels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefectParameters {
+    /// Particulates on the glass.
+    pub dust: f64,
+    /// Scratches of the glass; their count grows with the side, not the area.
+    pub scratches: f64,
+    /// Clusters of voxels that did not form.
+    pub voids: f64,
+}
+
+/// The camera.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CameraParameters {
+    /// Mean electrons of a pixel.
+    pub electrons: f64,
+    /// Read noise in electrons.
+    pub read_electrons: f64,
+    /// Spread of the pixels' sensitivity.
+    pub nonuniformity: f64,
+    /// Bits of a pixel, at most 16. Full scale is 2.5 times the mean.
+    pub bits: u8,
+}
+
+/// Shares of variance that belong to a drive and to a platter; the rest is each read's.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shares {
+    /// A drive's share.
+    pub drive: f64,
+    /// A platter's share.
+    pub platter: f64,
+}
+
+impl Channel {
+    /// The preset of this name: `nominal` is the default, `easy` for fast tests, `dense` for stress,
+    /// `phase` the other medium.
+    ///
+    /// # Errors
+    /// [`GlassError::Channel`] when there is none of this name.
+    pub fn preset(name: &str) -> Result<Self, GlassError> {
+        let mut channel = Self::nominal();
+        match name {
+            "nominal" => {}
+            "easy" => {
+                channel.voxels.memory_azimuth = 0.0;
+                channel.voxels.memory_retardance = 0.0;
+                channel.optics.focus_um = 0.3;
+            }
+            "dense" => channel.voxels.pitch_um = 0.42,
+            "phase" => channel = Self::phase(),
+            _ => {
+                let known = CHANNEL_PRESETS.join(", ");
+                return Err(refuse("preset", name, &format!("one of {known}")));
+            }
+        }
+        Ok(channel)
+    }
+
+    /// Fused silica, eight azimuths, four images.
+    #[must_use]
+    pub fn nominal() -> Self {
+        Self {
+            medium: Medium::Birefringent,
+            voxels: VoxelParameters {
+                pitch_um: 0.5,
+                layer_um: 6.6,
+                radius_um: 0.1,
+                retardance_nm: 12.0,
+                retardance_spread: 0.08,
+                drift: 0.06,
+                azimuth_deg: 1.5,
+                memory_azimuth: 0.25,
+                memory_retardance: 0.25,
+                memory_line: 0.5,
+                position: 0.03,
+                line_position: 0.03,
+                missing: 1e-3,
+            },
+            optics: OpticsParameters {
+                pixels_per_pitch: 3,
+                index: 1.46,
+                aperture: 0.6,
+                wavelength_um: 0.52,
+                focus_um: 0.4,
+                crosstalk: 1.0,
+                layers: 3,
+                halo: 0.06,
+                illumination: 0.15,
+            },
+            polarization: PolarizationParameters {
+                swing_waves: 0.08,
+                swing_error: 0.03,
+                axis_error_deg: 2.0,
+                gain_error: 0.02,
+                degree: 0.92,
+                background_rad: 0.03,
+            },
+            stage: StageParameters { shift_px: 0.35, warp_px: 0.35, state_px: 0.15 },
+            defects: DefectParameters { dust: 0.7, scratches: 0.08, voids: 0.15 },
+            camera: CameraParameters {
+                electrons: 900.0,
+                read_electrons: 4.0,
+                nonuniformity: 0.008,
+                bits: 8,
+            },
+            shares: Shares { drive: 0.4, platter: 0.2 },
+        }
+    }
+
+    /// Borosilicate, four phases, one image. All sizes but pitch and layers are assumed.
+    fn phase() -> Self {
+        let mut channel = Self::nominal();
+        channel.medium = Medium::Phase;
+        channel.voxels.pitch_um = 0.59;
+        channel.voxels.layer_um = 7.75;
+        channel.voxels.retardance_nm = 40.0;
+        channel.voxels.azimuth_deg = 0.0;
+        channel.voxels.memory_azimuth = 0.0;
+        channel.voxels.memory_retardance = 0.1;
+        channel.polarization.gain_error = 0.0;
+        channel.optics.index = 1.47;
+        channel
+    }
+
+    /// Checks every number against its range.
+    ///
+    /// # Errors
+    /// [`GlassError::Channel`] that names the field, what it is and what it may be.
+    pub fn validate(&self) -> Result<(), GlassError> {
+        let Self { voxels: v, optics: o, polarization: p, stage: s, defects: d, camera: c, .. } =
+            self;
+        for (field, value, least, most) in [
+            ("voxels.pitch_um", v.pitch_um, 0.1, 10.0),
+            ("voxels.layer_um", v.layer_um, 0.5, 100.0),
+            ("voxels.radius_um", v.radius_um, 0.0, 5.0),
+            ("voxels.retardance_nm", v.retardance_nm, 0.1, 80.0),
+            ("voxels.retardance_spread", v.retardance_spread, 0.0, 1.0),
+            ("voxels.drift", v.drift, 0.0, 1.0),
+            ("voxels.azimuth_deg", v.azimuth_deg, 0.0, 45.0),
+            ("voxels.memory_azimuth", v.memory_azimuth, 0.0, 1.0),
+            ("voxels.memory_retardance", v.memory_retardance, 0.0, 0.6),
+            ("voxels.memory_line", v.memory_line, 0.0, 0.6),
+            ("voxels.position", v.position, 0.0, 0.3),
+            ("voxels.line_position", v.line_position, 0.0, 0.3),
+            ("voxels.missing", v.missing, 0.0, 1.0),
+            ("optics.pixels_per_pitch", f64::from(o.pixels_per_pitch), 2.0, 4.0),
+            ("optics.index", o.index, 1.0, 3.0),
+            ("optics.aperture", o.aperture, 0.05, 0.95 * o.index),
+            ("optics.wavelength_um", o.wavelength_um, 0.2, 2.0),
+            ("optics.focus_um", o.focus_um, 0.0, 5.0),
+            ("optics.crosstalk", o.crosstalk, 0.0, 4.0),
+            ("optics.layers", f64::from(o.layers), 0.0, 8.0),
+            ("optics.halo", o.halo, 0.0, 0.9),
+            ("optics.illumination", o.illumination, 0.0, 0.9),
+            ("polarization.swing_waves", p.swing_waves, 0.01, 0.25),
+            ("polarization.swing_error", p.swing_error, 0.0, 0.3),
+            ("polarization.axis_error_deg", p.axis_error_deg, 0.0, 20.0),
+            ("polarization.gain_error", p.gain_error, 0.0, 0.3),
+            ("polarization.degree", p.degree, 0.05, 1.0),
+            ("polarization.background_rad", p.background_rad, 0.0, 0.3),
+            ("stage.shift_px", s.shift_px, 0.0, 2.0),
+            ("stage.warp_px", s.warp_px, 0.0, 1.0),
+            ("stage.state_px", s.state_px, 0.0, 0.5),
+            ("defects.dust", d.dust, 0.0, 100.0),
+            ("defects.scratches", d.scratches, 0.0, 100.0),
+            ("defects.voids", d.voids, 0.0, 100.0),
+            ("camera.electrons", c.electrons, 20.0, 1e6),
+            ("camera.read_electrons", c.read_electrons, 0.0, 1e4),
+            ("camera.nonuniformity", c.nonuniformity, 0.0, 0.3),
+            ("camera.bits", f64::from(c.bits), 4.0, 16.0),
+            ("shares.drive", self.shares.drive, 0.0, 1.0),
+            ("shares.platter", self.shares.platter, 0.0, 1.0 - self.shares.drive),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(refuse(field, &value.to_string(), &format!("{least} to {most}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Radius (sigma) of the image of a voxel, in pitches, at a distance from focus.
+    ///
+    /// ```text
+    /// sigma^2 = (0.21 lambda / NA)^2 + radius^2 + (dz tan(asin(NA / n)) / 2)^2
+    /// ```
+    #[must_use]
+    pub fn blur_pitches(&self, defocus_um: f64) -> f64 {
+        let focus = 0.21 * self.optics.wavelength_um / self.optics.aperture;
+        let cone = 0.5 * defocus_um * self.cone();
+        (focus * focus + self.voxels.radius_um.powi(2) + cone * cone).sqrt() / self.voxels.pitch_um
+    }
+
+    /// Tangent of the half angle of the light in the glass.
+    pub(super) fn cone(&self) -> f64 {
+        (self.optics.aperture / self.optics.index).asin().tan()
+    }
+
+    /// Retardance of a voxel in waves.
+    pub(super) fn turns(&self) -> f32 {
+        #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+        let turns = (self.voxels.retardance_nm * 1e-3 / self.optics.wavelength_um) as f32;
+        turns
+    }
+}
+
+fn refuse(field: &'static str, value: &str, allowed: &str) -> GlassError {
+    GlassError::Channel { field, value: value.to_owned(), allowed: allowed.to_owned() }
+}

@@ -1,0 +1,278 @@
+//! Planes of numbers: blurs, smooth random fields, and the step from voxels to pixels.
+
+use super::math::{LANES, vectorized};
+use super::noise::Noise;
+
+/// A plane of `rows` x `columns` numbers, row by row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Plane {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) values: Vec<f32>,
+}
+
+impl Plane {
+    pub(super) fn new(rows: usize, columns: usize) -> Self {
+        Self { rows, columns, values: vec![0.0; rows * columns] }
+    }
+
+    pub(super) fn row(&self, row: usize) -> &[f32] {
+        &self.values[row * self.columns..][..self.columns]
+    }
+
+    pub(super) fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.values[row * self.columns..][..self.columns]
+    }
+
+    /// Adds `factor` times the other plane.
+    pub(super) fn add(&mut self, factor: f32, other: &Self) {
+        assert_eq!(self.values.len(), other.values.len(), "planes are of one size");
+        vectorized(
+            #[inline(always)]
+            || {
+                for (sum, value) in self.values.iter_mut().zip(&other.values) {
+                    *sum += factor * value;
+                }
+            },
+        );
+    }
+}
+
+/// Half of a Gauss kernel, from its middle, of sum 1 over both halves.
+fn taps(sigma: f32) -> Vec<f32> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some tens")]
+    let radius = (3.5 * sigma).ceil() as usize;
+    let weight = |i: usize| {
+        let x = f64::from(u32::try_from(i).unwrap_or(u32::MAX)) / f64::from(sigma);
+        (-0.5 * x * x).exp()
+    };
+    let half: Vec<f64> = (0..=radius).map(weight).collect();
+    let sum = 2.0 * half.iter().sum::<f64>() - half[0];
+    #[expect(clippy::cast_possible_truncation, reason = "single precision is what images need")]
+    half.iter().map(|tap| (tap / sum) as f32).collect()
+}
+
+/// A Gaussian blur whose borders are mirrors, so that no light is lost. `sigma` in samples.
+pub(super) fn blur(plane: &Plane, sigma: f32) -> Plane {
+    let taps = taps(sigma);
+    vectorized(
+        #[inline(always)]
+        || blur_columns(&blur_rows(plane, &taps), &taps),
+    )
+}
+
+/// The index that a mirror at both ends shows.
+fn mirror(index: isize, len: usize) -> usize {
+    let period = 2 * len.cast_signed();
+    let folded = index.rem_euclid(period);
+    let folded = if folded >= len.cast_signed() { period - 1 - folded } else { folded };
+    folded.cast_unsigned()
+}
+
+#[inline(always)]
+fn blur_rows(plane: &Plane, taps: &[f32]) -> Plane {
+    let radius = taps.len() - 1;
+    let mut out = Plane::new(plane.rows, plane.columns);
+    let mut padded = vec![0.0; plane.columns + 2 * radius];
+    for row in 0..plane.rows {
+        let source = plane.row(row);
+        padded[radius..][..plane.columns].copy_from_slice(source);
+        for i in 0..radius {
+            let (before, behind) = (-1 - i.cast_signed(), (plane.columns + i).cast_signed());
+            padded[radius - 1 - i] = source[mirror(before, plane.columns)];
+            padded[radius + plane.columns + i] = source[mirror(behind, plane.columns)];
+        }
+        for (at, target) in out.row_mut(row).chunks_mut(BLOCK).enumerate() {
+            let from = at * BLOCK + radius;
+            sum_taps(target, taps, |i| [&padded[from - i..], &padded[from + i..]]);
+        }
+    }
+    out
+}
+
+#[inline(always)]
+fn blur_columns(plane: &Plane, taps: &[f32]) -> Plane {
+    let mut out = Plane::new(plane.rows, plane.columns);
+    for row in 0..plane.rows {
+        let rows: Vec<[&[f32]; 2]> = (0..taps.len().cast_signed())
+            .map(|i| {
+                [row.cast_signed() - i, row.cast_signed() + i]
+                    .map(|row| plane.row(mirror(row, plane.rows)))
+            })
+            .collect();
+        for (at, target) in out.row_mut(row).chunks_mut(BLOCK).enumerate() {
+            sum_taps(target, taps, |i| rows[i].map(|row| &row[at * BLOCK..]));
+        }
+    }
+    out
+}
+
+/// Sums that are kept in registers at once.
+const BLOCK: usize = 4 * LANES;
+
+/// Each target becomes the sum of taps times the two samples that lie as far on either side.
+#[inline(always)]
+fn sum_taps<'a>(target: &mut [f32], taps: &[f32], sides: impl Fn(usize) -> [&'a [f32]; 2]) {
+    let mut sums = [0.0; BLOCK];
+    for (i, tap) in taps.iter().enumerate() {
+        // The middle tap meets itself.
+        let tap = if i == 0 { 0.5 * tap } else { *tap };
+        let [before, after] = sides(i);
+        if let (Some(a), Some(b)) = (before.first_chunk::<BLOCK>(), after.first_chunk::<BLOCK>()) {
+            for lane in 0..BLOCK {
+                sums[lane] += tap * (a[lane] + b[lane]);
+            }
+        } else {
+            for ((sum, a), b) in sums[..target.len()].iter_mut().zip(before).zip(after) {
+                *sum += tap * (a + b);
+            }
+        }
+    }
+    target.copy_from_slice(&sums[..target.len()]);
+}
+
+/// A smooth random field of mean 0 and variance 1 that changes over `scale` samples: normal numbers
+/// on a coarse grid under a cubic B-spline, whose own spread in two dimensions is 151/315.
+pub(super) fn smooth(rows: usize, columns: usize, scale: f32, noise: &mut Noise) -> Plane {
+    let cells = |len: usize| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "some tens"
+        )]
+        let count = (len as f32 / scale) as usize + 5;
+        count
+    };
+    let (coarse_rows, coarse_columns) = (cells(rows), cells(columns));
+    let mut grid = Plane::new(coarse_rows, coarse_columns);
+    noise.normals(&mut grid.values);
+    let [first, second]: [Vec<(usize, [f32; 4])>; 2] =
+        [rows, columns].map(|len| (0..len).map(|i| spline(i, scale)).collect());
+    let mut out = Plane::new(rows, columns);
+    let mut line = vec![0.0; coarse_columns];
+    for (row, (base, weights)) in first.iter().enumerate() {
+        for (column, value) in line.iter_mut().enumerate() {
+            *value = (0..4).map(|k| weights[k] * grid.row(base + k)[column]).sum::<f32>();
+        }
+        for (value, (base, weights)) in out.row_mut(row).iter_mut().zip(&second) {
+            let sum: f32 = (0..4).map(|k| weights[k] * line[base + k]).sum();
+            *value = sum * (315.0 / 151.0);
+        }
+    }
+    out
+}
+
+/// First cell and weights of the cubic B-spline at a sample.
+fn spline(sample: usize, scale: f32) -> (usize, [f32; 4]) {
+    #[expect(clippy::cast_precision_loss, reason = "a sector has thousands of columns at most")]
+    let at = sample as f32 / scale;
+    let base = at.floor();
+    let t = at - base;
+    let u = 1.0 - t;
+    let weights = [
+        u * u * u / 6.0,
+        (3.0 * t * t * t - 6.0 * t * t + 4.0) / 6.0,
+        (3.0 * u * u * u - 6.0 * u * u + 4.0) / 6.0,
+        t * t * t / 6.0,
+    ];
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
+    (base as usize, weights)
+}
+
+/// The voxel at or before a pixel's middle, and how far behind it that is.
+fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
+    #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
+    let at = (pixel as f32 + 0.5) / per_pitch as f32 - 0.5;
+    #[expect(clippy::cast_possible_truncation, reason = "thousands of pixels")]
+    (at.floor() as isize, at - at.floor())
+}
+
+/// The plane at half its resolution. The taps 1, 3, 3, 1 keep what is finer out: symbols are white,
+/// and the mean of two would let 10 to 20 % of the slow light be their grain.
+pub(super) fn halve(plane: &Plane) -> Plane {
+    let (rows, columns) = (plane.rows, plane.columns);
+    let mut out = Plane::new(rows / 2, columns / 2);
+    let mut line = vec![0.0; columns + 2];
+    for row in 0..out.rows {
+        let four: [&[f32]; 4] =
+            std::array::from_fn(|k| plane.row(mirror((2 * row + k).cast_signed() - 1, rows)));
+        vectorized(
+            #[inline(always)]
+            || {
+                let [a, b, c, d] = four.map(|row| &row[..columns]);
+                for (i, value) in line[1..=columns].iter_mut().enumerate() {
+                    *value = (1.0 / 64.0) * ((a[i] + d[i]) + 3.0 * (b[i] + c[i]));
+                }
+            },
+        );
+        line[0] = line[1];
+        line[columns + 1] = line[columns];
+        let pairs = line.as_chunks::<2>().0;
+        for (value, ([a, b], [c, d])) in
+            out.row_mut(row).iter_mut().zip(pairs.iter().zip(&pairs[1..]))
+        {
+            *value = (a + d) + 3.0 * (b + c);
+        }
+    }
+    out
+}
+
+/// Variance, in square voxels, that [`halve`] and the way back by [`Magnifier`] blur by themselves:
+/// its taps 3/4, and linear interpolation between samples two voxels apart another 3/4.
+pub(super) const HALVING_VARIANCE: f64 = 1.5;
+
+/// From a plane at half the voxels' resolution to rows of pixels, linearly.
+#[derive(Debug)]
+pub(super) struct Magnifier {
+    per_pitch: usize,
+    /// A row of the plane between two of its rows, with a sample of border on each side.
+    line: Vec<f32>,
+    /// The same at the voxels' resolution.
+    voxels: Vec<f32>,
+}
+
+impl Magnifier {
+    /// For planes of so many columns.
+    pub(super) fn new(per_pitch: usize, columns: usize) -> Self {
+        Self { per_pitch, line: vec![0.0; columns + 2], voxels: vec![0.0; 2 * columns + 2] }
+    }
+
+    /// Row `row` of the magnified plane.
+    #[inline(always)]
+    pub(super) fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
+        let Self { per_pitch, line, voxels } = self;
+        let columns = plane.columns;
+        let (first, weight) = position(row, 2 * *per_pitch);
+        let last = plane.rows.cast_signed() - 1;
+        let [above, below] =
+            [first, first + 1].map(|row| plane.row(row.clamp(0, last).cast_unsigned()));
+        for ((value, a), b) in line[1..=columns].iter_mut().zip(above).zip(below) {
+            *value = a + weight * (b - a);
+        }
+        line[0] = line[1];
+        line[columns + 1] = line[columns];
+        let three = line.iter().zip(&line[1..]).zip(&line[2..]);
+        let pairs = voxels[1..].as_chunks_mut::<2>().0.iter_mut();
+        for (pair, ((a, b), c)) in pairs.zip(three) {
+            *pair = [b + 0.25 * (a - b), b + 0.25 * (c - b)];
+        }
+        voxels[0] = voxels[1];
+        voxels[2 * columns + 1] = voxels[2 * columns];
+        let three = voxels.iter().zip(&voxels[1..]).zip(&voxels[2..]);
+        if *per_pitch == 3 {
+            for (pixels, ((a, b), c)) in out.as_chunks_mut::<3>().0.iter_mut().zip(three) {
+                *pixels = [b + (a - b) * (1.0 / 3.0), *b, b + (c - b) * (1.0 / 3.0)];
+            }
+            return;
+        }
+        for (pixels, ((a, b), c)) in out.chunks_exact_mut(*per_pitch).zip(three) {
+            for (phase, pixel) in pixels.iter_mut().enumerate() {
+                // A pitch on, because of the border.
+                let (from, weight) = position(phase + *per_pitch, *per_pitch);
+                let (from, to) = if from == 0 { (a, b) } else { (b, c) };
+                *pixel = from + weight * (to - from);
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The write process: what the laser leaves in the glass for a sector's symbols.
+//!
+//! Baked when the platter is written: a pure function of the platter's seed, the sector's place and
+//! its symbols. Each pulse is split, half of it the data pulse of one voxel and half the seed of
+//! the next, so a voxel is pulled towards the one before it on the line, and less towards the line
+//! before:
+//!
+//! ```text
+//! azimuth    phi + m/2 (sin 2(left - phi) + r sin 2(up - phi)) + noise
+//! retardance R (1 + m' (cos 2(left - phi) + r cos 2(up - phi))) (1 + drift) (1 + noise), at least 0
+//! voxel      sin(2 pi retardance / lambda) exp(2 i azimuth)
+//! ```
+//!
+//! The first voxel of a line and the first line have nothing before them, as if it were like them.
+
+use fulgurite_units::Seed;
+
+use super::math::{sincos_turns, vectorized};
+use super::noise::Noise;
+use super::plane::{Plane, smooth};
+use super::{Channel, Medium, SectorShape, WriteFaults};
+use crate::GlassError;
+
+/// Pitches over which the laser's energy drifts.
+const DRIFT_PITCHES: f32 = 40.0;
+
+/// Voxels that [`super::DefectParameters`] counts for.
+pub(super) const DEFECT_VOXELS: f64 = 16_384.0;
+
+/// A sector in the glass.
+#[derive(Clone, Debug)]
+pub struct WrittenSector {
+    pub(super) shape: SectorShape,
+    /// Real and imaginary part of each voxel.
+    pub(super) field: [Plane; 2],
+    /// Displacement of each voxel along the line and across, in pitches.
+    pub(super) offsets: [Plane; 2],
+    pub(super) symbols: Vec<u8>,
+}
+
+impl WrittenSector {
+    /// Rows and columns.
+    #[must_use]
+    pub const fn shape(&self) -> SectorShape {
+        self.shape
+    }
+
+    /// What it was written with, row by row.
+    #[must_use]
+    pub fn symbols(&self) -> &[u8] {
+        &self.symbols
+    }
+
+    /// Real and imaginary part of a voxel: sin(retardance) at twice the azimuth.
+    #[must_use]
+    pub fn voxel(&self, row: usize, column: usize) -> [f32; 2] {
+        [self.field[0].row(row)[column], self.field[1].row(row)[column]]
+    }
+}
+
+/// What the laser means to leave for a symbol, between the one before it on the line and the one
+/// above it: twice the azimuth in turns, and the retardance, 1 as meant.
+pub(super) fn meant(channel: &Channel, own: u8, left: u8, up: u8) -> (f32, f32) {
+    let v = &channel.voxels;
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    let [pull, line, change] =
+        [v.memory_azimuth, v.memory_line, v.memory_retardance].map(|value| value as f32);
+    let count = f32::from(channel.medium.symbols());
+    let [own, left, up] = [own, left, up].map(f32::from);
+    match channel.medium {
+        Medium::Birefringent => {
+            // 2 (left - phi) is a whole number of steps of a turn.
+            let [(sin1, cos1), (sin2, cos2)] =
+                [left, up].map(|other| sincos_turns((other - own) / count));
+            let twice = own / count + pull * (sin1 + line * sin2) / std::f32::consts::TAU;
+            (twice, 1.0 + change * (cos1 + line * cos2))
+        }
+        Medium::Phase => {
+            let [own, left, up] = [own, left, up].map(|symbol| symbol / (count - 1.0));
+            (0.0, own + change * ((left - own) + line * (up - own)))
+        }
+    }
+}
+
+/// [`meant`] of every three symbols.
+pub(super) struct Meant(Vec<(f32, f32)>);
+
+impl Meant {
+    pub(super) fn new(channel: &Channel) -> Self {
+        let symbols = channel.medium.symbols();
+        let mut table = vec![(0.0, 0.0); 512];
+        for own in 0..symbols {
+            for left in 0..symbols {
+                for up in 0..symbols {
+                    table[Self::index(own, left, up)] = meant(channel, own, left, up);
+                }
+            }
+        }
+        Self(table)
+    }
+
+    /// Place of three symbols in a table of all.
+    pub(super) const fn index(own: u8, left: u8, up: u8) -> usize {
+        (own & 7) as usize * 64 + (left & 7) as usize * 8 + (up & 7) as usize
+    }
+
+    /// All of them, by [`Self::index`].
+    pub(super) fn table(&self) -> &[(f32, f32)] {
+        &self.0
+    }
+}
+
+/// Writes a sector.
+///
+/// # Errors
+/// [`GlassError::Channel`] when there are not as many symbols as voxels, or one is not of the
+/// medium.
+pub(super) fn write(
+    channel: &Channel,
+    shape: SectorShape,
+    symbols: &[u8],
+    seed: &Seed,
+    faults: &WriteFaults,
+) -> Result<WrittenSector, GlassError> {
+    check(channel, shape, symbols)?;
+    let (rows, columns) = (shape.rows(), shape.columns());
+    let mut noise = Noise::new(&seed.child(b"voxels"));
+    let mut retardance = vec![0.0; rows * columns];
+    let mut azimuth = vec![0.0; rows * columns];
+    noise.normals(&mut retardance);
+    noise.normals(&mut azimuth);
+    let drift = smooth(rows, columns, DRIFT_PITCHES, &mut noise);
+    pull(channel, shape, symbols, &drift, &mut azimuth, &mut retardance);
+    lose(channel, shape, &mut retardance, &mut noise, seed);
+    faults.apply(shape, &mut retardance);
+    let mut field = [Plane::new(rows, columns), Plane::new(rows, columns)];
+    let turns = channel.turns();
+    let rest = channel.medium.rest();
+    let [real, imaginary] = &mut field;
+    vectorized(
+        #[inline(always)]
+        || {
+            for i in 0..retardance.len() {
+                let (amplitude, _) = sincos_turns(turns * (retardance[i] - rest));
+                let (sin, cos) = sincos_turns(azimuth[i]);
+                real.values[i] = amplitude * cos;
+                imaginary.values[i] = amplitude * sin;
+            }
+        },
+    );
+    let offsets = displace(channel, shape, &mut noise);
+    Ok(WrittenSector { shape, field, offsets, symbols: symbols.to_vec() })
+}
+
+fn check(channel: &Channel, shape: SectorShape, symbols: &[u8]) -> Result<(), GlassError> {
+    let refuse =
+        |field, value: String, allowed: String| Err(GlassError::Channel { field, value, allowed });
+    if symbols.len() != shape.voxels() {
+        let allowed = format!("{} for {} x {}", shape.voxels(), shape.rows(), shape.columns());
+        return refuse("symbols", format!("{} of them", symbols.len()), allowed);
+    }
+    let most = channel.medium.symbols();
+    match symbols.iter().position(|symbol| *symbol >= most) {
+        Some(at) => {
+            refuse("symbols", format!("{} at voxel {at}", symbols[at]), format!("below {most}"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// From normal numbers to azimuths (twice the angle, in turns) and retardances (1 as meant).
+fn pull(
+    channel: &Channel,
+    shape: SectorShape,
+    symbols: &[u8],
+    drift: &Plane,
+    azimuth: &mut [f32],
+    retardance: &mut [f32],
+) {
+    let meant = Meant::new(channel);
+    let v = &channel.voxels;
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    let [drifts, spread, jitter] =
+        [v.drift, v.retardance_spread, v.azimuth_deg / 180.0].map(|value| value as f32);
+    let columns = shape.columns();
+    for row in 0..shape.rows() {
+        let from = row * columns;
+        let here = &symbols[from..][..columns];
+        let above = &symbols[row.saturating_sub(1) * columns..][..columns];
+        let drift = drift.row(row);
+        let (azimuth, retardance) = (&mut azimuth[from..][..columns], &mut retardance[from..]);
+        let mut left = here[0];
+        for column in 0..columns {
+            let own = here[column];
+            let (twice, level) = meant.table()[Meant::index(own, left, above[column])];
+            azimuth[column] = twice + jitter * azimuth[column];
+            let spread = 1.0 + spread * retardance[column];
+            retardance[column] = (level * (1.0 + drifts * drift[column]) * spread).max(0.0);
+            left = own;
+        }
+    }
+}
+
+/// Voxels that did not form: single ones and clusters.
+fn lose(
+    channel: &Channel,
+    shape: SectorShape,
+    retardance: &mut [f32],
+    noise: &mut Noise,
+    seed: &Seed,
+) {
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    let missing = channel.voxels.missing as f32;
+    let mut drawn = vec![0.0; shape.voxels()];
+    noise.uniforms(&mut drawn);
+    for (value, drawn) in retardance.iter_mut().zip(&drawn) {
+        *value = if *drawn <= missing { 0.0 } else { *value };
+    }
+    let mut stream = seed.child(b"voids").stream();
+    #[expect(clippy::cast_precision_loss, reason = "at most millions")]
+    let mean = channel.defects.voids * shape.voxels() as f64 / DEFECT_VOXELS;
+    for _ in 0..super::damage::poisson(mean, &mut stream) {
+        let at = shape.place(&mut stream);
+        let radius = 1.0 + 3.0 * stream.unit();
+        super::damage::disc(shape, at, radius, |i| retardance[i] = 0.0);
+    }
+}
+
+/// Displacement of each voxel from where it should be.
+fn displace(channel: &Channel, shape: SectorShape, noise: &mut Noise) -> [Plane; 2] {
+    let mut offsets = [0, 1].map(|_| Plane::new(shape.rows(), shape.columns()));
+    let mut lines = vec![0.0; shape.rows()];
+    for plane in &mut offsets {
+        noise.normals(&mut plane.values);
+    }
+    noise.normals(&mut lines);
+    #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+    let [each, line] =
+        [channel.voxels.position, channel.voxels.line_position].map(|value| value as f32);
+    let [along, across] = &mut offsets;
+    for (row, moved) in lines.iter().enumerate() {
+        for value in along.row_mut(row) {
+            *value = each * *value + line * moved;
+        }
+    }
+    for value in &mut across.values {
+        *value *= each;
+    }
+    offsets
+}
