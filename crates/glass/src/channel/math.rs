@@ -4,6 +4,8 @@
 //! voxel for voxel on every other, whatever its instructions. Sums keep their order and products
 //! are not fused, so wider vectors change the speed and never the result.
 
+use std::f32::consts::{LN_2, LOG2_E, TAU};
+
 use fulgurite_codes::Isa;
 
 /// 0, 1, .. as numbers.
@@ -40,7 +42,7 @@ fn sin_quarter(x: f32) -> f32 {
     let p = p * y - 76.705_859_8;
     let p = p * y + 81.605_249_3;
     let p = p * y - 41.341_702_2;
-    (p * y + 6.283_185_31) * x
+    (p * y + TAU) * x
 }
 
 /// (sin, cos) of 2 pi `turns`, for magnitudes below 2^22.
@@ -69,11 +71,10 @@ pub(super) const fn to_u16(x: f32) -> u16 {
 
 /// e^-x for x >= 0; relative error below (3 + x) 1e-7, and 2^-126 beyond the range.
 #[inline(always)]
-#[expect(clippy::excessive_precision, reason = "coefficients as they are computed")]
 pub(super) fn exp_negative(x: f32) -> f32 {
-    let y = (x * -1.442_695_04).max(-126.0);
+    let y = (x * -LOG2_E).max(-126.0);
     let rounded = y + ROUND;
-    let f = (y - (rounded - ROUND)) * 0.693_147_18;
+    let f = (y - (rounded - ROUND)) * LN_2;
     let p = 1.0 / 720.0;
     let p = p * f + 1.0 / 120.0;
     let p = p * f + 1.0 / 24.0;
@@ -85,7 +86,7 @@ pub(super) fn exp_negative(x: f32) -> f32 {
 
 /// The natural logarithm of a positive normal number; absolute error below 3e-7 near 1.
 #[inline(always)]
-#[expect(clippy::excessive_precision, clippy::cast_possible_wrap, reason = "bits of a float")]
+#[expect(clippy::cast_possible_wrap, reason = "bits of a float")]
 pub(super) fn ln(x: f32) -> f32 {
     let bits = x.to_bits() as i32;
     // The mantissa in [sqrt(1/2), sqrt(2)).
@@ -99,5 +100,5 @@ pub(super) fn ln(x: f32) -> f32 {
     let p = p * y + 2.0 / 3.0;
     #[expect(clippy::cast_precision_loss, reason = "at most 128")]
     let e = exponent as f32;
-    (p * y + 2.0) * t + e * 0.693_147_18
+    (p * y + 2.0) * t + e * LN_2
 }

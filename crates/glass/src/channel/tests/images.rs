@@ -25,7 +25,7 @@ fn noise_of_an_empty_sector_is_that_of_its_electrons() {
         let sector = channel.write(shape, &vec![0; 16_384], &Seed::new(1), &lost).unwrap();
         let images = read(&channel, &sector, &[], &ReadFaults::default());
         let gain = (f64::from((1u32 << bits) - 1)) / (2.5 * electrons);
-        let count = (4 * 9 * 16_384) as f64;
+        let count = f64::from(4 * 9 * 16_384);
         let (mean, variance) = moments((0..4).flat_map(|k| pixels(&images, k)));
         let expected = gain * gain * (electrons + read_noise * read_noise) + 1.0 / 12.0;
         near(mean, gain * electrons, 4.0 * (expected / count).sqrt());

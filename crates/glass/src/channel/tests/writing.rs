@@ -97,7 +97,7 @@ fn faults_of_writing_take_what_they_are_told_to() {
     let sector = channel.write(shape, &vec![0; 4096], &seed, &faults).unwrap();
     let whole = sector.voxel(0, 0)[0];
     near(f64::from(sector.voxel(20, 20)[0] / whole), 0.5, 0.01);
-    assert_eq!(sector.voxel(50, 40), [0.0, 0.0]);
+    assert!(sector.voxel(50, 40).iter().all(|part| *part == 0.0));
     let count = |of: fn(f32, f32) -> bool| {
         (0..4096).filter(|i| of(sector.voxel(i / 64, i % 64)[0], whole)).count()
     };
