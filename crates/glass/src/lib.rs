@@ -24,6 +24,7 @@ mod group;
 mod header;
 pub mod limits;
 mod list;
+pub mod numeric;
 mod open;
 mod reader;
 mod seal;

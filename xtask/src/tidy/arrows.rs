@@ -5,10 +5,11 @@
 use super::{Finding, Source};
 
 /// What every crate may use of the others; a crate not named here may not exist.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 12] = [
     ("units", &[]),
     ("codes", &["units"]),
     ("glass", &["codes", "units"]),
+    ("decode", &["codes", "glass", "units"]),
     ("layout", &["glass", "units"]),
     ("library", &["units"]),
     ("catalog", &["units"]),

@@ -11,10 +11,10 @@ use super::Channel;
 use super::fingerprint::{Optics, State};
 use super::image::SectorImages;
 use super::light::spot_area;
-use super::math::{LANES, to_u16, vectorized};
 use super::noise::Noise;
-use super::plane::Plane;
 use super::write::WrittenSector;
+use crate::numeric::Plane;
+use crate::numeric::{LANES, to_u16, vectorized};
 
 /// Taps of the shift on each side of the middle.
 const BESIDE: usize = 2;

@@ -7,9 +7,9 @@
 
 use fulgurite_units::Seed;
 
-use super::math::round;
 use super::noise::Noise;
 use super::{Channel, Medium};
+use crate::numeric::round;
 
 /// States of polarization at most.
 pub(super) const STATES: usize = 4;
@@ -98,9 +98,9 @@ fn weights(channel: &Channel, index: usize, swing: f32, axis: f32, gain: f32) ->
     #[expect(clippy::cast_possible_truncation, reason = "single precision")]
     let [waves, degree] =
         [channel.polarization.swing_waves, channel.polarization.degree].map(|value| value as f32);
-    let (sin, cos) = super::math::sincos_turns(waves * swing);
+    let (sin, cos) = crate::numeric::sincos_turns(waves * swing);
     #[expect(clippy::cast_precision_loss, reason = "at most 3")]
-    let (sin_axis, cos_axis) = super::math::sincos_turns(index as f32 / 4.0 + axis);
+    let (sin_axis, cos_axis) = crate::numeric::sincos_turns(index as f32 / 4.0 + axis);
     [
         0.5 * gain,
         -0.5 * gain * sin * sin_axis * degree,

@@ -18,11 +18,12 @@ use super::camera::{Camera, Exposure};
 use super::damage::{Placement, ReadFaults};
 use super::fingerprint::Optics;
 use super::light::{Neighbor, slow_light};
-use super::plane::{Magnifier, Plane, smooth};
+use super::smooth::smooth;
 use super::splat::{BORDER, splat};
 use super::surface::Surface;
 use super::write::WrittenSector;
 use super::{Channel, SectorShape};
+use crate::numeric::{Magnifier, Plane};
 
 /// Pitches over which the illumination changes.
 const ILLUMINATION_PITCHES: f32 = 50.0;

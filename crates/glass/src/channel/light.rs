@@ -6,11 +6,12 @@
 
 use fulgurite_units::Seed;
 
-use super::math::sincos_turns;
 use super::noise::Noise;
-use super::plane::{HALVING_VARIANCE, Plane, blur, halve, smooth};
+use super::smooth::smooth;
 use super::write::{Meant, WrittenSector};
 use super::{Channel, SectorShape};
+use crate::numeric::sincos_turns;
+use crate::numeric::{HALVING_VARIANCE, Plane, blur, halve};
 
 /// Radius of the halo in pitches.
 const HALO_PITCHES: f64 = 2.5;

@@ -6,7 +6,7 @@
 
 use fulgurite_units::Seed;
 
-use super::math::{LANES, ln, sincos_turns, vectorized};
+use crate::numeric::{LANES, ln, sincos_turns, vectorized};
 
 /// Numbers that are made at once.
 const BLOCK: usize = 2 * LANES;

@@ -5,9 +5,9 @@
 
 use super::Channel;
 use super::fingerprint::{Optics, nearest};
-use super::math::{COUNTING, LANES, exp_negative, vectorized};
-use super::plane::Plane;
 use super::write::WrittenSector;
+use crate::numeric::Plane;
+use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
 
 /// Rows above and below the middle of a spot.
 const ROWS_BESIDE: usize = 6;

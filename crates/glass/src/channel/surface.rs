@@ -3,9 +3,9 @@
 use fulgurite_units::Seed;
 
 use super::damage::{Disc, Dust, ReadFaults, Scratch, poisson};
-use super::math::{COUNTING, LANES, exp_negative, vectorized};
 use super::write::DEFECT_VOXELS;
 use super::{Channel, SectorShape};
+use crate::numeric::{COUNTING, LANES, exp_negative, vectorized};
 
 /// Defects end where they take less than a thousandth of what they take in their middle.
 const REACH: f32 = 4.0;

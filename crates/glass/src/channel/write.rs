@@ -15,11 +15,12 @@
 
 use fulgurite_units::Seed;
 
-use super::math::{sincos_turns, vectorized};
 use super::noise::Noise;
-use super::plane::{Plane, smooth};
+use super::smooth::smooth;
 use super::{Channel, Medium, SectorShape, WriteFaults};
 use crate::GlassError;
+use crate::numeric::Plane;
+use crate::numeric::{sincos_turns, vectorized};
 
 /// Pitches over which the laser's energy drifts.
 const DRIFT_PITCHES: f32 = 40.0;

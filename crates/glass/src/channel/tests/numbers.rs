@@ -3,10 +3,11 @@
 use expect_test::expect;
 use fulgurite_units::Seed;
 
-use super::super::math::{exp_negative, ln, round, sincos_turns, to_u16};
 use super::super::noise::Noise;
-use super::super::plane::{Magnifier, Plane, blur, halve, smooth};
+use super::super::smooth::smooth;
 use super::{moments, near};
+use crate::numeric::{Magnifier, Plane, blur, halve};
+use crate::numeric::{exp_negative, ln, round, sincos_turns, to_u16};
 
 #[test]
 fn arithmetic_is_that_of_doubles_within_its_errors() {

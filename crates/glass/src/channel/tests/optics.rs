@@ -4,10 +4,10 @@ use fulgurite_units::Seed;
 
 use super::super::fingerprint::Optics;
 use super::super::light::slow_light;
-use super::super::plane::Plane;
 use super::super::splat::{BORDER, splat};
 use super::super::{Channel, Neighbor};
 use super::{clean, moments, near, shape, symbols, written};
+use crate::numeric::Plane;
 
 type Mueller = [[f64; 4]; 4];
 

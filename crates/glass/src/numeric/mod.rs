@@ -8,26 +8,32 @@ use std::f32::consts::{LN_2, LOG2_E, TAU};
 
 use fulgurite_codes::Isa;
 
+mod plane;
+
+pub use plane::{HALVING_VARIANCE, Magnifier, Plane, blur, halve};
+
 /// 0, 1, .. as numbers.
-pub(super) const COUNTING: [f32; LANES] =
+pub const COUNTING: [f32; LANES] =
     [0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15.];
 
 /// Lanes that an inner loop handles at once: one vector of AVX-512, two of AVX2, four of SSE2.
-pub(super) const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// Runs `kernel`, compiled for the widest vectors that this processor has.
 ///
 /// What it calls must be `#[inline(always)]`: only what is inlined is compiled again.
 #[inline]
-pub(super) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
+pub fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     if Isa::current() == Isa::Scalar { kernel() } else { pulp::Arch::new().dispatch(kernel) }
 }
 
 /// Adding and taking away this rounds to the nearest integer, for magnitudes below 2^22.
 const ROUND: f32 = 12_582_912.0;
 
+/// The nearest integer, for magnitudes below 2^22.
 #[inline(always)]
-pub(super) fn round(x: f32) -> f32 {
+#[must_use]
+pub fn round(x: f32) -> f32 {
     (x + ROUND) - ROUND
 }
 
@@ -47,7 +53,8 @@ fn sin_quarter(x: f32) -> f32 {
 
 /// (sin, cos) of 2 pi `turns`, for magnitudes below 2^22.
 #[inline(always)]
-pub(super) fn sincos_turns(turns: f32) -> (f32, f32) {
+#[must_use]
+pub fn sincos_turns(turns: f32) -> (f32, f32) {
     let r = turns - round(turns);
     // sin(pi - a) = sin(a) folds the outer quarters in; cos(a) = sin(pi/2 - |a|).
     let magnitude = r.abs();
@@ -57,13 +64,14 @@ pub(super) fn sincos_turns(turns: f32) -> (f32, f32) {
 
 /// A small whole number as its two's complement, from its sum with [`ROUND`]: the low bits of that.
 #[inline(always)]
-pub(super) const fn whole_bits(rounded: f32) -> u32 {
+const fn whole_bits(rounded: f32) -> u32 {
     rounded.to_bits().wrapping_sub(ROUND.to_bits())
 }
 
 /// The nearest integer to `x`, for 0 <= x < 2^16.
 #[inline(always)]
-pub(super) const fn to_u16(x: f32) -> u16 {
+#[must_use]
+pub const fn to_u16(x: f32) -> u16 {
     #[expect(clippy::cast_possible_truncation, reason = "16 bits are meant")]
     let bits = whole_bits(x + ROUND) as u16;
     bits
@@ -71,7 +79,8 @@ pub(super) const fn to_u16(x: f32) -> u16 {
 
 /// e^-x for x >= 0; relative error below (3 + x) 1e-7, and 2^-126 beyond the range.
 #[inline(always)]
-pub(super) fn exp_negative(x: f32) -> f32 {
+#[must_use]
+pub fn exp_negative(x: f32) -> f32 {
     let y = (x * -LOG2_E).max(-126.0);
     let rounded = y + ROUND;
     let f = (y - (rounded - ROUND)) * LN_2;
@@ -87,7 +96,7 @@ pub(super) fn exp_negative(x: f32) -> f32 {
 /// The natural logarithm of a positive normal number; absolute error below 3e-7 near 1.
 #[inline(always)]
 #[expect(clippy::cast_possible_wrap, reason = "bits of a float")]
-pub(super) fn ln(x: f32) -> f32 {
+pub fn ln(x: f32) -> f32 {
     let bits = x.to_bits() as i32;
     // The mantissa in [sqrt(1/2), sqrt(2)).
     let exponent = bits.wrapping_sub(0x3F35_04F3) >> 23;

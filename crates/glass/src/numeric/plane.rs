@@ -1,31 +1,41 @@
-//! Planes of numbers: blurs, smooth random fields, and the step from voxels to pixels.
+//! Planes of numbers: blurs, half the resolution, and the step from voxels to pixels.
 
-use super::math::{LANES, vectorized};
-use super::noise::Noise;
+use super::{LANES, vectorized};
 
 /// A plane of `rows` x `columns` numbers, row by row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Plane {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    pub(super) values: Vec<f32>,
+pub struct Plane {
+    /// Rows.
+    pub rows: usize,
+    /// Numbers of a row.
+    pub columns: usize,
+    /// All of them.
+    pub values: Vec<f32>,
 }
 
 impl Plane {
-    pub(super) fn new(rows: usize, columns: usize) -> Self {
+    /// A plane of zeros.
+    #[must_use]
+    pub fn new(rows: usize, columns: usize) -> Self {
         Self { rows, columns, values: vec![0.0; rows * columns] }
     }
 
-    pub(super) fn row(&self, row: usize) -> &[f32] {
+    /// One row.
+    #[must_use]
+    pub fn row(&self, row: usize) -> &[f32] {
         &self.values[row * self.columns..][..self.columns]
     }
 
-    pub(super) fn row_mut(&mut self, row: usize) -> &mut [f32] {
+    /// One row, to change it.
+    pub fn row_mut(&mut self, row: usize) -> &mut [f32] {
         &mut self.values[row * self.columns..][..self.columns]
     }
 
     /// Adds `factor` times the other plane.
-    pub(super) fn add(&mut self, factor: f32, other: &Self) {
+    ///
+    /// # Panics
+    /// When they are not of one size.
+    pub fn add(&mut self, factor: f32, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "planes are of one size");
         vectorized(
             #[inline(always)]
@@ -53,7 +63,8 @@ fn taps(sigma: f32) -> Vec<f32> {
 }
 
 /// A Gaussian blur whose borders are mirrors, so that no light is lost. `sigma` in samples.
-pub(super) fn blur(plane: &Plane, sigma: f32) -> Plane {
+#[must_use]
+pub fn blur(plane: &Plane, sigma: f32) -> Plane {
     let taps = taps(sigma);
     vectorized(
         #[inline(always)]
@@ -131,55 +142,6 @@ fn sum_taps<'a>(target: &mut [f32], taps: &[f32], sides: impl Fn(usize) -> [&'a 
     target.copy_from_slice(&sums[..target.len()]);
 }
 
-/// A smooth random field of mean 0 and variance 1 that changes over `scale` samples: normal numbers
-/// on a coarse grid under a cubic B-spline, whose own spread in two dimensions is 151/315.
-pub(super) fn smooth(rows: usize, columns: usize, scale: f32, noise: &mut Noise) -> Plane {
-    let cells = |len: usize| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "some tens"
-        )]
-        let count = (len as f32 / scale) as usize + 5;
-        count
-    };
-    let (coarse_rows, coarse_columns) = (cells(rows), cells(columns));
-    let mut grid = Plane::new(coarse_rows, coarse_columns);
-    noise.normals(&mut grid.values);
-    let [first, second]: [Vec<(usize, [f32; 4])>; 2] =
-        [rows, columns].map(|len| (0..len).map(|i| spline(i, scale)).collect());
-    let mut out = Plane::new(rows, columns);
-    let mut line = vec![0.0; coarse_columns];
-    for (row, (base, weights)) in first.iter().enumerate() {
-        for (column, value) in line.iter_mut().enumerate() {
-            *value = (0..4).map(|k| weights[k] * grid.row(base + k)[column]).sum::<f32>();
-        }
-        for (value, (base, weights)) in out.row_mut(row).iter_mut().zip(&second) {
-            let sum: f32 = (0..4).map(|k| weights[k] * line[base + k]).sum();
-            *value = sum * (315.0 / 151.0);
-        }
-    }
-    out
-}
-
-/// First cell and weights of the cubic B-spline at a sample.
-fn spline(sample: usize, scale: f32) -> (usize, [f32; 4]) {
-    #[expect(clippy::cast_precision_loss, reason = "a sector has thousands of columns at most")]
-    let at = sample as f32 / scale;
-    let base = at.floor();
-    let t = at - base;
-    let u = 1.0 - t;
-    let weights = [
-        u * u * u / 6.0,
-        (3.0 * t * t * t - 6.0 * t * t + 4.0) / 6.0,
-        (3.0 * u * u * u - 6.0 * u * u + 4.0) / 6.0,
-        t * t * t / 6.0,
-    ];
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative")]
-    (base as usize, weights)
-}
-
 /// The voxel at or before a pixel's middle, and how far behind it that is.
 fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
     #[expect(clippy::cast_precision_loss, reason = "thousands of pixels")]
@@ -190,7 +152,8 @@ fn position(pixel: usize, per_pitch: usize) -> (isize, f32) {
 
 /// The plane at half its resolution. The taps 1, 3, 3, 1 keep what is finer out: symbols are white,
 /// and the mean of two would let 10 to 20 % of the slow light be their grain.
-pub(super) fn halve(plane: &Plane) -> Plane {
+#[must_use]
+pub fn halve(plane: &Plane) -> Plane {
     let (rows, columns) = (plane.rows, plane.columns);
     let mut out = Plane::new(rows / 2, columns / 2);
     let mut line = vec![0.0; columns + 2];
@@ -220,11 +183,11 @@ pub(super) fn halve(plane: &Plane) -> Plane {
 
 /// Variance, in square voxels, that [`halve`] and the way back by [`Magnifier`] blur by themselves:
 /// its taps 3/4, and linear interpolation between samples two voxels apart another 3/4.
-pub(super) const HALVING_VARIANCE: f64 = 1.5;
+pub const HALVING_VARIANCE: f64 = 1.5;
 
 /// From a plane at half the voxels' resolution to rows of pixels, linearly.
 #[derive(Debug)]
-pub(super) struct Magnifier {
+pub struct Magnifier {
     per_pitch: usize,
     /// A row of the plane between two of its rows, with a sample of border on each side.
     line: Vec<f32>,
@@ -234,13 +197,14 @@ pub(super) struct Magnifier {
 
 impl Magnifier {
     /// For planes of so many columns.
-    pub(super) fn new(per_pitch: usize, columns: usize) -> Self {
+    #[must_use]
+    pub fn new(per_pitch: usize, columns: usize) -> Self {
         Self { per_pitch, line: vec![0.0; columns + 2], voxels: vec![0.0; 2 * columns + 2] }
     }
 
     /// Row `row` of the magnified plane.
     #[inline(always)]
-    pub(super) fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
+    pub fn row(&mut self, plane: &Plane, row: usize, out: &mut [f32]) {
         let Self { per_pitch, line, voxels } = self;
         let columns = plane.columns;
         let (first, weight) = position(row, 2 * *per_pitch);

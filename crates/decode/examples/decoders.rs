@@ -1,0 +1,100 @@
+//! How well and how fast each decoder reads a preset: a table.
+//!
+//! `cargo run --release -p fulgurite-decode --example decoders [PRESET [TEST [TRAIN [SIDE]]]]`
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+)]
+
+use std::time::Instant;
+
+use fulgurite_decode::{Decoder, LinearFit, Matched, Score, Scores};
+use fulgurite_glass::channel::{
+    Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
+};
+use fulgurite_units::Seed;
+
+type Known = (SectorImages, Vec<u8>);
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| args.get(at).map_or(default, |n| n.parse().unwrap());
+    let preset = args.first().map_or("nominal", String::as_str);
+    let (test, train) = (number(1, 60), number(2, 40));
+    let side = u16::try_from(number(3, 128)).unwrap();
+    let channel = Channel::preset(preset).unwrap();
+    let shape = SectorShape::new(side, side).unwrap();
+    let start = Instant::now();
+    let train: Vec<Known> = sectors(&channel, shape, &Seed::new(1), train);
+    let test: Vec<Known> = sectors(&channel, shape, &Seed::new(2), test);
+    println!(
+        "{preset}: made {} sectors in {:.1} s",
+        train.len() + test.len(),
+        start.elapsed().as_secs_f64()
+    );
+    let per_pitch = usize::from(channel.optics.pixels_per_pitch);
+    let medium = channel.medium;
+    let known = || train.iter().map(|(images, symbols)| (images, &symbols[..]));
+    let mut decoders: Vec<Box<dyn Decoder>> = Vec::new();
+    for is_registered in [false, true] {
+        let matched = Matched::fit(medium, per_pitch, is_registered, shape, known().take(8));
+        decoders.push(Box::new(matched.unwrap()));
+        let mut fit = LinearFit::new(medium, per_pitch, is_registered, shape);
+        known().for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
+        let (linear, refit) = fit.finish(known().take(8)).unwrap();
+        decoders.push(Box::new(linear));
+        if is_registered {
+            decoders.push(Box::new(refit));
+        }
+    }
+    println!("fitted after {:.1} s", start.elapsed().as_secs_f64());
+    for decoder in &mut decoders {
+        let start = Instant::now();
+        let found: Vec<_> =
+            test.iter().map(|(images, _)| decoder.decode(images, shape).unwrap()).collect();
+        let rate = test.len() as f64 * shape.voxels() as f64 / start.elapsed().as_secs_f64();
+        let score = |(found, (_, symbols)): (_, &Known)| Score::of(medium, shape, found, symbols);
+        let scores = Scores(found.iter().zip(&test).map(score).collect());
+        let ser = |score: &Score| score.symbol_error_rate;
+        let information = |score: &Score| score.information;
+        let ((mean, error), (bits, _)) = (scores.mean(ser), scores.mean(information));
+        println!(
+            "{:22} SER {mean:.2e} +- {error:.0e}, p50 {:.2e}, p90 {:.2e}; MI {bits:.3}, p10 {:.3}; {:.2} M voxels/s",
+            decoder.name(),
+            scores.quantile(0.5, ser),
+            scores.quantile(0.9, ser),
+            scores.quantile(0.1, information),
+            rate / 1e6,
+        );
+    }
+}
+
+/// Sectors of many drives and platters.
+fn sectors(channel: &Channel, shape: SectorShape, seed: &Seed, count: u64) -> Vec<Known> {
+    let most = u64::from(channel.medium.symbols());
+    let one = |index: u64| {
+        let seed = seed.child(&index.to_le_bytes());
+        let mut stream = seed.child(b"symbols").stream();
+        let mut symbols = || -> Vec<u8> {
+            (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+        };
+        let own = symbols();
+        let layers: Vec<Vec<u8>> = (0..2 * channel.optics.layers).map(|_| symbols()).collect();
+        let distances = (1..=channel.optics.layers).flat_map(|distance| [distance, distance]);
+        let neighbors: Vec<Neighbor<'_>> = distances
+            .zip(&layers)
+            .map(|(distance, symbols)| Neighbor { distance, symbols })
+            .collect();
+        let written = channel.write(shape, &own, &seed, &WriteFaults::default()).unwrap();
+        let mut head = ReadHead::new(channel, shape, seed.child(b"drive")).unwrap();
+        let seeds = ReadSeeds {
+            platter: seed.child(b"platter"),
+            track: seed.child(b"track"),
+            read: seed.child(b"read"),
+        };
+        (head.read(&written, &neighbors, &seeds, &ReadFaults::default()), own)
+    };
+    (0..count).map(one).collect()
+}

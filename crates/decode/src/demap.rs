@@ -1,0 +1,118 @@
+//! From estimates of voxels to probabilities: a Gaussian in the plane for each symbol.
+
+use fulgurite_glass::channel::Medium;
+use fulgurite_glass::numeric::sincos_turns;
+use serde::{Deserialize, Serialize};
+
+use crate::{DecodeError, SymbolProbabilities};
+
+/// Where the estimates of one symbol lie.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Cloud {
+    mean: [f32; 2],
+    /// Inverse covariance: xx, xy, yy.
+    inverse: [f32; 3],
+    /// Half the logarithm of the determinant of the covariance.
+    spread: f32,
+}
+
+/// A Gaussian for each symbol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demapper {
+    clouds: Vec<Cloud>,
+    /// What logarithms are divided by: above 1 when the Gaussians are too sure.
+    pub temperature: f32,
+}
+
+/// What a decoder should estimate for a symbol: twice its azimuth on the circle, or its level.
+#[must_use]
+pub(crate) fn target(medium: Medium, symbol: u8) -> [f32; 2] {
+    let count = f32::from(medium.symbols());
+    match medium {
+        Medium::Birefringent => {
+            let (sin, cos) = sincos_turns(f32::from(symbol) / count);
+            [cos, sin]
+        }
+        Medium::Phase => [2.0 * f32::from(symbol) / (count - 1.0) - 1.0, 0.0],
+    }
+}
+
+impl Demapper {
+    /// From estimates whose symbols are known.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when a symbol has fewer than 16 estimates, or they are not numbers.
+    pub fn fit(
+        medium: Medium,
+        estimates: &[[f32; 2]],
+        symbols: &[u8],
+    ) -> Result<Self, DecodeError> {
+        let cloud = |own: u8| {
+            let of = || estimates.iter().zip(symbols).filter(|(_, symbol)| **symbol == own);
+            let count = of().count();
+            if count < 16 {
+                let reason = format!("symbol {own} was seen {count} times; 16 are needed");
+                return Err(DecodeError::Fit { reason });
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a mean")]
+            let share = 1.0 / count as f64;
+            let mean: [f64; 2] =
+                std::array::from_fn(|i| share * of().map(|(z, _)| f64::from(z[i])).sum::<f64>());
+            let mut covariance = [1e-9, 0.0, 1e-9];
+            for (z, _) in of() {
+                let [x, y] = [f64::from(z[0]) - mean[0], f64::from(z[1]) - mean[1]];
+                covariance[0] += share * x * x;
+                covariance[1] += share * x * y;
+                covariance[2] += share * y * y;
+            }
+            Cloud::new(mean, covariance)
+        };
+        let clouds = (0..medium.symbols()).map(cloud).collect::<Result<_, _>>()?;
+        Ok(Self { clouds, temperature: 1.0 })
+    }
+
+    /// For estimates that scatter alike in all directions with this variance in each.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when the variance is no number.
+    pub fn isotropic(medium: Medium, variance: f64) -> Result<Self, DecodeError> {
+        let variance = variance.max(1e-9);
+        let cloud = |symbol: u8| {
+            Cloud::new(target(medium, symbol).map(f64::from), [variance, 0.0, variance])
+        };
+        let clouds = (0..medium.symbols()).map(cloud).collect::<Result<_, _>>()?;
+        Ok(Self { clouds, temperature: 1.0 })
+    }
+
+    /// The probabilities of all estimates.
+    #[must_use]
+    pub fn probabilities(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
+        let mut logarithms = Vec::with_capacity(estimates.len() * self.clouds.len());
+        let scale = 1.0 / self.temperature;
+        for [x, y] in estimates {
+            for cloud in &self.clouds {
+                let [dx, dy] = [x - cloud.mean[0], y - cloud.mean[1]];
+                let [xx, xy, yy] = cloud.inverse;
+                let square = xx * dx * dx + 2.0 * xy * dx * dy + yy * dy * dy;
+                logarithms.push(-scale * (0.5 * square + cloud.spread));
+            }
+        }
+        SymbolProbabilities::normalized(self.clouds.len(), logarithms)
+    }
+}
+
+impl Cloud {
+    fn new(mean: [f64; 2], [xx, xy, yy]: [f64; 3]) -> Result<Self, DecodeError> {
+        let determinant = xx * yy - xy * xy;
+        if !(determinant > 0.0 && determinant.is_finite()) {
+            let reason = "estimates of a symbol are all alike, or no numbers".to_owned();
+            return Err(DecodeError::Fit { reason });
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+        let single = |value: f64| value as f32;
+        let inverse = [yy / determinant, -xy / determinant, xx / determinant].map(single);
+        let spread = single(0.5 * determinant.ln());
+        Ok(Self { mean: mean.map(single), inverse, spread })
+    }
+}
