@@ -1,37 +1,25 @@
 //! Where voxels really are: a shift for each block of 16 x 16, found without knowing any symbol.
 //!
-//! Light is strongest at the middle of voxels. For each block the energy of the field is summed at
-//! its voxels' nominal places moved by whole pixels, -2 to 2 both ways; the sums at a finer grid of
-//! shifts follow by interpolation, which is linear and so the same as interpolating every voxel.
-//! The shift is the mean of the grid weighted by how much energy each has (a softmax), over a block
-//! and half of its neighbors, and interpolated between blocks. It assumes a sector that is already
-//! registered to half a pitch by its fiducials.
+//! Light is strongest at the middle of voxels, so the energy of the field has a tone with the period
+//! of the pitch, and the phase of that tone is the shift (Oerder and Meyr, IEEE Trans. Comm. 36, 605,
+//! 1988, in two dimensions). It is found to half a pitch either way, at no search at all. A block and
+//! its neighbors are heard together; shifts are interpolated between blocks. Searching for the most
+//! energy over shifts, as the written experiment does, was tried first: interpolated energy is
+//! highest at whole pixels, which drew small shifts to zero.
 
 use fulgurite_glass::channel::SectorShape;
-use fulgurite_glass::numeric::{Plane, blur, vectorized};
+use fulgurite_glass::numeric::{LANES, Plane, blur, sincos_turns, vectorized};
 
 use crate::Flat;
 
 /// Voxels of a block's side.
 const BLOCK: usize = 16;
 
-/// Whole pixels that voxels are looked for to each side.
-const REACH: usize = 2;
-
-/// Whole shifts in one direction.
-const SHIFTS: usize = 2 * REACH + 1;
-
-/// Fine shifts in one direction, 5/16 of a pixel apart.
-const FINE: usize = 9;
-
-/// Pixels between fine shifts.
-const FINE_STEP: f32 = 0.3125;
-
 /// Blur of the field before its energy is taken, in pitches.
 const SMOOTH_PITCHES: f32 = 0.45;
 
-/// How much the strongest shift outweighs the others.
-const SHARPNESS: f32 = 6.0;
+/// How much a block outweighs what it is given by the blocks around it (a blur of one block).
+const NEIGHBORS: f32 = 0.5;
 
 /// Where the middle of each voxel is, in pixels from where it should be.
 #[derive(Clone, Debug)]
@@ -66,8 +54,7 @@ impl Displacement {
             },
         );
         let blocks = [shape.rows().div_ceil(BLOCK), shape.columns().div_ceil(BLOCK)];
-        let sums = block_sums(&energy, per_pitch, shape, blocks);
-        let shifts = best_shifts(&sums, blocks);
+        let shifts = tones(&energy, per_pitch, blocks).map(|tone| shift(tone, per_pitch));
         Self { by: shifts.map(|plane| between_blocks(&plane, shape)) }
     }
 
@@ -78,112 +65,78 @@ impl Displacement {
     }
 }
 
-/// Energy at the voxels of each block, moved by each whole shift.
-fn block_sums(
+/// The tone of the pitch in each block, down and to the right: sums of the energy times
+/// exp(-2 pi i distance / pitch), the distance from the nominal middles of voxels.
+fn tones(
     energy: &Plane,
     per_pitch: usize,
-    shape: SectorShape,
     [block_rows, block_columns]: [usize; 2],
-) -> Vec<[[f32; SHIFTS]; SHIFTS]> {
-    let mut sums = vec![[[0.0; SHIFTS]; SHIFTS]; block_rows * block_columns];
-    let middle = per_pitch / 2;
-    let inside = |at: usize, len: usize| at.saturating_sub(REACH).min(len - 1);
-    for row in 0..shape.rows() {
-        let shifts: [&[f32]; SHIFTS] = std::array::from_fn(|down| {
-            energy.row(inside(row * per_pitch + middle + down, energy.rows))
-        });
-        for (down, pixels) in shifts.into_iter().enumerate() {
-            for block in 0..block_columns {
-                let from = block * BLOCK;
-                let until = (from + BLOCK).min(shape.columns());
-                let sum = &mut sums[row / BLOCK * block_columns + block][down];
-                for column in from..until {
-                    let at = column * per_pitch + middle;
-                    if let Some(five) = at
-                        .checked_sub(REACH)
-                        .and_then(|left| pixels[left..].first_chunk::<SHIFTS>())
-                    {
-                        for (sum, pixel) in sum.iter_mut().zip(five) {
-                            *sum += pixel;
-                        }
-                    } else {
-                        for (right, sum) in sum.iter_mut().enumerate() {
-                            *sum += pixels[inside(at + right, energy.columns)];
-                        }
+) -> [[Plane; 2]; 2] {
+    let mut tones = [0, 1].map(|_| [0, 1].map(|_| Plane::new(block_rows, block_columns)));
+    #[expect(clippy::cast_precision_loss, reason = "at most 4")]
+    let turns: Vec<(f32, f32)> = (0..per_pitch)
+        .map(|at| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32))
+        .collect();
+    let side = BLOCK * per_pitch;
+    let mut profile = vec![0.0; energy.columns];
+    for block_row in 0..block_rows {
+        profile.fill(0.0);
+        for row in (block_row * side..(block_row + 1) * side).take_while(|row| *row < energy.rows) {
+            let (sin, cos) = turns[row % per_pitch];
+            let pixels = energy.row(row);
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (sum, pixel) in profile.iter_mut().zip(pixels) {
+                        *sum += pixel;
                     }
-                }
+                },
+            );
+            for (block, pixels) in pixels.chunks(side).enumerate() {
+                let sum: f32 = vectorized(
+                    #[inline(always)]
+                    || sum(pixels),
+                );
+                tones[0][0].row_mut(block_row)[block] += cos * sum;
+                tones[0][1].row_mut(block_row)[block] -= sin * sum;
+            }
+        }
+        for (block, pixels) in profile.chunks(side).enumerate() {
+            for (pixel, (sin, cos)) in pixels.iter().zip(turns.iter().cycle()) {
+                tones[1][0].row_mut(block_row)[block] += cos * pixel;
+                tones[1][1].row_mut(block_row)[block] -= sin * pixel;
             }
         }
     }
-    // Blocks at the border may have fewer voxels.
-    let side = |block: usize, len: usize| (len - block * BLOCK).min(BLOCK);
-    for (i, sum) in sums.iter_mut().enumerate() {
-        let (row, column) = (i / block_columns, i % block_columns);
-        let voxels = side(row, shape.rows()) * side(column, shape.columns());
-        #[expect(clippy::cast_precision_loss, reason = "at most 256")]
-        let share = 1.0 / voxels as f32;
-        sum.iter_mut().flatten().for_each(|sum| *sum *= share);
-    }
-    sums
+    tones
 }
 
-/// The shift of each block.
-fn best_shifts(sums: &[[[f32; SHIFTS]; SHIFTS]], [rows, columns]: [usize; 2]) -> [Plane; 2] {
-    let fine = |k: usize| {
-        #[expect(clippy::cast_precision_loss, reason = "at most 8")]
-        let shift = (k as f32 - (FINE / 2) as f32) * FINE_STEP;
-        shift
-    };
-    // The scores of each fine shift, as a plane of blocks, so that blocks help their neighbors.
-    let mut scores: Vec<Plane> = Vec::with_capacity(FINE * FINE);
-    for down in 0..FINE {
-        for right in 0..FINE {
-            let mut plane = Plane::new(rows, columns);
-            for (score, sums) in plane.values.iter_mut().zip(sums) {
-                *score = interpolate(sums, fine(down), fine(right));
-            }
-            let help = blur(&plane, 1.0);
-            plane.add(0.5, &help);
-            scores.push(plane);
+/// A sum in sixteen lanes.
+#[inline(always)]
+fn sum(values: &[f32]) -> f32 {
+    let (blocks, rest) = values.as_chunks::<LANES>();
+    let mut sums = [0.0f32; LANES];
+    for block in blocks {
+        for lane in 0..LANES {
+            sums[lane] += block[lane];
         }
     }
-    let mut shifts = [Plane::new(rows, columns), Plane::new(rows, columns)];
-    #[expect(clippy::cast_precision_loss, reason = "81")]
-    let count = scores.len() as f32;
-    for block in 0..rows * columns {
-        let of = |k: usize| scores[k].values[block];
-        let mean = (0..scores.len()).map(of).sum::<f32>() / count;
-        let variance =
-            (0..scores.len()).map(|k| (of(k) - mean).powi(2)).sum::<f32>() / (count - 1.0);
-        let best = (0..scores.len()).map(of).fold(f32::MIN, f32::max);
-        let scale = SHARPNESS / variance.sqrt().max(1e-12);
-        let (mut weight, mut down, mut right) = (0.0, 0.0, 0.0);
-        for k in 0..scores.len() {
-            let share = ((of(k) - best) * scale).exp();
-            weight += share;
-            down += share * fine(k / FINE);
-            right += share * fine(k % FINE);
-        }
-        shifts[0].values[block] = down / weight;
-        shifts[1].values[block] = right / weight;
-    }
-    shifts
+    sums.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// The sum at a fraction of a pixel, from those at the four whole pixels around it.
-fn interpolate(sums: &[[f32; SHIFTS]; SHIFTS], down: f32, right: f32) -> f32 {
-    let split = |shift: f32| {
-        #[expect(clippy::cast_precision_loss, reason = "2")]
-        let at = shift + REACH as f32;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 4")]
-        let whole = (at.floor() as usize).min(SHIFTS - 2);
-        #[expect(clippy::cast_precision_loss, reason = "at most 3")]
-        (whole, at - whole as f32)
-    };
-    let ((y, fy), (x, fx)) = (split(down), split(right));
-    let line = |row: &[f32; SHIFTS]| row[x] + fx * (row[x + 1] - row[x]);
-    let (above, below) = (line(&sums[y]), line(&sums[y + 1]));
-    above + fy * (below - above)
+/// The shift in pixels that the phase of a tone is, each block helped by its neighbors.
+fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
+    let [mut real, mut imaginary] = tone.map(|plane| {
+        let mut helped = blur(&plane, 1.0);
+        helped.add(NEIGHBORS, &plane);
+        helped
+    });
+    #[expect(clippy::cast_precision_loss, reason = "at most 4")]
+    let pixels = per_pitch as f32 / std::f32::consts::TAU;
+    for (re, im) in real.values.iter_mut().zip(&mut imaginary.values) {
+        *re = -im.atan2(*re) * pixels;
+    }
+    real
 }
 
 /// From blocks to voxels, linearly; beyond the middles of the outer blocks it stays.

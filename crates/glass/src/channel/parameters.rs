@@ -71,7 +71,7 @@ pub struct VoxelParameters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpticsParameters {
-    /// Camera pixels to a pitch.
+    /// Camera pixels to a pitch, 3 or 4: with 2, where a voxel is could not be seen.
     pub pixels_per_pitch: u8,
     /// Refractive index of the glass.
     pub index: f64,
@@ -269,7 +269,7 @@ impl Channel {
             ("voxels.position", v.position, 0.0, 0.3),
             ("voxels.line_position", v.line_position, 0.0, 0.3),
             ("voxels.missing", v.missing, 0.0, 1.0),
-            ("optics.pixels_per_pitch", f64::from(o.pixels_per_pitch), 2.0, 4.0),
+            ("optics.pixels_per_pitch", f64::from(o.pixels_per_pitch), 3.0, 4.0),
             ("optics.index", o.index, 1.0, 3.0),
             ("optics.aperture", o.aperture, 0.05, 0.95 * o.index),
             ("optics.wavelength_um", o.wavelength_um, 0.2, 2.0),
