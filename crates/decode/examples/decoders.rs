@@ -61,7 +61,8 @@ fn main() {
         let information = |score: &Score| score.information;
         let ((mean, error), (bits, _)) = (scores.mean(ser), scores.mean(information));
         println!(
-            "{:22} SER {mean:.2e} +- {error:.0e}, p50 {:.2e}, p90 {:.2e}; MI {bits:.3}, p10 {:.3}; {:.2} M voxels/s",
+            "{:22} SER {mean:.2e} +- {error:.0e}, p50 {:.2e}, p90 {:.2e}; MI {bits:.3}, p10 {:.3}; \
+             {:.2} M voxels/s",
             decoder.name(),
             scores.quantile(0.5, ser),
             scores.quantile(0.9, ser),

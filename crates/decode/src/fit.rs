@@ -233,7 +233,8 @@ impl Equations {
         }
     }
 
-    /// Cholesky's factors of the products with a ridge, which pulls towards `taps` if there are any.
+    /// Cholesky's factors of the products with a ridge, which pulls towards `taps` if there are
+    /// any.
     fn solve(&self, ridge: f64, taps: Option<&Taps>) -> Result<[Vec<f32>; 2], DecodeError> {
         let size = self.size;
         let diagonal = (0..size).map(|i| self.products[i * size + i]).sum::<f64>();

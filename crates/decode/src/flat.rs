@@ -5,8 +5,8 @@
 //! field = (flat 3 - flat 1, flat 0 - flat 2), less its mean over 3 pitches around
 //! ```
 //!
-//! The difference of opposite states is sin(2 swing) times the field of the glass (docs/design/0007);
-//! slow light, which is other layers and the glass itself, is taken out with the mean.
+//! The difference of opposite states is proportional to the field of the glass; slow light, which
+//! is other layers and the glass itself, is taken out with the mean.
 
 use fulgurite_glass::channel::SectorImages;
 use fulgurite_glass::numeric::{HALVING_VARIANCE, Magnifier, Plane, blur, halve, vectorized};

@@ -5,10 +5,10 @@
 //! estimate window . taps, which is to be exp(2 i azimuth)
 //! ```
 //!
-//! The middle of a voxel is rarely that of a pixel. Images are not resampled for that: resampling is
-//! linear, so the taps are, once for each of 8 x 8 fractions of a pixel, and a voxel takes the taps of
-//! its fraction. The window then is 16 x 16 pixels, which are 64 numbers a row when the images lie
-//! interleaved.
+//! The middle of a voxel is rarely that of a pixel. Images are not resampled for that: resampling
+//! is linear, so the taps are, once for each of 8 x 8 fractions of a pixel, and a voxel takes the
+//! taps of its fraction. The window then is 16 x 16 pixels, which are 64 numbers a row when the
+//! images lie interleaved.
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;

@@ -1,11 +1,11 @@
 //! Where voxels really are: a shift for each block of 16 x 16, found without knowing any symbol.
 //!
-//! Light is strongest at the middle of voxels, so the energy of the field has a tone with the period
-//! of the pitch, and the phase of that tone is the shift (Oerder and Meyr, IEEE Trans. Comm. 36, 605,
-//! 1988, in two dimensions). It is found to half a pitch either way, at no search at all. A block and
-//! its neighbors are heard together; shifts are interpolated between blocks. Searching for the most
-//! energy over shifts, as the written experiment does, was tried first: interpolated energy is
-//! highest at whole pixels, which drew small shifts to zero.
+//! Light is strongest at the middle of voxels, so the energy of the field has a tone with the
+//! period of the pitch, and the phase of that tone is the shift (Oerder and Meyr, IEEE Trans. Comm.
+//! 36, 605, 1988, in two dimensions). It is found to half a pitch either way, at no search at all.
+//! A block and its neighbors are heard together; shifts are interpolated between blocks. Searching
+//! for the most energy over shifts, as the written experiment does, was tried first: interpolated
+//! energy is highest at whole pixels, which drew small shifts to zero.
 
 use fulgurite_glass::channel::SectorShape;
 use fulgurite_glass::numeric::{LANES, Plane, blur, sincos_turns, vectorized};

@@ -50,7 +50,8 @@ fn main() {
     }
     let voxels = shape.voxels() as f64 * sectors as f64;
     println!(
-        "{preset}, {side} x {side} voxels: write {:.2} M voxels/s, image {:.2}, both {:.2}; sum {sum}",
+        "{preset}, {side} x {side} voxels: write {:.2} M voxels/s, image {:.2}, both {:.2}; \
+         sum {sum}",
         voxels / write / 1e6,
         voxels / read / 1e6,
         voxels / (write + read) / 1e6,

@@ -1,9 +1,9 @@
 //! From light to numbers: the states of polarization, electrons, noise, bits.
 //!
 //! Row by row: intensities of a few rows are kept, each state's image is shifted against the others
-//! by Lagrange's polynomial through five rows and five columns, and electrons are counted. A Poisson
-//! number of mean and variance l with read noise r added is drawn as
-//! l + s z + l/s^2 (z^2 - 1)/6 with s^2 = l + r^2 and z normal, which has its first three moments.
+//! by Lagrange's polynomial through five rows and five columns, and electrons are counted. A
+//! Poisson number of mean and variance l with read noise r added is drawn as l + s z + l/s^2 (z^2 -
+//! 1)/6 with s^2 = l + r^2 and z normal, which has its first three moments.
 
 use fulgurite_units::Seed;
 

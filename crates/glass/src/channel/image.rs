@@ -8,9 +8,9 @@
 //!                                        shift of the state, electrons, noise, bits <--+
 //! ```
 //!
-//! The sum of the layers' fields is exact to first order in the retardance of a voxel, which is 0.145
-//! of a radian; Jones matrices would be needed above 40 nm. All of it is drawn anew at every read
-//! but what the seeds of drive and platter fix.
+//! The sum of the layers' fields is exact to first order in the retardance of a voxel, which is
+//! 0.145 of a radian; Jones matrices would be needed above 40 nm. All of it is drawn anew at every
+//! read but what the seeds of drive and platter fix.
 
 use fulgurite_units::Seed;
 
@@ -168,8 +168,8 @@ fn illumination(channel: &Channel, shape: SectorShape, drive: &Seed) -> Plane {
     plane
 }
 
-/// Turns light as the platter lies: half a turn mirrors rows and columns and leaves azimuths as they
-/// are; upside down, rows are mirrored and azimuths change their sign.
+/// Turns light as the platter lies: half a turn mirrors rows and columns and leaves azimuths as
+/// they are; upside down, rows are mirrored and azimuths change their sign.
 fn turn([real, imaginary]: &mut [Plane; 2], placement: Placement) {
     match placement {
         Placement::Right => {}

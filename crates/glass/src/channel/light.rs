@@ -1,8 +1,9 @@
 //! Light that varies slowly over the sector: its halo, neighboring layers, the glass itself.
 //!
-//! All of it is blurred over two pitches and more, so it is made at half the voxels' resolution. What a
-//! neighboring layer adds is that of its symbols: the spread of its voxels is left out, which is
-//! 8 % of a voxel's amplitude, averages over hundreds of them and is below 1 % of the layer's light.
+//! All of it is blurred over two pitches and more, so it is made at half the voxels' resolution.
+//! What a neighboring layer adds is that of its symbols: the spread of its voxels is left out,
+//! which is 8 % of a voxel's amplitude, averages over hundreds of them and is below 1 % of the
+//! layer's light.
 
 use fulgurite_units::Seed;
 
@@ -73,8 +74,8 @@ fn halved(sigma: f64) -> f32 {
     sigma
 }
 
-/// Area of a spot in focus, in square pitches: light is conserved, so a layer far away adds its mean
-/// field times this.
+/// Area of a spot in focus, in square pitches: light is conserved, so a layer far away adds its
+/// mean field times this.
 pub(super) fn spot_area(channel: &Channel) -> f64 {
     2.0 * std::f64::consts::PI * channel.blur_pitches(0.0).powi(2)
 }

@@ -40,8 +40,8 @@ impl Medium {
         }
     }
 
-    /// What is taken off each voxel, of the largest. Phase contrast sees differences: the mean of all
-    /// voxels is the light it compares with.
+    /// What is taken off each voxel, of the largest. Phase contrast sees differences: the mean of
+    /// all voxels is the light it compares with.
     pub(super) const fn rest(self) -> f32 {
         match self {
             Self::Birefringent => 0.0,

@@ -158,8 +158,8 @@ pub struct Shares {
 }
 
 impl Channel {
-    /// The preset of this name: `nominal` is the default, `easy` for fast tests, `dense` for stress,
-    /// `phase` the other medium.
+    /// The preset of this name: `nominal` is the default, `easy` for fast tests, `dense` for
+    /// stress, `phase` the other medium.
     ///
     /// # Errors
     /// [`GlassError::Channel`] when there is none of this name.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! azimuth    phi + m/2 (sin 2(left - phi) + r sin 2(up - phi)) + noise
-//! retardance R (1 + m' (cos 2(left - phi) + r cos 2(up - phi))) (1 + drift) (1 + noise), at least 0
+//! retardance R (1 + m' (cos 2(left - phi) + r cos 2(up - phi))) (1 + drift) (1 + noise), or 0
 //! voxel      sin(2 pi retardance / lambda) exp(2 i azimuth)
 //! ```
 //!
