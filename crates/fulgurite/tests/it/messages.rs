@@ -106,6 +106,7 @@ fn config_show_prints_a_file() {
             [seal]
             staged_bytes = "256MiB"
             age = "1d"
+            shard_size = "4000000000B"
 
             [storage]
             log_capacity = "256GiB"
@@ -168,7 +169,7 @@ fn a_wrong_configuration_names_the_place() {
         err:   |
         err: 2 | ages = "1h"
         err:   | ^^^^
-        err: unknown field `ages`, expected `staged_bytes` or `age`
+        err: unknown field `ages`, expected one of `staged_bytes`, `age`, `shard_size`
         exit: 3
     "#]]
     .assert_eq(&fold(&said.replace(&*path, "f.toml")));
