@@ -1,0 +1,115 @@
+//! Random sectors of many drives and platters: what decoders are trained on and judged by.
+//!
+//! ```text
+//! Seed(seed) -- "lab sectors" -- number --+-- symbols, neighbors, place, track, read
+//!                                         +-- which drive, which platter of so many
+//! Seed(population) -- "lab drives", "lab platters" -- number -- their own optics
+//! ```
+//!
+//! A sector is a function of its number alone, so a set can be made in parts and in any order. It is
+//! not how an archive reads: there, sectors of a platter share their drive for a whole session.
+
+use fulgurite_glass::GlassError;
+use fulgurite_glass::channel::{
+    Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
+};
+use fulgurite_units::Seed;
+
+/// Where sectors come from.
+#[derive(Debug)]
+pub(crate) struct Population {
+    channel: Channel,
+    shape: SectorShape,
+    sectors: Seed,
+    drives: Kinds,
+    platters: Kinds,
+}
+
+/// Drives, or platters.
+#[derive(Debug)]
+struct Kinds {
+    root: Seed,
+    /// `None`: one for every sector.
+    count: Option<u64>,
+}
+
+impl Kinds {
+    /// The one of a sector.
+    fn pick(&self, sector: &Seed, number: u64, label: &[u8]) -> Seed {
+        let own = self.count.map_or(number, |count| sector.child(label).stream().below(count));
+        self.root.child(&own.to_le_bytes())
+    }
+}
+
+impl Population {
+    /// Sectors of `seed`, in drives and on platters of `population`.
+    pub(crate) fn new(
+        channel: Channel,
+        shape: SectorShape,
+        seed: u64,
+        population: u64,
+        drives: Option<u64>,
+        platters: Option<u64>,
+    ) -> Self {
+        let root = Seed::new(population);
+        Self {
+            channel,
+            shape,
+            sectors: Seed::new(seed).child(b"lab sectors"),
+            drives: Kinds { root: root.child(b"lab drives"), count: drives },
+            platters: Kinds { root: root.child(b"lab platters"), count: platters },
+        }
+    }
+
+    /// Pixels and symbols of `count` sectors, one after the other.
+    pub(crate) fn take(&self, first: u64, count: usize) -> Result<(Vec<u16>, Vec<u8>), GlassError> {
+        let pixels = self.channel.medium.images()
+            * self.shape.voxels()
+            * usize::from(self.channel.optics.pixels_per_pitch).pow(2);
+        let mut all_pixels = Vec::with_capacity(count * pixels);
+        let mut all_symbols = Vec::with_capacity(count * self.shape.voxels());
+        for number in (first..).take(count) {
+            let (images, symbols) = self.sector(number)?;
+            assert_eq!(images.pixels.len(), pixels, "every sector has the same size");
+            all_pixels.extend_from_slice(&images.pixels);
+            all_symbols.extend_from_slice(&symbols);
+        }
+        Ok((all_pixels, all_symbols))
+    }
+
+    fn sector(&self, number: u64) -> Result<(SectorImages, Vec<u8>), GlassError> {
+        let Self { channel, shape, .. } = self;
+        let seed = self.sectors.child(&number.to_le_bytes());
+        let own = symbols(channel, *shape, &seed.child(b"symbols"));
+        let sides = (1..=channel.optics.layers).flat_map(|distance| [(distance, 0), (distance, 1)]);
+        let layers: Vec<(u8, Vec<u8>)> = sides
+            .map(|(distance, side)| {
+                let seed = seed.child(b"neighbors").child(&[distance, side]);
+                (distance, symbols(channel, *shape, &seed))
+            })
+            .collect();
+        let neighbors: Vec<Neighbor<'_>> = layers
+            .iter()
+            .map(|(distance, symbols)| Neighbor { distance: *distance, symbols })
+            .collect();
+        let written =
+            channel.write(*shape, &own, &seed.child(b"place"), &WriteFaults::default())?;
+        let drive = self.drives.pick(&seed, number, b"drive");
+        let seeds = ReadSeeds {
+            platter: self.platters.pick(&seed, number, b"platter"),
+            track: seed.child(b"track"),
+            read: seed.child(b"read"),
+        };
+        let mut head = ReadHead::new(channel, *shape, drive)?;
+        Ok((head.read(&written, &neighbors, &seeds, &ReadFaults::default()), own))
+    }
+}
+
+/// Random symbols of a layer.
+pub(crate) fn symbols(channel: &Channel, shape: SectorShape, seed: &Seed) -> Vec<u8> {
+    let mut stream = seed.stream();
+    let most = u64::from(channel.medium.symbols());
+    #[expect(clippy::cast_possible_truncation, reason = "below 8")]
+    let draw = |_| stream.below(most) as u8;
+    (0..shape.voxels()).map(draw).collect()
+}
