@@ -1,7 +1,7 @@
 //! The voxel channel for Python: `fulgurite._native`.
 //!
-//! Only translates: arguments to the types of `fulgurite-glass`, its errors to `ValueError` with the
-//! same message, its images to numpy arrays. Simulating runs without the interpreter's lock, so
+//! Only translates: arguments to the types of `fulgurite-glass`, its errors to `ValueError` with
+//! the same message, its images to numpy arrays. Simulating runs without the interpreter's lock, so
 //! threads of Python run beside it. What a training set is made of is in [`population`].
 
 mod population;
@@ -67,7 +67,8 @@ fn symbols<'py>(
 /// symbols, neighboring layers, surface and noise. Drives and platters are those of the population
 /// of that number, by default the seed's own: so many of them, or one of each for every sector.
 #[pyfunction]
-#[pyo3(signature = (channel, side, count, seed, first=0, *, population=None, drives=None, platters=None))]
+#[pyo3(signature = (channel, side, count, seed, first=0, *, population=None, drives=None,
+    platters=None))]
 #[expect(clippy::too_many_arguments, clippy::type_complexity, reason = "a Python signature")]
 fn sectors<'py>(
     py: Python<'py>,

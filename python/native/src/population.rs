@@ -6,8 +6,8 @@
 //! Seed(population) -- "lab drives", "lab platters" -- number -- their own optics
 //! ```
 //!
-//! A sector is a function of its number alone, so a set can be made in parts and in any order. It is
-//! not how an archive reads: there, sectors of a platter share their drive for a whole session.
+//! A sector is a function of its number alone, so a set can be made in parts and in any order. It
+//! is not how an archive reads: there, sectors of a platter share their drive for a whole session.
 
 use fulgurite_glass::GlassError;
 use fulgurite_glass::channel::{

@@ -139,6 +139,15 @@ def parse(table: dict[str, Any]) -> Config:
     return made
 
 
+def without_nothing(table: dict[str, Any]) -> dict[str, Any]:
+    """Leave keys without a value out, as TOML does."""
+    return {
+        key: without_nothing(value) if isinstance(value, dict) else value
+        for key, value in table.items()
+        if value is not None
+    }
+
+
 def _require(holds: bool, name: str, value: object, allowed: str) -> None:
     if not holds:
         raise LabError(f"{name} is {value}; it may be {allowed}")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fulgurite import channel as glass
+from fulgurite.lab.config import SectorsConfig
 from fulgurite.lab.errors import LabError
 
 # Sectors that are made at once; their pixels are 16 bits until they are packed.
@@ -109,6 +110,18 @@ def sectors(
         except ValueError as error:
             raise LabError(str(error)) from error
     return Sectors(source, images, symbols)
+
+
+def configured(source: Channel, of: SectorsConfig, count: int | None = None) -> Sectors:
+    """Make a set of a configuration, or its first sectors."""
+    most = of.count if count is None else min(count, of.count)
+    return sectors(source, of.side, most, of.seed, drives=of.drives, platters=of.platters)
+
+
+def inside(values: NDArray[Any], margin: int) -> NDArray[Any]:
+    """Leave out voxels at the border of `[sector, row, column, ..]`."""
+    end = -margin or None
+    return values[:, margin:end, margin:end]
 
 
 def brightness(images: NDArray[Any]) -> NDArray[np.float32]:

@@ -44,7 +44,7 @@ def blur(images: NDArray[Any], sigma: float) -> Floats:
     rows, columns = images.shape[-2:]
     down, across = blur_matrix(rows, sigma), blur_matrix(columns, sigma)
     pixels: Floats = images.astype(np.float32, copy=False)
-    blurred: Floats = down @ pixels @ across.T
+    blurred: Floats = np.matmul(np.matmul(down, pixels), across.T)
     return blurred
 
 
@@ -55,7 +55,7 @@ def resize(images: Floats, rows: int, columns: int) -> Floats:
         return sample_matrix(count, tuple((np.arange(to) + 0.5) * count / to - 0.5))
 
     down, across = matrix(images.shape[-2], rows), matrix(images.shape[-1], columns)
-    resized: Floats = down @ images @ across.T
+    resized: Floats = np.matmul(np.matmul(down, images), across.T)
     return resized
 
 

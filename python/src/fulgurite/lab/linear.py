@@ -49,8 +49,9 @@ _PILOT_ROWS = 2
 
 def flat_field(images: NDArray[Any], pitch: int) -> Floats:
     """Images over what varies slowly in them."""
-    pixels = images.astype(np.float32)
-    return pixels / np.maximum(blur(pixels, 4.0 * pitch), 1.0)
+    pixels: Floats = images.astype(np.float32)
+    slow = np.maximum(blur(pixels, 4.0 * pitch), 1.0).astype(np.float32)
+    return pixels / slow
 
 
 def field(flat: Floats, pitch: int) -> Floats:
@@ -84,8 +85,8 @@ def register(parts: Floats, pitch: int) -> Floats:
     score = score + 0.5 * blur(score, 1.0)
     spread = np.maximum(score.std(0, ddof=1, keepdims=True), 1e-9)
     weights = np.exp(log_softmax(np.moveaxis(6 * score / spread, 0, -1)))
-    dy, dx = np.repeat(_SHIFTS, len(_SHIFTS)), np.tile(_SHIFTS, len(_SHIFTS))
-    moved = np.stack([weights @ dy, weights @ dx]).astype(np.float32)
+    down_by, across_by = np.repeat(_SHIFTS, len(_SHIFTS)), np.tile(_SHIFTS, len(_SHIFTS))
+    moved = np.stack([weights @ down_by, weights @ across_by]).astype(np.float32)
     return resize(moved, rows, columns)
 
 
@@ -140,7 +141,7 @@ class Equalizer:
             taps = windows(flat, pitch)
             power = power + (taps.T @ taps).astype(np.float64)
             cross = cross + taps.T @ _targets(known)
-        weights = np.linalg.solve(power + _ridge(power), cross)
+        weights = np.linalg.solve(power + _ridge(power), cross).astype(np.float64)
         return cls(pitch, power, len(flats), weights)
 
     def apply(self, flat: Floats) -> Complex:
@@ -170,7 +171,8 @@ def _targets(symbols: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _ridge(power: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _RIDGE * np.eye(len(power)) * power.diagonal().mean()
+    ridge: NDArray[np.float64] = _RIDGE * np.eye(len(power)) * power.diagonal().mean()
+    return ridge
 
 
 def _complex(parts: NDArray[Any]) -> Complex:

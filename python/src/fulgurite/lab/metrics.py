@@ -118,10 +118,9 @@ def score(logits: Floats, symbols: NDArray[Any], temperature: float = 1.0) -> Sc
     labels = bits(count)
     within = tuple(range(1, symbols.ndim))
     hard = logits.argmax(-1)
-    ser = (hard != symbols).mean(within)
+    ser = sector_errors(logits, symbols)
     ber = (labels[hard] != labels[symbols]).mean((*within, -1))
-    loss = np.stack([bit_loss(logits[i], symbols[i], temperature) for i in range(len(symbols))])
-    mi = labels.shape[1] - loss.mean(within)
+    mi = sector_bits(logits, symbols, temperature)
     worst = max(1, len(mi) // 10)
     return Score(
         sectors=len(symbols),
@@ -142,6 +141,17 @@ def sector_errors(logits: Floats, symbols: NDArray[Any]) -> NDArray[np.float64]:
     """Symbol error rate of each sector."""
     rates: NDArray[np.float64] = (logits.argmax(-1) != symbols).mean(tuple(range(1, symbols.ndim)))
     return rates
+
+
+def sector_bits(logits: Floats, symbols: NDArray[Any], temperature: float) -> NDArray[np.float64]:
+    """Bits of information of a voxel, in each sector."""
+    within = tuple(range(1, symbols.ndim))
+    # Sector by sector: logits of all of them at once would be several copies of gigabytes.
+    losses = [bit_loss(own, known, temperature) for own, known in zip(logits, symbols, strict=True)]
+    information: NDArray[np.float64] = bits(logits.shape[-1]).shape[1] - np.stack(losses).mean(
+        within
+    )
+    return information
 
 
 def confusion(logits: Floats, symbols: NDArray[Any]) -> NDArray[np.int64]:

@@ -8,6 +8,7 @@ weights each time; across machines only the sectors are the same.
 import dataclasses
 import json
 import math
+import pickle
 import subprocess
 import time
 from collections.abc import Callable
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from fulgurite.lab import data, metrics
-from fulgurite.lab.config import Config, SectorsConfig, TrainingConfig, parse
+from fulgurite.lab.config import Config, TrainingConfig, parse, without_nothing
+from fulgurite.lab.data import inside
 from fulgurite.lab.errors import LabError
 from fulgurite.lab.network import VoxelUNet, macs_per_voxel, parameter_count
 
@@ -58,9 +60,11 @@ class Model:
         try:
             stored = torch.load(path, map_location="cpu", weights_only=True)
             about = json.loads(stored["about"])
-        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-            raise LabError(f"{path} is no checkpoint: {error}") from error
-        config = parse(_without_nothing(about["config"]))
+        except OSError as error:
+            raise LabError(f"cannot read {path}: {error.strerror}") from error
+        except (pickle.UnpicklingError, EOFError, RuntimeError, LookupError, ValueError) as error:
+            raise LabError(f"{path} is no checkpoint") from error
+        config = parse(without_nothing(about["config"]))
         channel = data.channel(config.channel.preset, config.channel.set)
         if channel.fingerprint != about["origin"]["channel"]:
             raise LabError(f"{path} was trained on another channel {config.channel.preset}")
@@ -69,23 +73,9 @@ class Model:
         return cls(config, channel, network.eval(), about["temperature"], about["origin"])
 
 
-def _without_nothing(table: dict[str, Any]) -> dict[str, Any]:
-    """Leave keys without a value out, as TOML does."""
-    return {
-        key: _without_nothing(value) if isinstance(value, dict) else value
-        for key, value in table.items()
-        if value is not None
-    }
-
-
 def make(config: Config, channel: data.Channel) -> VoxelUNet:
     """Make an untrained network; torch's seed decides its weights."""
     return VoxelUNet(config.network, channel.states, channel.symbols, channel.pixels_per_pitch)
-
-
-def sectors(channel: data.Channel, of: SectorsConfig) -> data.Sectors:
-    """Make a set of a configuration."""
-    return data.sectors(channel, of.side, of.count, of.seed, drives=of.drives, platters=of.platters)
 
 
 def device(config: TrainingConfig) -> torch.device:
@@ -99,7 +89,7 @@ def device(config: TrainingConfig) -> torch.device:
 def train(config: Config, say: Callable[[dict[str, Any]], None]) -> Model:
     """Train a network. `say` is told of its progress."""
     channel = data.channel(config.channel.preset, config.channel.set)
-    training = sectors(channel, config.train)
+    training = data.configured(channel, config.train)
     torch.set_num_threads(config.training.threads)
     torch.manual_seed(config.training.seed)
     network = make(config, channel)
@@ -115,7 +105,7 @@ def train(config: Config, say: Callable[[dict[str, Any]], None]) -> Model:
     loss = _descend(network, config.training, training, say)
     origin |= {"loss": loss, "cpu_s": round(time.process_time() - started, 1)}
     network.eval()
-    calibration = sectors(channel, config.calibration)
+    calibration = data.configured(channel, config.calibration)
     logits = predict(network, calibration)
     margin = config.evaluation.margin
     temperature = metrics.fit_temperature(
@@ -176,12 +166,6 @@ def predict(network: VoxelUNet, of: data.Sectors) -> NDArray[np.float32]:
         out = network(images.to(memory_format=torch.channels_last))
         logits[index] = out[0].permute(1, 2, 0).numpy()
     return logits
-
-
-def inside(values: NDArray[Any], margin: int) -> NDArray[Any]:
-    """Leave out voxels at the border of `[sector, row, column, ..]`."""
-    end = -margin or None
-    return values[:, margin:end, margin:end]
 
 
 def commit() -> str:
