@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from fulgurite import channel as glass
 from fulgurite.lab import data
@@ -53,10 +54,28 @@ def test_pixels_above_eight_bits_are_kept() -> None:
     assert wide.images.max() > 255
 
 
-def test_crops_are_parts_of_normalized_sectors_and_repeat_by_seed() -> None:
+def test_registering_puts_voxels_in_place() -> None:
+    """The light of voxels has the period of their pitch; its phase is where they are."""
+    moved = data.channel("easy", {"stage.shift_px": 0.9, "stage.warp_px": 0.0})
+    tone = np.exp(2j * np.pi * (np.arange(192) - 1) / 3)
+
+    def phases(images: NDArray[np.float32]) -> list[float]:
+        light = (images[3] - images[1]) ** 2 + (images[0] - images[2]) ** 2
+        return [abs(float(np.angle((light.sum(axis) * tone).sum()))) for axis in (0, 1)]
+
+    before, after = [], []
+    for seed in range(3, 7):
+        image = data.sectors(moved, 64, 1, seed).images[0]
+        before += phases(image.astype(np.float32))
+        after += phases(data.registered(moved, image))
+    assert max(after) < 0.3
+    assert max(before) > 1
+
+
+def test_crops_are_parts_of_registered_sectors_and_repeat_by_seed() -> None:
     made = data.sectors(data.channel("nominal"), 32, 2, 4)
-    whole = data.normalize(made.images)
-    assert np.abs(whole.mean((-1, -2))).max() < 1e-5
+    whole = np.stack([data.registered(made.channel, image) for image in made.images])
+    whole = whole.astype(np.float16).astype(np.float32)
     pixels, labels = next(data.crops(made, 16, 5, 9))
     again, _ = next(data.crops(made, 16, 5, 9))
     assert np.array_equal(pixels, again)

@@ -16,34 +16,6 @@ def test_blur_keeps_constants_and_is_gaussian() -> None:
     assert blurred.sum() == pytest.approx(1, rel=1e-3)
 
 
-def test_resizing_and_displacing_follow_straight_lines() -> None:
-    line = np.arange(16, dtype=np.float32)[None] * np.ones((16, 1), np.float32)
-    larger = filters.resize(line, 48, 48)
-    assert np.allclose(larger[24, 3:45], (np.arange(3, 45) + 0.5) / 3 - 0.5, atol=1e-4)
-    by = np.zeros((2, 16, 16), np.float32)
-    by[1] = 0.25
-    moved = filters.displace(line[None], by)[0]
-    # Keys' cubic of slope -0.75 is not exact on lines: off by 0.047 at a quarter.
-    assert np.allclose(moved[:, 2:13], line[:, 2:13] + 0.25, atol=0.05)
-    by[1] = 1
-    assert np.allclose(filters.displace(line[None], by)[0, :, :14], line[:, 1:15], atol=1e-5)
-
-
-def test_registration_finds_a_shift() -> None:
-    shifted = data.channel(
-        "easy",
-        {"stage.shift_px": 0.9, "stage.warp_px": 0.0, "shares.drive": 1, "shares.platter": 0},
-    )
-    still = data.channel("easy", {"stage.shift_px": 0.0, "stage.warp_px": 0.0})
-    found = []
-    for source in (still, shifted):
-        one = data.sectors(source, 64, 1, 3)
-        flat = linear.flat_field(one.images[0], 3)
-        found.append(linear.register(linear.field(flat, 3), 3).mean((1, 2)))
-    assert np.abs(found[0]).max() < 0.2
-    assert np.abs(found[1]).max() > 0.3
-
-
 def test_demappers_know_their_noise() -> None:
     random = np.random.default_rng(1)
     symbols = random.integers(8, size=(100, 100))
@@ -74,7 +46,7 @@ def test_every_decoder_reads_easy_glass_and_better_ones_read_it_better() -> None
             errors[name] += (logits.argmax(-1) != symbols)[inside].mean() / 3
     assert errors["a"] < 0.1
     assert errors["b"] < 0.03
-    assert errors["b"] < errors["a"] < errors["a0"]
+    assert errors["b"] < errors["a"]
     assert errors["b2"] <= 1.3 * errors["b"]
 
 

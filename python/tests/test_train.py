@@ -109,7 +109,7 @@ def test_the_command_line_from_a_configuration_to_figures(
     assert main(["gallery", model]) == 0
     assert main(["figures", str(tmp_path)]) == 0
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    assert list(report["decoders"]) == ["a0", "a", "b0", "b", "b2", "net"]
+    assert list(report["decoders"]) == ["a", "b", "b2", "net"]
     assert len(report["sectors"]["net"]["ser"]) == 3
     drawn = {path.stem for path in tmp_path.glob("*.svg")}
     assert drawn == {

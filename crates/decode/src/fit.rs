@@ -8,7 +8,7 @@ use fulgurite_glass::numeric::vectorized;
 
 use crate::decoder::check;
 use crate::demap::target;
-use crate::linear::{BESIDE, Taps, WINDOW, cubic};
+use crate::linear::{BESIDE, Taps, WINDOW, fraction_weights};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, Linear, SymbolProbabilities};
 
 /// What is added to the diagonal, of its mean.
@@ -352,7 +352,7 @@ fn sample(plane: &fulgurite_glass::numeric::Plane, at: [usize; 2], by: [f32; 2])
     let split = |at: usize, by: f32| {
         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
         let eighths = at.cast_signed() * 8 + (by * 8.0).round() as isize;
-        (eighths.div_euclid(8), cubic(eighths.rem_euclid(8).cast_unsigned()))
+        (eighths.div_euclid(8), fraction_weights(eighths.rem_euclid(8).cast_unsigned()))
     };
     let ((row, vertical), (column, horizontal)) = (split(at[0], by[0]), split(at[1], by[1]));
     let inside = |at: isize, len: usize| at.clamp(0, len.cast_signed() - 1).cast_unsigned();

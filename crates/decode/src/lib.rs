@@ -16,10 +16,12 @@ mod demap;
 mod error;
 mod fit;
 mod flat;
+mod interleaved;
 mod linear;
 mod matched;
 mod probabilities;
 mod registration;
+mod resample;
 mod score;
 
 #[cfg(test)]
@@ -34,4 +36,5 @@ pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
+pub use resample::registered;
 pub use score::{Score, Scores};

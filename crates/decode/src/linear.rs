@@ -14,6 +14,7 @@ use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;
 
 use crate::decoder::check;
+use crate::interleaved::{BORDER, Interleaved, cubic};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
 
 /// Pixels on each side of the middle of a window.
@@ -27,9 +28,6 @@ const WIDE: usize = WINDOW + 3;
 
 /// Fractions of a pixel.
 const FRACTIONS: usize = 8;
-
-/// Pixels around images.
-const BORDER: usize = WIDE;
 
 /// A trained equalizer.
 #[derive(Clone, Debug)]
@@ -141,41 +139,7 @@ impl Decoder for Linear {
     }
 }
 
-/// Flat images with the pixels of one place together, and a border that repeats.
-struct Interleaved {
-    images: usize,
-    rows: usize,
-    columns: usize,
-    values: Vec<f32>,
-}
-
 impl Interleaved {
-    fn new(flat: &Flat) -> Self {
-        let images = flat.images.len();
-        let (inner_rows, inner_columns) = (flat.images[0].rows, flat.images[0].columns);
-        let (rows, columns) = (inner_rows + 2 * BORDER, inner_columns + 2 * BORDER);
-        let mut values = vec![0.0; rows * columns * images];
-        for row in 0..rows {
-            let from = row.saturating_sub(BORDER).min(inner_rows - 1);
-            let line = &mut values[row * columns * images..][..columns * images];
-            let inner = &mut line[BORDER * images..][..inner_columns * images];
-            if let [a, b, c, d] = &flat.images[..] {
-                let four = a.row(from).iter().zip(b.row(from)).zip(c.row(from)).zip(d.row(from));
-                for (pixel, (((a, b), c), d)) in inner.as_chunks_mut::<4>().0.iter_mut().zip(four) {
-                    *pixel = [*a, *b, *c, *d];
-                }
-            } else {
-                inner.copy_from_slice(flat.images[0].row(from));
-            }
-            for k in 0..BORDER {
-                line.copy_within(BORDER * images..(BORDER + 1) * images, k * images);
-                let last = (BORDER + inner_columns - 1) * images;
-                line.copy_within(last..last + images, (BORDER + inner_columns + k) * images);
-            }
-        }
-        Self { images, rows, columns, values }
-    }
-
     /// First pixel of the wide window around a place, and the fraction in the bank.
     #[inline(always)]
     fn window(&self, at: [usize; 2], by: [f32; 2]) -> (usize, usize) {
@@ -231,7 +195,7 @@ fn bank(taps: &Taps) -> Vec<f32> {
     let mut bank = vec![0.0; FRACTIONS * FRACTIONS * WIDE * 2 * row];
     for down in 0..FRACTIONS {
         for right in 0..FRACTIONS {
-            let (vertical, horizontal) = (cubic(down), cubic(right));
+            let (vertical, horizontal) = (fraction_weights(down), fraction_weights(right));
             let from = (down * FRACTIONS + right) * WIDE * 2 * row;
             let out = &mut bank[from..][..WIDE * 2 * row];
             for part in 0..2 {
@@ -252,15 +216,9 @@ fn bank(taps: &Taps) -> Vec<f32> {
     bank
 }
 
-/// Weights of the pixels -1, 0, 1, 2 for the value at a fraction behind 0 (Keys, a = -1/2).
-pub(crate) fn cubic(fraction: usize) -> [f32; 4] {
+/// Weights of four pixels for the value at a fraction behind the second.
+pub(crate) fn fraction_weights(fraction: usize) -> [f32; 4] {
     #[expect(clippy::cast_precision_loss, reason = "at most 7")]
     let t = fraction as f32 / FRACTIONS as f32;
-    let (t2, t3) = (t * t, t * t * t);
-    [
-        0.5 * (-t3 + 2.0 * t2 - t),
-        0.5 * (3.0 * t3 - 5.0 * t2 + 2.0),
-        0.5 * (-3.0 * t3 + 4.0 * t2 + t),
-        0.5 * (t3 - t2),
-    ]
+    cubic(t)
 }

@@ -8,11 +8,12 @@ mod population;
 
 use fulgurite_glass::GlassError;
 use fulgurite_glass::channel::{
-    CHANNEL_PRESETS, Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorShape, WriteFaults,
+    CHANNEL_PRESETS, Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
+    WriteFaults,
 };
 use fulgurite_units::Seed;
 use numpy::ndarray::{Array2, Array3, Array4, ShapeError};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyArray4, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyArray4, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
@@ -26,7 +27,7 @@ const PIXELS_MAX: u64 = 1 << 31;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::{channel_json, fingerprint, presets, sector, sectors, symbols};
+    use super::{channel_json, fingerprint, presets, registered, sector, sectors, symbols};
 }
 
 /// Names of the presets.
@@ -157,6 +158,37 @@ fn sector<'py>(
     let size = (images.count, images.rows, images.columns);
     let images = Array3::from_shape_vec(size, images.pixels).map_err(misshapen)?;
     Ok(images.into_pyarray(py))
+}
+
+/// Images `[state, row, column]` of one sector as a network sees them: without illumination, each
+/// voxel found by its light and put in the middle of its own pixels.
+#[pyfunction]
+fn registered<'py>(
+    py: Python<'py>,
+    channel: &str,
+    images: PyReadonlyArray3<'py, u16>,
+) -> PyResult<Bound<'py, PyArray3<f32>>> {
+    let channel = parse_channel(channel)?;
+    let images = images.as_array();
+    let &[count, rows, columns] = images.shape() else {
+        return Err(refuse("images have three axes: state, row, column"));
+    };
+    let pitch = usize::from(channel.optics.pixels_per_pitch);
+    let voxels = |pixels: usize| u16::try_from(pixels / pitch).map_err(refuse);
+    let shape = SectorShape::new(voxels(rows)?, voxels(columns)?).map_err(refuse)?;
+    let images = SectorImages {
+        count,
+        rows,
+        columns,
+        bits: channel.camera.bits,
+        pixels: images.iter().copied().collect(),
+    };
+    let planes = py
+        .detach(|| fulgurite_decode::registered(&images, shape, channel.medium, pitch))
+        .map_err(refuse)?;
+    let values = planes.into_iter().flat_map(|plane| plane.values).collect();
+    let planes = Array3::from_shape_vec((count, rows, columns), values).map_err(misshapen)?;
+    Ok(planes.into_pyarray(py))
 }
 
 /// A preset by its name, or a channel as JSON.

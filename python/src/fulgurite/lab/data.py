@@ -124,16 +124,9 @@ def inside(values: NDArray[Any], margin: int) -> NDArray[Any]:
     return values[:, margin:end, margin:end]
 
 
-def brightness(images: NDArray[Any]) -> NDArray[np.float32]:
-    """Mean of each image."""
-    means: NDArray[np.float32] = images.mean((-1, -2), dtype=np.float64).astype(np.float32)
-    return np.maximum(means, 1e-3)[..., None, None]
-
-
-def normalize(images: NDArray[Any]) -> NDArray[np.float32]:
-    """What a network sees: each image of a whole sector over its own mean, less 1."""
-    scaled: NDArray[np.float32] = images.astype(np.float32) / brightness(images) - np.float32(1)
-    return scaled
+def registered(source: Channel, images: NDArray[Any]) -> NDArray[np.float32]:
+    """What decoders see of one sector: its images without illumination, voxels put in place."""
+    return glass.registered(source.json, np.ascontiguousarray(images, np.uint16))
 
 
 def turn(
@@ -149,10 +142,11 @@ def turn(
 def crops(
     source: Sectors, side: int, batch: int, seed: int
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-    """Random normalized crops, turned at random, without end."""
+    """Random registered crops, turned at random, without end."""
     random = np.random.default_rng(seed)
     pitch = source.channel.pixels_per_pitch
-    means = brightness(source.images)
+    images = np.stack([registered(source.channel, image) for image in source.images])
+    images = images.astype(np.float16)
     places = source.symbols.shape[1] - side + 1
     while True:
         pixels, labels = [], []
@@ -160,8 +154,7 @@ def crops(
             row, column = random.integers(places, size=2)
             rows = slice(row * pitch, (row + side) * pitch)
             columns = slice(column * pitch, (column + side) * pitch)
-            image = source.images[sector, :, rows, columns].astype(np.float32)
-            image = image / means[sector] - np.float32(1)
+            image = images[sector, :, rows, columns].astype(np.float32)
             symbols = source.symbols[sector, row : row + side, column : column + side]
             turns = int(random.integers(source.channel.turns))
             image, symbols = turn(image, symbols.astype(np.int64), turns, source.channel.symbols)

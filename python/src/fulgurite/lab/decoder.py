@@ -18,7 +18,7 @@ from fulgurite.lab.config import Config, parse, without_nothing
 from fulgurite.lab.errors import LabError
 
 # Key and value by which an exported network says what it is.
-FORMAT = "fulgurite voxel decoder 1"
+FORMAT = "fulgurite voxel decoder 2"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Decoder:
 
     def decode(self, image: NDArray[Any]) -> NDArray[np.float32]:
         """Logits `[row, column, symbol]` of the images of one sector."""
-        logits = self.run(data.normalize(image)[None])
+        logits = self.run(data.registered(self.channel, image)[None])
         return np.ascontiguousarray(logits[0].transpose(1, 2, 0))
 
 

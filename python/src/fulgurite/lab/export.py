@@ -2,8 +2,8 @@
 
     images float32 [n, states, 3H, 3W] --> logits float32 [n, symbols, H, W], H and W in fours
 
-Images are normalized outside: each over its own mean, less 1, of the whole sector. The temperature
-is in the metadata, not in the graph: P(symbol) = softmax(logits / temperature).
+Images are those of `data.registered`, of the whole sector. The temperature is in the metadata, not
+in the graph: P(symbol) = softmax(logits / temperature).
 """
 
 import dataclasses
@@ -72,7 +72,7 @@ def metadata(model: Model, block: int) -> dict[str, str]:
     return {
         "format": FORMAT,
         "name": config.name,
-        "input": "each image of a sector over its mean, less 1",
+        "input": "registered",
         "preset": config.channel.preset,
         "channel": model.channel.fingerprint,
         "channel_json": model.channel.json,

@@ -22,9 +22,7 @@ _STYLE = Path(__file__).with_name("plots.mplstyle")
 
 # Names of decoders in legends.
 _LABELS = {
-    "a0": "per voxel, not registered",
     "a": "per voxel",
-    "b0": "LMMSE, not registered",
     "b": "LMMSE",
     "b2": "LMMSE, refitted per sector",
     "net": "network",

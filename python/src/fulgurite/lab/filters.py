@@ -1,4 +1,4 @@
-"""Images in numpy: blur, resize, sample. Only what the linear decoders need.
+"""Images in numpy: a blur, which is all that the linear decoders need.
 
 Separable linear maps are matrices from both sides, `A @ image @ B.T`, which numpy does fastest.
 """
@@ -26,19 +26,6 @@ def blur_matrix(count: int, sigma: float) -> Floats:
     return matrix.astype(np.float32)
 
 
-@lru_cache(maxsize=64)
-def sample_matrix(count: int, places: tuple[float, ...]) -> Floats:
-    """Sample a line at places between its samples, linearly; its ends go on."""
-    at = np.clip(np.array(places), 0, count - 1)
-    first = np.minimum(at.astype(np.int64), max(count - 2, 0))
-    weight = at - first
-    matrix = np.zeros((len(at), count))
-    rows = np.arange(len(at))
-    np.add.at(matrix, (rows, first), 1 - weight)
-    np.add.at(matrix, (rows, np.minimum(first + 1, count - 1)), weight)
-    return matrix.astype(np.float32)
-
-
 def blur(images: NDArray[Any], sigma: float) -> Floats:
     """Blur the last two axes."""
     rows, columns = images.shape[-2:]
@@ -46,44 +33,3 @@ def blur(images: NDArray[Any], sigma: float) -> Floats:
     pixels: Floats = images.astype(np.float32, copy=False)
     blurred: Floats = np.matmul(np.matmul(down, pixels), across.T)
     return blurred
-
-
-def resize(images: Floats, rows: int, columns: int) -> Floats:
-    """Resize the last two axes linearly; samples are areas, so middles map to middles."""
-
-    def matrix(count: int, to: int) -> Floats:
-        return sample_matrix(count, tuple((np.arange(to) + 0.5) * count / to - 0.5))
-
-    down, across = matrix(images.shape[-2], rows), matrix(images.shape[-1], columns)
-    resized: Floats = np.matmul(np.matmul(down, images), across.T)
-    return resized
-
-
-def displace(images: Floats, by: Floats) -> Floats:
-    """Sample `[state, row, column]` images `by` pixels down and to the right, bicubically."""
-    states, rows, columns = images.shape
-    y = np.clip(np.arange(rows, dtype=np.float32)[:, None] + by[0], 0, rows - 1)
-    x = np.clip(np.arange(columns, dtype=np.float32) + by[1], 0, columns - 1)
-    top, left = np.floor(y).astype(np.int64), np.floor(x).astype(np.int64)
-    down, across = _cubic(y - top), _cubic(x - left)
-    pixels = np.ascontiguousarray(images.transpose(1, 2, 0)).reshape(-1, states)
-    out = np.zeros((rows, columns, states), np.float32)
-    for i in range(4):
-        row = np.clip(top + i - 1, 0, rows - 1) * columns
-        for j in range(4):
-            column = np.clip(left + j - 1, 0, columns - 1)
-            out += (down[i] * across[j])[..., None] * pixels[row + column]
-    return np.ascontiguousarray(out.transpose(2, 0, 1))
-
-
-def _cubic(t: Floats) -> list[Floats]:
-    """Keys' weights of the four samples around, with slope -0.75."""
-    a = np.float32(-0.75)
-
-    def near(d: Floats) -> Floats:
-        return ((a + 2) * d - (a + 3)) * d * d + 1
-
-    def far(d: Floats) -> Floats:
-        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]

@@ -1,10 +1,10 @@
 """Classical decoders: what a learned one must beat. For birefringent voxels.
 
-    images --> flat field --> (register, resample) --+--> sample --> nearest azimuth        a
-                                                      +--> LMMSE, 13 x 13 pixels x 4 images  b
-                                                             +--> refit on own decisions     b2
+    images --> data.registered --+--> sample --> nearest azimuth        a
+                                 +--> LMMSE, 13 x 13 pixels x 4 images  b
+                                        +--> refit on own decisions     b2
 
-`a0` and `b0` leave registration out. A voxel is exp(2 i azimuth): eight phases on a circle. Linear
+A voxel is exp(2 i azimuth): eight phases on a circle. Linear
 decoders estimate it, and a Gaussian demapper turns the estimate into log-probabilities. All in
 numpy, on one sector at a time.
 """
@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fulgurite.lab.data import Sectors
+from fulgurite.lab.data import Sectors, registered
 from fulgurite.lab.errors import LabError
-from fulgurite.lab.filters import blur, displace, resize, sample_matrix
+from fulgurite.lab.filters import blur
 from fulgurite.lab.metrics import log_softmax
 
 Floats = NDArray[np.float32]
 Complex = NDArray[np.complex64]
 
-NAMES = ("a0", "a", "b0", "b", "b2")
+NAMES = ("a", "b", "b2")
 
 SYMBOLS = 8
 _CIRCLE: Complex = np.exp(2j * np.pi * np.arange(SYMBOLS) / SYMBOLS).astype(np.complex64)
@@ -34,9 +34,6 @@ _CIRCLE: Complex = np.exp(2j * np.pi * np.arange(SYMBOLS) / SYMBOLS).astype(np.c
 _SAMPLING_PX = (0.3, 0.45, 0.6, 0.8, 1.0, 1.3)
 # Sectors of the training set that it is chosen on.
 _SAMPLING_SECTORS = 4
-# Registration: voxels of a block, and the shifts that are tried.
-_BLOCK = 16
-_SHIFTS = tuple(float(s) for s in np.arange(-4, 5) * 0.3125)
 # Window of the equalizer: pixels on each side of the middle; its ridge, of the mean power.
 _RADIUS = 6
 _RIDGE = 1e-4
@@ -47,53 +44,10 @@ _REFITS = 2
 _PILOT_ROWS = 2
 
 
-def flat_field(images: NDArray[Any], pitch: int) -> Floats:
-    """Images over what varies slowly in them."""
-    pixels: Floats = images.astype(np.float32)
-    slow = np.maximum(blur(pixels, 4.0 * pitch), 1.0).astype(np.float32)
-    return pixels / slow
-
-
 def field(flat: Floats, pitch: int) -> Floats:
     """Real and imaginary part of the light of voxels, without slow background."""
     parts = np.stack([flat[3] - flat[1], flat[0] - flat[2]])
     return parts - blur(parts, 3.0 * pitch)
-
-
-def register(parts: Floats, pitch: int) -> Floats:
-    """Find where voxels are, blindly: the shift of each block with the most light at its voxels.
-
-    Displacements down and to the right, in pixels, `[2, row, column]` of voxels.
-    """
-    rows, columns = (side // pitch for side in parts.shape[1:])
-    light = (blur(parts, 0.45 * pitch) ** 2).sum(0)
-    block = min(_BLOCK, rows, columns)
-    down, across = rows // block, columns // block
-
-    def at(shift: float, voxels: int, pixels: int) -> Floats:
-        places = (np.arange(voxels) + 0.5) * pitch - 0.5 + shift
-        return sample_matrix(pixels, tuple(places.tolist()))
-
-    scores = []
-    for dy in _SHIFTS:
-        lines = at(dy, rows, light.shape[0]) @ light
-        for dx in _SHIFTS:
-            seen = lines @ at(dx, columns, light.shape[1]).T
-            blocks = seen[: down * block, : across * block].reshape(down, block, across, block)
-            scores.append(blocks.mean((1, 3)))
-    score = np.stack(scores)
-    score = score + 0.5 * blur(score, 1.0)
-    spread = np.maximum(score.std(0, ddof=1, keepdims=True), 1e-9)
-    weights = np.exp(log_softmax(np.moveaxis(6 * score / spread, 0, -1)))
-    down_by, across_by = np.repeat(_SHIFTS, len(_SHIFTS)), np.tile(_SHIFTS, len(_SHIFTS))
-    moved = np.stack([weights @ down_by, weights @ across_by]).astype(np.float32)
-    return resize(moved, rows, columns)
-
-
-def resample(flat: Floats, moved: Floats, pitch: int) -> Floats:
-    """Put every voxel where it should be."""
-    rows, columns = moved.shape[1:]
-    return displace(flat, resize(moved, rows * pitch, columns * pitch))
 
 
 def sampled(parts: Floats, pitch: int, sigma: float, pilots: NDArray[Any]) -> Complex:
@@ -228,20 +182,16 @@ class LinearDecoders:
         """Fit; demappers leave `margin` voxels at the border out, as scores do."""
         if training.channel.symbols != SYMBOLS:
             raise LabError("the linear decoders are for birefringent voxels")
-        self._pitch = pitch = training.channel.pixels_per_pitch
-        flats = [flat_field(image, pitch) for image in training.images]
-        placed = [self._registered(flat) for flat in flats]
+        self._channel = channel = training.channel
+        flats = [registered(channel, image) for image in training.images]
         symbols = training.symbols
         self._sigma = self._choose_sampling(flats[:_SAMPLING_SECTORS], symbols)
-        self._equalizers = {
-            "b0": Equalizer.fit(flats, symbols, pitch),
-            "b": Equalizer.fit(placed, symbols, pitch),
-        }
+        self._equalizer = Equalizer.fit(flats, symbols, channel.pixels_per_pitch)
         inside = slice(margin, -margin or None)
         known = symbols[:, inside, inside]
         estimates: dict[str, list[Complex]] = {name: [] for name in NAMES[:-1]}
-        for own in zip(flats, placed, symbols, strict=True):
-            for name, z in self._estimates(*own).items():
+        for flat, own in zip(flats, symbols, strict=True):
+            for name, z in self._estimates(flat, own).items():
                 estimates[name].append(z[inside, inside])
         self._demappers = {name: Demapper.fit(np.stack(z), known) for name, z in estimates.items()}
 
@@ -250,34 +200,29 @@ class LinearDecoders:
 
         `pilots` are its symbols, of which only the first rows are looked at.
         """
-        flat = flat_field(image, self._pitch)
-        placed = self._registered(flat)
-        estimates = self._estimates(flat, placed, pilots)
+        flat = registered(self._channel, image)
+        estimates = self._estimates(flat, pilots)
         decoded = {name: self._demappers[name].apply(z) for name, z in estimates.items()}
-        refitted = self._equalizers["b"].refit(placed, estimates["b"])
+        refitted = self._equalizer.refit(flat, estimates["b"])
         return decoded | {"b2": own_demapper(refitted)}
 
     def constellation(self, image: NDArray[Any], pilots: NDArray[Any]) -> dict[str, Complex]:
         """Estimates of the voxels of one sector, by decoder."""
-        flat = flat_field(image, self._pitch)
-        return self._estimates(flat, self._registered(flat), pilots)
+        return self._estimates(registered(self._channel, image), pilots)
 
-    def _registered(self, flat: Floats) -> Floats:
-        return resample(flat, register(field(flat, self._pitch), self._pitch), self._pitch)
-
-    def _estimates(self, flat: Floats, placed: Floats, pilots: NDArray[Any]) -> dict[str, Complex]:
-        pitch = self._pitch
+    def _estimates(self, flat: Floats, pilots: NDArray[Any]) -> dict[str, Complex]:
+        pitch = self._channel.pixels_per_pitch
         return {
-            "a0": sampled(field(flat, pitch), pitch, self._sigma, pilots),
-            "a": sampled(field(placed, pitch), pitch, self._sigma, pilots),
-            "b0": self._equalizers["b0"].apply(flat),
-            "b": self._equalizers["b"].apply(placed),
+            "a": sampled(field(flat, pitch), pitch, self._sigma, pilots),
+            "b": self._equalizer.apply(flat),
         }
 
     def _choose_sampling(self, flats: list[Floats], symbols: NDArray[Any]) -> float:
+        pitch = self._channel.pixels_per_pitch
+
         def errors(sigma: float) -> float:
             wrong = [
-                (nearest(sampled(field(f, self._pitch), self._pitch, sigma, s)) != s).mean()
+                (nearest(sampled(field(f, pitch), pitch, sigma, s)) != s).mean()
                 for f, s in zip(flats, symbols, strict=False)
             ]
             return float(np.mean(wrong))

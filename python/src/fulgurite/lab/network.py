@@ -1,4 +1,4 @@
-"""The network: a U of convolutions from raw images to logits of every voxel.
+"""The network: a U of convolutions from registered images to logits of every voxel.
 
     images [n, states, 3H, 3W]
       stem 7x7 stride 3 ---> [c, H, W] --blocks---------------------------(+)--blocks--> head 1x1
@@ -7,10 +7,10 @@
                                             |                       ^
                                          down 2x2 ---> [4c, ..] --blocks--up
 
-The stem lands on the grid of voxels, so all the rest runs at one sample a voxel and below. It has
-no registration in front: shifts below a voxel are for the stem to learn. Only Conv, Relu, Add and
-DepthToSpace remain once batch norms are folded in, so that every engine runs it. H and W are
-multiples of 2^depth.
+Registration puts each voxel in the middle of a square of the stem's stride (`data.registered`), so
+the stem lands on the grid of voxels and all the rest runs at one sample a voxel and below. Only
+Conv, Relu, Add and DepthToSpace remain once batch norms are folded in, so that every engine runs
+it. H and W are multiples of 2^depth.
 """
 
 from itertools import pairwise

@@ -162,7 +162,7 @@ def predict(network: VoxelUNet, of: data.Sectors) -> NDArray[np.float32]:
     network.eval()
     logits = np.empty((*of.symbols.shape, of.channel.symbols), np.float32)
     for index, image in enumerate(of.images):
-        images = torch.from_numpy(data.normalize(image)[None])
+        images = torch.from_numpy(data.registered(of.channel, image)[None])
         out = network(images.to(memory_format=torch.channels_last))
         logits[index] = out[0].permute(1, 2, 0).numpy()
     return logits
