@@ -93,6 +93,45 @@ def test_only_operators_that_every_engine_has_are_exported(
     assert np.abs(opened.decode(sectors.images[0]) - ours).max() < 1e-4
 
 
+def test_a_card_is_of_its_network_and_takes_its_metrics(
+    trained: tuple[train.Model, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    for package in ("onnx", "onnxruntime"):
+        pytest.importorskip(package, reason=f"{package} is not installed: pip install -e .[train]")
+    from fulgurite.lab import card, export
+
+    model, _ = trained
+    path = tmp_path / "tiny.onnx"
+    export.export(model, path, "7")
+    read = json.loads(card.path_of(path).read_text(encoding="utf-8"))
+    numbers = {"states": 4, "symbols": 8, "pixels_per_pitch": 3, "block": 4, "margin": 4}
+    assert read.items() >= numbers.items()
+    assert (read["format"], read["name"], read["version"]) == (decoder.FORMAT, "tiny", "7")
+    assert read["temperature"] == pytest.approx(model.temperature, abs=1e-4)
+    assert read["about"]["config"]["training"]["steps"] == 20
+
+    report = {"preset": "easy", "test": {"seed": 2}, "decoders": {"net": {}}, "confusion": []}
+    assert card.add_metrics(path, report) == card.path_of(path)
+    merged = json.loads(card.path_of(path).read_text(encoding="utf-8"))
+    assert merged["about"].pop("metrics") == {key: report[key] for key in list(report)[:3]}
+    assert merged == read
+    assert card.add_metrics(tmp_path / "model.pt", report) is None
+    path.write_bytes(path.read_bytes() + b"!")
+    with pytest.raises(LabError, match="card of another file"):
+        card.add_metrics(path, report)
+
+    # Eight bits lose little, even of a network that knows little.
+    export.export(model, path)
+    small = export.export_int8(model, path)
+    assert small.name == "tiny-int8.onnx"
+    assert small.stat().st_size < 0.6 * path.stat().st_size
+    about = json.loads(card.path_of(small).read_text(encoding="utf-8"))
+    assert (about["name"], about["precision"]) == ("tiny-int8", "int8")
+    image = data.sectors(model.channel, 32, 1, 5).images[0]
+    ours, theirs = decoder.load(path).decode(image), decoder.load(small).decode(image)
+    assert np.abs(ours - theirs).mean() < 0.1 * np.abs(ours).mean() + 0.02
+
+
 def test_the_command_line_from_a_configuration_to_figures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

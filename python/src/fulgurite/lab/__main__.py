@@ -51,8 +51,10 @@ def _parser() -> argparse.ArgumentParser:
     _model(damaged)
     damaged.set_defaults(run=_gallery)
 
-    export = commands.add_parser("export", help="write the network as ONNX")
+    export = commands.add_parser("export", help="write the network as ONNX, with its card")
     _model(export, "MODEL.pt")
+    export.add_argument("--version", default="1", help="what its card calls it; default: 1")
+    export.add_argument("--int8", action="store_true", help="also write NAME-int8.onnx")
     export.set_defaults(run=_export)
 
     figures = commands.add_parser("figures", help="draw what the other commands wrote")
@@ -80,11 +82,14 @@ def _train(options: argparse.Namespace) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from fulgurite.lab import decoder, evaluate
+    from fulgurite.lab import card, decoder, evaluate
 
     learned = decoder.load(options.model)
     report = evaluate.evaluate(learned, _progress, with_linear=not options.no_linear)
     _write_json(_folder(options) / "report.json", report)
+    told = card.add_metrics(options.model, report)
+    if told is not None:
+        print(told)
 
 
 def _sweep(options: argparse.Namespace) -> None:
@@ -115,8 +120,10 @@ def _export(options: argparse.Namespace) -> None:
         raise LabError(_NO_TORCH) from error
     model = train.Model.load(options.model)
     path = _folder(options) / f"{model.config.name}.onnx"
-    export.export(model, path)
+    export.export(model, path, options.version)
     print(path)
+    if options.int8:
+        print(export.export_int8(model, path, options.version))
 
 
 def _figures(options: argparse.Namespace) -> None:
