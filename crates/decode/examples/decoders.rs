@@ -1,20 +1,30 @@
 //! How well and how fast each decoder reads a preset: a table.
 //!
-//! `cargo run --release -p fulgurite-decode --example decoders [PRESET [TEST [TRAIN [SIDE]]]]`
+//! `cargo run --release -p fulgurite-decode --example decoders [PRESET [TEST [TRAIN [SIDE [MODELS]]]]]`
+//!
+//! `MODELS` are paths of networks, each with an engine before it: `tract:models/nominal-md.onnx`,
+//! `onnxruntime:models/nominal-md-int8.onnx` (the variable `FULGURITE_ONNXRUNTIME` names its
+//! library), and with a longest side of tiles, if wanted: `tract@80:..`. Speeds are of processor
+//! time, that of decoding alone: other work on the machine does not count, though it slows caches.
 #![expect(
     clippy::print_stdout,
-    clippy::disallowed_methods,
     clippy::unwrap_used,
     reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
 )]
 
-use std::time::Instant;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
-use fulgurite_decode::{Decoder, LinearFit, Matched, Score, Scores};
+use fulgurite_decode::{
+    Decoder, EngineChoice, Learned, LinearFit, Matched, Model, Score, Scores, registered,
+};
 use fulgurite_glass::channel::{
-    Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
+    Channel, Medium, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
+    WriteFaults,
 };
 use fulgurite_units::Seed;
+use rustix::time::{ClockId, clock_gettime};
 
 type Known = (SectorImages, Vec<u8>);
 
@@ -26,13 +36,13 @@ fn main() {
     let side = u16::try_from(number(3, 128)).unwrap();
     let channel = Channel::preset(preset).unwrap();
     let shape = SectorShape::new(side, side).unwrap();
-    let start = Instant::now();
+    let start = spent();
     let train: Vec<Known> = sectors(&channel, shape, &Seed::new(1), train);
     let test: Vec<Known> = sectors(&channel, shape, &Seed::new(2), test);
     println!(
         "{preset}: made {} sectors in {:.1} s",
         train.len() + test.len(),
-        start.elapsed().as_secs_f64()
+        (spent() - start).as_secs_f64()
     );
     let per_pitch = usize::from(channel.optics.pixels_per_pitch);
     let medium = channel.medium;
@@ -49,27 +59,62 @@ fn main() {
             decoders.push(Box::new(refit));
         }
     }
-    println!("fitted after {:.1} s", start.elapsed().as_secs_f64());
+    for model in args.iter().skip(4) {
+        decoders.push(Box::new(learned(medium, model)));
+    }
+    println!("fitted after {:.1} s", (spent() - start).as_secs_f64());
+    let voxels = test.len() as f64 * shape.voxels() as f64;
+    let start = spent();
+    for (images, _) in &test {
+        registered(images, shape, medium, per_pitch).unwrap();
+    }
+    let rate = voxels / (spent() - start).as_secs_f64();
+    println!("the learned decoder's front end: {:.2} M voxels/s", rate / 1e6);
     for decoder in &mut decoders {
-        let start = Instant::now();
+        // Engines plan when they see the first sector.
+        decoder.decode(&test[0].0, shape).unwrap();
+        let start = spent();
         let found: Vec<_> =
             test.iter().map(|(images, _)| decoder.decode(images, shape).unwrap()).collect();
-        let rate = test.len() as f64 * shape.voxels() as f64 / start.elapsed().as_secs_f64();
+        let rate = voxels / (spent() - start).as_secs_f64();
         let score = |(found, (_, symbols)): (_, &Known)| Score::of(medium, shape, found, symbols);
         let scores = Scores(found.iter().zip(&test).map(score).collect());
         let ser = |score: &Score| score.symbol_error_rate;
         let information = |score: &Score| score.information;
         let ((mean, error), (bits, _)) = (scores.mean(ser), scores.mean(information));
         println!(
-            "{:22} SER {mean:.2e} +- {error:.0e}, p50 {:.2e}, p90 {:.2e}; MI {bits:.3}, p10 {:.3}; \
+            "{:28} SER {mean:.2e} +- {error:.0e}, p50 {:.2e}, p90 {:.2e}; MI {bits:.3}, p10 {:.3}; \
              {:.2} M voxels/s",
-            decoder.name(),
+            decoder.model_id().map_or_else(|| decoder.name().to_owned(), |id| id.to_string()),
             scores.quantile(0.5, ser),
             scores.quantile(0.9, ser),
             scores.quantile(0.1, information),
             rate / 1e6,
         );
     }
+}
+
+/// A network, as `ENGINE:PATH` or `ENGINE@SIDE:PATH`.
+fn learned(medium: Medium, named: &str) -> Learned {
+    let (engine, path) = named.split_once(':').unwrap();
+    let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
+    let choice = match engine {
+        "tract" => EngineChoice::Tract,
+        "onnxruntime" => EngineChoice::onnx_runtime(),
+        _ => panic!("engines are tract and onnxruntime"),
+    };
+    let model = Arc::new(Model::open(Path::new(path)).unwrap());
+    let decoder = Learned::new(&model, medium, &choice).unwrap();
+    println!("{named} is {} by {}", model.id(), decoder.engine());
+    match side {
+        Some(side) => decoder.tiles_of(side.parse().unwrap()),
+        None => decoder,
+    }
+}
+
+/// Processor time of this process.
+fn spent() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap()
 }
 
 /// Sectors of many drives and platters.

@@ -9,10 +9,17 @@ pub trait Decoder {
     /// Its name in tables and reports.
     fn name(&self) -> &str;
 
+    /// The model it decodes with; only learned decoders have one.
+    #[cfg(feature = "learned")]
+    fn model_id(&self) -> Option<crate::ModelId> {
+        None
+    }
+
     /// Decodes a whole sector.
     ///
     /// # Errors
-    /// [`DecodeError::Images`] when the images do not have the sector's size or count.
+    /// [`DecodeError::Images`] when the images do not have the sector's size or count; learned
+    /// decoders: [`DecodeError::ModelNumber`] and [`DecodeError::Engine`].
     fn decode(
         &mut self,
         images: &SectorImages,

@@ -4,11 +4,14 @@
 //! SectorImages --> Flat (illumination taken out) --> Displacement (where each voxel really is)
 //!                    |                                   |
 //!                    +------> Matched, Linear <----------+--> estimates --> Demapper
-//!                                                                              |
-//!                                                      Scores <-- SymbolProbabilities
+//!                    |                                   |                     |
+//!                    +------> registered images <--------+     Scores <-- SymbolProbabilities
+//!                                   |                                          |
+//!                                   +--> Learned: tiles, an engine, logits ----+
 //! ```
 //!
-//! A pure function of images and a decoder's numbers: no I/O, no clock, no state from read to read.
+//! A pure function of images and a decoder's numbers: no clock, no state from read to read, and no
+//! I/O but what opens a model or an engine's library when it is asked to.
 //! What probabilities become, soft bits and code words, is the crate `codes`.
 
 mod decoder;
@@ -17,6 +20,8 @@ mod error;
 mod fit;
 mod flat;
 mod interleaved;
+#[cfg(feature = "learned")]
+mod learned;
 mod linear;
 mod matched;
 mod probabilities;
@@ -32,6 +37,10 @@ pub use demap::Demapper;
 pub use error::DecodeError;
 pub use fit::{LinearFit, Refit};
 pub use flat::Flat;
+#[cfg(feature = "learned")]
+pub use learned::{
+    Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
+};
 pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;

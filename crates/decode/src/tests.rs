@@ -10,13 +10,13 @@ use crate::{
     SymbolProbabilities,
 };
 
-type Known = (SectorImages, Vec<u8>);
+pub(crate) type Known = (SectorImages, Vec<u8>);
 
-fn shape(side: u16) -> SectorShape {
+pub(crate) fn shape(side: u16) -> SectorShape {
     SectorShape::new(side, side).unwrap()
 }
 
-fn sector(channel: &Channel, shape: SectorShape, number: u64) -> Known {
+pub(crate) fn sector(channel: &Channel, shape: SectorShape, number: u64) -> Known {
     let seed = Seed::new(number);
     let mut stream = seed.child(b"symbols").stream();
     let most = u64::from(channel.medium.symbols());
@@ -31,11 +31,11 @@ fn sector(channel: &Channel, shape: SectorShape, number: u64) -> Known {
     (head.read(&written, &neighbors, &seeds, &ReadFaults::default()), own)
 }
 
-fn known(sectors: &[Known]) -> impl Iterator<Item = (&SectorImages, &[u8])> + Clone {
+pub(crate) fn known(sectors: &[Known]) -> impl Iterator<Item = (&SectorImages, &[u8])> + Clone {
     sectors.iter().map(|(images, symbols)| (images, &symbols[..]))
 }
 
-fn scores(channel: &Channel, decoder: &mut dyn Decoder, test: &[Known]) -> Scores {
+pub(crate) fn scores(channel: &Channel, decoder: &mut dyn Decoder, test: &[Known]) -> Scores {
     let score = |(images, symbols): &Known| {
         let side = u16::try_from(images.rows / usize::from(channel.optics.pixels_per_pitch));
         let shape = shape(side.unwrap());
@@ -45,7 +45,7 @@ fn scores(channel: &Channel, decoder: &mut dyn Decoder, test: &[Known]) -> Score
     Scores(test.iter().map(score).collect())
 }
 
-fn errors(scores: &Scores) -> f64 {
+pub(crate) fn errors(scores: &Scores) -> f64 {
     scores.mean(|score| score.symbol_error_rate).0
 }
 

@@ -1,0 +1,73 @@
+//! What runs a network.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::model::Model;
+use super::onnxruntime::OnnxRuntime;
+use super::tract::Tract;
+use crate::DecodeError;
+
+/// Runs one network, one tile at a time, on one thread. A decoder has its own.
+pub trait Engine: fmt::Debug + Send {
+    /// What it is called, and what it runs on.
+    fn name(&self) -> &'static str;
+
+    /// Logits `[symbol, row, column]` of a tile of so many rows and columns of voxels, from its
+    /// images `[state, pixel row, pixel column]`.
+    ///
+    /// # Errors
+    /// [`DecodeError::Engine`] when it cannot.
+    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError>;
+}
+
+/// Which engine is to run a network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// tract: built in, pure Rust, networks of float32 only.
+    #[default]
+    Tract,
+    /// ONNX Runtime: a library of the machine, about twice as fast, also for int8.
+    OnnxRuntime {
+        /// Its file; without one, that of the variable `FULGURITE_ONNXRUNTIME` or
+        /// `ORT_DYLIB_PATH`.
+        library: Option<PathBuf>,
+        /// What it runs on.
+        device: Device,
+    },
+}
+
+/// What ONNX Runtime runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// A GPU by CUDA, or an error.
+    Cuda,
+    /// A GPU by CUDA if there is one, else the processor.
+    CudaIfThere,
+}
+
+impl EngineChoice {
+    /// ONNX Runtime on the processor, from the library that the environment names.
+    #[must_use]
+    pub const fn onnx_runtime() -> Self {
+        Self::OnnxRuntime { library: None, device: Device::Cpu }
+    }
+
+    /// Makes the engine ready to run a model.
+    ///
+    /// # Errors
+    /// [`DecodeError::EngineMissing`] when it is not on this machine, [`DecodeError::Engine`] when
+    /// it refuses the model.
+    pub fn start(&self, model: &Arc<Model>) -> Result<Box<dyn Engine>, DecodeError> {
+        Ok(match self {
+            Self::Tract => Box::new(Tract::new(Arc::clone(model))),
+            Self::OnnxRuntime { library, device } => {
+                Box::new(OnnxRuntime::new(model, library.as_deref(), *device)?)
+            }
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! Several models at once, by name, exchanged while decoders run.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
+
+use super::Learned;
+use super::card::ModelId;
+use super::engine::EngineChoice;
+use super::model::Model;
+use crate::{DecodeError, Decoder, SymbolProbabilities};
+
+/// The models that are loaded. One of them is for whoever names none.
+///
+/// Readers take the whole list by one pointer and keep what they took: a decode that runs when a
+/// model is exchanged ends with the model it began with.
+#[derive(Debug)]
+pub struct Models(RwLock<Arc<List>>);
+
+/// The models of one moment.
+#[derive(Clone, Debug)]
+struct List {
+    default: String,
+    by_name: BTreeMap<String, Arc<Model>>,
+}
+
+impl Models {
+    /// One model, the default.
+    #[must_use]
+    pub fn new(default: Arc<Model>) -> Self {
+        let name = default.card().name.clone();
+        let by_name = BTreeMap::from([(name.clone(), default)]);
+        Self(RwLock::new(Arc::new(List { default: name, by_name })))
+    }
+
+    /// Puts a model in, in the place of the one that has its name, which is given back.
+    pub fn insert(&self, model: Arc<Model>) -> Option<Arc<Model>> {
+        self.change(|list| list.by_name.insert(model.card().name.clone(), model))
+    }
+
+    /// Makes another model the default.
+    ///
+    /// # Errors
+    /// [`DecodeError::ModelUnknown`] when it is not loaded.
+    pub fn set_default(&self, name: &str) -> Result<(), DecodeError> {
+        self.change(|list| {
+            list.get(name)?;
+            name.clone_into(&mut list.default);
+            Ok(())
+        })
+    }
+
+    /// The model of a name, the default without one.
+    ///
+    /// # Errors
+    /// [`DecodeError::ModelUnknown`] when it is not loaded: another one would read worse, unseen.
+    pub fn get(&self, name: Option<&str>) -> Result<Arc<Model>, DecodeError> {
+        let list = self.list();
+        list.get(name.unwrap_or(&list.default)).cloned()
+    }
+
+    /// The model that a platter names, else the one that the drive names, else the default: what
+    /// was written tells more than what reads it.
+    ///
+    /// # Errors
+    /// [`DecodeError::ModelUnknown`] when the one named is not loaded.
+    pub fn choose(
+        &self,
+        platter: Option<&str>,
+        drive: Option<&str>,
+    ) -> Result<Arc<Model>, DecodeError> {
+        self.get(platter.or(drive))
+    }
+
+    /// All of them, in the order of their names.
+    #[must_use]
+    pub fn ids(&self) -> Vec<ModelId> {
+        self.list().by_name.values().map(|model| model.id()).collect()
+    }
+
+    fn list(&self) -> Arc<List> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change<R>(&self, by: impl FnOnce(&mut List) -> R) -> R {
+        let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut list = List::clone(&current);
+        let result = by(&mut list);
+        *current = Arc::new(list);
+        result
+    }
+}
+
+impl List {
+    fn get(&self, name: &str) -> Result<&Arc<Model>, DecodeError> {
+        self.by_name.get(name).ok_or_else(|| DecodeError::ModelUnknown {
+            name: name.to_owned(),
+            known: self.by_name.keys().cloned().collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// A decoder with whatever model has a name at the moment: it follows exchanges and new defaults
+/// from one sector to the next.
+#[derive(Debug)]
+pub struct Following {
+    models: Arc<Models>,
+    name: Option<String>,
+    medium: Medium,
+    engine: EngineChoice,
+    decoder: Learned,
+}
+
+impl Following {
+    /// Follows the model of a name, or the default.
+    ///
+    /// # Errors
+    /// [`DecodeError::ModelUnknown`], and what [`Learned::new`] refuses.
+    pub fn new(
+        models: Arc<Models>,
+        name: Option<String>,
+        medium: Medium,
+        engine: EngineChoice,
+    ) -> Result<Self, DecodeError> {
+        let decoder = Learned::new(&models.get(name.as_deref())?, medium, &engine)?;
+        Ok(Self { models, name, medium, engine, decoder })
+    }
+}
+
+impl Decoder for Following {
+    fn name(&self) -> &str {
+        self.decoder.name()
+    }
+
+    /// The model of the last decode.
+    fn model_id(&self) -> Option<ModelId> {
+        self.decoder.model_id()
+    }
+
+    fn decode(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+    ) -> Result<SymbolProbabilities, DecodeError> {
+        let model = self.models.get(self.name.as_deref())?;
+        if !Arc::ptr_eq(&model, self.decoder.model()) {
+            self.decoder = Learned::new(&model, self.medium, &self.engine)?;
+        }
+        self.decoder.decode(images, shape)
+    }
+}

@@ -1,0 +1,410 @@
+//! Tests of the learned decoder: with a network too small to read anything, with engines that are
+//! none, and with the network that is shipped.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_glass::channel::{Channel, Medium, SectorShape};
+use fulgurite_glass::numeric::Plane;
+use serde_json::{Value, json};
+use tract_onnx::onnx;
+use tract_onnx::prelude::Framework as _;
+
+use super::{Device, Engine, EngineChoice, Following, Learned, Model, Models};
+use crate::tests::{sector, shape};
+use crate::{DecodeError, Decoder, registered};
+
+const ONNX: &[u8] = include_bytes!("../../tests/models/tiny.onnx");
+const CARD: &[u8] = include_bytes!("../../tests/models/tiny.json");
+
+fn card() -> Value {
+    serde_json::from_slice(CARD).unwrap()
+}
+
+/// A model of these bytes and this card.
+fn open(onnx: &[u8], card: &Value) -> Result<Model, DecodeError> {
+    Model::new(onnx.to_vec(), card.to_string().as_bytes(), Path::new("models/tiny.onnx"))
+}
+
+/// A card that is changed in these keys.
+fn with(changes: Value) -> Value {
+    let mut card = card();
+    card.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    card
+}
+
+/// The card of other bytes.
+fn of(onnx: &[u8]) -> Value {
+    with(json!({ "blake3": blake3::hash(onnx).to_hex().to_string() }))
+}
+
+fn tiny() -> Arc<Model> {
+    Arc::new(open(ONNX, &card()).unwrap())
+}
+
+fn message<T: std::fmt::Debug>(result: Result<T, DecodeError>) -> String {
+    result.unwrap_err().to_string()
+}
+
+/// Registered images of a sector.
+fn planes(side: SectorShape, number: u64) -> Vec<Plane> {
+    let channel = Channel::preset("easy").unwrap();
+    registered(&sector(&channel, side, number).0, side, channel.medium, 3).unwrap()
+}
+
+/// The ONNX Runtime of this machine; without one, a line that says so.
+fn onnx_runtime(model: &Arc<Model>) -> Option<Learned> {
+    match Learned::new(model, Medium::Birefringent, &EngineChoice::onnx_runtime()) {
+        Ok(decoder) => Some(decoder),
+        Err(error @ DecodeError::EngineMissing { .. }) => {
+            #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+            {
+                eprintln!("skipped: {error}");
+            }
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The greatest difference of two lists.
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// Gives the brightness of each voxel's middle as the logit of symbol 1, its image of state 0.
+#[derive(Debug)]
+struct Middle {
+    sizes: Vec<[usize; 2]>,
+    fault: fn(&mut Vec<f32>),
+}
+
+impl Engine for Middle {
+    fn name(&self) -> &'static str {
+        "middle"
+    }
+
+    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
+        let [rows, columns] = size;
+        assert_eq!(images.len(), 4 * 9 * rows * columns);
+        self.sizes.push(size);
+        let mut logits = vec![0.0; 8 * rows * columns];
+        for row in 0..rows {
+            for column in 0..columns {
+                logits[(rows + row) * columns + column] =
+                    images[(3 * row + 1) * 3 * columns + 3 * column + 1];
+            }
+        }
+        (self.fault)(&mut logits);
+        Ok(logits)
+    }
+}
+
+fn middle(model: &Arc<Model>, fault: fn(&mut Vec<f32>)) -> Learned {
+    let engine = Box::new(Middle { sizes: Vec::new(), fault });
+    Learned::with_engine(model, Medium::Birefringent, engine).unwrap()
+}
+
+/// Tiles of every size, in blocks that do not divide the sector, put each voxel where it belongs.
+#[test]
+fn tiles_are_cut_and_put_together() {
+    let side = SectorShape::new(44, 92).unwrap();
+    let planes = planes(side, 1);
+    let expected: Vec<f32> = (0..44)
+        .flat_map(|row| (0..92).map(move |column| (3 * row + 1, 3 * column + 1)))
+        .map(|(row, column)| planes[0].row(row)[column])
+        .collect();
+    for (block, margin) in [(4, 4), (8, 4), (16, 3)] {
+        let card = with(json!({ "block": block, "margin": margin, "temperature": 1.0 }));
+        let model = Arc::new(open(ONNX, &card).unwrap());
+        for side_max in [1, 24, 32, 64, 512] {
+            let mut decoder = middle(&model, |_| {}).tiles_of(side_max);
+            let logits = decoder.logits(&planes, side).unwrap();
+            let found: Vec<f32> = logits.chunks_exact(8).map(|voxel| voxel[1]).collect();
+            assert_eq!(found, expected, "{block} {margin} {side_max}");
+        }
+    }
+}
+
+/// The whole sector at once and in tiles: alike everywhere, the same where no edge is in sight.
+#[test]
+fn tiles_decode_as_the_whole_does() {
+    let side = shape(96);
+    let planes = planes(side, 2);
+    let model = tiny();
+    let decoder = || Learned::new(&model, Medium::Birefringent, &EngineChoice::default()).unwrap();
+    let whole = decoder().tiles_of(96).logits(&planes, side).unwrap();
+    let tiled = decoder().tiles_of(64).logits(&planes, side).unwrap();
+    // What this network sees: 2 + 4 + 8 voxels of convolutions, twice but for the last, and halves.
+    let sight = 28;
+    let greatest = whole.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+    let (mut all, mut near) = (0.0f64, 0.0f32);
+    for (voxel, (a, b)) in whole.chunks_exact(8).zip(tiled.chunks_exact(8)).enumerate() {
+        let apart = difference(a, b);
+        all += f64::from(apart);
+        // Tiles of 52 end at 44 and 52; a voxel of the first tile sees its end from 52 - sight.
+        let is_inside = |at: usize| !(52 - sight..44 + sight).contains(&at);
+        if is_inside(voxel / 96) && is_inside(voxel % 96) {
+            near = near.max(apart);
+        }
+    }
+    let mean = all / 9216.0;
+    assert!(near < 1e-4, "{near}");
+    assert!(mean > 0.0 && mean < 0.05 * f64::from(greatest), "{mean} of {greatest}");
+}
+
+/// The same network in both engines, whole and in tiles.
+#[test]
+fn engines_agree() {
+    let model = tiny();
+    let Some(mut theirs) = onnx_runtime(&model) else { return };
+    let mut ours = Learned::new(&model, Medium::Birefringent, &EngineChoice::Tract).unwrap();
+    assert_eq!((ours.engine(), theirs.engine()), ("tract", "onnxruntime"));
+    for (side, number) in [(shape(64), 3), (SectorShape::new(200, 36).unwrap(), 4)] {
+        let planes = planes(side, number);
+        let (a, b) = (ours.logits(&planes, side).unwrap(), theirs.logits(&planes, side).unwrap());
+        assert!(difference(&a, &b) < 1e-4, "{}", difference(&a, &b));
+    }
+}
+
+#[test]
+fn decoding_says_which_model_it_was() {
+    let channel = Channel::preset("easy").unwrap();
+    let (images, _) = sector(&channel, shape(32), 5);
+    let mut decoder = Learned::new(&tiny(), channel.medium, &EngineChoice::default()).unwrap();
+    let found = decoder.decode(&images, shape(32)).unwrap();
+    assert_eq!((found.voxels(), found.symbols()), (1024, 8));
+    assert!((found.voxel(77).iter().map(|p| p.exp()).sum::<f32>() - 1.0).abs() < 1e-5);
+    let id = decoder.model_id().unwrap();
+    assert_eq!((&*id.name, &*id.version, id.hash.len()), ("tiny", "1", 8));
+    assert_eq!(id.to_string(), format!("tiny 1 ({})", id.hash));
+}
+
+/// A decoder changes models between sectors; what has begun ends with its own.
+#[test]
+fn models_are_exchanged_while_decoders_run() {
+    let channel = Channel::preset("easy").unwrap();
+    let side = shape(32);
+    let (images, _) = sector(&channel, side, 6);
+    let model = |changes: Value| Arc::new(open(ONNX, &with(changes)).unwrap());
+    let models = Arc::new(Models::new(tiny()));
+    assert!(models.insert(model(json!({ "name": "other", "temperature": 2.0 }))).is_none());
+    let follow = |name: Option<&str>| {
+        let (models, name) = (Arc::clone(&models), name.map(str::to_owned));
+        Following::new(models, name, channel.medium, EngineChoice::default())
+    };
+    let (mut default, mut other) = (follow(None).unwrap(), follow(Some("other")).unwrap());
+    let first = default.decode(&images, side).unwrap();
+    assert_ne!(first, other.decode(&images, side).unwrap());
+    assert_eq!(other.model_id().unwrap().name, "other");
+
+    let kept = models.get(None).unwrap();
+    let replaced = models.insert(model(json!({ "version": "2", "temperature": 2.0 }))).unwrap();
+    assert!(Arc::ptr_eq(&kept, &replaced));
+    assert_eq!(default.model_id().unwrap().version, "1");
+    assert_eq!(default.decode(&images, side).unwrap(), other.decode(&images, side).unwrap());
+    assert_eq!(default.model_id().unwrap().version, "2");
+    models.set_default("other").unwrap();
+    default.decode(&images, side).unwrap();
+    assert_eq!(default.model_id().unwrap().name, "other");
+
+    let name =
+        |platter, drive| models.choose(platter, drive).map(|model| model.card().name.clone());
+    assert_eq!(name(Some("tiny"), Some("other")).unwrap(), "tiny");
+    assert_eq!(name(None, Some("tiny")).unwrap(), "tiny");
+    assert_eq!(name(None, None).unwrap(), "other");
+    let known = "no model dense is loaded; there are other, tiny";
+    assert_eq!(message(name(Some("dense"), None)), known);
+    assert_eq!(message(models.set_default("dense")), known);
+    assert_eq!(message(follow(Some("dense"))), known);
+    assert_eq!(models.ids().iter().map(|id| &*id.name).collect::<Vec<_>>(), ["other", "tiny"]);
+}
+
+#[test]
+fn files_that_are_not_there_are_named() {
+    let path = Path::new("/nowhere/nominal.onnx");
+    let error = Model::open(path).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read /nowhere/nominal.onnx: No such file or directory (os error 2); \
+         `python -m fulgurite.lab export` writes models"
+    );
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A file without a card beside it.
+    let found = message(Model::open(&here.join("src/lib.rs")));
+    assert!(found.contains("src/lib.json: No such file"), "{found}");
+    assert_eq!(Model::open(&here.join("tests/models/tiny.onnx")).unwrap().id(), tiny().id());
+}
+
+#[test]
+fn cards_that_are_none_are_refused() {
+    let refused =
+        |card: &[u8]| message(Model::new(ONNX.to_vec(), card, Path::new("models/tiny.onnx")));
+    let starts = "models/tiny.json is no card of a model: ";
+    for (card, reason) in [
+        (b"no json".to_vec(), "expected ident at line 1 column 2"),
+        (b"{}".to_vec(), "it has no format"),
+        (with(json!({ "teperature": 1 })).to_string().into_bytes(), "unknown field `teperature`"),
+        (with(json!({ "block": 0 })).to_string().into_bytes(), "block is 0; it may be 1 to 64"),
+        (with(json!({ "states": 3 })).to_string().into_bytes(), "states is 3; it may be 1 or 4"),
+        (with(json!({ "temperature": 0 })).to_string().into_bytes(), "temperature is 0; it"),
+        (
+            with(json!({ "pixels_per_pitch": 5 })).to_string().into_bytes(),
+            "pixels_per_pitch is 5; it may be 3 or 4",
+        ),
+        (
+            with(json!({ "symbols": 4 })).to_string().into_bytes(),
+            "symbols is 4; the network has Some(8)",
+        ),
+        (
+            with(json!({ "states": 1 })).to_string().into_bytes(),
+            "states is 1; the network has Some(4)",
+        ),
+    ] {
+        let found = refused(&card);
+        assert!(found.starts_with(&format!("{starts}{reason}")), "{found}");
+        assert!(found.ends_with("; export the model again"), "{found}");
+    }
+}
+
+#[test]
+fn models_of_another_front_end_are_refused() {
+    let old = "fulgurite voxel decoder 1";
+    assert_eq!(
+        message(open(ONNX, &with(json!({ "format": old })))),
+        "models/tiny.json is a \"fulgurite voxel decoder 1\"; this is made for a \"fulgurite voxel \
+         decoder 2\": export the model again"
+    );
+    // The card says 2, the network itself 1.
+    let new = super::MODEL_FORMAT.as_bytes();
+    let at = ONNX.windows(new.len()).position(|bytes| bytes == new).unwrap();
+    let mut onnx = ONNX.to_vec();
+    onnx[at..at + new.len()].copy_from_slice(old.as_bytes());
+    let error = open(&onnx, &of(&onnx)).unwrap_err();
+    assert!(matches!(&error, DecodeError::ModelFormat { path, .. } if path.ends_with("tiny.onnx")));
+}
+
+#[test]
+fn files_that_are_not_the_card_s_are_refused() {
+    let mut onnx = ONNX.to_vec();
+    *onnx.last_mut().unwrap() ^= 1;
+    let found = open(&onnx, &card()).unwrap_err();
+    assert!(matches!(&found, DecodeError::ModelHash { found, expected, .. } if found != expected));
+    assert!(found.to_string().ends_with("take both from one export"), "{found}");
+}
+
+#[test]
+fn files_that_are_no_network_are_refused() {
+    for bytes in [&b"hardly a network"[..], b"", &ONNX[..ONNX.len() / 2]] {
+        let error = open(bytes, &of(bytes)).unwrap_err();
+        assert!(matches!(error, DecodeError::NotOnnx { .. }), "{error:?}");
+    }
+    // A graph without inputs and outputs is sound ONNX.
+    let empty = [0x3a, 0x02, 0x12, 0x00];
+    assert_eq!(
+        message(open(&empty, &of(&empty))),
+        "models/tiny.onnx is no network of the lab in ONNX: it has 0 inputs and 0 outputs; one of \
+         each is meant; export it again"
+    );
+}
+
+#[test]
+fn models_of_another_medium_are_refused() {
+    let found = Learned::new(&tiny(), Medium::Phase, &EngineChoice::default()).unwrap_err();
+    let id = tiny().id();
+    assert_eq!(
+        found.to_string(),
+        format!("the model {id} has 4 states, a phase medium has 1: name another model")
+    );
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_refused() {
+    let graph = onnx().proto_model_for_read(&mut &ONNX[..]).unwrap().graph.unwrap();
+    let weights = graph.initializer.iter().find(|tensor| tensor.raw_data.len() > 64).unwrap();
+    let at = ONNX.windows(weights.raw_data.len()).position(|bytes| bytes == weights.raw_data);
+    for bad in [f32::NAN, f32::INFINITY] {
+        let mut bytes = ONNX.to_vec();
+        bytes[at.unwrap() + 8..][..4].copy_from_slice(&bad.to_le_bytes());
+        let error = open(&bytes, &of(&bytes)).unwrap_err();
+        let DecodeError::ModelNumber { place, .. } = &error else { panic!("{error}") };
+        assert_eq!(*place, format!("the weights {:?}", weights.name));
+    }
+}
+
+#[test]
+fn logits_that_are_no_numbers_are_refused() {
+    let (side, model) = (shape(32), tiny());
+    let planes = planes(side, 7);
+    let found = middle(&model, |logits| logits[3 * 1024 + 5 * 32 + 9] = f32::NAN);
+    assert_eq!(
+        message({ found }.logits(&planes, side)),
+        format!(
+            "the model {} has a number that is none in the logits of the voxel in row 5, column 9: \
+             it is damaged, take another",
+            model.id()
+        )
+    );
+    let few = middle(&model, |logits| logits.truncate(100));
+    assert_eq!(
+        message({ few }.logits(&planes, side)),
+        format!(
+            "middle cannot run the model {}: it gave 100 logits of a tile's 8192; try the other \
+             engine",
+            model.id()
+        )
+    );
+}
+
+#[test]
+fn images_of_another_size_are_refused() {
+    let channel = Channel::preset("easy").unwrap();
+    let (images, _) = sector(&channel, shape(32), 8);
+    let mut decoder = Learned::new(&tiny(), channel.medium, &EngineChoice::default()).unwrap();
+    let error = decoder.decode(&images, shape(64)).unwrap_err();
+    assert!(matches!(error, DecodeError::Images { rows: 64, columns: 64, .. }), "{error}");
+}
+
+#[test]
+fn engines_that_are_not_there_are_errors() {
+    let model = tiny();
+    let start = |library: PathBuf| {
+        let library = Some(library);
+        let choice = EngineChoice::OnnxRuntime { library, device: Device::Cpu };
+        Learned::new(&model, Medium::Birefringent, &choice).unwrap_err()
+    };
+    let found = start("/nowhere/libonnxruntime.so".into());
+    assert_eq!(
+        found.to_string(),
+        "no onnxruntime: cannot read /nowhere/libonnxruntime.so: No such file or directory (os \
+         error 2); name the file libonnxruntime.so of version 1.20 or later by the variable \
+         FULGURITE_ONNXRUNTIME, or take the engine tract"
+    );
+    // A file that is no library.
+    let found = start(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"));
+    assert!(matches!(found, DecodeError::EngineMissing { .. }), "{found}");
+}
+
+/// A GPU is asked for: there is one, or an error says why not, or the processor does it.
+#[test]
+fn a_gpu_is_used_only_when_asked_for() {
+    let model = tiny();
+    if onnx_runtime(&model).is_none() {
+        return;
+    }
+    let start = |device| {
+        let choice = EngineChoice::OnnxRuntime { library: None, device };
+        Learned::new(&model, Medium::Birefringent, &choice)
+    };
+    match start(Device::Cuda) {
+        Ok(decoder) => assert_eq!(decoder.engine(), "onnxruntime-cuda"),
+        Err(error) => {
+            assert!(matches!(error, DecodeError::EngineMissing { .. }), "{error}");
+            let planes = planes(shape(32), 9);
+            let mut decoder = start(Device::CudaIfThere).unwrap();
+            assert_eq!(decoder.engine(), "onnxruntime");
+            assert!(decoder.logits(&planes, shape(32)).is_ok());
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The engine that is built in: tract, which is pure Rust.
+//!
+//! tract plans for one size of images, so plans are kept by size. They belong to the model: all
+//! decoders of a model share them. Images go one by one; more at once cost it twice as much each.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tract_onnx::onnx;
+use tract_onnx::prelude::*;
+
+use super::engine::Engine;
+use super::model::Model;
+use crate::DecodeError;
+
+/// Plans of a model that are kept: tiles of a sector have one size, and there are few kinds of
+/// sectors. A plan holds a copy of the weights.
+const PLANS_MAX: usize = 8;
+
+const NAME: &str = "tract";
+
+/// Plans by rows and columns of voxels.
+#[derive(Default)]
+pub(crate) struct Plans(Mutex<BTreeMap<[usize; 2], Arc<TypedRunnableModel>>>);
+
+impl fmt::Debug for Plans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_tuple("Plans").field(&plans.keys().collect::<Vec<_>>()).finish()
+    }
+}
+
+impl Plans {
+    /// The plan for a size. Others wait while one is made: they want the same one.
+    fn get(&self, model: &Model, size: [usize; 2]) -> TractResult<Arc<TypedRunnableModel>> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plan) = plans.get(&size) {
+            return Ok(Arc::clone(plan));
+        }
+        let plan = onnx()
+            .model_for_read(&mut model.onnx())?
+            .with_input_fact(0, f32::fact(shape(model, size)).into())?
+            .into_optimized()?
+            .into_runnable()?;
+        if plans.len() >= PLANS_MAX {
+            plans.clear();
+        }
+        plans.insert(size, Arc::clone(&plan));
+        Ok(plan)
+    }
+}
+
+/// tract with a model.
+#[derive(Debug)]
+pub(crate) struct Tract {
+    model: Arc<Model>,
+}
+
+impl Tract {
+    pub(crate) const fn new(model: Arc<Model>) -> Self {
+        Self { model }
+    }
+
+    fn infer(&self, size: [usize; 2], images: &[f32]) -> TractResult<Vec<f32>> {
+        let plan = self.model.plans().get(&self.model, size)?;
+        let input = Tensor::from_shape(&shape(&self.model, size), images)?;
+        let logits = plan.run(tvec!(input.into()))?;
+        Ok(logits[0].try_as_plain_ram()?.as_slice::<f32>()?.to_vec())
+    }
+}
+
+impl Engine for Tract {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
+        self.infer(size, images).map_err(|error| DecodeError::Engine {
+            engine: NAME,
+            model: self.model.id().to_string(),
+            reason: format!("{error:#}"),
+        })
+    }
+}
+
+fn shape(model: &Model, [rows, columns]: [usize; 2]) -> [usize; 4] {
+    let pitch = model.card().pixels_per_pitch;
+    [1, model.card().states, rows * pitch, columns * pitch]
+}
