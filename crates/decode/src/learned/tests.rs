@@ -11,8 +11,8 @@ use tract_onnx::onnx;
 use tract_onnx::prelude::Framework as _;
 
 use super::{Device, Engine, EngineChoice, Following, Learned, Model, Models};
-use crate::tests::{sector, shape};
-use crate::{DecodeError, Decoder, registered};
+use crate::tests::{Known, errors, known, scores, sector, shape};
+use crate::{DecodeError, Decoder, LinearFit, Scores, registered};
 
 const ONNX: &[u8] = include_bytes!("../../tests/models/tiny.onnx");
 const CARD: &[u8] = include_bytes!("../../tests/models/tiny.json");
@@ -407,4 +407,53 @@ fn a_gpu_is_used_only_when_asked_for() {
             assert!(decoder.logits(&planes, shape(32)).is_ok());
         }
     }
+}
+
+/// The network that is shipped, if this is a whole checkout.
+fn shipped(name: &str) -> Arc<Model> {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    Arc::new(Model::open(&models.join(name)).unwrap())
+}
+
+/// Sectors of drives and platters that neither decoder has seen: the learned one makes less than
+/// half the errors.
+#[test]
+fn the_shipped_network_beats_the_linear_decoder() {
+    let channel = Channel::preset("nominal").unwrap();
+    let side = shape(96);
+    let sectors = |seeds: std::ops::Range<u64>| -> Vec<Known> {
+        seeds.map(|number| sector(&channel, side, number)).collect()
+    };
+    let (train, test) = (sectors(0..16), sectors(1000..1008));
+    let mut fit = LinearFit::new(channel.medium, 3, true, side);
+    known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
+    let (mut linear, _) = fit.finish(known(&train)).unwrap();
+    let model = shipped("nominal-md.onnx");
+    let mut learned = Learned::new(&model, channel.medium, &EngineChoice::Tract).unwrap();
+    let (by_linear, by_learned) =
+        (scores(&channel, &mut linear, &test), scores(&channel, &mut learned, &test));
+    let found = [errors(&by_linear), errors(&by_learned)];
+    assert!(found[1] < 0.5 * found[0] && found[1] < 0.02, "{found:?}");
+    let information = |of: &Scores| of.mean(|score| score.information).0;
+    let found = [information(&by_linear), information(&by_learned)];
+    assert!(found[1] > found[0] && found[1] > 2.9, "{found:?}");
+
+    // The other engine reads the same; with eight bits, nearly.
+    let Some(mut theirs) = onnx_runtime(&model) else { return };
+    let planes = registered(&test[0].0, side, channel.medium, 3).unwrap();
+    let (a, b) = (learned.logits(&planes, side).unwrap(), theirs.logits(&planes, side).unwrap());
+    assert!(difference(&a, &b) < 1e-3, "{}", difference(&a, &b));
+    let mut small = onnx_runtime(&shipped("nominal-md-int8.onnx")).unwrap();
+    let by_small = information(&scores(&channel, &mut small, &test));
+    assert!((by_small - found[1]).abs() < 0.01, "{by_small} and {found:?}");
+}
+
+/// tract does not run graphs of eight bits: an error says so, and which engine may.
+#[test]
+fn eight_bits_are_for_onnx_runtime() {
+    let model = shipped("nominal-md-int8.onnx");
+    let mut decoder = Learned::new(&model, Medium::Birefringent, &EngineChoice::Tract).unwrap();
+    let error = decoder.logits(&planes(shape(32), 10), shape(32)).unwrap_err();
+    assert!(matches!(error, DecodeError::Engine { engine: "tract", .. }), "{error}");
+    assert!(error.to_string().ends_with("try the other engine"), "{error}");
 }
