@@ -6,6 +6,7 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::energy;
 use crate::workload::Workload;
 
 /// One simulated library under one workload.
@@ -83,12 +84,11 @@ pub struct FaultPlan {
 pub struct Battery {
     /// What it holds, in kJ. Assumed: 56 Wh, a battery of 0.3 kg.
     pub capacity_kj: f64,
-    /// Power at a charging point, in W. Assumed: two of its capacity in an hour.
+    /// Power at a charging point, in W. Assumed.
     pub charging_w: f64,
-    /// What a shuttle always needs, in W. Assumed: a small computer and its radio.
+    /// What a shuttle always needs, in W. Assumed.
     pub idle_w: f64,
-    /// What a start needs, in J; a meter, a crab, a pick and a place in proportion. Assumed: about
-    /// 10 W on the way, 70 W while it crabs.
+    /// What a start needs, in J; a meter, a crab, a pick and a place in proportion. Assumed.
     pub start_j: f64,
     /// How long it takes until somebody has changed a flat battery for a full one. Assumed.
     pub swap: Duration,
@@ -98,9 +98,9 @@ impl Battery {
     /// The values above.
     pub const ASSUMED: Self = Self {
         capacity_kj: 200.0,
-        charging_w: 120.0,
-        idle_w: 2.0,
-        start_j: 100.0,
+        charging_w: energy::CHARGING_WATTS,
+        idle_w: energy::SHUTTLE_IDLE_WATTS,
+        start_j: energy::START_JOULES,
         swap: Duration::from_secs(3600),
     };
 

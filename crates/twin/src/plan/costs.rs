@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Candidate;
 use crate::Error;
+use crate::energy;
 use crate::fleet::FleetResult;
 
-/// Prices, powers and energies. All defaults are ASSUMED: no public figures exist.
+/// Prices, powers and energies. All defaults are ASSUMED: no public figures exist. Those of powers
+/// and energies are of the table that batteries go by as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostTable {
@@ -74,14 +76,14 @@ impl Default for CostTable {
             drive_210: 45_000.0,
             service_years: 10.0,
             kwh: 0.12,
-            library_watts: 150.0,
-            drive_idle_watts: 60.0,
-            drive_busy_watts: 200.0,
-            shuttle_idle_watts: 4.0,
-            start_joules: 20.0,
-            meter_joules: 15.0,
-            crab_joules: 60.0,
-            handling_joules: 15.0,
+            library_watts: energy::LIBRARY_WATTS,
+            drive_idle_watts: energy::DRIVE_IDLE_WATTS,
+            drive_busy_watts: energy::DRIVE_BUSY_WATTS,
+            shuttle_idle_watts: energy::SHUTTLE_IDLE_WATTS,
+            start_joules: energy::START_ENERGY * energy::START_JOULES,
+            meter_joules: energy::METER_ENERGY * energy::START_JOULES,
+            crab_joules: energy::CRAB_ENERGY * energy::START_JOULES,
+            handling_joules: energy::HANDLING_ENERGY * energy::START_JOULES,
         }
     }
 }

@@ -160,6 +160,8 @@ fn prices_say_that_they_are_assumed() {
     assert!(!own.assumed().contains(&"drive_60".to_owned()));
     assert_eq!(own.assumed().len(), 20);
     assert!(CostTable::from_toml("drives_60 = 1.0").is_err());
+    let battery = crate::scenario::Battery::ASSUMED;
+    assert_eq!(default.start_joules.to_bits(), battery.start_j.to_bits(), "one table");
     let mut request = request(hour(1.0));
     request.costs = CostTable::from_toml("shuttle = -1.0").unwrap();
     assert!(plan(&request, &Serial).is_err());
