@@ -16,8 +16,9 @@
 
 mod library;
 mod split;
+mod stop;
 
-use fulgurite_units::{Instant, Seed};
+use fulgurite_units::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
@@ -26,6 +27,7 @@ use crate::runner::{Runner, collect};
 use crate::{Error, Scenario, TraceRead};
 use library::LibraryRun;
 use split::{Joint, Share, Splitter};
+pub use stop::Stop;
 
 /// Libraries of a fleet, at most.
 pub const LIBRARIES_MAX: u32 = 4096;
@@ -85,6 +87,11 @@ pub struct FleetResult {
     pub events: u64,
     /// A number that differs as soon as any event of any library does.
     pub hash: u64,
+    /// When the first library was stopped before its last read, as a [`Stop`] allowed. Reads that
+    /// were under way count as if they ended then, and those to come as if they took no time: so
+    /// the quantiles are no more than they would have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<f64>,
 }
 
 impl Fleet {
@@ -119,11 +126,11 @@ impl Fleet {
         )]
         let expected = workload.envelope.reads_mean() as u64;
         let reads = || workload.reads(Seed::new(seed).child(b"workload"));
-        self.run_reads(seed, expected, reads, runner)
+        self.run_reads(seed, expected, Stop::Never, reads, runner)
     }
 
-    /// Runs all libraries with these reads, about `expected` many. The stream is asked for several
-    /// times when there are many, and has to be the same each time.
+    /// Runs all libraries with these reads, about `expected` many, up to where `stop` says. The
+    /// stream is asked for several times when there are many, and has to be the same each time.
     ///
     /// # Errors
     /// When a parameter is out of range.
@@ -131,6 +138,7 @@ impl Fleet {
         &self,
         seed: u64,
         expected: u64,
+        stop: Stop,
         reads: impl Fn() -> Result<I, Error>,
         runner: &dyn Runner,
     ) -> Result<FleetResult, Error> {
@@ -143,16 +151,21 @@ impl Fleet {
             let range = first..(first + per_pass).min(libraries);
             let mut splitter = Splitter::new(self, range.clone(), &Seed::new(seed))?;
             splitter.expect(expected);
+            let mut measured = 0;
             for read in reads()? {
                 splitter.split(&read);
+                measured += u64::from(self.each.is_measured(read.at));
             }
+            let late_max = Histogram::above_tail(measured);
             if first == 0 {
                 joints = std::mem::take(&mut splitter.joints);
                 (sum.result.parts, sum.result.recovered) = (splitter.parts, splitter.recovered);
+                sum.measured = measured;
             }
             let shares: Vec<Share> = splitter.shares;
             let runs = collect(runner, shares.len(), |index| {
-                library::run(&self.each, &shares[index], seed, range.start + index)
+                let number = range.start + index;
+                library::run(&self.each, &shares[index], seed, number, stop, late_max)
             });
             for run in runs {
                 sum.add(run?, &mut joints);
@@ -180,6 +193,8 @@ impl Fleet {
 /// Sums over the libraries.
 #[derive(Debug, Default)]
 struct Sum {
+    /// Measured reads of the workload, whether they came or not.
+    measured: u64,
     completion: Histogram,
     drive_time: DriveTime,
     result: FleetResult,
@@ -188,7 +203,7 @@ struct Sum {
 impl Sum {
     fn add(&mut self, run: LibraryRun, joints: &mut [Joint]) {
         self.completion.merge(&run.completion);
-        let LibraryRun { result: of, reads, bytes, failed, ends, .. } = run;
+        let LibraryRun { result: of, reads, bytes, failed, ends, stopped_at, .. } = run;
         for (joint, end) in ends {
             let joint = &mut joints[joint as usize];
             match end {
@@ -204,6 +219,8 @@ impl Sum {
         sum.reads += reads;
         sum.bytes += bytes;
         sum.failed += failed;
+        let stopped = stopped_at.map(|at| at.since(Instant::ZERO).as_secs_f64());
+        sum.stopped = sum.stopped.into_iter().chain(stopped).reduce(f64::min);
         sum.hash = (sum.hash.rotate_left(23) ^ of.hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.count(&of);
     }
@@ -225,8 +242,7 @@ impl Sum {
     /// Reads of several parts end with the last of them.
     fn finish(mut self, fleet: &Fleet, seed: u64, joints: &[Joint]) -> FleetResult {
         let each = &fleet.each;
-        let (from, until) = (Instant::ZERO + each.measure_from, Instant::ZERO + each.measure_until);
-        for joint in joints.iter().filter(|joint| from <= joint.arrived && joint.arrived < until) {
+        for joint in joints.iter().filter(|joint| each.is_measured(joint.arrived)) {
             if joint.failed {
                 self.result.failed += 1;
                 continue;
@@ -234,6 +250,10 @@ impl Sum {
             self.result.reads += 1;
             self.result.bytes += joint.size.get();
             self.completion.add(joint.latest.since(joint.arrived));
+        }
+        if self.result.stopped.is_some() {
+            let to_come = self.measured.saturating_sub(self.result.reads + self.result.failed);
+            (0..to_come).for_each(|_| self.completion.add(Duration::ZERO));
         }
         let part = |sum: f64| sum / f64::from(fleet.libraries);
         let time = self.drive_time;

@@ -31,6 +31,11 @@ impl Histogram {
         self.max = self.max.max(time);
     }
 
+    /// How many of so many times may be above a limit that their 99.9th percentile is not above.
+    pub(crate) const fn above_tail(count: u64) -> u64 {
+        count - (count * 999).div_ceil(1000)
+    }
+
     /// Adds everything another one counted.
     pub fn merge(&mut self, other: &Self) {
         if other.buckets.len() > self.buckets.len() {

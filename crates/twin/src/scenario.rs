@@ -2,7 +2,7 @@
 //! seed.
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
-use fulgurite_units::{ByteCount, Duration, Ratio};
+use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -126,6 +126,12 @@ impl Default for Battery {
 }
 
 impl Scenario {
+    /// Whether a read that arrives then is measured.
+    pub(crate) fn is_measured(&self, at: Instant) -> bool {
+        let [from, until] = [self.measure_from, self.measure_until].map(|at| Instant::ZERO + at);
+        from <= at && at < until
+    }
+
     /// Checks every part.
     ///
     /// # Errors

@@ -34,6 +34,10 @@ pub trait Observer {
     fn output(&mut self, now: Instant, output: &Output);
     /// The controller has taken an event.
     fn stepped(&mut self, library: &Library);
+    /// Whether enough was seen: the run ends here, whatever is still to come.
+    fn has_enough(&self) -> bool {
+        false
+    }
 }
 
 /// Watches nothing, at no cost.
@@ -188,11 +192,15 @@ impl<'a, O: Observer> Run<'a, O> {
     fn play(&mut self, reads: impl Iterator<Item = TraceRead>) {
         for read in reads {
             self.happen_until(read.at);
+            if self.observer.has_enough() {
+                return;
+            }
             self.now = read.at;
             self.arrive(&read);
         }
         self.more_reads = false;
         while self.files.files.len() > 0
+            && !self.observer.has_enough()
             && let Some((at, next)) = self.agenda.pop()
         {
             self.happen(at, next);
@@ -201,6 +209,7 @@ impl<'a, O: Observer> Run<'a, O> {
 
     fn happen_until(&mut self, until: Instant) {
         while self.agenda.next_at().is_some_and(|at| at <= until)
+            && !self.observer.has_enough()
             && let Some((at, next)) = self.agenda.pop()
         {
             self.happen(at, next);

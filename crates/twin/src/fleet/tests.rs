@@ -3,7 +3,7 @@
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
-use super::{Fleet, FleetResult};
+use super::{Fleet, FleetResult, Stop};
 use crate::runner::Serial;
 use crate::scenario::{FaultPlan, Scenario, Writes};
 use crate::workload::{Placement, Workload};
@@ -96,8 +96,53 @@ fn passes_over_the_reads_change_nothing() {
     assert_eq!((once.0, often.0), (5, 1));
     let results = [once.1, often.1];
     // Only the estimate differs; reserving that much is only a promise to the allocator.
-    let results = results.map(|expected| fleet.run_reads(7, expected, reads, &Serial).unwrap());
+    let results =
+        results.map(|expected| fleet.run_reads(7, expected, Stop::Never, reads, &Serial).unwrap());
     assert_eq!(results[0], results[1]);
+}
+
+/// A run that may be stopped, and the same run to its end.
+fn stopped(fleet: &Fleet, stop: Stop) -> [FleetResult; 2] {
+    let workload = &fleet.each.workload;
+    let reads = || workload.reads(fulgurite_units::Seed::new(7).child(b"workload"));
+    [stop, Stop::Never].map(|stop| fleet.run_reads(7, 1000, stop, reads, &Serial).unwrap())
+}
+
+#[test]
+fn a_run_is_stopped_only_when_its_tail_is_certain() {
+    let mut early = 0;
+    for (libraries, unavailable, minutes) in [1, 3]
+        .into_iter()
+        .flat_map(|count| [0.0, 0.1].map(|share| (count, share)))
+        .flat_map(|(count, share)| {
+            [1, 2, 5, 10, 15, 20, 30, 45, 60, 90].map(|limit| (count, share, limit))
+        })
+    {
+        let limit = Duration::from_secs(minutes * 60);
+        let [run, whole] = stopped(&fleet(libraries, unavailable), Stop::Above(limit));
+        let Some(at) = run.stopped else {
+            assert_eq!(run, whole, "a run that is not stopped is as any other");
+            continue;
+        };
+        assert!(whole.completion.p999 > limit.as_secs_f64());
+        assert!(run.completion.p999 > limit.as_secs_f64());
+        assert!(run.completion.p999 <= whole.completion.p999, "at least so long");
+        early += u32::from(at < whole.makespan && run.events < whole.events);
+    }
+    assert!(early > 10, "{early} runs are shorter for it");
+}
+
+#[test]
+fn the_end_of_the_window_shows_all_that_is_verified_in_it() {
+    let mut fleet = fleet(2, 0.1);
+    fleet.each.writes = Writes::Saturated { platter_size: ByteCount::new(20_000_000_000) };
+    fleet.each.measure_until = Duration::from_secs(1800);
+    let [run, whole] = stopped(&fleet, Stop::WindowEnd);
+    assert!(run.stopped.is_some_and(|at| at < whole.makespan));
+    assert!(run.verified_bytes > 0);
+    assert_eq!(run.verified_bytes, whole.verified_bytes);
+    assert_eq!(run.reads, whole.reads, "what is under way counts as ended");
+    assert!(run.completion.p999 <= whole.completion.p999);
 }
 
 #[test]

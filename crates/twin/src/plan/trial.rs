@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Candidate, PlanRequest};
 use crate::Error;
-use crate::fleet::{Fleet, FleetResult};
+use crate::fleet::{Fleet, FleetResult, Stop};
 use crate::result::DriveTime;
 use crate::runner::Runner;
 use crate::scenario::{Scenario, Writes};
@@ -97,7 +97,7 @@ pub(super) fn simulate(
     };
     let (demand, seed) = (&request.demand, u64::from(seed));
     let fleet = Fleet { each, libraries: candidate.libraries };
-    fleet.run_reads(seed, demand.expected(), || demand.reads(seed), runner)
+    fleet.run_reads(seed, demand.expected(), Stop::Never, || demand.reads(seed), runner)
 }
 
 /// Holds the runs of a candidate against what is asked.
