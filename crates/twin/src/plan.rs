@@ -16,10 +16,13 @@
 //!
 //! The search relies on more shuttles, drives or throughput never making a library slower. The
 //! twin shows that within its noise, not exactly, so a plan is the least cost as far as that holds.
+//! A run is given up only when a miss is certain, which relies on nothing.
 //! What it leaves out: write drives (their throughput is not public), buildings, people, glass.
 
 mod candidate;
 mod costs;
+mod groups;
+mod known;
 mod picture;
 mod request;
 mod search;
@@ -52,7 +55,7 @@ pub struct Plan {
     pub set_racks: u16,
     /// Bytes a day that have to be verified, redundancy included.
     pub verify_per_day: f64,
-    /// Seeds of each candidate that was not given up at the first.
+    /// Seeds of each candidate whose first did not miss.
     pub seeds: u32,
     /// Runs of the twin.
     pub runs: u32,
@@ -64,7 +67,8 @@ pub struct Plan {
     pub currency: String,
     /// Prices and powers that are the assumed defaults, by name.
     pub assumed: Vec<String>,
-    /// Everything that was tried, in that order.
+    /// Everything that was tried, in that order; but for candidates that passed their first seed
+    /// when that was all there was to know.
     pub tried: Vec<Trial>,
 }
 

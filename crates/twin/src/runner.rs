@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 /// Carries out independent jobs.
-pub trait Runner {
+pub trait Runner: Sync {
     /// Calls `job` once with each number below `count`, in any order, on any threads, and returns
     /// when all calls have.
     fn for_each(&self, count: usize, job: &(dyn Fn(usize) + Sync));

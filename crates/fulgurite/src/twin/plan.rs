@@ -81,10 +81,10 @@ pub(crate) struct PlanArgs {
 pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     let request = request(args)?;
     let bar = spinner("planning", out.is_json());
-    let mut runs = 0;
+    let mut tried = 0;
     let mut tell = |trial: &Trial| {
-        runs += trial.seeds;
-        bar.set_message(format!("{runs} runs; {}", summary(trial)));
+        tried += 1;
+        bar.set_message(format!("{tried} tried; {}", summary(trial)));
     };
     let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
     bar.finish_and_clear();
@@ -153,7 +153,12 @@ fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
 }
 
 fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
-    let nearest = || plan.tried.iter().min_by(|a, b| a.tail_s.total_cmp(&b.tail_s));
+    // Of what was given up the tail is not known.
+    let by_tail = |a: &&Trial, b: &&Trial| {
+        let given_up = |of: &Trial| of.given_up_s.is_some();
+        given_up(a).cmp(&given_up(b)).then(a.tail_s.total_cmp(&b.tail_s))
+    };
+    let nearest = || plan.tried.iter().min_by(by_tail);
     let columns: Vec<(&str, &Trial)> = match (&plan.best, &plan.runner_up) {
         (Some(best), Some(other)) => vec![("least cost", best), ("runner-up", other)],
         (Some(best), None) => vec![("least cost", best)],
@@ -200,11 +205,12 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
 fn summary(trial: &Trial) -> String {
     let candidate = &trial.candidate;
     format!(
-        "{} x ({} drives of {} MB/s, {} shuttles): {:.1} h, {}",
+        "{} x ({} drives of {} MB/s, {} shuttles): {}{:.1} h, {}",
         candidate.libraries,
         candidate.drives(),
         u32::from(candidate.throughput),
         candidate.shuttles(),
+        if trial.given_up_s.is_some() { "at least " } else { "" },
         trial.tail_s / 3600.0,
         if trial.is_enough() { "enough" } else { "not enough" }
     )

@@ -65,6 +65,30 @@ impl Candidate {
             && self.shuttles_per_panel >= other.shuttles_per_panel
     }
 
+    /// Whether this has nothing less than the other, in as many libraries or more.
+    pub(super) fn exceeds(&self, other: &Self) -> bool {
+        self.libraries >= other.libraries
+            && Self { libraries: other.libraries, ..self.clone() }.covers(other)
+    }
+
+    /// Shuttles of a panel with one for each drive, or as many as there are here.
+    pub(super) fn one_shuttle_each(&self) -> u16 {
+        (self.drives() / self.panels).clamp(1, self.shuttles_per_panel)
+    }
+
+    /// Whether there are more shuttles than drives.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.shuttles() > self.drives()
+    }
+
+    /// Whether only throughput and shuttles differ.
+    pub(super) fn has_drives_of(&self, other: &Self) -> bool {
+        self.libraries == other.libraries
+            && self.policy == other.policy
+            && self.read_racks == other.read_racks
+            && self.drives_per_read_rack == other.drives_per_read_rack
+    }
+
     /// Whether only the number of shuttles differs.
     pub(super) fn is_group_of(&self, other: &Self) -> bool {
         *self == other.with_shuttles(self.shuttles_per_panel)

@@ -10,7 +10,8 @@ const ENOUGH: RGBColor = RGBColor(20, 80, 160);
 const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
 const BEST: RGBColor = RGBColor(190, 90, 20);
 
-/// Draws all trials as SVG: cost against the tail, the objective as a line.
+/// Draws all trials as SVG: cost against the tail, the objective as a line. Of a trial that was
+/// given up the tail is not known, and it stands where that is at least.
 ///
 /// # Errors
 /// When nothing was tried, or the picture cannot be drawn.
@@ -50,14 +51,18 @@ fn draw(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>>
         .draw_series(LineSeries::new(limit, BLACK.mix(0.6)))?
         .label(format!("objective, {objective:.1} h"))
         .legend(|(x, y)| PathElement::new([(x, y), (x + 14, y)], BLACK.mix(0.6)));
-    for (is_enough, color, label) in
-        [(false, TOO_LITTLE, "not enough"), (true, ENOUGH, "meets everything")]
-    {
-        let trials = plan.tried.iter().filter(|trial| trial.is_enough() == is_enough);
+    for (is_enough, is_whole, style, label) in [
+        (false, false, TOO_LITTLE.stroke_width(1), "given up: at least"),
+        (false, true, TOO_LITTLE.filled(), "not enough"),
+        (true, true, ENOUGH.filled(), "meets everything"),
+    ] {
+        let trials = plan.tried.iter().filter(|trial| {
+            trial.is_enough() == is_enough && trial.given_up_s.is_none() == is_whole
+        });
         chart
-            .draw_series(trials.map(|trial| Circle::new(at(trial), 4, color.filled())))?
+            .draw_series(trials.map(|trial| Circle::new(at(trial), 4, style)))?
             .label(label)
-            .legend(move |(x, y)| Circle::new((x + 7, y), 4, color.filled()));
+            .legend(move |(x, y)| Circle::new((x + 7, y), 4, style));
     }
     let chosen = plan.best.iter();
     chart

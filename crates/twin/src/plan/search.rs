@@ -1,26 +1,69 @@
-//! The search: groups of candidates that differ only in shuttles, the cheapest possible first.
+//! The search: groups of candidates that differ only in shuttles, those likely cheap first.
+//!
+//! ```text
+//!   open groups --next_question, of what is known--> questions --runs, at the same time--> Known
+//!        ^                                                                                   |
+//!        '----- a group without a question is closed: nothing of it can change the plan <----'
+//! ```
 //!
 //! A group is left out without a run when its lower bound of cost is no better than the runner-up,
 //! when its drives cannot verify what comes in, or when something with no less of anything failed
 //! already, being too slow. To make the last rule bite, the largest candidate of a number of
-//! libraries, and of a number of drives, is tried before any smaller one. Within a group the least
-//! number of shuttles is found by halving.
+//! libraries is tried before any smaller one, and of the same drives the highest throughput, then
+//! the middle one, and so on down. Within a group the least number of shuttles is found by halving.
+//!
+//! A run ends as soon as a miss is certain, and a candidate whose first seed misses has no others.
+//! That a candidate verifies too little says nothing of others: slower drives leave up to a quarter
+//! more of their time to it, and more shuttles may leave it less.
 
-use super::trial::{Trial, judge, simulate};
+use super::groups::{can_verify, groups};
+use super::known::Known;
+use super::trial::{Depth, Trial, examine};
 use super::{Candidate, Plan, PlanRequest};
 use crate::Error;
-use crate::runner::{Runner, Serial, collect};
+use crate::runner::{Runner, collect};
+
+/// Questions asked at the same time. More of them keep more processors busy, but the answer to one
+/// might have made the next unnecessary. Not the number of processors: that must not change what
+/// is tried.
+const QUESTIONS_AT_ONCE: usize = 4;
 
 /// A search under way.
 pub(super) struct Search<'a> {
     request: &'a PlanRequest,
     runner: &'a dyn Runner,
     tell: &'a mut dyn FnMut(&Trial),
-    /// With the most shuttles of each; the lower bound of cost beside it; in order of that.
+    /// With the most shuttles of each; the lower bound of cost beside it.
     groups: Vec<(f64, Candidate)>,
+    /// Groups that can change the plan no more.
+    closed: Vec<bool>,
+    known: Known<'a>,
     set_racks: u16,
-    tried: Vec<Trial>,
     runs: u32,
+}
+
+/// Runs to make.
+#[derive(Debug)]
+struct Question {
+    candidate: Candidate,
+    /// The first and the last.
+    seeds: [u32; 2],
+    depth: Depth,
+}
+
+/// Whether a group is worth more runs.
+#[derive(Debug)]
+enum Promise {
+    Some,
+    None,
+    /// Unknown before this is answered.
+    Unknown(Question),
+}
+
+impl Question {
+    fn first(candidate: Candidate, depth: Depth) -> Self {
+        Self { candidate, seeds: [1, 1], depth }
+    }
 }
 
 impl<'a> Search<'a> {
@@ -30,146 +73,169 @@ impl<'a> Search<'a> {
         tell: &'a mut dyn FnMut(&Trial),
     ) -> Result<Self, Error> {
         let set_racks = request.set_racks()?;
-        let mut groups: Vec<(f64, Candidate)> = groups(request, set_racks)
-            .into_iter()
-            .map(|group| (request.costs.least(&group.with_shuttles(1)), group))
-            .collect();
-        groups.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
-        Ok(Self { request, runner, tell, groups, set_racks, tried: Vec::new(), runs: 0 })
+        let groups = groups(request, set_racks);
+        let closed = groups.iter().map(|(_, group)| !can_verify(request, group)).collect();
+        let known = Known::new(request);
+        Ok(Self { request, runner, tell, groups, closed, known, set_racks, runs: 0 })
     }
 
     pub(super) fn run(mut self) -> Result<Plan, Error> {
-        let groups = std::mem::take(&mut self.groups);
-        for (lower, group) in &groups {
-            if *lower >= self.bound() || self.is_over() {
+        while self.runs < self.request.runs_max {
+            let questions = self.questions();
+            if questions.is_empty() {
                 break;
             }
-            let corners = [false, true].map(|same_drives| corner(&groups, group, same_drives));
-            let mut is_hopeless = !self.can_verify(group);
-            for corner in corners.into_iter().flatten() {
-                is_hopeless = is_hopeless || self.rules_out(&corner)?;
-            }
-            if !is_hopeless {
-                self.solve(group)?;
-            }
+            self.ask(&questions)?;
         }
-        let candidates = groups.iter().map(|(_, group)| u64::from(group.shuttles_per_panel)).sum();
-        Ok(self.finish(candidates))
+        Ok(self.finish())
     }
 
-    /// The least number of shuttles of a group, as long as it may be among the two cheapest.
-    fn solve(&mut self, group: &Candidate) -> Result<(), Error> {
-        let (mut low, mut high) = (1, group.shuttles_per_panel);
-        let bound = self.bound();
-        let least = |shuttles| self.request.costs.least(&group.with_shuttles(shuttles));
-        while high > low && least(high) >= bound {
-            high -= 1;
-        }
-        let known = self.tried.iter().filter(|trial| trial.is_enough());
-        let known = known.map(|trial| &trial.candidate).filter(|smaller| {
-            group.covers(smaller) && (low..=high).contains(&smaller.shuttles_per_panel)
-        });
-        high = known.map(|smaller| smaller.shuttles_per_panel).min().unwrap_or(high);
-        if !self.is_enough(&group.with_shuttles(high))? {
-            // Two shuttles for each drive leave no slot to new platters: one may still do.
-            let one_each = (group.drives() / group.panels).clamp(1, high);
-            if self.rules_out(&group.with_shuttles(high))?
-                || !self.is_enough(&group.with_shuttles(one_each))?
-            {
-                return Ok(());
+    /// The questions of the first open groups; groups that have none are closed. Of those with the
+    /// same drives one is asked at a time, for they mostly answer for each other.
+    fn questions(&mut self) -> Vec<Question> {
+        let bound = self.known.bound();
+        let mut asking: Vec<usize> = Vec::new();
+        let mut questions: Vec<Question> = Vec::new();
+        for (index, (lower, group)) in self.groups.iter().enumerate() {
+            if questions.len() == QUESTIONS_AT_ONCE {
+                break;
             }
-            high = one_each;
+            let waits = asking.iter().any(|&other| self.groups[other].1.has_drives_of(group));
+            if self.closed[index] || *lower >= bound || waits {
+                continue;
+            }
+            let Some(question) = self.next_question(group, bound) else {
+                self.closed[index] = true;
+                continue;
+            };
+            asking.push(index);
+            if questions.iter().all(|other| other.candidate != question.candidate) {
+                questions.push(question);
+            }
         }
-        while low < high && !self.is_over() {
-            let middle = u16::midpoint(low, high);
-            if self.is_enough(&group.with_shuttles(middle))? {
-                high = middle;
-            } else {
-                low = middle + 1;
+        questions
+    }
+
+    /// What has to be known next to tell the least number of shuttles of a group, as long as it
+    /// may be among the two cheapest; `None` when it is known, or will not change the plan.
+    fn next_question(&self, group: &Candidate, bound: f64) -> Option<Question> {
+        let largest = self.largest_of_libraries(group);
+        match self.known.too_slow(largest) {
+            None => return Some(Question::first(largest.clone(), Depth::Whole)),
+            Some(true) => return None,
+            Some(false) => {}
+        }
+        let starts = self.starts(group, bound)?;
+        let ladder = self.ladder(group, bound);
+        let mut rung = ladder.len() - 1;
+        loop {
+            match self.promise(ladder[rung], &starts) {
+                Promise::Unknown(question) => return Some(question),
+                Promise::None if rung == 0 => return None,
+                // It may be for want of time to verify: that says less of slower drives.
+                Promise::None => rung = 0,
+                Promise::Some if rung == 0 => return self.fewer_shuttles(group, &starts),
+                Promise::Some => rung /= 2,
+            }
+        }
+    }
+
+    /// Shuttles to begin the halving with: the fewest with which something smaller is enough, or
+    /// else the most. Two for each drive leave no slot to new platters: one may still do.
+    fn starts(&self, group: &Candidate, bound: f64) -> Option<Vec<u16>> {
+        let least = |shuttles| self.request.costs.least(&group.with_shuttles(shuttles));
+        let most =
+            (1..=group.shuttles_per_panel).rev().find(|&shuttles| least(shuttles) < bound)?;
+        let one_each = group.with_shuttles(most).one_shuttle_each();
+        let smaller = self.known.fewest_of_smaller(group, most);
+        Some(smaller.into_iter().chain([most, one_each]).collect())
+    }
+
+    /// Whether a group passes the first seed with any number of shuttles to begin with.
+    fn promise(&self, group: &Candidate, starts: &[u16]) -> Promise {
+        for &shuttles in starts {
+            let candidate = group.with_shuttles(shuttles);
+            match self.known.enough(&candidate) {
+                Some(true) => return Promise::Some,
+                Some(false) => {}
+                None if self.known.seeds_passed(&candidate) > 0 => return Promise::Some,
+                None => return Promise::Unknown(self.question(group, shuttles)),
+            }
+        }
+        Promise::None
+    }
+
+    /// The next step of the halving.
+    fn fewer_shuttles(&self, group: &Candidate, starts: &[u16]) -> Option<Question> {
+        let enough = |shuttles| self.known.enough(&group.with_shuttles(shuttles));
+        let most = starts.iter().copied().max()?;
+        let Some(high) = (1..=most).find(|&shuttles| enough(shuttles) == Some(true)) else {
+            let open = starts.iter().copied().find(|&shuttles| enough(shuttles).is_none());
+            return open.map(|shuttles| self.question(group, shuttles));
+        };
+        let missing = (1..high).rev().find(|&shuttles| enough(shuttles) == Some(false));
+        let low = missing.map_or(1, |missing| missing + 1);
+        (low < high).then(|| self.question(group, u16::midpoint(low, high)))
+    }
+
+    /// Whether a candidate is enough: the first seed alone, for most of what is not enough shows
+    /// at once, and then all others.
+    fn question(&self, group: &Candidate, shuttles: u16) -> Question {
+        let candidate = group.with_shuttles(shuttles);
+        let passed = self.known.seeds_passed(&candidate);
+        if passed > 0 {
+            let seeds = [passed + 1, self.request.seeds];
+            return Question { candidate, seeds, depth: Depth::Tail };
+        }
+        let doubtful = self.known.may_verify_too_little(&candidate);
+        Question::first(candidate, if doubtful { Depth::Verification } else { Depth::Tail })
+    }
+
+    /// Makes all runs of the questions, as many at the same time as the runner likes.
+    fn ask(&mut self, questions: &[Question]) -> Result<(), Error> {
+        let (request, runner) = (self.request, self.runner);
+        let jobs: Vec<(&Question, u32)> = questions
+            .iter()
+            .flat_map(|of| (of.seeds[0]..=of.seeds[1]).map(move |seed| (of, seed)))
+            .collect();
+        let results = collect(runner, jobs.len(), |index| {
+            let (of, seed) = jobs[index];
+            examine(request, &of.candidate, seed, of.depth, runner)
+        });
+        self.runs += u32::try_from(jobs.len()).unwrap_or(u32::MAX);
+        let mut results = results.into_iter();
+        for of in questions {
+            let count = (of.seeds[1] + 1 - of.seeds[0]) as usize;
+            let runs = results.by_ref().take(count).collect::<Result<Vec<_>, Error>>()?;
+            if let Some(trial) = self.known.learn(&of.candidate, runs) {
+                (self.tell)(trial);
             }
         }
         Ok(())
     }
 
-    /// Whether a candidate is too slow for its reads, so that smaller ones are as well.
-    fn rules_out(&mut self, candidate: &Candidate) -> Result<bool, Error> {
-        if self.is_enough(candidate)? {
-            return Ok(false);
-        }
-        let known = self.tried.iter().find(|trial| trial.candidate == *candidate);
-        Ok(known.is_none_or(Trial::rules_out_smaller))
+    /// The largest candidate with as many libraries.
+    fn largest_of_libraries<'s>(&'s self, group: &'s Candidate) -> &'s Candidate {
+        let groups = self.groups.iter().map(|(_, other)| other);
+        let larger = groups.filter(|other| other.covers(group));
+        larger.max_by_key(|other| (other.drives(), other.throughput)).unwrap_or(group)
     }
 
-    /// Whether a candidate is enough, by what is known or by running it.
-    fn is_enough(&mut self, candidate: &Candidate) -> Result<bool, Error> {
-        if let Some(known) = self.tried.iter().find(|trial| trial.candidate == *candidate) {
-            return Ok(known.is_enough());
-        }
-        let mut failed = self.tried.iter().filter(|trial| trial.rules_out_smaller());
-        if failed.any(|trial| trial.candidate.covers(candidate)) {
-            return Ok(false);
-        }
-        let trial = self.attempt(candidate)?;
-        (self.tell)(&trial);
-        let is_enough = trial.is_enough();
-        self.tried.push(trial);
-        Ok(is_enough)
+    /// The group, and those with the same drives of a higher throughput that may be among the two
+    /// cheapest, in order of that.
+    fn ladder<'s>(&'s self, group: &'s Candidate, bound: f64) -> Vec<&'s Candidate> {
+        let faster = self.groups.iter().filter(|(lower, other)| {
+            *lower < bound && other.has_drives_of(group) && other.throughput > group.throughput
+        });
+        let mut ladder: Vec<&Candidate> = faster.map(|(_, other)| other).collect();
+        ladder.push(group);
+        ladder.sort_by_key(|other| other.throughput);
+        ladder
     }
 
-    /// The first seed alone: most of what is not enough shows at once. Jobs are libraries when
-    /// there are several, and seeds otherwise.
-    fn attempt(&mut self, candidate: &Candidate) -> Result<Trial, Error> {
-        let request = self.request;
-        let mut results = vec![simulate(request, candidate, 1, self.runner)?];
-        self.runs += 1;
-        let first = judge(request, candidate, &results);
-        let more = (request.seeds - 1) as usize;
-        if !first.is_enough() || more == 0 {
-            return Ok(first);
-        }
-        let seed = |index: usize| u32::try_from(index).unwrap_or(u32::MAX) + 2;
-        if candidate.libraries > 1 {
-            for index in 0..more {
-                results.push(simulate(request, candidate, seed(index), self.runner)?);
-            }
-        } else {
-            let job = |index| simulate(request, candidate, seed(index), &Serial);
-            for result in collect(self.runner, more, job) {
-                results.push(result?);
-            }
-        }
-        self.runs += request.seeds - 1;
-        Ok(judge(request, candidate, &results))
-    }
-
-    /// Whether the drives could verify what comes in if they did nothing else.
-    fn can_verify(&self, of: &Candidate) -> bool {
-        let drives = f64::from(of.drives()) * f64::from(of.libraries);
-        #[expect(clippy::cast_precision_loss, reason = "210 MB/s at most")]
-        let each = of.throughput.bytes_per_second() as f64;
-        drives * each * 86_400.0 >= self.request.verify_per_day()
-    }
-
-    fn is_over(&self) -> bool {
-        self.runs >= self.request.runs_max
-    }
-
-    /// What a group must be cheaper than to change the result.
-    fn bound(&self) -> f64 {
-        self.two_cheapest()[1].map_or(f64::INFINITY, |trial| trial.cost)
-    }
-
-    /// The cheapest trial that is enough, and the cheapest of another group.
-    fn two_cheapest(&self) -> [Option<&Trial>; 2] {
-        let enough = || self.tried.iter().filter(|trial| trial.is_enough());
-        let best = enough().min_by(|a, b| a.cost.total_cmp(&b.cost));
-        let other = enough()
-            .filter(|trial| best.is_some_and(|best| !trial.candidate.is_group_of(&best.candidate)));
-        [best, other.min_by(|a, b| a.cost.total_cmp(&b.cost))]
-    }
-
-    fn finish(self, candidates: u64) -> Plan {
-        let [best, runner_up] = self.two_cheapest().map(Option::<&Trial>::cloned);
+    fn finish(self) -> Plan {
+        let [best, runner_up] = self.known.two_cheapest().map(Option::<&Trial>::cloned);
+        let shuttles = |(_, group): &(f64, Candidate)| u64::from(group.shuttles_per_panel);
         Plan {
             best,
             runner_up,
@@ -179,71 +245,11 @@ impl<'a> Search<'a> {
             verify_per_day: self.request.verify_per_day(),
             seeds: self.request.seeds,
             runs: self.runs,
-            candidates,
-            is_cut_short: self.is_over(),
+            candidates: self.groups.iter().map(shuttles).sum(),
+            is_cut_short: self.runs >= self.request.runs_max,
             currency: self.request.costs.currency.clone(),
             assumed: self.request.costs.assumed(),
-            tried: self.tried,
+            tried: self.known.tried,
         }
     }
-}
-
-/// The largest group with as many libraries and, if asked for, the same drives.
-fn corner(groups: &[(f64, Candidate)], of: &Candidate, same_drives: bool) -> Option<Candidate> {
-    let alike = |other: &&Candidate| {
-        other.covers(of)
-            && (!same_drives
-                || (other.read_racks == of.read_racks
-                    && other.drives_per_read_rack == of.drives_per_read_rack))
-    };
-    let candidates = groups.iter().map(|(_, group)| group).filter(alike);
-    candidates.max_by_key(|group| (group.drives(), group.throughput)).cloned()
-}
-
-/// Everything in the space that fits together, with the most shuttles it may have.
-fn groups(request: &PlanRequest, set_racks: u16) -> Vec<Candidate> {
-    let space = &request.space;
-    let mut groups = Vec::new();
-    for libraries in space.libraries[0]..=space.libraries[1] {
-        let Some(storage_racks) = storage_racks(request, libraries, set_racks) else { continue };
-        for policy in &space.policies {
-            for &read_racks in &space.read_racks {
-                for &drives_per_read_rack in &space.drives_per_read_rack {
-                    for &throughput in &space.throughputs {
-                        groups.extend(with_most_shuttles(
-                            request,
-                            Candidate {
-                                libraries,
-                                policy: policy.clone(),
-                                read_racks,
-                                drives_per_read_rack,
-                                throughput,
-                                storage_racks,
-                                panels: request.library.panels,
-                                shuttles_per_panel: space.shuttles_per_panel_max,
-                            },
-                        ));
-                    }
-                }
-            }
-        }
-    }
-    groups
-}
-
-/// Racks for the set and for all platters; `None` if they are too many.
-fn storage_racks(request: &PlanRequest, libraries: u32, set_racks: u16) -> Option<u16> {
-    let shape = &request.library;
-    let homes = shape.slots_per_shelf - shape.spare_slots_per_shelf;
-    let per_rack = u64::from(shape.panels * shape.shelves_per_panel) * u64::from(homes);
-    let platters = request.platters().div_ceil(u64::from(libraries));
-    let racks = u16::try_from(platters.div_ceil(per_rack.max(1))).ok()?.max(set_racks);
-    (racks <= request.space.storage_racks_max).then_some(racks)
-}
-
-/// The library's own rules decide how many shuttles there can be (two for each drive, and room).
-fn with_most_shuttles(request: &PlanRequest, group: Candidate) -> Option<Candidate> {
-    let most = (1..=group.shuttles_per_panel).rev();
-    most.map(|shuttles| group.with_shuttles(shuttles))
-        .find(|candidate| candidate.shape(request).validate().is_ok())
 }

@@ -6,7 +6,10 @@ use fulgurite_layout::SetShape;
 use fulgurite_library::{LibraryShape, Throughput};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 
-use super::{CostTable, Demand, Miss, Plan, PlanRequest, picture, plan, plan_watched};
+use super::trial::{judge, simulate};
+use super::{Candidate, CostTable, Demand, Miss, Plan, PlanRequest, Trial};
+use super::{picture, plan, plan_watched};
+use crate::fleet::Stop;
 use crate::runner::Serial;
 use crate::workload::Workload;
 use crate::{Trace, TraceRead};
@@ -48,42 +51,82 @@ fn check(request: &PlanRequest) -> Plan {
         assert!(candidate.storage_racks >= plan.set_racks);
         let best = plan.best.as_ref();
         assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
+        if trial.given_up_s.is_some() {
+            let whole = whole_trial(request, candidate);
+            let missed = trial.misses.iter().all(|miss| whole.misses.contains(miss));
+            assert!(!trial.is_enough() && missed, "given up: {trial:?}, whole: {whole:?}");
+            assert!(trial.tail_s <= whole.tail_s, "at least so long");
+        }
     }
     plan
 }
 
-#[test]
-fn the_plan_is_the_cheapest_of_all() {
-    let request = request(hour(3.0));
-    let found = check(&request);
-    let best = found.best.unwrap();
-    assert!(u64::from(found.runs) < found.candidates, "fewer runs than candidates");
-    // Every candidate that could be cheaper is run.
-    for libraries in 1..=3 {
-        for drives in [2, 4] {
-            for throughput in [30, 60] {
-                for shuttles in 1..=8 {
-                    let candidate = super::Candidate {
-                        libraries,
-                        drives_per_read_rack: drives,
-                        throughput: Throughput::new(throughput).unwrap(),
-                        shuttles_per_panel: shuttles,
-                        ..best.candidate.clone()
-                    };
-                    let fits = candidate.shape(&request).validate().is_ok();
-                    if !fits || request.costs.least(&candidate) >= best.cost {
-                        continue;
-                    }
-                    let runs: Vec<_> = (1..=2)
-                        .map(|seed| super::trial::simulate(&request, &candidate, seed, &Serial))
-                        .map(Result::unwrap)
-                        .collect();
-                    let trial = super::trial::judge(&request, &candidate, &runs);
-                    assert!(!trial.is_enough() || trial.cost >= best.cost, "{trial:?}");
-                }
+/// The plan is what trying everything comes to, every run to its end.
+fn check_against_all(request: &PlanRequest) -> Plan {
+    let found = check(request);
+    let (Some(best), Some(other)) = (&found.best, &found.runner_up) else {
+        unreachable!("there are two groups that are enough")
+    };
+    let mut runs = 0;
+    for (_, group) in super::groups::groups(request, found.set_racks) {
+        for shuttles in 1..=group.shuttles_per_panel {
+            // A cheaper one may only be another number of shuttles of the best.
+            let candidate = group.with_shuttles(shuttles);
+            let of_best = candidate.is_group_of(&best.candidate);
+            let bound = if of_best { best.cost } else { other.cost };
+            if request.costs.least(&candidate) >= bound {
+                continue;
             }
+            let trial = whole_trial(request, &candidate);
+            runs += trial.seeds;
+            assert!(!trial.is_enough() || trial.cost >= bound, "{trial:?}");
         }
     }
+    assert!(found.runs < runs, "{} runs instead of {runs}", found.runs);
+    for trial in [best, other] {
+        assert_eq!(whole_trial(request, &trial.candidate), *trial);
+    }
+    found
+}
+
+/// All seeds of a candidate, up to the first that misses, each to its end.
+fn whole_trial(request: &PlanRequest, candidate: &Candidate) -> Trial {
+    let mut runs = Vec::new();
+    for seed in 1..=request.seeds {
+        runs.push(simulate(request, candidate, seed, Stop::Never, &Serial).unwrap());
+        if !judge(request, candidate, &runs).is_enough() {
+            break;
+        }
+    }
+    judge(request, candidate, &runs)
+}
+
+#[test]
+fn the_plan_is_the_cheapest_of_all() {
+    let found = check_against_all(&request(hour(3.0)));
+    assert!(u64::from(found.runs) < found.candidates, "fewer runs than candidates");
+}
+
+#[test]
+fn the_plan_is_the_cheapest_of_two_policies() {
+    let mut request = request(hour(2.0));
+    request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
+    request.space.libraries = [1, 2];
+    check_against_all(&request);
+}
+
+#[test]
+fn the_plan_is_the_cheapest_when_verification_decides() {
+    let mut request = request(hour(2.0));
+    request.ingest_per_day = ByteCount::new(20 * TB);
+    request.growth_days = 60;
+    request.space.libraries = [1, 2];
+    request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
+    let found = check_against_all(&request);
+    let given_up = |trial: &Trial| trial.given_up_s.is_some();
+    let verifies = |trial: &Trial| trial.misses == [Miss::Verification];
+    assert!(found.tried.iter().any(|trial| given_up(trial) && verifies(trial)));
+    assert!(found.tried.iter().any(|trial| given_up(trial) && trial.misses.contains(&Miss::Tail)));
 }
 
 #[test]
@@ -108,7 +151,7 @@ fn drives_that_cannot_verify_are_left_out_or_missed() {
     let best = plan.best.unwrap();
     assert!(best.verify_margin >= 1.0);
     // 4 drives of 30 MB/s verify 10.4 TB a day; 17.8 are written.
-    let weak = |trial: &super::Trial| {
+    let weak = |trial: &Trial| {
         trial.candidate.drives() == 4 && u32::from(trial.candidate.throughput) == 30
     };
     assert!(!plan.tried.iter().any(weak));

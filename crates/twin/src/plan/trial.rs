@@ -51,6 +51,9 @@ pub struct Trial {
     pub failed: u64,
     /// Seeds it was run with.
     pub seeds: u32,
+    /// When a run was given up because a miss was certain, in simulated seconds. The tail is then
+    /// at least so long, and energy and shares are those up to there.
+    pub given_up_s: Option<f64>,
 }
 
 impl Trial {
@@ -66,13 +69,52 @@ impl Trial {
     pub fn rules_out_smaller(&self) -> bool {
         self.misses.iter().any(|miss| matches!(miss, Miss::Tail | Miss::Failed))
     }
+
+    /// Whether its reads were seen to be quick enough, to the last.
+    pub(super) fn is_quick(&self) -> bool {
+        !self.rules_out_smaller() && self.given_up_s.is_none()
+    }
 }
 
-/// Runs a candidate with one seed.
+/// What is asked of a run; it ends when that is certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Everything, of what misses as well.
+    Whole,
+    /// Whether reads are quick enough; everything if they are.
+    Tail,
+    /// Whether it misses anything. It may verify too little, which is looked at first: that takes
+    /// a run to the end of the window and no further.
+    Verification,
+}
+
+/// Runs a candidate with one seed, as far as asked.
+pub(super) fn examine(
+    request: &PlanRequest,
+    candidate: &Candidate,
+    seed: u32,
+    depth: Depth,
+    runner: &dyn Runner,
+) -> Result<FleetResult, Error> {
+    let run = |stop| simulate(request, candidate, seed, stop, runner);
+    let stop = Stop::Above(request.objective);
+    match depth {
+        Depth::Whole => run(Stop::Never),
+        Depth::Tail => run(stop),
+        Depth::Verification => {
+            let window = run(Stop::WindowEnd)?;
+            let misses = verify_margin(request, window.verified_bytes) < 1.0;
+            if misses { Ok(window) } else { run(stop) }
+        }
+    }
+}
+
+/// Runs a candidate with one seed, up to where `stop` says.
 pub(super) fn simulate(
     request: &PlanRequest,
     candidate: &Candidate,
     seed: u32,
+    stop: Stop,
     runner: &dyn Runner,
 ) -> Result<FleetResult, Error> {
     let [measure_from, measure_until] = request.demand.window();
@@ -97,7 +139,16 @@ pub(super) fn simulate(
     };
     let (demand, seed) = (&request.demand, u64::from(seed));
     let fleet = Fleet { each, libraries: candidate.libraries };
-    fleet.run_reads(seed, demand.expected(), Stop::Never, || demand.reads(seed), runner)
+    fleet.run_reads(seed, demand.expected(), stop, || demand.reads(seed), runner)
+}
+
+/// Bytes verified in the window over those that must be.
+fn verify_margin(request: &PlanRequest, verified_bytes: u64) -> f64 {
+    let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
+    let needed = request.verify_per_day() * (until - from) / 86_400.0;
+    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
+    let margin = if needed > 0.0 { verified_bytes as f64 / needed } else { f64::MAX };
+    margin
 }
 
 /// Holds the runs of a candidate against what is asked.
@@ -106,11 +157,14 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
     let worst = |of: fn(&FleetResult) -> f64| runs.iter().map(of).fold(0.0, f64::max);
     let count = f64::from(u32::try_from(runs.len()).unwrap_or(u32::MAX));
     let mean = |of: fn(&FleetResult) -> f64| runs.iter().map(of).sum::<f64>() / count;
-    let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
-    let needed = request.verify_per_day() * (until - from) / 86_400.0;
-    let verified = runs.iter().map(|run| run.verified_bytes).min().unwrap_or(0);
-    #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-    let verify_margin = if needed > 0.0 { verified as f64 / needed } else { f64::MAX };
+    let verified = |runs: &mut dyn Iterator<Item = &FleetResult>| {
+        runs.map(|run| verify_margin(request, run.verified_bytes)).reduce(f64::min)
+    };
+    // A run that was given up within the window might have verified enough in the rest of it.
+    let until = request.demand.window()[1].as_secs_f64();
+    let saw_window = |run: &&FleetResult| run.stopped.is_none_or(|at| at >= until);
+    let certain = verified(&mut runs.iter().filter(saw_window));
+    let verify_margin = certain.or_else(|| verified(&mut runs.iter())).unwrap_or(0.0);
     let drive_time = DriveTime {
         read: mean(|run| run.drive_time.read),
         verify: mean(|run| run.drive_time.verify),
@@ -129,7 +183,7 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
     let misses = [
         (Miss::Tail, tail_s > objective),
         (Miss::Failed, failed > 0 || runs.iter().any(|run| run.reads == 0)),
-        (Miss::Verification, verify_margin < 1.0),
+        (Miss::Verification, certain.is_some_and(|margin| margin < 1.0)),
     ];
     Trial {
         candidate: candidate.clone(),
@@ -145,5 +199,6 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
         drive_time,
         failed,
         seeds: u32::try_from(runs.len()).unwrap_or(u32::MAX),
+        given_up_s: runs.iter().filter_map(|run| run.stopped).reduce(f64::min),
     }
 }

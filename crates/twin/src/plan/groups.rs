@@ -1,0 +1,68 @@
+//! Groups: candidates that differ only in shuttles, each as the one with the most of them.
+
+use super::{Candidate, PlanRequest};
+
+/// Everything in the space that fits together, with the lower bound of its cost, in the order of
+/// what it costs with a shuttle for each drive. What is found first is then about as cheap as the
+/// plan, and nothing dearer is looked at that the lower bound alone would not rule out.
+pub(super) fn groups(request: &PlanRequest, set_racks: u16) -> Vec<(f64, Candidate)> {
+    let least = |group: &Candidate, shuttles| request.costs.least(&group.with_shuttles(shuttles));
+    let likely = |group: &Candidate| least(group, group.one_shuttle_each());
+    let mut groups: Vec<(f64, Candidate)> = combinations(request, set_racks)
+        .into_iter()
+        .filter_map(|group| with_most_shuttles(request, group))
+        .map(|group| (least(&group, 1), group))
+        .collect();
+    groups.sort_by(|(_, a), (_, b)| likely(a).total_cmp(&likely(b)).then_with(|| a.cmp(b)));
+    groups
+}
+
+/// Whether the drives could verify what comes in if they did nothing else.
+pub(super) fn can_verify(request: &PlanRequest, of: &Candidate) -> bool {
+    let drives = f64::from(of.drives()) * f64::from(of.libraries);
+    #[expect(clippy::cast_precision_loss, reason = "210 MB/s at most")]
+    let each = of.throughput.bytes_per_second() as f64;
+    drives * each * 86_400.0 >= request.verify_per_day()
+}
+
+fn combinations(request: &PlanRequest, set_racks: u16) -> Vec<Candidate> {
+    let space = &request.space;
+    let mut all = Vec::new();
+    for libraries in space.libraries[0]..=space.libraries[1] {
+        let Some(storage_racks) = storage_racks(request, libraries, set_racks) else { continue };
+        for policy in &space.policies {
+            for &read_racks in &space.read_racks {
+                for &drives_per_read_rack in &space.drives_per_read_rack {
+                    all.extend(space.throughputs.iter().map(|&throughput| Candidate {
+                        libraries,
+                        policy: policy.clone(),
+                        read_racks,
+                        drives_per_read_rack,
+                        throughput,
+                        storage_racks,
+                        panels: request.library.panels,
+                        shuttles_per_panel: space.shuttles_per_panel_max,
+                    }));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Racks for the set and for all platters; `None` if they are too many.
+fn storage_racks(request: &PlanRequest, libraries: u32, set_racks: u16) -> Option<u16> {
+    let shape = &request.library;
+    let homes = shape.slots_per_shelf - shape.spare_slots_per_shelf;
+    let per_rack = u64::from(shape.panels * shape.shelves_per_panel) * u64::from(homes);
+    let platters = request.platters().div_ceil(u64::from(libraries));
+    let racks = u16::try_from(platters.div_ceil(per_rack.max(1))).ok()?.max(set_racks);
+    (racks <= request.space.storage_racks_max).then_some(racks)
+}
+
+/// The library's own rules decide how many shuttles there can be (two for each drive, and room).
+fn with_most_shuttles(request: &PlanRequest, group: Candidate) -> Option<Candidate> {
+    let most = (1..=group.shuttles_per_panel).rev();
+    most.map(|shuttles| group.with_shuttles(shuttles))
+        .find(|candidate| candidate.shape(request).validate().is_ok())
+}
