@@ -15,7 +15,7 @@
 use std::time::{Duration, Instant};
 
 use fulgurite_glass::{
-    Blank, Faults, FormatVersion, Geometry, GlassError, InformationTrack, Member, NoFaults,
+    Blank, FormatVersion, Geometry, GlassError, InformationTrack, Medium, Member, NoFaults,
     PlatterHeader, PlatterReader, PlatterRole, SeededFaults, SetDecoder, SetEncoder, SetMember,
     TrackBuffer, WriteDrive,
 };
@@ -124,10 +124,10 @@ fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError> {
 
 fn read(
     reader: &PlatterReader<&Vec<u8>>,
-    faults: &dyn Faults,
+    medium: &dyn Medium,
     buffer: &mut TrackBuffer,
 ) -> Result<(), GlassError> {
-    reader.read_user(0..reader.header().user_bytes(), faults, buffer, &mut |piece| {
+    reader.read_user(0..reader.header().user_bytes(), medium, buffer, &mut |piece| {
         std::hint::black_box(piece);
         Ok(())
     })

@@ -74,6 +74,14 @@ pub enum GlassError {
         /// The name asked for.
         profile: String,
     },
+    /// It cannot be told whether sectors can be read.
+    #[error("sectors of platter {platter} could not be decoded: {reason}")]
+    Medium {
+        /// The platter.
+        platter: PlatterId,
+        /// What went wrong.
+        reason: String,
+    },
     /// A number of the voxel channel is out of range.
     #[error("channel: {field} is {value}; it may be {allowed}")]
     Channel {
@@ -256,7 +264,7 @@ impl GlassError {
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Io { .. } => ErrorKind::Unavailable,
+            Self::Io { .. } | Self::Medium { .. } => ErrorKind::Unavailable,
             Self::NotAPlatter
             | Self::Header { .. }
             | Self::HeaderLost { .. }

@@ -16,8 +16,8 @@ use fulgurite_codes::Shard;
 use fulgurite_units::TrackIndex;
 
 use crate::error::{CodeLevel, Unreadable};
-use crate::faults::Faults;
 use crate::geometry::{Column, InformationTrack};
+use crate::medium::Medium;
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
@@ -37,7 +37,7 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub(crate) fn repair_by_group(
         &self,
         track: InformationTrack,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
         let geometry = &self.header.geometry;
@@ -57,10 +57,10 @@ impl<R: PlatterSource> PlatterReader<R> {
             if !buffer.lost[layers].contains(&true) {
                 continue;
             }
-            self.load_column(&members, column, faults, &mut state)?;
+            self.load_column(&members, column, medium, &mut state)?;
             let code = geometry.group_code(column.count)?;
             if lost_count(&state) > code.redundancy() {
-                self.repair_column(track, &members, column, faults, &mut state, &mut spare)?;
+                self.repair_column(track, &members, column, medium, &mut state, &mut spare)?;
             }
             let lost = lost_count(&state);
             if lost > code.redundancy() {
@@ -85,7 +85,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         members: &[TrackIndex],
         column: Column,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         state: &mut ColumnBuffer,
     ) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
@@ -93,7 +93,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         state.images.resize(members.len() * span_bytes, 0);
         state.lost.clear();
         for (&place, span) in members.iter().zip(state.images.chunks_exact_mut(span_bytes)) {
-            self.load_span(place, column, faults, span, &mut state.lost)?;
+            self.load_span(place, column, medium, span, &mut state.lost)?;
         }
         Ok(())
     }
@@ -103,17 +103,12 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         place: TrackIndex,
         column: Column,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         span: &mut [u8],
         lost: &mut Vec<bool>,
     ) -> Result<(), GlassError> {
-        let sector_bytes = self.header.geometry.sector_image_bytes();
-        let offset = self.map.offset(place) + u64::from(column.first) * sector_bytes as u64;
-        self.source.read_at(offset, span).map_err(|source| GlassError::Io { offset, source })?;
-        for (layer, sector) in layers(column).zip(span.chunks_exact(sector_bytes)) {
-            lost.push(self.check(place, layer, sector, faults).is_err());
-        }
-        Ok(())
+        let each = |_: usize, _: &[u8], found: Result<_, _>| lost.push(found.is_err());
+        self.read_sectors(place, column.first, span, medium, each)
     }
 
     /// Restores sectors of the column within their own tracks, where those can.
@@ -122,7 +117,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         wanted: InformationTrack,
         members: &[TrackIndex],
         column: Column,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         state: &mut ColumnBuffer,
         spare: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
@@ -135,7 +130,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             if place == wanted || !state.lost[shards.clone()].contains(&true) {
                 continue;
             }
-            if self.load(place, faults, spare)? > geometry.track_redundancy_sectors {
+            if self.load(place, medium, spare)? > geometry.track_redundancy_sectors {
                 continue;
             }
             spare.decode(geometry)?;

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! No I/O of its own: sinks and sources are handed in. No encryption: bytes are what the caller
-//! gives. The medium is simulated at fidelity `sector`: payloads and redundancy are real, which
-//! sectors fail is drawn from [`Faults`]. The format is docs/formats/platter.md, which each platter
+//! gives. Payloads and redundancy are real, the medium is simulated: what a read gives back is up
+//! to a [`Medium`]. The format is docs/formats/platter.md, which each platter
 //! carries as [`FORMAT_TEXT`].
 
 mod airgap;
@@ -24,6 +24,7 @@ mod group;
 mod header;
 pub mod limits;
 mod list;
+mod medium;
 pub mod numeric;
 mod open;
 mod reader;
@@ -41,6 +42,7 @@ pub use faults::{Faults, NoFaults, SeededFaults};
 pub use geometry::{Address, Column, Geometry, InformationTrack, TrackMap, TrackRole};
 pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};
 pub use list::{ListEntry, ListReader, ListWriter, list_bytes, list_entry_bytes};
+pub use medium::{Medium, SectorReading, SectorsAt};
 pub use reader::{PlatterReader, PlatterSource, TrackReport};
 pub use seal::{SEAL_BYTES, SEAL_MAGIC, SEAL_RECORD_BYTES, Seal};
 pub use sector::{
@@ -48,6 +50,6 @@ pub use sector::{
 };
 pub use set::{Member, SetDecoder, SetEncoder, SetReport};
 pub use track::TrackBuffer;
-pub use verify::{SectorMap, TrackScan, VerifyReport};
+pub use verify::{SectorMap, SectorMargins, TrackScan, VerifyReport};
 pub use version::FormatVersion;
 pub use writer::{PlatterSink, PlatterWriter};

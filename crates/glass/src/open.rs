@@ -11,9 +11,9 @@
 //! Every version keeps magic, version, payload length and checksum where they are, so a platter of
 //! another version is told from a damaged one.
 
-use crate::faults::Faults;
 use crate::header::{HeaderCollector, PlatterHeader};
 use crate::limits::{HEADER_SEARCH_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX};
+use crate::medium::{Medium, SectorReading, SectorsAt};
 use crate::reader::PlatterSource;
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{
@@ -31,9 +31,9 @@ const WINDOW: usize = 64 << 10;
 /// The header of the platter, from any replica.
 pub(crate) fn find_header<R: PlatterSource>(
     source: &R,
-    faults: &dyn Faults,
+    medium: &dyn Medium,
 ) -> Result<PlatterHeader, GlassError> {
-    let mut search = Search { source, faults, found: None, version: None, image: Vec::new() };
+    let mut search = Search { source, medium, found: None, version: None, image: Vec::new() };
     let size = source.bytes();
     search.walk(0, size.min(HEADER_SEARCH_BYTES_MAX))?;
     if !search.is_complete()
@@ -56,7 +56,7 @@ pub(crate) fn find_header<R: PlatterSource>(
 
 struct Search<'a, R> {
     source: &'a R,
-    faults: &'a dyn Faults,
+    medium: &'a dyn Medium,
     found: Option<HeaderCollector>,
     /// Another version that a sector claims to be of.
     version: Option<u16>,
@@ -105,7 +105,7 @@ impl<R: PlatterSource> Search<'_, R> {
         let step = match header {
             _ if read.is_err() || !checksum_matches(&image) => Step::Nothing,
             Ok(header) if header.kind == SectorKind::Header => {
-                self.collect(&header, payload(&image));
+                self.collect(&header, &mut image)?;
                 Step::Header(bytes)
             }
             Err(Erasure::Version(found)) => {
@@ -118,16 +118,26 @@ impl<R: PlatterSource> Search<'_, R> {
         read.map(|()| step)
     }
 
-    fn collect(&mut self, header: &SectorHeader, content: &[u8]) {
-        if self.faults.fails(header.platter, header.track, header.layer) {
-            return;
+    fn collect(&mut self, header: &SectorHeader, image: &mut [u8]) -> Result<(), GlassError> {
+        let at = SectorsAt {
+            platter: header.platter,
+            track: header.track,
+            first: header.layer,
+            sector_bytes: image.len(),
+        };
+        let mut readings = Vec::with_capacity(1);
+        self.medium.read(at, image, &mut readings)?;
+        if readings.contains(&SectorReading::Lost) || !checksum_matches(image) {
+            return Ok(());
         }
+        let content = payload(image);
         if self.found.is_none() {
             self.found = HeaderCollector::new(header, content);
         }
         if let Some(found) = &mut self.found {
             found.add(header, content);
         }
+        Ok(())
     }
 
     /// The next place from `at` on where a sector may begin, or `end`.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! open        header sectors from the front, else from the back; final record; length
-//! read_track  whole track --checksums, simulated faults--> lost sectors
+//! read_track  whole track --medium, checksums--> lost sectors
 //!             at most R_t lost: within-track code
 //!             more: large-group code, only the columns that hold lost sectors (see group.rs)
 //!             still lost: an error that names the level; cross-platter is the caller's next step
@@ -15,12 +15,12 @@
 use std::io;
 use std::ops::Range;
 
-use fulgurite_units::{ArchiveId, PlatterId, TrackIndex};
+use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, TrackIndex};
 
 use crate::error::CodeLevel;
-use crate::faults::Faults;
 use crate::geometry::{InformationTrack, TrackMap, TrackRole};
 use crate::header::PlatterHeader;
+use crate::medium::{Medium, SectorReading, SectorsAt};
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{Erasure, SectorKind};
 use crate::track::TrackBuffer;
@@ -97,9 +97,9 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub fn open(
         source: R,
         expected: Option<(ArchiveId, PlatterId)>,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
     ) -> Result<Self, GlassError> {
-        let header = open::find_header(&source, faults)?;
+        let header = open::find_header(&source, medium)?;
         if let Some((archive, platter)) = expected {
             if header.archive != archive {
                 return Err(GlassError::WrongArchive {
@@ -154,11 +154,11 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub fn read_track(
         &self,
         track: InformationTrack,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<TrackReport, GlassError> {
         let geometry = &self.header.geometry;
-        let failed = self.load(self.map.physical(track), faults, buffer)?;
+        let failed = self.load(self.map.physical(track), medium, buffer)?;
         let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(failed);
         let repaired_by = if !buffer.lacks_information() {
             None
@@ -166,7 +166,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             buffer.decode(geometry)?;
             Some(CodeLevel::Track)
         } else {
-            self.repair_by_group(track, faults, buffer)?;
+            self.repair_by_group(track, medium, buffer)?;
             Some(CodeLevel::Group)
         };
         assert!(!buffer.lacks_information(), "a track read is whole");
@@ -181,7 +181,7 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub fn read_user(
         &self,
         range: Range<u64>,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
         sink: &mut dyn FnMut(&[u8]) -> Result<(), GlassError>,
     ) -> Result<(), GlassError> {
@@ -198,7 +198,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         let mut offset = range.start;
         while offset < range.end {
             let address = self.header.geometry.address(offset);
-            self.read_track(address.track, faults, buffer)?;
+            self.read_track(address.track, medium, buffer)?;
             let start = u64::from(address.track.get()) * track_bytes as u64;
             let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
             let end = range.end.min(start + track_bytes as u64);
@@ -214,11 +214,11 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub(crate) fn load(
         &self,
         place: TrackIndex,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<u16, GlassError> {
         let mut failed = 0;
-        self.load_each(place, faults, buffer, |_, erasure| failed += u16::from(erasure.is_some()))?;
+        self.load_each(place, medium, buffer, |_, found| failed += u16::from(found.is_err()))?;
         Ok(failed)
     }
 
@@ -226,37 +226,54 @@ impl<R: PlatterSource> PlatterReader<R> {
     pub(crate) fn load_each(
         &self,
         place: TrackIndex,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-        mut each: impl FnMut(&[u8], Option<Erasure>),
+        mut each: impl FnMut(&[u8], Result<Option<u8>, Erasure>),
     ) -> Result<(), GlassError> {
         buffer.prepare(&self.header.geometry, self.header.format);
-        let offset = self.map.offset(place);
-        self.source
-            .read_at(offset, &mut buffer.image)
-            .map_err(|source| GlassError::Io { offset, source })?;
+        let (image, lost) = (&mut buffer.image, &mut buffer.lost);
+        self.read_sectors(place, 0, image, medium, |layer, sector, found| {
+            lost[layer] = found.is_err();
+            each(sector, found);
+        })
+    }
+
+    /// Reads neighboring sectors of a track from the layer `first` on; `each` gets the layer, the
+    /// image and the margin of each, or what kind of erasure it is.
+    pub(crate) fn read_sectors(
+        &self,
+        place: TrackIndex,
+        first: u16,
+        images: &mut [u8],
+        medium: &dyn Medium,
+        mut each: impl FnMut(usize, &[u8], Result<Option<u8>, Erasure>),
+    ) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
-        for (layer, sector) in buffer.image.chunks_exact(sector_bytes).enumerate() {
-            let erasure = self.check(place, layer, sector, faults).err();
-            buffer.lost[layer] = erasure.is_some();
-            each(sector, erasure);
+        let offset = self.map.offset(place) + u64::from(first) * sector_bytes as u64;
+        self.source.read_at(offset, images).map_err(|source| GlassError::Io { offset, source })?;
+        let (platter, layer) = (self.header.platter, LayerIndex::new(first));
+        let at = SectorsAt { platter, track: place, first: layer, sector_bytes };
+        let mut readings = Vec::with_capacity(images.len() / sector_bytes);
+        medium.read(at, images, &mut readings)?;
+        let sectors = images.chunks_exact(sector_bytes).zip(readings);
+        for (layer, (sector, reading)) in (usize::from(first)..).zip(sectors) {
+            each(layer, sector, self.check(place, layer, sector, reading));
         }
         Ok(())
     }
 
     /// Checks one sector image as the sector that belongs here.
-    pub(crate) fn check(
+    fn check(
         &self,
         place: TrackIndex,
         layer: usize,
         sector: &[u8],
-        faults: &dyn Faults,
-    ) -> Result<(), Erasure> {
+        reading: SectorReading,
+    ) -> Result<Option<u8>, Erasure> {
+        let SectorReading::Read { margin } = reading else { return Err(Erasure::Simulated) };
         let expected = sector_header(&self.header, place, layer, self.kind(place, layer));
-        if faults.fails(self.header.platter, place, expected.layer) {
-            return Err(Erasure::Simulated);
-        }
-        expected.check(sector)
+        expected.check(sector)?;
+        Ok(margin)
     }
 
     fn kind(&self, place: TrackIndex, layer: usize) -> SectorKind {

@@ -19,10 +19,10 @@ use fulgurite_codes::{Shard, version1};
 use fulgurite_units::PlatterId;
 
 use crate::error::{CodeLevel, Unreadable};
-use crate::faults::Faults;
 use crate::geometry::{Column, Geometry, InformationTrack};
 use crate::group::layers;
 use crate::header::PlatterHeader;
+use crate::medium::Medium;
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
@@ -66,12 +66,12 @@ impl SetEncoder {
         &mut self,
         track: InformationTrack,
         platters: &[Option<&PlatterReader<R>>],
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         mut out: impl FnMut(u16, &[u8]) -> Result<(), GlassError>,
     ) -> Result<(), GlassError> {
         assert_eq!(platters.len(), usize::from(self.geometry.set_information_platters));
         for column in self.geometry.set_columns() {
-            self.encode_column(track, column, platters, faults)?;
+            self.encode_column(track, column, platters, medium)?;
             let bytes = usize::from(column.count) * self.geometry.sector_payload_bytes as usize;
             for (index, piece) in (0u16..).zip(self.redundancy.chunks_exact(bytes)) {
                 out(index, piece)?;
@@ -85,7 +85,7 @@ impl SetEncoder {
         track: InformationTrack,
         column: Column,
         platters: &[Option<&PlatterReader<R>>],
-        faults: &dyn Faults,
+        medium: &dyn Medium,
     ) -> Result<(), GlassError> {
         let sector_bytes = self.geometry.sector_image_bytes();
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
@@ -96,7 +96,7 @@ impl SetEncoder {
             if let Some(reader) = platter
                 && has(reader)
             {
-                reader.read_span(track, column, faults, span, &mut self.spare)?;
+                reader.read_span(track, column, medium, span, &mut self.spare)?;
             }
         }
         let code = match &mut self.code {
@@ -191,7 +191,7 @@ impl SetDecoder {
         track: InformationTrack,
         members: &[Member<'_, R>],
         wanted: usize,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         out: &mut TrackBuffer,
     ) -> Result<SetReport, GlassError> {
         let information = usize::from(self.geometry.set_information_platters);
@@ -211,7 +211,7 @@ impl SetDecoder {
         lost[wanted] = true;
         let mut used = 0;
         for column in self.geometry.set_columns() {
-            let given = self.load_column(track, column, members, &mut lost, faults)?;
+            let given = self.load_column(track, column, members, &mut lost, medium)?;
             used = given.iter().filter(|given| **given).count();
             if used < information {
                 let lost = lost.iter().filter(|&&lost| lost).count();
@@ -237,7 +237,7 @@ impl SetDecoder {
         column: Column,
         members: &[Member<'_, R>],
         lost: &mut [bool],
-        faults: &dyn Faults,
+        medium: &dyn Medium,
     ) -> Result<Vec<bool>, GlassError> {
         let span_bytes = usize::from(column.count) * self.geometry.sector_image_bytes();
         self.images.resize(members.len() * span_bytes, 0);
@@ -253,7 +253,7 @@ impl SetDecoder {
             if let Member::Platter(reader) = members[position]
                 && track.get() < reader.map().information_tracks()
             {
-                match reader.read_span(track, column, faults, span, &mut self.spare) {
+                match reader.read_span(track, column, medium, span, &mut self.spare) {
                     Ok(()) => {}
                     Err(GlassError::Unreadable(_)) => {
                         lost[position] = true;
@@ -357,14 +357,14 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         track: InformationTrack,
         column: Column,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         span: &mut [u8],
         spare: &mut TrackBuffer,
     ) -> Result<(), GlassError> {
         let mut lost = Vec::with_capacity(usize::from(column.count));
-        self.load_span(self.map.physical(track), column, faults, span, &mut lost)?;
+        self.load_span(self.map.physical(track), column, medium, span, &mut lost)?;
         if lost.contains(&true) {
-            self.read_track(track, faults, spare)?;
+            self.read_track(track, medium, spare)?;
             let from = usize::from(column.first) * self.header.geometry.sector_image_bytes();
             span.copy_from_slice(&spare.image[from..from + span.len()]);
         }

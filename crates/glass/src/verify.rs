@@ -10,12 +10,12 @@ use std::fmt;
 
 use fulgurite_codes::{CHECKSUM_BYTES, RunningChecksum, Signature, signature};
 use fulgurite_units::{PlatterId, TrackIndex};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
 use crate::audit::Audit;
-use crate::faults::Faults;
 use crate::geometry::{InformationTrack, TrackRole};
+use crate::medium::Medium;
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
@@ -51,6 +51,8 @@ pub struct VerifyReport {
     pub repaired_by_group: u32,
     /// Information tracks that this platter's codes cannot bring back.
     pub unreadable: Vec<InformationTrack>,
+    /// How far the sectors that were read are from failing; `None` when the medium does not decode.
+    pub margins: Option<SectorMargins>,
     /// Bytes read in the pass.
     pub bytes: u64,
     /// Physical tracks whose redundancy, within the track or of the large group, is not what their
@@ -59,6 +61,52 @@ pub struct VerifyReport {
     /// Whether the sectors are those that the final record was made over; `None` when a sector
     /// failed, because then it cannot be told.
     pub seal_matches: Option<bool>,
+}
+
+/// How much more the sectors of a platter could have borne, in hundredths of the decoder's effort
+/// that were left: 100 for a sector read without an error, towards 0 for one that will be lost next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SectorMargins {
+    /// Sectors that were decoded.
+    pub sectors: u64,
+    /// That of the worst of them.
+    pub least: u8,
+    /// That which a tenth of them do not reach.
+    pub tenth: u8,
+    /// That which half of them do not reach.
+    pub median: u8,
+}
+
+/// How many sectors have which margin.
+struct MarginCounts([u64; 101]);
+
+impl MarginCounts {
+    const fn new() -> Self {
+        Self([0; 101])
+    }
+
+    fn add(&mut self, margin: u8) {
+        self.0[usize::from(margin.min(100))] += 1;
+    }
+
+    /// Their sum; `None` of none.
+    fn sum(&self) -> Option<SectorMargins> {
+        let sectors: u64 = self.0.iter().sum();
+        // The margin of the sector with so many worse ones.
+        let at = |worse: u64| {
+            let mut seen = 0;
+            (0u8..).zip(&self.0).find_map(|(margin, count)| {
+                seen += count;
+                (seen > worse).then_some(margin)
+            })
+        };
+        Some(SectorMargins {
+            sectors,
+            least: at(0)?,
+            tenth: at(sectors / 10)?,
+            median: at(sectors / 2)?,
+        })
+    }
 }
 
 impl VerifyReport {
@@ -89,7 +137,7 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// When the source fails. Unreadable tracks are in the report.
     pub fn verify(
         &self,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<VerifyReport, GlassError> {
@@ -104,13 +152,15 @@ impl<R: PlatterSource> PlatterReader<R> {
             worst_margin: redundancy,
             repaired_by_group: 0,
             unreadable: Vec::new(),
+            margins: None,
             bytes: 0,
             mismatched: Vec::new(),
             seal_matches: None,
         };
         let mut suspects = Vec::new();
         let mut audit = Audit::new(self.header.format, &self.map)?;
-        let digest = self.scan(faults, buffer, &mut |scan, signatures| {
+        let mut margins = MarginCounts::new();
+        let digest = self.scan(medium, buffer, &mut margins, &mut |scan, signatures| {
             if let Some(audit) = &mut audit {
                 audit.track(scan.track, scan.role, signatures)?;
             }
@@ -133,12 +183,13 @@ impl<R: PlatterSource> PlatterReader<R> {
             progress(scan.track.get() + 1, tracks);
             Ok(())
         })?;
+        report.margins = margins.sum();
         report.mismatched = audit.map(Audit::finish).unwrap_or_default();
         if report.failed_sectors == 0 {
             report.seal_matches = Some(digest.finish() == self.seal().digest);
         }
         for track in suspects {
-            match self.read_track(track, faults, buffer) {
+            match self.read_track(track, medium, buffer) {
                 Ok(_) => report.repaired_by_group += 1,
                 Err(GlassError::Unreadable(_)) => report.unreadable.push(track),
                 Err(error) => return Err(error),
@@ -153,23 +204,24 @@ impl<R: PlatterSource> PlatterReader<R> {
     /// When the source fails.
     pub fn sector_map(
         &self,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
     ) -> Result<SectorMap, GlassError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        self.scan(faults, buffer, &mut |scan, _| {
+        self.scan(medium, buffer, &mut MarginCounts::new(), &mut |scan, _| {
             map.tracks.push(*scan);
             Ok(())
         })?;
         Ok(map)
     }
 
-    /// One pass over all tracks; returns the running checksum of all good sectors. `each` gets the
-    /// signatures of a track's payloads, `None` for sectors that failed.
+    /// One pass over all tracks; returns the running checksum of all good sectors, and adds their
+    /// margins. `each` gets the signatures of a track's payloads, `None` for sectors that failed.
     fn scan(
         &self,
-        faults: &dyn Faults,
+        medium: &dyn Medium,
         buffer: &mut TrackBuffer,
+        margins: &mut MarginCounts,
         each: &mut TrackSink<'_>,
     ) -> Result<RunningChecksum, GlassError> {
         let sectors = self.header.geometry.track_sectors();
@@ -178,12 +230,15 @@ impl<R: PlatterSource> PlatterReader<R> {
         for track in (0..self.map.tracks()).map(TrackIndex::new) {
             let mut failed = 0;
             signatures.clear();
-            self.load_each(track, faults, buffer, |sector, erasure| match erasure {
-                None => {
+            self.load_each(track, medium, buffer, |sector, found| match found {
+                Ok(margin) => {
+                    if let Some(margin) = margin {
+                        margins.add(margin);
+                    }
                     digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
                     signatures.push(Some(signature(payload(sector))));
                 }
-                Some(_) => {
+                Err(_) => {
                     failed += 1;
                     signatures.push(None);
                 }

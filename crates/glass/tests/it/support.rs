@@ -1,8 +1,8 @@
 //! Small platters in memory for the tests of this crate.
 
 use fulgurite_glass::{
-    Blank, Faults, FormatVersion, Geometry, GlassError, NoFaults, PlatterHeader, PlatterReader,
-    PlatterRole, SetEncoder, SetMember, WriteDrive,
+    Blank, Faults, FormatVersion, Geometry, GlassError, Medium, NoFaults, PlatterHeader,
+    PlatterReader, PlatterRole, SetEncoder, SetMember, WriteDrive,
 };
 use fulgurite_glass::{InformationTrack, TrackBuffer};
 use fulgurite_units::{ArchiveId, LayerIndex, PlatterId, Seed, SetId, TrackIndex, UnixTime};
@@ -150,11 +150,11 @@ pub(crate) fn open(file: &Vec<u8>) -> Result<PlatterReader<&Vec<u8>>, GlassError
 /// All user bytes of a platter.
 pub(crate) fn read_all(
     reader: &PlatterReader<&Vec<u8>>,
-    faults: &dyn Faults,
+    medium: &dyn Medium,
 ) -> Result<Vec<u8>, GlassError> {
     let mut bytes = Vec::new();
     let mut buffer = TrackBuffer::new();
-    reader.read_user(0..reader.header().user_bytes(), faults, &mut buffer, &mut |piece| {
+    reader.read_user(0..reader.header().user_bytes(), medium, &mut buffer, &mut |piece| {
         bytes.extend_from_slice(piece);
         Ok(())
     })?;
