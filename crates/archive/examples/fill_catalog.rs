@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SHARD_SIZE_DEFAULT, SealPolicy,
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
@@ -20,7 +20,7 @@ fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
         geometry: Geometry::profile("demo")?,
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         shard_size: SHARD_SIZE_DEFAULT,
-        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        medium: MediumOptions::perfect(1),
         library: LibraryOptions {
             shape: LibraryShape::small(),
             time_scale: 0.0,

@@ -20,15 +20,47 @@ pub struct SealPolicy {
     pub age: Duration,
 }
 
-/// The simulated medium's defects.
-#[derive(Clone, Copy, Debug)]
-pub struct MediumFaults {
-    /// Seed from which every failing sector follows.
+/// The simulated medium.
+#[derive(Clone, Debug)]
+pub struct MediumOptions {
+    /// Seed from which everything about it follows: failing sectors, or the glass itself.
     pub seed: u64,
-    /// Chance that a sector cannot be decoded.
-    pub sector_rate: Ratio,
-    /// Chance that a whole track cannot be decoded.
-    pub track_rate: Ratio,
+    /// How it is simulated.
+    pub fidelity: Fidelity,
+}
+
+/// How the medium is simulated.
+#[derive(Clone, Debug)]
+pub enum Fidelity {
+    /// Whole sectors fail, at given rates.
+    Sector {
+        /// Chance that a sector cannot be decoded.
+        sector_rate: Ratio,
+        /// Chance that a whole track cannot be decoded.
+        track_rate: Ratio,
+    },
+    /// Bytes become voxels, voxels images, images bytes.
+    Analog(AnalogOptions),
+}
+
+/// The medium at fidelity `analog`.
+#[derive(Clone, Debug)]
+pub struct AnalogOptions {
+    /// Preset of the voxel channel, by its name.
+    pub preset: String,
+    /// Times that images are taken of a sector, at most.
+    pub reads_max: u8,
+    /// Threads that decode, at most; 0 is one for each processor.
+    pub workers: usize,
+}
+
+impl MediumOptions {
+    /// A medium that never fails.
+    #[must_use]
+    pub const fn perfect(seed: u64) -> Self {
+        let fidelity = Fidelity::Sector { sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO };
+        Self { seed, fidelity }
+    }
 }
 
 /// The simulated library and its mechanics.
@@ -70,8 +102,8 @@ pub struct ArchiveConfig {
     /// at the same time (Silica section 6). What it means for a geometry, see
     /// [`fulgurite_layout::split_bytes`].
     pub shard_size: ByteCount,
-    /// Defects of the simulated medium.
-    pub faults: MediumFaults,
+    /// The simulated medium.
+    pub medium: MediumOptions,
     /// The simulated library.
     pub library: LibraryOptions,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.

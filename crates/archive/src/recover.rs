@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_glass::{
-    GlassError, ListEntry, ListReader, Member, PlatterHeader, PlatterReader, SeededFaults,
-    SetDecoder, TrackBuffer,
+    GlassError, ListEntry, ListReader, Member, PlatterHeader, PlatterReader, SetDecoder,
+    TrackBuffer,
 };
 use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 
@@ -27,12 +27,12 @@ use crate::config::ArchiveConfig;
 use crate::entry::Entry;
 use crate::key_table::UsedSlot;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
     SHREDS, SLOTS, SetRow, SetState, Shard,
 };
-use crate::seal::medium_faults;
 use crate::store::{Layout, Store, is_empty_dir};
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
@@ -86,7 +86,7 @@ struct Found {
 
 struct Recovery {
     store: Arc<Store>,
-    faults: Arc<SeededFaults>,
+    medium: MediumHandle,
     keys: BTreeMap<ObjectId, UsedSlot>,
     readers: BTreeMap<PlatterId, Reader>,
     headers: BTreeMap<SetId, PlatterHeader>,
@@ -124,7 +124,7 @@ pub fn recover(config: ArchiveConfig, progress: &dyn Fn(RecoverProgress)) -> Res
         store.keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
     count_past_runs(&store, &keys)?;
     let mut recovery = Recovery {
-        faults: medium_faults(&store),
+        medium: MediumHandle::urgent(&store.medium),
         store,
         keys,
         readers: BTreeMap::new(),
@@ -190,7 +190,7 @@ impl Recovery {
     fn open_one(&self, path: &Path) -> Result<Reader, String> {
         let platter = named_platter(path).ok_or("its name is not a platter id")?;
         let source = PlatterFileSource::open(path).map_err(|e| error_chain(&e))?;
-        PlatterReader::open(source, Some((self.store.archive, platter)), &*self.faults)
+        PlatterReader::open(source, Some((self.store.archive, platter)), &self.medium)
             .map_err(|e| error_chain(&e))
     }
 
@@ -247,10 +247,10 @@ impl Recovery {
         let mut offset = from;
         while offset < to {
             let track = header.geometry.address(offset).track;
-            let own_read = own.map(|own| own.read_track(track, &*self.faults, &mut buffer));
+            let own_read = own.map(|own| own.read_track(track, &self.medium, &mut buffer));
             if !matches!(own_read, Some(Ok(_))) {
                 decoder
-                    .recover_track(track, &members, position, &*self.faults, &mut buffer)
+                    .recover_track(track, &members, position, &self.medium, &mut buffer)
                     .map_err(|e| error_chain(&e))?;
             }
             let start = u64::from(track.get()) * track_bytes;

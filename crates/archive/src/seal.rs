@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
-use fulgurite_glass::{PlatterReader, SeededFaults, TrackBuffer, VerifyReport};
+use fulgurite_glass::{PlatterReader, TrackBuffer, VerifyReport};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{ObjectId, PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
@@ -25,6 +25,7 @@ use crate::damaged::{leave_queue, set_aside};
 use crate::library_driver::{self, LiveLibrary};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::LogKind;
+use crate::medium::MediumHandle;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
@@ -45,14 +46,7 @@ pub(crate) struct Sealer {
     store: Arc<Store>,
     library: LiveLibrary,
     files: PlatterFiles,
-    faults: Arc<SeededFaults>,
-}
-
-/// The medium's simulated defects, by the configuration's seed.
-pub(crate) fn medium_faults(store: &Store) -> Arc<SeededFaults> {
-    let faults = &store.config.faults;
-    let seed = Seed::new(faults.seed).child(b"medium");
-    Arc::new(SeededFaults::new(seed, faults.sector_rate, faults.track_rate))
+    medium: MediumHandle,
 }
 
 /// What became of a set's bodies.
@@ -73,7 +67,7 @@ impl Sealer {
             store: Arc::clone(store),
             library: library.clone(),
             files: files.clone(),
-            faults: medium_faults(store),
+            medium: MediumHandle::deferred(&store.medium),
         }
     }
 
@@ -267,9 +261,9 @@ impl Sealer {
         source.forget_cached();
         let expected = Some((self.store.archive, platter));
         let reader =
-            PlatterReader::open(source, expected, &*self.faults).map_err(glass_error(platter))?;
+            PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))?;
         let mut buffer = TrackBuffer::new();
-        reader.verify(&*self.faults, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
+        reader.verify(&self.medium, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
     }
 
     /// Every platter was read back and is in its slot. After a crash here as well: the library
@@ -401,6 +395,7 @@ impl Sealer {
             margin_min: 0,
             tracks_by_group: 0,
             tracks_unreadable: u64::from(tracks),
+            sector_margins: None,
             error: Some(error),
         };
         Ok(match report {
@@ -412,6 +407,7 @@ impl Sealer {
                 margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
                 tracks_by_group: u64::from(report.repaired_by_group),
                 tracks_unreadable: report.unreadable.len() as u64,
+                sector_margins: report.margins,
                 error: mismatch(&report),
             },
             Some(Err(error)) => failed(error_chain(&error)),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_glass::{
-    CodeLevel, InformationTrack, Member, PlatterReader, SeededFaults, SetDecoder, TrackBuffer,
+    CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
 };
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{PlatterId, SlotIndex};
@@ -12,9 +12,9 @@ use fulgurite_units::{PlatterId, SlotIndex};
 use crate::ingest::cipher_crc;
 use crate::library_driver::{self, LiveLibrary};
 use crate::log::LogWriter;
+use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
-use crate::seal::medium_faults;
 use crate::store::Store;
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
@@ -51,7 +51,7 @@ pub(crate) struct ShardReader {
     store: Arc<Store>,
     library: LiveLibrary,
     files: PlatterFiles,
-    faults: Arc<SeededFaults>,
+    medium: MediumHandle,
 }
 
 /// Where the tracks of one platter come from.
@@ -70,7 +70,7 @@ impl Tracks for Own<'_> {
     fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<(), String> {
         let report = self
             .reader
-            .read_track(track, &*self.access.faults, buffer)
+            .read_track(track, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
         let repairs = &self.access.store.repairs;
         match report.repaired_by {
@@ -100,9 +100,8 @@ impl Tracks for WithSet<'_> {
         {
             return Ok(());
         }
-        let faults = &*self.access.faults;
         self.decoder
-            .recover_track(track, self.members, self.position, faults, buffer)
+            .recover_track(track, self.members, self.position, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
         Store::count(&self.access.store.repairs.tracks_by_set, 1);
         Ok(())
@@ -115,7 +114,7 @@ impl ShardReader {
             store: Arc::clone(store),
             library: library.clone(),
             files: files.clone(),
-            faults: medium_faults(store),
+            medium: MediumHandle::urgent(&store.medium),
         }
     }
 
@@ -204,7 +203,7 @@ impl ShardReader {
     fn open(&self, platter: PlatterId) -> Result<Reader, String> {
         let source = self.files.open(platter).map_err(|error| error_chain(&error))?;
         let expected = Some((self.store.archive, platter));
-        PlatterReader::open(source, expected, &*self.faults).map_err(|error| error_chain(&error))
+        PlatterReader::open(source, expected, &self.medium).map_err(|error| error_chain(&error))
     }
 
     /// What the platter alone gives of the wishes, which are in order of place.

@@ -4,9 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _};
+use fulgurite_glass::SectorMargins;
 use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
+use crate::DecodeStatus;
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::names::{BucketName, ObjectKey};
@@ -25,7 +27,7 @@ pub struct Status {
     pub archive: String,
     /// Platter profile of new sets.
     pub profile: String,
-    /// Fidelity of the simulated medium: `sector` for now.
+    /// Fidelity of the simulated medium: `sector` or `analog`.
     pub fidelity: String,
     /// Objects by residence: STANDARD objects on disk.
     pub objects_online: u64,
@@ -62,6 +64,9 @@ pub struct Status {
     pub repaired_by_set: u64,
     /// Restores that failed and are tried again; the first hundred.
     pub failed_restores: Vec<FailedRestore>,
+    /// The decode service, where images are decoded.
+    #[serde(default)]
+    pub decode: Option<DecodeStatus>,
     /// Seconds of one restore day, when it is not 86,400.
     pub debug_day_seconds: Option<f64>,
 }
@@ -140,6 +145,10 @@ pub struct VerifiedPlatter {
     pub tracks_by_group: u64,
     /// Tracks that this platter alone cannot give back.
     pub tracks_unreadable: u64,
+    /// How far its sectors are from failing, in hundredths of the decoder's effort; nothing where
+    /// the medium does not decode.
+    #[serde(default)]
+    pub sector_margins: Option<SectorMargins>,
     /// Why it could not be read at all, if so.
     pub error: Option<String>,
 }
@@ -179,7 +188,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         archive: store.archive.to_string(),
         profile: store.config.geometry.profile.clone(),
-        fidelity: "sector (simulated medium)".to_owned(),
+        fidelity: store.medium.name().to_owned(),
         objects_online: totals.objects_online,
         objects_staged: totals.objects_staged,
         objects_on_glass: totals.objects_on_glass,
@@ -200,6 +209,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         repaired_by_track: store.repairs.sectors_by_track.load(Ordering::Relaxed),
         repaired_by_group: store.repairs.tracks_by_group.load(Ordering::Relaxed),
         repaired_by_set: store.repairs.tracks_by_set.load(Ordering::Relaxed),
+        decode: store.medium.decode_status(),
         failed_restores: failed_restores(store)?,
         debug_day_seconds: (store.config.day != DAY).then_some(day),
     })

@@ -20,6 +20,7 @@ use crate::config::ArchiveConfig;
 use crate::fail_point::FailPoints;
 use crate::key_table::KeyTable;
 use crate::log::{Budget, LogKind, SegmentLog, sync_dir};
+use crate::medium::ArchiveMedium;
 use crate::pipeline::{Bells, Order};
 use crate::rows::{self, SEGMENTS, SPACES};
 use crate::{ArchiveError, Result};
@@ -58,6 +59,7 @@ pub(crate) struct Store {
     pub(crate) budget: Arc<Budget>,
     pub(crate) fail: FailPoints,
     pub(crate) repairs: Repairs,
+    pub(crate) medium: Arc<ArchiveMedium>,
     /// Number of this server run; the key table names it in every key it makes.
     pub(crate) run: u64,
     pub(crate) bells: Bells,
@@ -317,6 +319,7 @@ impl Store {
         })?;
         keys.set_run(run);
         let repairs = Repairs::default();
+        let medium = Arc::new(ArchiveMedium::new(&config)?);
         let (bells, pipeline, restore) = Bells::new();
         Ok(Self {
             config,
@@ -331,6 +334,7 @@ impl Store {
             budget,
             fail,
             repairs,
+            medium,
             run,
             bells,
             inboxes: Mutex::new(Some((pipeline, restore))),

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::clock::Clock;
 use crate::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SHARD_SIZE_DEFAULT, SealPolicy,
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::log::LogKind;
@@ -31,7 +31,7 @@ pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         shard_size: SHARD_SIZE_DEFAULT,
-        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        medium: MediumOptions::perfect(1),
         library: LibraryOptions {
             shape: LibraryShape::small(),
             time_scale: 0.0,

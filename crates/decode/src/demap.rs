@@ -85,6 +85,12 @@ impl Demapper {
         Ok(Self { clouds, temperature: 1.0 })
     }
 
+    /// Symbols that it tells apart.
+    #[must_use]
+    pub const fn symbols(&self) -> usize {
+        self.clouds.len()
+    }
+
     /// The probabilities of all estimates.
     #[must_use]
     pub fn probabilities(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use fulgurite_glass::GlassError;
+
 /// A decoder cannot work with what it was given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +20,28 @@ pub enum DecodeError {
         rows: usize,
         /// Voxels of the sector.
         columns: usize,
+    },
+    /// Sectors of this size cannot be put into voxels, or what was decoded is not such a sector.
+    #[error("a sector of {bytes} bytes: {reason}")]
+    Frame {
+        /// Bytes of the sector.
+        bytes: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A number of the channel is out of range.
+    #[error("{reason}")]
+    Channel {
+        /// Which, what it is and what it may be.
+        reason: String,
+    },
+    /// No decoder comes with the program for this preset.
+    #[error(
+        "there is no linear decoder for preset {preset}; there are nominal, easy, dense, phase"
+    )]
+    Preset {
+        /// The name asked for.
+        preset: String,
     },
     /// Nothing can be learned from this.
     #[error("cannot fit a decoder: {reason}")]
@@ -119,4 +143,10 @@ pub enum DecodeError {
         /// Why.
         reason: String,
     },
+}
+
+impl From<GlassError> for DecodeError {
+    fn from(error: GlassError) -> Self {
+        Self::Channel { reason: error.to_string() }
+    }
 }

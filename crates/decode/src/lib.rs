@@ -19,6 +19,7 @@ mod demap;
 mod error;
 mod fit;
 mod flat;
+mod frame;
 mod interleaved;
 #[cfg(feature = "learned")]
 mod learned;
@@ -28,6 +29,8 @@ mod probabilities;
 mod registration;
 mod resample;
 mod score;
+mod standard;
+mod voxels;
 
 #[cfg(test)]
 mod tests;
@@ -41,9 +44,12 @@ pub use flat::Flat;
 pub use learned::{
     Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
 };
+pub use frame::{GUARD, SectorFrame};
 pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
 pub use resample::registered;
 pub use score::{Score, Scores};
+pub use standard::standard_linear;
+pub use voxels::{Damage, SectorOutcome, VoxelMedium, VoxelReader};

@@ -12,6 +12,7 @@
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;
+use serde::{Deserialize, Serialize};
 
 use crate::decoder::check;
 use crate::interleaved::{BORDER, Interleaved, cubic};
@@ -29,8 +30,21 @@ const WIDE: usize = WINDOW + 3;
 /// Fractions of a pixel.
 const FRACTIONS: usize = 8;
 
+/// A trained equalizer, as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    medium: Medium,
+    pixels_per_pitch: usize,
+    is_registered: bool,
+    /// For both parts of the estimate: image by image, row by row, and the constant last.
+    taps: [Vec<f32>; 2],
+    demapper: Demapper,
+}
+
 /// A trained equalizer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct Linear {
     medium: Medium,
     per_pitch: usize,
@@ -121,6 +135,44 @@ impl Linear {
             },
         );
         estimates
+    }
+}
+
+impl TryFrom<Stored> for Linear {
+    type Error = DecodeError;
+
+    fn try_from(stored: Stored) -> Result<Self, DecodeError> {
+        let Stored { medium, pixels_per_pitch, is_registered, taps, demapper } = stored;
+        let images = medium.images();
+        let refuse = |reason: String| Err(DecodeError::Fit { reason });
+        let count = images * WINDOW * WINDOW + 1;
+        if taps.iter().any(|taps| taps.len() != count) {
+            return refuse(format!("an equalizer of {images} images has {count} taps a part"));
+        }
+        if !taps.iter().flatten().all(|tap| tap.is_finite()) {
+            return refuse("a tap is no number".to_owned());
+        }
+        if !(3..=4).contains(&pixels_per_pitch) {
+            return refuse(format!("{pixels_per_pitch} pixels a pitch; there are 3 or 4"));
+        }
+        if demapper.symbols() != usize::from(medium.symbols()) {
+            let (found, symbols) = (demapper.symbols(), medium.symbols());
+            return refuse(format!("clouds of {found} symbols; the medium has {symbols}"));
+        }
+        let taps = Taps { images, weights: taps };
+        Ok(Self::new(medium, pixels_per_pitch, is_registered, taps, demapper))
+    }
+}
+
+impl From<Linear> for Stored {
+    fn from(linear: Linear) -> Self {
+        Self {
+            medium: linear.medium,
+            pixels_per_pitch: linear.per_pitch,
+            is_registered: linear.is_registered,
+            taps: linear.taps.weights,
+            demapper: linear.demapper,
+        }
     }
 }
 

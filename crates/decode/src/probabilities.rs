@@ -27,6 +27,17 @@ impl SymbolProbabilities {
         Self { symbols, logarithms }
     }
 
+    /// What both say, if they err independently: logarithms added.
+    ///
+    /// # Panics
+    /// When they are not of as many voxels and symbols.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        assert_eq!((self.symbols, self.logarithms.len()), (other.symbols, other.logarithms.len()));
+        let sums = self.logarithms.iter().zip(&other.logarithms).map(|(a, b)| a + b).collect();
+        Self::normalized(self.symbols, sums)
+    }
+
     /// Symbols of a voxel.
     #[must_use]
     pub const fn symbols(&self) -> usize {

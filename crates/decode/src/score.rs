@@ -6,11 +6,11 @@
 //! code over these bits can reach; an LDPC code word lies in one sector, so the worst sectors set
 //! the rate.
 
-use fulgurite_codes::symbols::{Alphabet, Axis};
 use fulgurite_glass::channel::{Medium, SectorShape};
 use serde::Serialize;
 
 use crate::SymbolProbabilities;
+use crate::frame::alphabet;
 
 /// Voxels at each side that are not scored: neighboring tiles and sectors overlap there.
 const BORDER: usize = 4;
@@ -42,7 +42,8 @@ impl Score {
     ) -> Self {
         assert_eq!(probabilities.voxels(), shape.voxels(), "a sector's voxels");
         assert_eq!(symbols.len(), shape.voxels(), "a sector's symbols");
-        let labels = labels(medium);
+        let alphabet = alphabet(medium);
+        let labels: Vec<u8> = (0..medium.symbols()).map(|own| alphabet.label(own)).collect();
         let bits = usize::from(medium.bits());
         let (mut voxels, mut wrong, mut wrong_bits, mut lost) = (0usize, 0usize, 0u32, 0.0);
         for row in BORDER..shape.rows() - BORDER {
@@ -74,16 +75,6 @@ impl Score {
             information: bits - lost / all,
         }
     }
-}
-
-/// Gray labels of the symbols.
-fn labels(medium: Medium) -> Vec<u8> {
-    let axis = match medium {
-        Medium::Birefringent => Axis::Circular { bits: 3 },
-        Medium::Phase => Axis::Ordered { bits: 2 },
-    };
-    let alphabet = Alphabet::new(axis).expect("three bits and two are alphabets");
-    (0..medium.symbols()).map(|symbol| alphabet.label(symbol)).collect()
 }
 
 /// The scores of many sectors.

@@ -1,5 +1,7 @@
 //! Tests of the decoders: known symbols through known channels.
 
+mod voxels;
+
 use fulgurite_glass::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
 };

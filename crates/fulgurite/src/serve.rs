@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SealPolicy,
+    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, LibraryOptions, MediumOptions,
+    SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig, TlsConfig};
 use fulgurite_units::ByteCount;
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 
 use crate::banner;
 use crate::cli::ConfigArgs;
-use crate::config::{Config, Expedited, TlsChoice};
+use crate::config::{self, Config, Expedited, TlsChoice};
 use crate::credentials::{self, KeyPair};
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
@@ -213,10 +214,19 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         geometry,
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         shard_size: config.seal.shard_size,
-        faults: MediumFaults {
+        medium: MediumOptions {
             seed: config.medium.seed,
-            sector_rate: config.medium.sector_failure_rate,
-            track_rate: config.medium.track_failure_rate,
+            fidelity: match config.medium.fidelity {
+                config::Fidelity::Sector => Fidelity::Sector {
+                    sector_rate: config.medium.sector_failure_rate,
+                    track_rate: config.medium.track_failure_rate,
+                },
+                config::Fidelity::Analog => Fidelity::Analog(AnalogOptions {
+                    preset: config.medium.channel.clone(),
+                    reads_max: config.medium.reads_max,
+                    workers: config.medium.decode_workers,
+                }),
+            },
         },
         library: LibraryOptions {
             shape: config.library.shape.clone(),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumFaults, SHARD_SIZE_DEFAULT, SealPolicy,
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
@@ -38,7 +38,7 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         geometry: tiny_geometry(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         shard_size: SHARD_SIZE_DEFAULT,
-        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        medium: MediumOptions::perfect(1),
         library: LibraryOptions {
             shape: LibraryShape::small(),
             time_scale: 0.0,

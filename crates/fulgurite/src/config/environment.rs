@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::{Config, ConfigError, Expedited};
+use super::{Config, ConfigError, Expedited, Fidelity};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 18] = [
+const SETTINGS: [(&str, Setter); 22] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -20,6 +20,10 @@ const SETTINGS: [(&str, Setter); 18] = [
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
+    ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
+    ("FULGURITE_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.medium.decode_workers, v)),
+    ("FULGURITE_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.medium.fidelity, v)),
+    ("FULGURITE_MEDIUM_READS_MAX", |c, v| set(&mut c.medium.reads_max, v)),
     ("FULGURITE_MEDIUM_SEED", |c, v| set(&mut c.medium.seed, v)),
     ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
         set_ratio(&mut c.medium.sector_failure_rate, v)
@@ -84,6 +88,15 @@ fn set_ratio(field: &mut fulgurite_units::Ratio, value: &str) -> Result<(), Stri
 
 fn set_policy(field: &mut fulgurite_library::Policy, value: &str) -> Result<(), String> {
     *field = fulgurite_library::Policy::named(value).map_err(|error| error.to_string())?;
+    Ok(())
+}
+
+fn set_fidelity(field: &mut Fidelity, value: &str) -> Result<(), String> {
+    *field = match value {
+        "sector" => Fidelity::Sector,
+        "analog" => Fidelity::Analog,
+        _ => return Err(format!("\"{value}\" is neither sector nor analog")),
+    };
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Config {
     pub(crate) restore: Restore,
     /// Keys.
     pub(crate) keys: Keys,
-    /// Defects of the simulated medium.
+    /// The simulated medium.
     pub(crate) medium: Medium,
     /// The simulated library.
     pub(crate) library: Library,
@@ -100,15 +100,48 @@ pub(crate) struct Keys {
 }
 
 /// `[medium]`
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Medium {
-    /// Seed from which every failing sector follows.
+    /// How it is simulated.
+    pub(crate) fidelity: Fidelity,
+    /// Seed from which every failing sector, or the glass itself, follows.
     pub(crate) seed: u64,
-    /// Chance that a sector cannot be decoded.
+    /// `sector`: chance that a sector cannot be decoded.
     pub(crate) sector_failure_rate: Ratio,
-    /// Chance that a whole track cannot be decoded.
+    /// `sector`: chance that a whole track cannot be decoded.
     pub(crate) track_failure_rate: Ratio,
+    /// `analog`: preset of the voxel channel.
+    pub(crate) channel: String,
+    /// `analog`: times that images are taken of a sector, at most.
+    pub(crate) reads_max: u8,
+    /// `analog`: threads that decode, at most; 0 is one for each processor.
+    pub(crate) decode_workers: usize,
+}
+
+/// How the medium is simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Fidelity {
+    /// Whole sectors fail at given rates
+    #[default]
+    Sector,
+    /// Voxels, camera images and decoders
+    Analog,
+}
+
+impl Default for Medium {
+    fn default() -> Self {
+        Self {
+            fidelity: Fidelity::default(),
+            seed: 0,
+            sector_failure_rate: Ratio::default(),
+            track_failure_rate: Ratio::default(),
+            channel: "nominal".to_owned(),
+            reads_max: 3,
+            decode_workers: 0,
+        }
+    }
 }
 
 /// `[library]`

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumFaults, Policy,
+    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumOptions, Policy,
     SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
@@ -40,7 +40,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         shard_size: SHARD_SIZE_DEFAULT,
-        faults: MediumFaults { seed: 1, sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO },
+        medium: MediumOptions::perfect(1),
         library: LibraryOptions {
             shape: LibraryShape::small(),
             time_scale: 0.0,

@@ -1,0 +1,185 @@
+//! How a sector's bytes lie in its voxels.
+//!
+//! ```text
+//! guard ring, 4 voxels wide       known symbols: the decoders see borders worse than the middle
+//!   codewords, interleaved row by row over all the rest (codes::sector)
+//!   the rest of the last rows     known symbols
+//! ```
+//!
+//! The bytes are those of the platter's file, header and checksum included: what comes back is
+//! checked by the code's signature here, and by the sector's own checksum by the reader.
+
+use fulgurite_codes::ldpc::{Block, Rate};
+use fulgurite_codes::sector::{Decoded, SectorCodec, SectorFormat};
+use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
+use fulgurite_glass::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
+use fulgurite_units::Seed;
+
+use crate::{DecodeError, SymbolProbabilities};
+
+/// Voxels on each side of a sector that carry nothing.
+pub const GUARD: usize = 4;
+
+/// Bytes from which on codewords are the long ones.
+const LONG_FROM: usize = 7200;
+
+/// Steps of a soft bit for a natural logarithm of 1.
+const SOFT_SCALE: f32 = 2.0;
+
+/// Gray labels of a medium's symbols.
+pub(crate) fn alphabet(medium: Medium) -> Alphabet {
+    let axis = match medium {
+        Medium::Birefringent => Axis::Circular { bits: 3 },
+        Medium::Phase => Axis::Ordered { bits: 2 },
+    };
+    Alphabet::new(axis).expect("three bits and two are alphabets")
+}
+
+/// Turns the bytes of sectors into symbols, and probabilities of symbols into bytes.
+#[derive(Debug)]
+pub struct SectorFrame {
+    medium: Medium,
+    shape: SectorShape,
+    codec: SectorCodec,
+    demapper: Demapper,
+    /// Symbols of the whole sector, the known ones in place.
+    known: Vec<u8>,
+    coded: Vec<u8>,
+    logarithms: Vec<f32>,
+    soft: Vec<i8>,
+}
+
+impl SectorFrame {
+    /// For sectors of so many bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when they are empty, or more than a sector's greatest side holds.
+    pub fn new(medium: Medium, rate: Rate, bytes: usize) -> Result<Self, DecodeError> {
+        let block = if bytes < LONG_FROM { Block::Bits16k } else { Block::Bits64k };
+        let alphabet = alphabet(medium);
+        let codec = |row_voxels: usize| {
+            SectorCodec::new(SectorFormat {
+                rate,
+                block,
+                alphabet: alphabet.clone(),
+                payload_bytes: bytes,
+                header_bytes: 0,
+                row_voxels,
+            })
+            .map_err(|error| DecodeError::Frame { bytes, reason: error.to_string() })
+        };
+        // How many voxels there are does not hang on how long a row of them is.
+        let voxels = codec(1)?.voxels();
+        let refuse = |reason: String| DecodeError::Frame { bytes, reason };
+        let side = |inner: usize| {
+            let side = (inner + 2 * GUARD).next_multiple_of(4).max(usize::from(SECTOR_SIDE_MIN));
+            u16::try_from(side).unwrap_or(u16::MAX)
+        };
+        let columns = side(voxels.isqrt());
+        let rows = side(voxels.div_ceil(usize::from(columns) - 2 * GUARD));
+        let shape = SectorShape::new(rows, columns).map_err(|error| refuse(error.to_string()))?;
+        let codec = codec(shape.columns() - 2 * GUARD)?;
+        let room = (shape.rows() - 2 * GUARD) * (shape.columns() - 2 * GUARD);
+        assert!(codec.voxels() <= room, "{} voxels in {room}", codec.voxels());
+        let mut stream = Seed::new(0).child(b"guard").stream();
+        let most = u64::from(medium.symbols());
+        let mut draw = || u8::try_from(stream.below(most)).unwrap_or_default();
+        let demapper = Demapper::new(&alphabet, Method::MaxLog, SOFT_SCALE)
+            .map_err(|error| refuse(error.to_string()))?;
+        Ok(Self {
+            medium,
+            shape,
+            demapper,
+            known: (0..shape.voxels()).map(|_| draw()).collect(),
+            coded: vec![0; codec.voxels()],
+            logarithms: Vec::new(),
+            soft: vec![0; codec.voxels() * usize::from(medium.bits())],
+            codec,
+        })
+    }
+
+    /// Rows and columns of a sector.
+    #[must_use]
+    pub const fn shape(&self) -> SectorShape {
+        self.shape
+    }
+
+    /// The medium that its symbols are for.
+    #[must_use]
+    pub const fn medium(&self) -> Medium {
+        self.medium
+    }
+
+    /// Voxels that carry bits.
+    #[must_use]
+    pub const fn coded_voxels(&self) -> usize {
+        self.codec.voxels()
+    }
+
+    /// Bytes of a sector.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.codec.format().payload_bytes
+    }
+
+    /// The symbols of a sector, row by row.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
+    pub fn symbols(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        self.codec.encode(&[], bytes, &mut self.coded).map_err(|error| DecodeError::Frame {
+            bytes: bytes.len(),
+            reason: error.to_string(),
+        })?;
+        let mut symbols = self.known.clone();
+        let columns = self.shape.columns();
+        let rows = symbols.chunks_exact_mut(columns).skip(GUARD);
+        for (row, coded) in rows.zip(self.coded.chunks(columns - 2 * GUARD)) {
+            row[GUARD..GUARD + coded.len()].copy_from_slice(coded);
+        }
+        Ok(symbols)
+    }
+
+    /// The bytes of a sector, if they can be decoded, and what that took.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when the probabilities are not of such a sector.
+    pub fn bytes_of(&mut self, found: &SymbolProbabilities) -> Result<Decoded<'_>, DecodeError> {
+        let symbols = usize::from(self.medium.symbols());
+        if found.symbols() != symbols || found.voxels() != self.shape.voxels() {
+            let reason = format!(
+                "{} voxels of {} symbols were decoded, not {} of {symbols}",
+                found.voxels(),
+                found.symbols(),
+                self.shape.voxels()
+            );
+            return Err(DecodeError::Frame { bytes: self.bytes(), reason });
+        }
+        let columns = self.shape.columns();
+        let inner = (columns - 2 * GUARD) * symbols;
+        let need = self.codec.voxels() * symbols;
+        self.logarithms.clear();
+        for row in found.logarithms().chunks_exact(columns * symbols).skip(GUARD) {
+            let left = need - self.logarithms.len();
+            self.logarithms.extend_from_slice(&row[GUARD * symbols..][..inner.min(left)]);
+        }
+        let bytes = self.bytes();
+        let refuse = |error: fulgurite_codes::CodeError| {
+            let reason = error.to_string();
+            DecodeError::Frame { bytes, reason }
+        };
+        self.demapper.logarithms(&self.logarithms, &mut self.soft).map_err(refuse)?;
+        self.codec.decode(&[], &self.soft).map_err(refuse)
+    }
+
+    /// The bytes of a sector from soft bits of its coded voxels, row by row.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when there are not as many as that.
+    pub fn bytes_of_soft(&mut self, soft: &[i8]) -> Result<Decoded<'_>, DecodeError> {
+        let bytes = self.bytes();
+        self.codec
+            .decode(&[], soft)
+            .map_err(|error| DecodeError::Frame { bytes, reason: error.to_string() })
+    }
+}

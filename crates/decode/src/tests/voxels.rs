@@ -1,0 +1,230 @@
+//! Tests of sectors through voxels and images: bytes come back, or the sector is lost.
+
+use std::collections::HashMap;
+
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_glass::channel::{Channel, Disc, Dust, Placement, ReadFaults, Scratch, WriteFaults};
+use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
+
+use crate::{Damage, SectorFrame, SectorOutcome, SymbolProbabilities, VoxelMedium, VoxelReader};
+use crate::{Decoder, standard_linear};
+
+const BYTES: usize = 1024;
+const TRACK: u32 = 3;
+
+fn medium(damage: Damage) -> VoxelMedium {
+    VoxelMedium {
+        channel: Channel::preset("easy").unwrap(),
+        rate: Rate::R5of6,
+        seed: Seed::new(5),
+        reads_max: 2,
+        damage,
+    }
+}
+
+fn reader(medium: VoxelMedium) -> VoxelReader {
+    VoxelReader::new(medium, vec![Box::new(standard_linear("easy").unwrap())]).unwrap()
+}
+
+fn at(platter: u8) -> SectorsAt {
+    SectorsAt {
+        platter: PlatterId::from_bytes([platter; 16]),
+        track: TrackIndex::new(TRACK),
+        first: LayerIndex::new(0),
+        sector_bytes: BYTES,
+    }
+}
+
+fn track(sectors: usize) -> Vec<u8> {
+    let mut bytes = vec![0; sectors * BYTES];
+    Seed::new(9).stream().fill(&mut bytes);
+    bytes
+}
+
+fn read_all(reader: &mut VoxelReader, written: &[u8], read: u64) -> (Vec<SectorOutcome>, Vec<u8>) {
+    let mut images = written.to_vec();
+    let count = written.len() / BYTES;
+    let outcomes = reader.read(at(1), &mut images, 0..count, 0, read).unwrap();
+    (outcomes, images)
+}
+
+fn is_read(outcome: &SectorOutcome) -> bool {
+    matches!(outcome.reading, SectorReading::Read { .. })
+}
+
+/// Sums to one, and is sure of every symbol.
+fn sure(symbols: &[u8], count: u8) -> SymbolProbabilities {
+    let of = |own: &u8| (0..count).map(|symbol| if symbol == *own { 0.0 } else { -9.0 }).collect();
+    SymbolProbabilities::normalized(
+        usize::from(count),
+        symbols.iter().flat_map(|own| -> Vec<f32> { of(own) }).collect(),
+    )
+}
+
+/// Frames of any size bring bytes back from their own symbols, and nothing from others.
+#[test]
+fn frames_bring_bytes_back() {
+    for preset in ["nominal", "phase"] {
+        let medium = Channel::preset(preset).unwrap().medium;
+        for bytes in [1, 640, 1024, 7199, 7200, 20_000] {
+            let mut frame = SectorFrame::new(medium, Rate::R9of10, bytes).unwrap();
+            let mut written = vec![0; bytes];
+            Seed::new(bytes as u64).stream().fill(&mut written);
+            let symbols = frame.symbols(&written).unwrap();
+            assert_eq!(symbols.len(), frame.shape().voxels());
+            let share = frame.coded_voxels() as f64 / symbols.len() as f64;
+            assert!(bytes < 7000 || share > 0.85, "{bytes} bytes fill {share} of the sector");
+            let decoded = frame.bytes_of(&sure(&symbols, medium.symbols())).unwrap();
+            assert_eq!(decoded.payload, Some(&written[..]));
+            assert!(decoded.report.margin > 0.9);
+            let other: Vec<u8> = symbols.iter().map(|own| (own + 1) % medium.symbols()).collect();
+            let decoded = frame.bytes_of(&sure(&other, medium.symbols())).unwrap();
+            assert_eq!(decoded.payload, None);
+        }
+    }
+}
+
+/// A track through voxels and images is the track that was written, and reads differ.
+#[test]
+fn sectors_come_back_through_images() {
+    let mut reader = reader(medium(Damage::default()));
+    let written = track(6);
+    let (first, images) = read_all(&mut reader, &written, 1);
+    assert!(first.iter().all(is_read), "{first:?}");
+    assert_eq!(images, written);
+    let (again, _) = read_all(&mut reader, &written, 1);
+    assert_eq!(first, again, "the same read is the same images");
+    let (other, _) = read_all(&mut reader, &written, 2);
+    assert_ne!(first, other, "another read has noise of its own");
+}
+
+/// Sectors are read alike, whichever part of a track a worker is given.
+#[test]
+fn parts_of_a_track_are_read_as_the_whole() {
+    let mut reader = reader(medium(Damage::default()));
+    let written = track(8);
+    let (whole, _) = read_all(&mut reader, &written, 7);
+    let mut parts = Vec::new();
+    for wanted in [0..3, 3..8] {
+        parts.extend(reader.read(at(1), &mut written.clone(), wanted, 0, 7).unwrap());
+    }
+    assert_eq!(whole, parts);
+}
+
+/// What is lost is said to be lost; nothing wrong is ever handed out.
+#[test]
+fn damage_loses_sectors_and_never_gives_wrong_bytes() {
+    let all = Disc { row: 20.0, column: 20.0, radius: 200.0 };
+    let some = Disc { row: 20.0, column: 20.0, radius: 4.0 };
+    let scratch = |width| Scratch { row: 20.0, column: 0.0, angle_deg: 20.0, width, depth: 0.9 };
+    let read = |read: ReadFaults| Damage {
+        read: HashMap::from([(Some(TRACK), read)]),
+        ..Damage::default()
+    };
+    let write = |write: WriteFaults| Damage {
+        write: HashMap::from([((TRACK, 1), write)]),
+        ..Damage::default()
+    };
+    let none = ReadFaults::default;
+    // What is damaged, and whether sectors 0, 1, 2 are read all the same.
+    let cases = [
+        ("nothing", Damage::default(), [true; 3]),
+        (
+            "a lost layer",
+            write(WriteFaults { lost_layer: true, ..Default::default() }),
+            [true, false, true],
+        ),
+        (
+            "a large void",
+            write(WriteFaults { particulates: vec![all], ..Default::default() }),
+            [true, false, true],
+        ),
+        (
+            "a small void",
+            write(WriteFaults { particulates: vec![some], ..Default::default() }),
+            [true; 3],
+        ),
+        (
+            "a weak laser",
+            write(WriteFaults { dips: vec![(all, 0.05)], ..Default::default() }),
+            [true, false, true],
+        ),
+        ("a thin scratch", read(ReadFaults { scratches: vec![scratch(1.0)], ..none() }), [true; 3]),
+        (
+            "dust over all",
+            read(ReadFaults { dust: vec![Dust { region: all, depth: 1.0 }], ..none() }),
+            [false; 3],
+        ),
+        ("out of focus", read(ReadFaults { defocus_um: 8.0, ..none() }), [false; 3]),
+        ("a dead column", read(ReadFaults { dead_columns: vec![60], ..none() }), [true; 3]),
+        ("half a turn", read(ReadFaults { placement: Placement::HalfTurn, ..none() }), [false; 3]),
+        (
+            "upside down",
+            read(ReadFaults { placement: Placement::UpsideDown, ..none() }),
+            [false; 3],
+        ),
+    ];
+    let written = track(3);
+    for (name, damage, expected) in cases {
+        let mut reader = reader(medium(damage));
+        let (outcomes, images) = read_all(&mut reader, &written, 1);
+        let read: Vec<bool> = outcomes.iter().map(is_read).collect();
+        assert_eq!(read, expected, "{name}");
+        let sectors = images.chunks(BYTES).zip(written.chunks(BYTES)).zip(&read);
+        for ((found, written), is_read) in sectors {
+            assert!(!is_read || found == written, "{name}: wrong bytes");
+        }
+    }
+}
+
+/// A decoder that knows nothing, to be replaced by the next of the ladder.
+struct Blind;
+
+impl Decoder for Blind {
+    fn name(&self) -> &str {
+        "blind"
+    }
+
+    fn decode(
+        &mut self,
+        _: &fulgurite_glass::channel::SectorImages,
+        shape: fulgurite_glass::channel::SectorShape,
+    ) -> Result<SymbolProbabilities, crate::DecodeError> {
+        Ok(SymbolProbabilities::normalized(8, vec![0.0; shape.voxels() * 8]))
+    }
+}
+
+/// Decoders are tried in turn; images are taken anew, up to the limit, when none could read.
+#[test]
+fn reading_climbs_the_ladder() {
+    let linear = standard_linear("easy").unwrap();
+    let decoders: Vec<Box<dyn Decoder + Send>> = vec![Box::new(Blind), Box::new(linear)];
+    let mut reader = VoxelReader::new(medium(Damage::default()), decoders).unwrap();
+    let written = track(1);
+    let (outcomes, _) = read_all(&mut reader, &written, 1);
+    assert_eq!((outcomes[0].decoder, outcomes[0].reads, outcomes[0].decodes), (1, 1, 2));
+    let mut reader = VoxelReader::new(medium(Damage::default()), vec![Box::new(Blind)]).unwrap();
+    let (outcomes, _) = read_all(&mut reader, &written, 1);
+    assert_eq!((outcomes[0].reading, outcomes[0].reads), (SectorReading::Lost, 2));
+}
+
+/// Two reads say more than one: what is too dim once is bright enough twice.
+#[test]
+fn averaging_reads_what_one_image_could_not() {
+    let mut dim = medium(Damage::default());
+    dim.channel.camera.electrons = 60.0;
+    let written = track(12);
+    let lost = |reads_max: u8| {
+        let dim = VoxelMedium { reads_max, ..dim.clone() };
+        let (outcomes, images) = read_all(&mut reader(dim), &written, 1);
+        for ((outcome, found), written) in
+            outcomes.iter().zip(images.chunks(BYTES)).zip(written.chunks(BYTES))
+        {
+            assert!(!is_read(outcome) || found == written, "wrong bytes");
+        }
+        outcomes.iter().filter(|outcome| !is_read(outcome)).count()
+    };
+    let (once, often) = (lost(1), lost(6));
+    assert!(once >= 6 && often * 2 <= once, "{once} lost with one read, {often} with six");
+}

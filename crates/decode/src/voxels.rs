@@ -1,0 +1,331 @@
+//! A sector through real voxels and images, and back: what `analog` fidelity is.
+//!
+//! ```text
+//! bytes as written --frame--> symbols --channel, platter's seed--> voxels
+//!                                                                    | drive's and read's seed
+//! bytes as read <--frame, LDPC-- probabilities <--a decoder-- images <-'
+//!                  failed?  the next decoder, then another read, its probabilities added
+//! ```
+//!
+//! Voxels are not stored: they are a pure function of bytes and seeds, made again at every read,
+//! bit for bit the same. Images are drawn anew.
+
+use std::collections::HashMap;
+
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_codes::sector::Report;
+use fulgurite_glass::channel::{
+    Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, WriteFaults,
+};
+use fulgurite_glass::{SECTOR_HEADER_BYTES, SectorReading, SectorsAt};
+use fulgurite_units::{LayerIndex, Seed};
+
+use crate::{DecodeError, Decoder, SectorFrame, SymbolProbabilities};
+
+/// Cameras that are kept ready; each holds three planes of a sector's pixels.
+const HEADS: usize = 4;
+
+/// What reads sectors of one archive.
+#[derive(Clone, Debug)]
+pub struct VoxelMedium {
+    /// The channel.
+    pub channel: Channel,
+    /// Rate of the sectors' code.
+    pub rate: Rate,
+    /// Root of all seeds of platters and drives.
+    pub seed: Seed,
+    /// Images are taken of a sector at most so often.
+    pub reads_max: u8,
+    /// Damage of platters and drives, for tests and demonstrations.
+    pub damage: Damage,
+}
+
+/// Damage that is injected on top of what the channel draws.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Damage {
+    /// While sectors were written, by track and layer.
+    pub write: HashMap<(u32, u16), WriteFaults>,
+    /// Of a track's surface, or of the drive while it reads it; `None` is for every track.
+    pub read: HashMap<Option<u32>, ReadFaults>,
+}
+
+/// What became of one sector, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SectorOutcome {
+    /// For the reader.
+    pub reading: SectorReading,
+    /// The decoder that had the last word, by its place in the ladder.
+    pub decoder: usize,
+    /// Times that images were taken.
+    pub reads: u8,
+    /// Times that images were decoded.
+    pub decodes: u8,
+    /// What the last code words took.
+    pub report: Report,
+}
+
+/// A decoding worker: one camera and some decoders, the cheapest first. All that it does is a pure
+/// function of what it is given.
+pub struct VoxelReader {
+    medium: VoxelMedium,
+    decoders: Vec<Box<dyn Decoder + Send>>,
+    frame: Option<SectorFrame>,
+    heads: Vec<(u32, ReadHead)>,
+}
+
+/// One sector to be read.
+#[derive(Debug)]
+struct Job<'a> {
+    at: SectorsAt,
+    number: usize,
+    image: &'a [u8],
+    symbols: &'a [Vec<u8>],
+    drive: u32,
+    read: u64,
+}
+
+impl std::fmt::Debug for VoxelReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.decoders.iter().map(|decoder| decoder.name()).collect();
+        f.debug_struct("VoxelReader").field("decoders", &names).finish_non_exhaustive()
+    }
+}
+
+impl VoxelReader {
+    /// A worker with these decoders.
+    ///
+    /// # Errors
+    /// [`DecodeError::Channel`] when a number of the channel is out of range.
+    ///
+    /// # Panics
+    /// When there is no decoder.
+    pub fn new(
+        medium: VoxelMedium,
+        decoders: Vec<Box<dyn Decoder + Send>>,
+    ) -> Result<Self, DecodeError> {
+        assert!(!decoders.is_empty(), "a reader has decoders");
+        medium.channel.validate()?;
+        Ok(Self { medium, decoders, frame: None, heads: Vec::new() })
+    }
+
+    /// Its decoders' names, the cheapest first.
+    #[must_use]
+    pub fn decoders(&self) -> Vec<&str> {
+        self.decoders.iter().map(|decoder| decoder.name()).collect()
+    }
+
+    /// Reads neighboring sectors of a track in a drive, as [`fulgurite_glass::Medium::read`] does.
+    /// `read` tells this reading from all others; of the sectors only `wanted` are read, the
+    /// others are their neighbors.
+    ///
+    /// # Errors
+    /// When the sectors' size does not go with the channel.
+    pub fn read(
+        &mut self,
+        at: SectorsAt,
+        images: &mut [u8],
+        wanted: std::ops::Range<usize>,
+        drive: u32,
+        read: u64,
+    ) -> Result<Vec<SectorOutcome>, DecodeError> {
+        self.set_frame(at.sector_bytes)?;
+        let layers = usize::from(self.medium.channel.optics.layers);
+        let count = images.len() / at.sector_bytes;
+        // Symbols of all sectors whose light is seen; what is further away is not looked at.
+        let seen = wanted.start.saturating_sub(layers)..(wanted.end + layers).min(count);
+        let mut symbols = vec![Vec::new(); count];
+        for number in seen {
+            let image = &images[number * at.sector_bytes..][..at.sector_bytes];
+            symbols[number] = self.frame()?.symbols(image)?;
+        }
+        let mut outcomes = Vec::with_capacity(wanted.len());
+        for number in wanted {
+            let image = &mut images[number * at.sector_bytes..][..at.sector_bytes];
+            let job = Job { at, number, image, symbols: &symbols, drive, read };
+            let (outcome, bytes) = self.sector(&job)?;
+            if let Some(bytes) = bytes {
+                image.copy_from_slice(&bytes);
+            }
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    /// Images of one sector of those given, and the symbols that were written.
+    ///
+    /// # Errors
+    /// When the sectors' size does not go with the channel.
+    ///
+    /// # Panics
+    /// When there is no sector of this number.
+    pub fn images(
+        &mut self,
+        at: SectorsAt,
+        images: &[u8],
+        number: usize,
+        drive: u32,
+        read: u64,
+    ) -> Result<(SectorImages, Vec<u8>), DecodeError> {
+        self.set_frame(at.sector_bytes)?;
+        let sectors = images.chunks_exact(at.sector_bytes);
+        let mut symbols = Vec::new();
+        for image in sectors {
+            symbols.push(self.frame()?.symbols(image)?);
+        }
+        let image = &images[number * at.sector_bytes..][..at.sector_bytes];
+        let job = Job { at, number, image, symbols: &symbols, drive, read };
+        let taken = self.take(&job, 0)?;
+        Ok((taken, symbols.swap_remove(number)))
+    }
+
+    /// Decodes images of one sector with one of the decoders.
+    ///
+    /// # Errors
+    /// When the images are not of such a sector, or the decoder fails.
+    ///
+    /// # Panics
+    /// When there is no decoder of this number.
+    pub fn decode(
+        &mut self,
+        images: &SectorImages,
+        decoder: usize,
+    ) -> Result<SymbolProbabilities, DecodeError> {
+        let shape = self.frame()?.shape();
+        self.decoders[decoder].decode(images, shape)
+    }
+
+    /// The frame of the sectors that were last read.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when there were none yet.
+    pub fn frame(&mut self) -> Result<&mut SectorFrame, DecodeError> {
+        let refuse = || DecodeError::Frame { bytes: 0, reason: "nothing was read yet".to_owned() };
+        self.frame.as_mut().ok_or_else(refuse)
+    }
+
+    /// Prepares for sectors of so many bytes.
+    fn set_frame(&mut self, bytes: usize) -> Result<(), DecodeError> {
+        if self.frame.as_ref().is_none_or(|frame| frame.bytes() != bytes) {
+            let VoxelMedium { channel, rate, .. } = &self.medium;
+            self.frame = Some(SectorFrame::new(channel.medium, *rate, bytes)?);
+            self.heads.clear();
+        }
+        Ok(())
+    }
+
+    /// Reads one sector: decoder after decoder, then images anew.
+    fn sector(&mut self, job: &Job<'_>) -> Result<(SectorOutcome, Option<Vec<u8>>), DecodeError> {
+        let mut sum: Option<SymbolProbabilities> = None;
+        let (mut decodes, mut last) = (0, None);
+        for read in 0..self.medium.reads_max.max(1) {
+            let images = self.take(job, read)?;
+            // What the cheap decoders could not read once they will not read with more images.
+            let first = if read == 0 { 0 } else { self.decoders.len() - 1 };
+            for decoder in first..self.decoders.len() {
+                let mut found = self.decode(&images, decoder)?;
+                decodes += 1;
+                let is_last = decoder + 1 == self.decoders.len();
+                if is_last && let Some(sum) = &sum {
+                    found = found.plus(sum);
+                }
+                let decoded = self.frame()?.bytes_of(&found)?;
+                let report = decoded.report;
+                let reads = read + 1;
+                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..1")]
+                let margin = Some((100.0 * report.margin).round() as u8);
+                if let Some(bytes) = decoded.payload {
+                    let reading = SectorReading::Read { margin };
+                    let outcome = SectorOutcome { reading, decoder, reads, decodes, report };
+                    return Ok((outcome, Some(bytes.to_vec())));
+                }
+                let reading = SectorReading::Lost;
+                last = Some(SectorOutcome { reading, decoder, reads, decodes, report });
+                if is_last {
+                    sum = Some(found);
+                }
+            }
+        }
+        let lost = last.unwrap_or_else(|| unreachable!("at least one decoder, one read"));
+        Ok((lost, None))
+    }
+
+    /// Takes images of a sector.
+    fn take(&mut self, job: &Job<'_>, again: u8) -> Result<SectorImages, DecodeError> {
+        let shape = self.frame()?.shape();
+        let VoxelMedium { channel, seed, damage, .. } = &self.medium;
+        let layer = job.at.layer(job.number);
+        let platter = seed.child(b"platter").child(&job.at.platter.to_bytes());
+        let track = platter.child(&job.at.track.get().to_le_bytes());
+        // The header is of the generation too: what is written again is other glass.
+        let header = &job.image[..SECTOR_HEADER_BYTES.min(job.image.len())];
+        let place = track.child(&layer.get().to_le_bytes()).child(header);
+        let none = (WriteFaults::default(), ReadFaults::default());
+        let (number, layer_number) = (job.at.track.get(), layer.get());
+        let write = damage.write.get(&(number, layer_number)).unwrap_or(&none.0);
+        let faults = damage.read.get(&Some(number)).or_else(|| damage.read.get(&None));
+        let faults = faults.unwrap_or(&none.1).clone();
+        let written = channel.write(shape, &job.symbols[job.number], &place, write)?;
+        let distant = self.neighbors(job, &track, layer);
+        let neighbors: Vec<Neighbor<'_>> = distant
+            .iter()
+            .map(|(distance, symbols)| Neighbor { distance: *distance, symbols })
+            .collect();
+        let read = seed
+            .child(b"read")
+            .child(&job.read.to_le_bytes())
+            .child(&layer.get().to_le_bytes())
+            .child(&[again]);
+        let seeds = ReadSeeds { platter, track, read };
+        let head = self.head(job.drive)?;
+        Ok(head.read(&written, &neighbors, &seeds, &faults))
+    }
+
+    /// The layers whose light is seen. Those that are not at hand, or are not there at all at the
+    /// ends of a track, are drawn: light of any symbols is alike.
+    fn neighbors<'a>(
+        &self,
+        job: &Job<'a>,
+        track: &Seed,
+        layer: LayerIndex,
+    ) -> Vec<(u8, std::borrow::Cow<'a, [u8]>)> {
+        let VoxelMedium { channel, .. } = &self.medium;
+        let voxels = job.symbols[job.number].len();
+        let most = u64::from(channel.medium.symbols());
+        let symbols = |distance: u8, is_above: bool| {
+            let step = usize::from(distance);
+            let other =
+                if is_above { job.number.checked_add(step) } else { job.number.checked_sub(step) };
+            let at_hand = other.and_then(|other| job.symbols.get(other));
+            if let Some(symbols) = at_hand.filter(|symbols| !symbols.is_empty()) {
+                return std::borrow::Cow::Borrowed(&symbols[..]);
+            }
+            let label = [distance, u8::from(is_above)];
+            let mut stream =
+                track.child(b"unseen").child(&layer.get().to_le_bytes()).child(&label).stream();
+            (0..voxels).map(|_| u8::try_from(stream.below(most)).unwrap_or_default()).collect()
+        };
+        (1..=channel.optics.layers)
+            .flat_map(|distance| {
+                [false, true].map(|is_above| (distance, symbols(distance, is_above)))
+            })
+            .collect()
+    }
+
+    /// The camera of a drive.
+    fn head(&mut self, drive: u32) -> Result<&mut ReadHead, DecodeError> {
+        let at = match self.heads.iter().position(|(number, _)| *number == drive) {
+            Some(at) => at,
+            None => {
+                let shape = self.frame()?.shape();
+                let seed = self.medium.seed.child(b"drive").child(&drive.to_le_bytes());
+                let head = ReadHead::new(&self.medium.channel, shape, seed)?;
+                if self.heads.len() >= HEADS {
+                    self.heads.remove(0);
+                }
+                self.heads.push((drive, head));
+                self.heads.len() - 1
+            }
+        };
+        Ok(&mut self.heads[at].1)
+    }
+}
