@@ -12,7 +12,7 @@ use fulgurite_archive::config::{
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, Ratio};
+use fulgurite_units::{ByteCount, Duration};
 
 fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
     Ok(ArchiveConfig {

@@ -61,6 +61,12 @@ impl MediumOptions {
         let fidelity = Fidelity::Sector { sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO };
         Self { seed, fidelity }
     }
+
+    /// A medium that loses sectors, each by itself, at this rate.
+    #[must_use]
+    pub const fn losing(seed: u64, sector_rate: Ratio) -> Self {
+        Self { seed, fidelity: Fidelity::Sector { sector_rate, track_rate: Ratio::ZERO } }
+    }
 }
 
 /// The simulated library and its mechanics.

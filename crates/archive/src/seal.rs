@@ -17,7 +17,7 @@ use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, VerifyReport};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{ObjectId, PlatterId, Seed, SetId, SlotIndex, TrackIndex, UnixTime};
+use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, TrackIndex, UnixTime};
 
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, count_dead, rows_in};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, ObjectId, Ratio, UnixTime};
+use fulgurite_units::{ByteCount, Duration, ObjectId, UnixTime};
 use tempfile::TempDir;
 
 use crate::clock::Clock;

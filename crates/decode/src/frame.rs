@@ -24,7 +24,7 @@ pub const GUARD: usize = 4;
 const LONG_FROM: usize = 7200;
 
 /// Steps of a soft bit for a natural logarithm of 1.
-const SOFT_SCALE: f32 = 2.0;
+pub(crate) const SOFT_SCALE: f32 = 2.0;
 
 /// Gray labels of a medium's symbols.
 pub(crate) fn alphabet(medium: Medium) -> Alphabet {

@@ -29,6 +29,7 @@ mod probabilities;
 mod registration;
 mod resample;
 mod score;
+mod soft;
 mod standard;
 mod voxels;
 
@@ -51,5 +52,6 @@ pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
 pub use resample::registered;
 pub use score::{Score, Scores};
+pub use soft::{About, Drawn, Interval, SoftChannel, SoftFit, SoftStatistics};
 pub use standard::standard_linear;
 pub use voxels::{Damage, SectorOutcome, VoxelMedium, VoxelReader};

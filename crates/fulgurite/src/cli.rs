@@ -121,7 +121,7 @@ pub(crate) struct ConfigArgs {
     /// TLS: off, auto (self-signed) or CERT,KEY (PEM files)
     #[arg(long, value_name = "CHOICE")]
     tls: Option<TlsChoice>,
-    /// Platter profile: demo, desk or silica
+    /// Platter profile: sliver, demo, desk or silica
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
 }

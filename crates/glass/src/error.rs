@@ -69,7 +69,7 @@ pub enum GlassError {
         reason: String,
     },
     /// There is no profile of this name.
-    #[error("there is no geometry profile \"{profile}\"; use demo, desk or silica")]
+    #[error("there is no geometry profile \"{profile}\"; use sliver, demo, desk or silica")]
     UnknownProfile {
         /// The name asked for.
         profile: String,

@@ -104,17 +104,20 @@ pub struct Column {
 }
 
 impl Geometry {
-    /// The profile of this name: `demo`, `desk` or `silica`.
+    /// The profile of this name: `sliver` (small enough for voxels to be simulated), `demo`, `desk`
+    /// or `silica`.
     ///
     /// # Errors
     /// [`GlassError::UnknownProfile`].
     pub fn profile(name: &str) -> Result<Self, GlassError> {
         let (payload, track, group, span, groups, set_span) = match name {
+            "sliver" => (4 << 10, (12, 3), (6, 2), 12, 1, 12),
             "demo" => (8 << 10, (32, 4), (64, 3), 32, 1, 32),
             "desk" => (64 << 10, (128, 11), (128, 3), 8, 4, 16),
             "silica" => (100 << 10, (200, 16), (300, 6), 4, 400, 16),
             _ => return Err(GlassError::UnknownProfile { profile: name.to_owned() }),
         };
+        let set = if name == "sliver" { (4, 2) } else { (16, 3) };
         Ok(Self {
             profile: name.to_owned(),
             sector_payload_bytes: payload,
@@ -124,8 +127,8 @@ impl Geometry {
             group_redundancy_tracks: group.1,
             group_span_sectors: span,
             groups,
-            set_information_platters: 16,
-            set_redundancy_platters: 3,
+            set_information_platters: set.0,
+            set_redundancy_platters: set.1,
             set_span_sectors: set_span,
         })
     }

@@ -2,14 +2,12 @@
 //!
 //! Only translates: arguments to the types of `fulgurite-glass`, its errors to `ValueError` with
 //! the same message, its images to numpy arrays. Simulating runs without the interpreter's lock, so
-//! threads of Python run beside it. What a training set is made of is in [`population`].
-
-mod population;
+//! threads of Python run beside it.
 
 use fulgurite_glass::GlassError;
 use fulgurite_glass::channel::{
-    CHANNEL_PRESETS, Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
-    WriteFaults,
+    CHANNEL_PRESETS, Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages,
+    SectorShape, WriteFaults, random_symbols,
 };
 use fulgurite_units::Seed;
 use numpy::ndarray::{Array2, Array3, Array4, ShapeError};
@@ -17,8 +15,6 @@ use numpy::{IntoPyArray, PyArray2, PyArray3, PyArray4, PyReadonlyArray2, PyReado
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::de::DeserializeOwned;
-
-use population::Population;
 
 /// Pixels of one call at most: 4 GiB of them.
 const PIXELS_MAX: u64 = 1 << 31;
@@ -58,7 +54,7 @@ fn symbols<'py>(
 ) -> PyResult<Bound<'py, PyArray2<u8>>> {
     let channel = parse_channel(channel)?;
     let shape = square(side)?;
-    let drawn = population::symbols(&channel, shape, &Seed::new(seed));
+    let drawn = random_symbols(&channel, shape, &Seed::new(seed));
     let drawn =
         Array2::from_shape_vec((shape.rows(), shape.columns()), drawn).map_err(misshapen)?;
     Ok(drawn.into_pyarray(py))
@@ -103,7 +99,7 @@ fn sectors<'py>(
     }
     let population =
         Population::new(channel, shape, seed, population.unwrap_or(seed), drives, platters);
-    let (images, symbols) = py.detach(|| population.take(first, number)).map_err(refuse)?;
+    let (images, symbols) = py.detach(|| take(&population, first, number)).map_err(refuse)?;
     let images =
         Array4::from_shape_vec((number, states, rows, columns), images).map_err(misshapen)?;
     let symbols = Array3::from_shape_vec((number, shape.rows(), shape.columns()), symbols)
@@ -189,6 +185,21 @@ fn registered<'py>(
     let values = planes.into_iter().flat_map(|plane| plane.values).collect();
     let planes = Array3::from_shape_vec((count, rows, columns), values).map_err(misshapen)?;
     Ok(planes.into_pyarray(py))
+}
+
+/// Pixels and symbols of `count` sectors, one after the other.
+fn take(
+    population: &Population,
+    first: u64,
+    count: usize,
+) -> Result<(Vec<u16>, Vec<u8>), GlassError> {
+    let (mut all_pixels, mut all_symbols) = (Vec::new(), Vec::new());
+    for number in (first..).take(count) {
+        let (images, symbols) = population.sector(number)?;
+        all_pixels.extend_from_slice(&images.pixels);
+        all_symbols.extend_from_slice(&symbols);
+    }
+    Ok((all_pixels, all_symbols))
 }
 
 /// A preset by its name, or a channel as JSON.

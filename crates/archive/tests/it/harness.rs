@@ -12,7 +12,7 @@ use fulgurite_archive::{
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
+use fulgurite_units::{ByteCount, Duration, Seed};
 
 /// A platter of 160 KiB: 4 tracks of 5 + 2 sectors of 8 KiB, groups of 2 + 1 tracks, sets of 4 + 3.
 pub(crate) fn tiny_geometry() -> Geometry {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use fulgurite_archive::config::ArchiveConfig;
+use fulgurite_archive::config::{ArchiveConfig, MediumOptions};
 use fulgurite_archive::status::ShardPlace;
 use fulgurite_archive::{
     BodyClaim, CompletedPart, ObjectMeta, StorageClass, UploadOptions, WriteCondition,
@@ -104,7 +104,7 @@ async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give
     let dir = tempfile::tempdir().unwrap();
     let mut config = sharded(dir.path());
     // A third of the tracks needs its group; now and then a group is lost, and its set needed.
-    config.faults.sector_rate = Ratio::new(0.29).unwrap();
+    config.medium = MediumOptions::losing(1, Ratio::new(0.29).unwrap());
     let client = Client::open(config.clone()).await;
     let mut files = Vec::new();
     // Whose shards the medium takes is another one each time: ids of platters are drawn.

@@ -22,7 +22,7 @@ use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
 use fulgurite_units::{ByteCount, Duration, Seed};
 
 use crate::admin::AdminClient;
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Fidelity, Overrides};
 use crate::credentials::KeyPair;
 use crate::exit::{Coded, Exit};
 use crate::limits;
@@ -44,6 +44,9 @@ pub(crate) struct DemoArgs {
     /// Number from which all damage follows
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How the medium is simulated
+    #[arg(long, value_enum, default_value = "sector")]
+    fidelity: Fidelity,
     /// Keep the temporary directory: archive, platters, restored files
     #[arg(long)]
     keep: bool,
@@ -73,7 +76,9 @@ pub(crate) async fn demo(args: &DemoArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
-    let source = source::choose(args.folder.as_deref(), &root.join("source"))?;
+    let is_analog = args.fidelity == Fidelity::Analog;
+    // Voxels are simulated at a hundred kilobytes or so a second: little is archived unasked.
+    let source = source::choose(args.folder.as_deref(), &root.join("source"), is_analog)?;
     let files = source.files()?;
     if files.is_empty() {
         let message = format!("\"{}\" holds no files", source.folder.display());
@@ -83,10 +88,12 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     std::fs::create_dir(&data)?;
     let overrides = Overrides {
         listen: Some((std::net::Ipv4Addr::LOCALHOST, 0).into()),
-        profile: Some("demo".to_owned()),
+        profile: Some(if is_analog { "sliver" } else { "demo" }.to_owned()),
         tls: None,
     };
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
+    config.medium.fidelity = args.fidelity;
+    config.medium.seed = args.seed;
     // Nothing is sealed before it is asked for, so that staging and sealing are seen apart.
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);

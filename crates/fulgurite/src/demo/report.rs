@@ -1,5 +1,6 @@
 //! What a demo found, as one JSON object or as a page of text.
 
+use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status};
 use fulgurite_glass::Geometry;
 use fulgurite_units::ByteCount;
@@ -35,6 +36,7 @@ pub(crate) struct Report {
     pub(crate) differing: Vec<String>,
     repaired: (u64, u64, u64),
     geometry: Option<Geometry>,
+    decode: Option<DecodeStatus>,
     /// Where a few files lay.
     pub(crate) places: Vec<(String, Vec<ShardPlace>)>,
 }
@@ -58,6 +60,7 @@ impl Report {
             differing: Vec::new(),
             repaired: (0, 0, 0),
             geometry: None,
+            decode: None,
             places: Vec::new(),
         }
     }
@@ -77,6 +80,7 @@ impl Report {
         self.repaired =
             (status.repaired_by_track, status.repaired_by_group, status.repaired_by_set);
         self.geometry = Some(geometry);
+        self.decode.clone_from(&status.decode);
     }
 
     /// Prints it.
@@ -96,7 +100,7 @@ impl Report {
             "information_platters": self.platters.0, "redundancy_platters": self.platters.1,
             "platter_bytes": self.platter_bytes, "damage": self.damage,
             "repaired_by_track": self.repaired.0, "repaired_by_group": self.repaired.1,
-            "repaired_by_set": self.repaired.2, "differing": self.differing, "places": places,
+            "repaired_by_set": self.repaired.2, "decode": self.decode, "differing": self.differing, "places": places,
         })
     }
 
@@ -137,17 +141,24 @@ impl Report {
                 counted(self.repaired.2, "track")
             ),
         ];
+        lines.extend(self.decode.as_ref().map(decoded));
         lines.push("places     of a few files:".to_owned());
         for (key, places) in &self.places {
             lines.push(format!("  {key}"));
             lines.extend(places.iter().map(|place| format!("    {}", show_place(place))));
         }
         lines.push(match &self.geometry {
-            Some(geometry) => format!(
-                "simulated  the glass (profile {}: which sectors fail, not how light writes them) \
-                 and the library's mechanics",
-                geometry.profile
-            ),
+            Some(geometry) => {
+                let how = if self.decode.is_some() {
+                    "voxels, light, camera and noise, by assumed sizes"
+                } else {
+                    "which sectors fail, not how light writes them"
+                };
+                let profile = &geometry.profile;
+                format!(
+                    "simulated  the glass (profile {profile}: {how}) and the library's mechanics"
+                )
+            }
             None => String::new(),
         });
         lines.push("real       S3, encryption, layout, all three codes, every byte".to_owned());
@@ -168,6 +179,24 @@ impl Report {
         }
         text
     }
+}
+
+/// What the decode service did, in a line.
+fn decoded(status: &DecodeStatus) -> String {
+    let by: Vec<String> = status
+        .sectors
+        .iter()
+        .map(|(name, sectors)| format!("{} by the decoder {name}", counted(*sectors, "sector")))
+        .collect();
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = status.voxels as f64 / status.busy_seconds.max(1e-9) / 1e6;
+    format!(
+        "decoded    {}, {} not at all, {} from more than one set of images; {rate:.2} million \
+         voxels a second and core, simulation of light included",
+        by.join(", "),
+        grouped(status.lost),
+        grouped(status.reread)
+    )
 }
 
 fn times(whole: u64, part: u64) -> f64 {

@@ -28,8 +28,9 @@ const CARRIED: [(&str, &str); 6] = [
     ("src/demo/mod.rs", include_str!("mod.rs")),
 ];
 
-/// The folder to archive; `scratch` is where carried files are written if there is none.
-pub(crate) fn choose(folder: Option<&Path>, scratch: &Path) -> anyhow::Result<Source> {
+/// The folder to archive; `scratch` is where carried files are written if there is none, or if it
+/// shall be `small`.
+pub(crate) fn choose(folder: Option<&Path>, scratch: &Path, small: bool) -> anyhow::Result<Source> {
     if let Some(folder) = folder {
         let is_folder = std::fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir());
         if !is_folder {
@@ -39,7 +40,7 @@ pub(crate) fn choose(folder: Option<&Path>, scratch: &Path) -> anyhow::Result<So
         return Ok(Source { folder: folder.to_owned(), origin: "given" });
     }
     let here = std::env::current_dir()?;
-    if here.join("crates/fulgurite/Cargo.toml").is_file() {
+    if !small && here.join("crates/fulgurite/Cargo.toml").is_file() {
         // A copy, because somebody may be at work on them.
         copy(&Source { folder: here, origin: "" }, scratch)?;
         let origin = "a copy of the project's own sources";

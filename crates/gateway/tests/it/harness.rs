@@ -9,7 +9,7 @@ use fulgurite_archive::config::{
     SHARD_SIZE_DEFAULT, SealPolicy,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
-use fulgurite_units::{ByteCount, Duration, Ratio};
+use fulgurite_units::{ByteCount, Duration};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -18,6 +18,7 @@ mod light;
 mod medium;
 mod noise;
 mod parameters;
+mod population;
 mod shape;
 mod smooth;
 mod splat;
@@ -35,6 +36,7 @@ pub use parameters::{
     CHANNEL_PRESETS, CameraParameters, Channel, DefectParameters, OpticsParameters,
     PolarizationParameters, Shares, StageParameters, VoxelParameters,
 };
+pub use population::{Population, random_symbols};
 pub use shape::{SECTOR_SIDE_MAX, SECTOR_SIDE_MIN, SectorShape};
 pub use write::WrittenSector;
 

@@ -12,7 +12,7 @@ use crate::support::tiny;
 #[test]
 fn sizes_of_the_profiles() {
     let mut table = String::new();
-    for profile in ["demo", "desk", "silica"] {
+    for profile in ["sliver", "demo", "desk", "silica"] {
         let geometry = Geometry::profile(profile).unwrap();
         geometry.validate().unwrap();
         let map = geometry.map(geometry.information_tracks());

@@ -9,15 +9,16 @@
 //! A sector is a function of its number alone, so a set can be made in parts and in any order. It
 //! is not how an archive reads: there, sectors of a platter share their drive for a whole session.
 
-use fulgurite_glass::GlassError;
-use fulgurite_glass::channel::{
+use fulgurite_units::Seed;
+
+use super::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape, WriteFaults,
 };
-use fulgurite_units::Seed;
+use crate::GlassError;
 
 /// Where sectors come from.
 #[derive(Debug)]
-pub(crate) struct Population {
+pub struct Population {
     channel: Channel,
     shape: SectorShape,
     sectors: Seed,
@@ -43,7 +44,8 @@ impl Kinds {
 
 impl Population {
     /// Sectors of `seed`, in drives and on platters of `population`.
-    pub(crate) fn new(
+    #[must_use]
+    pub fn new(
         channel: Channel,
         shape: SectorShape,
         seed: u64,
@@ -61,31 +63,19 @@ impl Population {
         }
     }
 
-    /// Pixels and symbols of `count` sectors, one after the other.
-    pub(crate) fn take(&self, first: u64, count: usize) -> Result<(Vec<u16>, Vec<u8>), GlassError> {
-        let pixels = self.channel.medium.images()
-            * self.shape.voxels()
-            * usize::from(self.channel.optics.pixels_per_pitch).pow(2);
-        let mut all_pixels = Vec::with_capacity(count * pixels);
-        let mut all_symbols = Vec::with_capacity(count * self.shape.voxels());
-        for number in (first..).take(count) {
-            let (images, symbols) = self.sector(number)?;
-            assert_eq!(images.pixels.len(), pixels, "every sector has the same size");
-            all_pixels.extend_from_slice(&images.pixels);
-            all_symbols.extend_from_slice(&symbols);
-        }
-        Ok((all_pixels, all_symbols))
-    }
-
-    fn sector(&self, number: u64) -> Result<(SectorImages, Vec<u8>), GlassError> {
+    /// The images of a sector, and the symbols that were written.
+    ///
+    /// # Errors
+    /// [`GlassError::Channel`] when a number of the channel is out of range.
+    pub fn sector(&self, number: u64) -> Result<(SectorImages, Vec<u8>), GlassError> {
         let Self { channel, shape, .. } = self;
         let seed = self.sectors.child(&number.to_le_bytes());
-        let own = symbols(channel, *shape, &seed.child(b"symbols"));
+        let own = random_symbols(channel, *shape, &seed.child(b"symbols"));
         let sides = (1..=channel.optics.layers).flat_map(|distance| [(distance, 0), (distance, 1)]);
         let layers: Vec<(u8, Vec<u8>)> = sides
             .map(|(distance, side)| {
                 let seed = seed.child(b"neighbors").child(&[distance, side]);
-                (distance, symbols(channel, *shape, &seed))
+                (distance, random_symbols(channel, *shape, &seed))
             })
             .collect();
         let neighbors: Vec<Neighbor<'_>> = layers
@@ -106,7 +96,8 @@ impl Population {
 }
 
 /// Random symbols of a layer.
-pub(crate) fn symbols(channel: &Channel, shape: SectorShape, seed: &Seed) -> Vec<u8> {
+#[must_use]
+pub fn random_symbols(channel: &Channel, shape: SectorShape, seed: &Seed) -> Vec<u8> {
     let mut stream = seed.stream();
     let most = u64::from(channel.medium.symbols());
     #[expect(clippy::cast_possible_truncation, reason = "below 8")]

@@ -1,0 +1,485 @@
+//! Fidelity `soft`: probabilities of symbols are drawn from statistics of decoded images; the code
+//! and everything above it is real.
+//!
+//! ```text
+//! analog sectors --decoder--> probabilities --SoftFit--> SoftStatistics (a file)
+//!                                                             |
+//! quality of a sector: a normal of drive + platter + read --> bin --> voxels, one by one
+//!                                                                         |
+//!                                              bytes as read <--frame, LDPC'
+//! ```
+//!
+//! A sector's quality decides which bin of sectors, from the worst to the best, its voxels are drawn
+//! from; that keeps the spread of sectors, which is what makes codewords fail. What is lost is where
+//! in the sector errors are: voxels are drawn independently. The interleaver spreads each codeword
+//! over the sector, so that matters little; `fulgurite glass compare` says how little.
+
+use fulgurite_codes::symbols::{Demapper, Method};
+use fulgurite_glass::channel::{Medium, SectorShape, Shares};
+use fulgurite_units::{RandomStream, Seed};
+use serde::{Deserialize, Serialize};
+
+use crate::frame::{SOFT_SCALE, alphabet};
+use crate::{DecodeError, GUARD, Score, SymbolProbabilities};
+
+/// Sure voxels of a bin that are kept.
+const SURE_KEPT: usize = 256;
+
+/// Other voxels of a bin that are kept, at evenly spaced ranks of their probabilities.
+const UNSURE_KEPT: usize = 2048;
+
+/// A voxel is sure when its true symbol has this probability.
+const SURE: f32 = 0.999;
+
+/// Steps of a stored logarithm for 1.
+const STEPS: f32 = 8.0;
+
+/// What the file says it is.
+const FORMAT: &str = "fulgurite soft statistics 1";
+
+/// Shares of sectors below the bins' upper ends: finer towards the worst.
+fn edges() -> Vec<f64> {
+    let tail = [512.0, 256.0, 128.0, 64.0, 32.0].map(|part| 1.0 / part);
+    tail.into_iter().chain((1..=16).map(|part| f64::from(part) / 16.0)).collect()
+}
+
+/// What was measured on sectors, with 95 % intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Sectors of one quality.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Bin {
+    /// Share of sectors at or below this quality.
+    until: f64,
+    /// Share of voxels that are not sure.
+    unsure: f64,
+    /// Voxels that are not sure, then sure ones: for each, how unlikely each symbol is, in steps of
+    /// an eighth of a natural logarithm; the true symbol first, for media whose symbols are alike.
+    voxels: Vec<u8>,
+    /// Voxels that are not sure.
+    unsure_voxels: usize,
+    /// True symbols of the voxels, for media whose symbols are not alike.
+    symbols: Vec<u8>,
+}
+
+/// Statistics of a decoder on a channel: what `fulgurite glass calibrate` writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SoftStatistics {
+    format: String,
+    /// Preset of the channel.
+    pub preset: String,
+    /// The decoder, with its model's version.
+    pub decoder: String,
+    /// Seed of the sectors that it was fitted to.
+    pub seed: u64,
+    /// Those sectors.
+    pub sectors: usize,
+    /// Voxels of a side of each.
+    pub side: usize,
+    medium: Medium,
+    shares: Shares,
+    /// Symbols that were not the likeliest.
+    pub symbol_error_rate: Interval,
+    /// Information in bits a voxel.
+    pub information: Interval,
+    /// Sectors that could not be decoded, and at which rate of the code.
+    pub failure_rate: Interval,
+    bins: Vec<Bin>,
+}
+
+/// Gathers decoded sectors.
+#[derive(Debug)]
+pub struct SoftFit {
+    medium: Medium,
+    sectors: Vec<(f64, Vec<Voxel>)>,
+}
+
+/// How likely each symbol was, and the true one.
+type Voxel = ([u8; 8], u8);
+
+impl SoftFit {
+    /// Of nothing yet.
+    #[must_use]
+    pub const fn new(medium: Medium) -> Self {
+        Self { medium, sectors: Vec::new() }
+    }
+
+    /// Adds a sector that was decoded, and its score.
+    pub fn add(
+        &mut self,
+        shape: SectorShape,
+        found: &SymbolProbabilities,
+        symbols: &[u8],
+        score: &Score,
+    ) {
+        let mut voxels = Vec::with_capacity(shape.voxels());
+        for row in GUARD..shape.rows() - GUARD {
+            for column in GUARD..shape.columns() - GUARD {
+                let at = row * shape.columns() + column;
+                voxels.push(self.voxel(found.voxel(at), symbols[at]));
+            }
+        }
+        self.sectors.push((score.information, voxels));
+    }
+
+    fn voxel(&self, logarithms: &[f32], own: u8) -> Voxel {
+        let count = logarithms.len();
+        let mut steps = [u8::MAX; 8];
+        for (offset, step) in steps.iter_mut().enumerate().take(count) {
+            let symbol =
+                if is_alike(self.medium) { (usize::from(own) + offset) % count } else { offset };
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 255")]
+            let value = (-logarithms[symbol] * STEPS).round().clamp(0.0, 255.0) as u8;
+            *step = value;
+        }
+        (steps, if is_alike(self.medium) { 0 } else { own })
+    }
+
+    /// The bins of all sectors, the worst first.
+    fn bins(&mut self) -> Vec<Bin> {
+        self.sectors.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let count = self.sectors.len();
+        let mut bins: Vec<Bin> = Vec::new();
+        let mut from = 0;
+        for until in edges() {
+            #[expect(
+                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of a count"
+            )]
+            let to = (until * count as f64).round() as usize;
+            if to > from {
+                let voxels = self.sectors[from..to].iter().flat_map(|(_, voxels)| voxels);
+                bins.push(Bin::of(self.medium, until, voxels.copied().collect()));
+                from = to;
+            }
+        }
+        bins
+    }
+
+    /// The statistics; `about` says preset, decoder and seed, and what was measured.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when there were fewer than 32 sectors.
+    pub fn finish(mut self, about: About) -> Result<SoftStatistics, DecodeError> {
+        let sectors = self.sectors.len();
+        if sectors < 32 {
+            let reason = format!("{sectors} sectors do not tell their spread; 32 are needed");
+            return Err(DecodeError::Fit { reason });
+        }
+        let bins = self.bins();
+        let About { preset, decoder, seed, side, shares, measured } = about;
+        let [symbol_error_rate, information, failure_rate] = measured;
+        Ok(SoftStatistics {
+            format: FORMAT.to_owned(),
+            preset,
+            decoder,
+            seed,
+            sectors,
+            side,
+            medium: self.medium,
+            shares,
+            symbol_error_rate,
+            information,
+            failure_rate,
+            bins,
+        })
+    }
+}
+
+/// Where statistics come from.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Preset of the channel.
+    pub preset: String,
+    /// The decoder.
+    pub decoder: String,
+    /// Seed of the sectors.
+    pub seed: u64,
+    /// Voxels of a side of them.
+    pub side: usize,
+    /// What of their spread is the drive's and the platter's.
+    pub shares: Shares,
+    /// Symbol error rate, information, failure rate.
+    pub measured: [Interval; 3],
+}
+
+/// Whether a medium's symbols are a circle without a first one.
+const fn is_alike(medium: Medium) -> bool {
+    matches!(medium, Medium::Birefringent)
+}
+
+impl Bin {
+    fn of(medium: Medium, until: f64, mut voxels: Vec<Voxel>) -> Self {
+        let own = |voxel: &Voxel| voxel.0[usize::from(if is_alike(medium) { 0 } else { voxel.1 })];
+        // Ranks are stable, whatever order the sectors came in.
+        voxels.sort_by(|a, b| own(b).cmp(&own(a)).then_with(|| b.cmp(a)));
+        let limit = -SURE.ln() * STEPS;
+        let first_sure = voxels.partition_point(|voxel| f32::from(own(voxel)) > limit);
+        let (unsure, sure) = voxels.split_at(first_sure);
+        let picked = |from: &[Voxel], most: usize| -> Vec<Voxel> {
+            let count = most.min(from.len());
+            (0..count).map(|i| from[(2 * i + 1) * from.len() / (2 * count)]).collect()
+        };
+        let (unsure_kept, sure_kept) = (picked(unsure, UNSURE_KEPT), picked(sure, SURE_KEPT));
+        #[expect(clippy::cast_precision_loss, reason = "a share of a count")]
+        let share = unsure.len() as f64 / voxels.len().max(1) as f64;
+        let symbols = usize::from(medium.symbols());
+        let kept = || unsure_kept.iter().chain(&sure_kept);
+        Self {
+            until,
+            unsure: share,
+            voxels: kept().flat_map(|(steps, _)| steps[..symbols].to_vec()).collect(),
+            unsure_voxels: unsure_kept.len(),
+            symbols: if is_alike(medium) { Vec::new() } else { kept().map(|v| v.1).collect() },
+        }
+    }
+
+    fn check(&self, medium: Medium) -> Result<(), DecodeError> {
+        let count = self.voxels.len() / usize::from(medium.symbols());
+        let has_symbols = is_alike(medium) || self.symbols.len() == count;
+        let is_whole = self.voxels.len() % usize::from(medium.symbols()) == 0 && count > 0;
+        let is_share = (0.0..=1.0).contains(&self.unsure);
+        let are_there = self.unsure_voxels <= count
+            && (self.unsure_voxels > 0 || self.unsure == 0.0)
+            && (self.unsure_voxels < count || self.unsure >= 1.0);
+        if has_symbols && is_whole && is_share && are_there {
+            return Ok(());
+        }
+        Err(DecodeError::Fit { reason: "a bin of the statistics is not whole".to_owned() })
+    }
+}
+
+impl SoftStatistics {
+    /// Reads statistics as [`Self::to_json`] wrote them.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] that says what is wrong with them.
+    pub fn from_json(text: &str) -> Result<Self, DecodeError> {
+        let refuse = |reason: String| DecodeError::Fit { reason };
+        let statistics: Self =
+            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        if statistics.format != FORMAT {
+            return Err(refuse(format!("format is {}, not {FORMAT}", statistics.format)));
+        }
+        if statistics.bins.is_empty() || !statistics.bins.is_sorted_by_key(|bin| bin.until) {
+            return Err(refuse("the bins are not in order".to_owned()));
+        }
+        for bin in &statistics.bins {
+            bin.check(statistics.medium)?;
+        }
+        Ok(statistics)
+    }
+
+    /// The statistics as JSON.
+    ///
+    /// # Panics
+    /// Never: all numbers are finite.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("statistics are JSON")
+    }
+
+    /// The medium that they are of.
+    #[must_use]
+    pub const fn medium(&self) -> Medium {
+        self.medium
+    }
+}
+
+/// Draws soft bits.
+#[derive(Clone, Debug)]
+pub struct SoftChannel {
+    shares: Shares,
+    bits: usize,
+    symbols: usize,
+    bins: Vec<SoftBin>,
+}
+
+#[derive(Clone, Debug)]
+struct SoftBin {
+    until: f64,
+    /// Draws of 32 bits below this are of voxels that are not sure.
+    unsure_below: u32,
+    /// By true symbol.
+    tables: Vec<SoftTable>,
+}
+
+/// Soft bits of voxels, 4 bytes each, and the likeliest symbol's step from the true one.
+#[derive(Clone, Debug)]
+struct SoftTable {
+    unsure: Vec<SoftVoxel>,
+    sure: Vec<SoftVoxel>,
+}
+
+/// What is drawn for a voxel.
+#[derive(Clone, Copy, Debug)]
+struct SoftVoxel {
+    bits: [i8; 3],
+    is_wrong: bool,
+    /// Bits of information of all its bits.
+    information: f32,
+}
+
+/// What was drawn for a sector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    /// Share of symbols that are not the likeliest.
+    pub symbol_error_rate: f64,
+    /// Information in bits a voxel.
+    pub information: f64,
+}
+
+impl SoftChannel {
+    /// Draws from statistics.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when a demapper cannot be made.
+    pub fn new(statistics: &SoftStatistics) -> Result<Self, DecodeError> {
+        let medium = statistics.medium;
+        let (symbols, bits) = (usize::from(medium.symbols()), usize::from(medium.bits()));
+        let labels = alphabet(medium);
+        let demapper = Demapper::new(&labels, Method::MaxLog, SOFT_SCALE)
+            .map_err(|error| DecodeError::Fit { reason: error.to_string() })?;
+        let table = |bin: &Bin, own: usize| {
+            let entries = bin.voxels.chunks_exact(symbols).enumerate();
+            let of_own =
+                entries.filter(|(i, _)| is_alike(medium) || usize::from(bin.symbols[*i]) == own);
+            let (mut unsure, mut sure) = (Vec::new(), Vec::new());
+            for (i, steps) in of_own {
+                let mut logarithms = vec![0.0; symbols];
+                for (offset, step) in steps.iter().enumerate() {
+                    let symbol = if is_alike(medium) { (own + offset) % symbols } else { offset };
+                    logarithms[symbol] = -f32::from(*step) / STEPS;
+                }
+                let mut soft = [0; 3];
+                demapper
+                    .logarithms(&logarithms, &mut soft[..bits])
+                    .map_err(|error| DecodeError::Fit { reason: error.to_string() })?;
+                let likeliest =
+                    (0..symbols).max_by(|a, b| logarithms[*a].total_cmp(&logarithms[*b]));
+                let voxel = SoftVoxel {
+                    bits: soft,
+                    is_wrong: likeliest != Some(own),
+                    information: information(&logarithms, own, bits, &labels),
+                };
+                if i < bin.unsure_voxels { unsure.push(voxel) } else { sure.push(voxel) }
+            }
+            Ok(SoftTable { unsure, sure })
+        };
+        let bin = |bin: &Bin| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share")]
+            let unsure_below = (bin.unsure * f64::from(u32::MAX)) as u32;
+            let tables =
+                (0..symbols).map(|own| table(bin, own)).collect::<Result<_, DecodeError>>()?;
+            Ok(SoftBin { until: bin.until, unsure_below, tables })
+        };
+        let bins = statistics.bins.iter().map(bin).collect::<Result<_, DecodeError>>()?;
+        Ok(Self { shares: statistics.shares, bits, symbols, bins })
+    }
+
+    /// The quality of a sector that this drive reads on this platter, as a share of sectors that
+    /// are worse.
+    #[must_use]
+    pub fn quality(&self, drive: &Seed, platter: &Seed, read: &Seed) -> f64 {
+        let own = 1.0 - self.shares.drive - self.shares.platter;
+        let part = |share: f64, seed: &Seed, label: &[u8]| {
+            share.max(0.0).sqrt() * normal(&mut seed.child(label).stream())
+        };
+        let quality = part(self.shares.drive, drive, b"soft quality")
+            + part(self.shares.platter, platter, b"soft quality")
+            + part(own, read, b"soft quality");
+        below(quality)
+    }
+
+    /// Draws the soft bits of voxels: those of each voxel together.
+    ///
+    /// # Panics
+    /// When a symbol is not of the medium.
+    pub fn draw(&self, quality: f64, symbols: &[u8], seed: &Seed, soft: &mut Vec<i8>) -> Drawn {
+        let bin = self.bins.iter().find(|bin| quality < bin.until).or(self.bins.last());
+        let bin = bin.unwrap_or_else(|| unreachable!("statistics have bins"));
+        let mut state = seed.child(b"soft voxels").stream().next_u64();
+        soft.clear();
+        soft.reserve(symbols.len() * self.bits);
+        let (mut wrong, mut information) = (0u64, 0.0f64);
+        for symbols in symbols.chunks(1024) {
+            let mut sum = 0.0f32;
+            for own in symbols {
+                let table = &bin.tables[usize::from(*own) % self.symbols];
+                let draw = next(&mut state);
+                #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
+                let (which, rank) = (draw as u32, (draw >> 32) as u32);
+                let from = if which < bin.unsure_below { &table.unsure } else { &table.sure };
+                // Multiply and shift: no division.
+                let rank = (u64::from(rank) * from.len() as u64) >> 32;
+                let voxel = from[usize::try_from(rank).unwrap_or(0)];
+                soft.extend_from_slice(&voxel.bits[..self.bits]);
+                wrong += u64::from(voxel.is_wrong);
+                sum += voxel.information;
+            }
+            information += f64::from(sum);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "counts of voxels")]
+        let (wrong, all) = (wrong as f64, symbols.len().max(1) as f64);
+        Drawn { symbol_error_rate: wrong / all, information: information / all }
+    }
+}
+
+/// Bits of information of a voxel, as [`Score`] has them.
+fn information(
+    logarithms: &[f32],
+    own: usize,
+    bits: usize,
+    labels: &fulgurite_codes::symbols::Alphabet,
+) -> f32 {
+    let label = |symbol: usize| labels.label(u8::try_from(symbol).unwrap_or_default());
+    let all: f32 = logarithms.iter().map(|value| value.exp()).sum();
+    (0..bits)
+        .map(|bit| {
+            let same: f32 = (0..logarithms.len())
+                .filter(|symbol| (label(*symbol) ^ label(own)) >> bit & 1 == 0)
+                .map(|symbol| logarithms[symbol].exp())
+                .sum();
+            1.0 + (same / all).clamp(1e-12, 1.0).log2()
+        })
+        .sum()
+}
+
+/// `SplitMix64`.
+const fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = *state;
+    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ value >> 31
+}
+
+/// A standard normal (Box and Muller).
+fn normal(stream: &mut RandomStream) -> f64 {
+    let (radius, turn) = (1.0 - stream.unit(), stream.unit());
+    (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * turn).cos()
+}
+
+/// The share of a standard normal below a value (Abramowitz and Stegun 26.2.17: within 7.5e-8).
+fn below(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * x.abs());
+    let poly = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
+    let sum = poly.iter().rev().fold(0.0, |sum, factor| (sum + factor) * t);
+    let tail = (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt() * sum;
+    if x < 0.0 { tail } else { 1.0 - tail }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Tests of drawn probabilities: what was gathered comes out again, for good sectors and bad ones.
+
+use fulgurite_glass::channel::Channel;
+
+use super::*;
+use crate::Scores;
+
+/// Probabilities of a sector whose symbols are wrong at a rate, by the decoder's own account.
+fn decoded(medium: Medium, symbols: &[u8], rate: f64, seed: u64) -> SymbolProbabilities {
+    let count = medium.symbols();
+    let mut stream = Seed::new(seed).stream();
+    let mut logarithms = Vec::new();
+    for own in symbols {
+        // Twice as many are doubtful as are wrong.
+        let is_doubtful = stream.unit() < 2.0 * rate;
+        let is_wrong = is_doubtful && stream.unit() < 0.5;
+        let (first, second) =
+            if is_wrong { ((own + 1) % count, *own) } else { (*own, (own + 1) % count) };
+        let gap = if is_doubtful { 0.2 } else { 12.0 };
+        logarithms.extend((0..count).map(|symbol| {
+            if symbol == first {
+                0.0
+            } else if symbol == second {
+                -gap
+            } else {
+                -14.0
+            }
+        }));
+    }
+    SymbolProbabilities::normalized(usize::from(count), logarithms)
+}
+
+fn drawn_symbols(medium: Medium, count: usize, seed: u64) -> Vec<u8> {
+    let mut stream = Seed::new(seed).child(b"symbols").stream();
+    let most = u64::from(medium.symbols());
+    (0..count).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+}
+
+/// Statistics of 64 sectors whose errors go from 0.1 % to 6.4 %, and their mean scores.
+fn statistics(medium: Medium, shares: Shares) -> (SoftStatistics, Scores) {
+    let shape = SectorShape::new(64, 64).unwrap();
+    let mut fit = SoftFit::new(medium);
+    let mut scores = Scores::default();
+    for number in 1..=64u32 {
+        let symbols = drawn_symbols(medium, shape.voxels(), number.into());
+        let found = decoded(medium, &symbols, 0.001 * f64::from(number), number.into());
+        let score = Score::of(medium, shape, &found, &symbols);
+        fit.add(shape, &found, &symbols, &score);
+        scores.0.push(score);
+    }
+    let none = Interval { value: 0.0, low: 0.0, high: 0.0 };
+    let about = About {
+        preset: "test".to_owned(),
+        decoder: "test".to_owned(),
+        seed: 1,
+        side: 64,
+        shares,
+        measured: [none; 3],
+    };
+    (fit.finish(about).unwrap(), scores)
+}
+
+const NO_SHARES: Shares = Shares { drive: 0.0, platter: 0.0 };
+
+#[test]
+fn what_is_drawn_is_what_was_gathered() {
+    for preset in ["nominal", "phase"] {
+        let medium = Channel::preset(preset).unwrap().medium;
+        let (statistics, scores) = statistics(medium, NO_SHARES);
+        let again = SoftStatistics::from_json(&statistics.to_json()).unwrap();
+        let is_same = |(a, b): (&Bin, &Bin)| {
+            (a.unsure - b.unsure).abs() < 1e-12
+                && (&a.voxels, &a.symbols) == (&b.voxels, &b.symbols)
+        };
+        assert!(again.bins.iter().zip(&statistics.bins).all(is_same), "a file keeps them");
+        let channel = SoftChannel::new(&again).unwrap();
+        let mut soft = Vec::new();
+        let (mut errors, mut bits, mut worst) = (0.0, 0.0, 0.0f64);
+        let sectors = 512;
+        for number in 0..sectors {
+            let symbols = drawn_symbols(medium, 4096, 1000 + number);
+            let quality = (number as f64 + 0.5) / sectors as f64;
+            let drawn = channel.draw(quality, &symbols, &Seed::new(number), &mut soft);
+            assert_eq!(soft.len(), symbols.len() * usize::from(medium.bits()));
+            errors += drawn.symbol_error_rate / sectors as f64;
+            bits += drawn.information / sectors as f64;
+            worst = worst.max(drawn.symbol_error_rate);
+        }
+        let (ser, _) = scores.mean(|score| score.symbol_error_rate);
+        let (information, _) = scores.mean(|score| score.information);
+        assert!((errors / ser - 1.0).abs() < 0.03, "{preset}: {errors} for {ser}");
+        let (lost, expected) =
+            (f64::from(medium.bits()) - bits, f64::from(medium.bits()) - information);
+        assert!((lost / expected - 1.0).abs() < 0.04, "{preset}: {lost} bits lost for {expected}");
+        assert!((0.05..0.08).contains(&worst), "the worst sector is as bad as it was: {worst}");
+    }
+}
+
+/// Soft bits are those of the true label, and wrong where the symbol is.
+#[test]
+fn soft_bits_belong_to_the_symbol() {
+    let medium = Channel::nominal().medium;
+    let (statistics, _) = statistics(medium, NO_SHARES);
+    let channel = SoftChannel::new(&statistics).unwrap();
+    let labels = alphabet(medium);
+    let symbols = drawn_symbols(medium, 20_000, 5);
+    let mut soft = Vec::new();
+    let drawn = channel.draw(0.5, &symbols, &Seed::new(5), &mut soft);
+    let wrong = symbols.iter().zip(soft.as_chunks::<3>().0).filter(|(own, soft)| {
+        let label = labels.label(**own);
+        (0..3).any(|bit| (label >> bit & 1 == 1) != (soft[bit] < 0))
+    });
+    let rate = wrong.count() as f64 / symbols.len() as f64;
+    assert!((rate / drawn.symbol_error_rate - 1.0).abs() < 0.05, "{rate} {drawn:?}");
+}
+
+/// Sectors of one drive are alike as far as the shares say.
+#[test]
+fn quality_is_uniform_and_shared_by_drives() {
+    let medium = Channel::nominal().medium;
+    let (statistics, _) = statistics(medium, Shares { drive: 0.5, platter: 0.25 });
+    let channel = SoftChannel::new(&statistics).unwrap();
+    let quality = |drive: u64, platter: u64, read: u64| {
+        channel.quality(&Seed::new(drive), &Seed::new(1000 + platter), &Seed::new(2000 + read))
+    };
+    let all: Vec<f64> = (0..4000).map(|n| quality(n, n, n)).collect();
+    let mean = all.iter().sum::<f64>() / 4000.0;
+    let below_tenth = all.iter().filter(|quality| **quality < 0.1).count();
+    assert!((mean - 0.5).abs() < 0.02 && (330..470).contains(&below_tenth), "{mean} {below_tenth}");
+    let spread = |values: Vec<f64>| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
+    };
+    let of_drive = (0..40).map(|drive| spread((0..100).map(|n| quality(drive, n, n)).collect()));
+    let within = of_drive.sum::<f64>() / 40.0;
+    let ratio = within / spread(all);
+    assert!((0.35..0.65).contains(&ratio), "half of the spread is left within a drive: {ratio}");
+}
+
+#[test]
+fn damaged_statistics_are_refused() {
+    let medium = Channel::nominal().medium;
+    let (statistics, _) = statistics(medium, NO_SHARES);
+    let text = statistics.to_json();
+    let refused = |text: &str| match SoftStatistics::from_json(text) {
+        Err(DecodeError::Fit { reason }) => reason,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused("{}").contains("missing field"));
+    assert!(refused(&text.replace("statistics 1", "statistics 9")).contains("statistics 9"));
+    let more = text.replacen("\"unsure_voxels\":", "\"unsure_voxels\":9", 1);
+    assert!(refused(&more).contains("not whole"));
+    let few = SoftFit::new(medium).finish(About {
+        preset: String::new(),
+        decoder: String::new(),
+        seed: 0,
+        side: 0,
+        shares: NO_SHARES,
+        measured: [Interval { value: 0.0, low: 0.0, high: 0.0 }; 3],
+    });
+    assert!(matches!(few, Err(DecodeError::Fit { .. })));
+}
