@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+pub use fulgurite_decode::EngineChoice;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -39,6 +40,13 @@ pub enum Fidelity {
         /// Chance that a whole track cannot be decoded.
         track_rate: Ratio,
     },
+    /// What decoders say is drawn from statistics; the sectors' code is real.
+    Soft {
+        /// What `fulgurite glass calibrate` wrote.
+        statistics: PathBuf,
+        /// Times that a sector is read, at most.
+        reads_max: u8,
+    },
     /// Bytes become voxels, voxels images, images bytes.
     Analog(AnalogOptions),
 }
@@ -48,6 +56,11 @@ pub enum Fidelity {
 pub struct AnalogOptions {
     /// Preset of the voxel channel, by its name.
     pub preset: String,
+    /// The learned decoder's file, with its card beside it; the one that comes with the program
+    /// without it.
+    pub model: Option<PathBuf>,
+    /// What runs it.
+    pub engine: EngineChoice,
     /// Times that images are taken of a sector, at most.
     pub reads_max: u8,
     /// Threads that decode, at most; 0 is one for each processor.

@@ -127,10 +127,7 @@ impl SectorFrame {
     /// # Errors
     /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
     pub fn symbols(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-        self.codec.encode(&[], bytes, &mut self.coded).map_err(|error| DecodeError::Frame {
-            bytes: bytes.len(),
-            reason: error.to_string(),
-        })?;
+        self.coded_symbols(bytes)?;
         let mut symbols = self.known.clone();
         let columns = self.shape.columns();
         let rows = symbols.chunks_exact_mut(columns).skip(GUARD);
@@ -138,6 +135,18 @@ impl SectorFrame {
             row[GUARD..GUARD + coded.len()].copy_from_slice(coded);
         }
         Ok(symbols)
+    }
+
+    /// The symbols of the voxels that carry bits.
+    ///
+    /// # Errors
+    /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
+    pub fn coded_symbols(&mut self, bytes: &[u8]) -> Result<&[u8], DecodeError> {
+        self.codec.encode(&[], bytes, &mut self.coded).map_err(|error| DecodeError::Frame {
+            bytes: bytes.len(),
+            reason: error.to_string(),
+        })?;
+        Ok(&self.coded)
     }
 
     /// The bytes of a sector, if they can be decoded, and what that took.

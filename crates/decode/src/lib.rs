@@ -30,6 +30,7 @@ mod registration;
 mod resample;
 mod score;
 mod soft;
+mod soft_reader;
 mod standard;
 mod voxels;
 
@@ -41,11 +42,11 @@ pub use demap::Demapper;
 pub use error::DecodeError;
 pub use fit::{LinearFit, Refit};
 pub use flat::Flat;
+pub use frame::{GUARD, SectorFrame};
 #[cfg(feature = "learned")]
 pub use learned::{
     Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
 };
-pub use frame::{GUARD, SectorFrame};
 pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;
@@ -53,5 +54,8 @@ pub use registration::Displacement;
 pub use resample::registered;
 pub use score::{Score, Scores};
 pub use soft::{About, Drawn, Interval, SoftChannel, SoftFit, SoftStatistics};
+pub use soft_reader::SoftReader;
 pub use standard::standard_linear;
+#[cfg(feature = "learned")]
+pub use standard::standard_model;
 pub use voxels::{Damage, SectorOutcome, VoxelMedium, VoxelReader};

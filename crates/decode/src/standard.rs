@@ -1,6 +1,25 @@
 //! The decoders that come with the program, one of each kind for each preset of the channel.
 
+#[cfg(feature = "learned")]
+use std::path::Path;
+#[cfg(feature = "learned")]
+use std::sync::Arc;
+
+#[cfg(feature = "learned")]
+use crate::Model;
 use crate::{DecodeError, Linear};
+
+/// The learned decoder for fused silica, trained on the preset `nominal`. Its card says on what and
+/// how well; other presets are read with it as well, and the linear decoder is tried first.
+///
+/// # Errors
+/// None, as long as both files are those of one export.
+#[cfg(feature = "learned")]
+pub fn standard_model() -> Result<Arc<Model>, DecodeError> {
+    let onnx = include_bytes!("../../../models/nominal-md.onnx").to_vec();
+    let card = include_bytes!("../../../models/nominal-md.json");
+    Model::new(onnx, card, Path::new("models/nominal-md.onnx")).map(Arc::new)
+}
 
 /// The linear decoder of a preset (`examples/fit_linear.rs` made them).
 ///

@@ -231,8 +231,7 @@ impl VoxelReader {
                 let decoded = self.frame()?.bytes_of(&found)?;
                 let report = decoded.report;
                 let reads = read + 1;
-                #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..1")]
-                let margin = Some((100.0 * report.margin).round() as u8);
+                let margin = Some(margin(&report));
                 if let Some(bytes) = decoded.payload {
                     let reading = SectorReading::Read { margin };
                     let outcome = SectorOutcome { reading, decoder, reads, decodes, report };
@@ -254,8 +253,8 @@ impl VoxelReader {
         let shape = self.frame()?.shape();
         let VoxelMedium { channel, seed, damage, .. } = &self.medium;
         let layer = job.at.layer(job.number);
-        let platter = seed.child(b"platter").child(&job.at.platter.to_bytes());
-        let track = platter.child(&job.at.track.get().to_le_bytes());
+        let PlaceSeeds { platter, track, read, .. } =
+            place_seeds(seed, job.at, job.number, job.drive, job.read, again);
         // The header is of the generation too: what is written again is other glass.
         let header = &job.image[..SECTOR_HEADER_BYTES.min(job.image.len())];
         let place = track.child(&layer.get().to_le_bytes()).child(header);
@@ -270,11 +269,6 @@ impl VoxelReader {
             .iter()
             .map(|(distance, symbols)| Neighbor { distance: *distance, symbols })
             .collect();
-        let read = seed
-            .child(b"read")
-            .child(&job.read.to_le_bytes())
-            .child(&layer.get().to_le_bytes())
-            .child(&[again]);
         let seeds = ReadSeeds { platter, track, read };
         let head = self.head(job.drive)?;
         Ok(head.read(&written, &neighbors, &seeds, &faults))
@@ -317,7 +311,7 @@ impl VoxelReader {
             Some(at) => at,
             None => {
                 let shape = self.frame()?.shape();
-                let seed = self.medium.seed.child(b"drive").child(&drive.to_le_bytes());
+                let seed = drive_seed(&self.medium.seed, drive);
                 let head = ReadHead::new(&self.medium.channel, shape, seed)?;
                 if self.heads.len() >= HEADS {
                     self.heads.remove(0);
@@ -328,4 +322,40 @@ impl VoxelReader {
         };
         Ok(&mut self.heads[at].1)
     }
+}
+
+/// Whose share in a sector's quality is whose.
+pub(crate) struct PlaceSeeds {
+    pub(crate) drive: Seed,
+    pub(crate) platter: Seed,
+    pub(crate) track: Seed,
+    pub(crate) read: Seed,
+}
+
+/// The seeds of one reading of one sector. `read` tells it from other readings, `again` from others
+/// of the same attempt.
+pub(crate) fn place_seeds(
+    seed: &Seed,
+    at: SectorsAt,
+    number: usize,
+    drive: u32,
+    read: u64,
+    again: u8,
+) -> PlaceSeeds {
+    let platter = seed.child(b"platter").child(&at.platter.to_bytes());
+    let track = platter.child(&at.track.get().to_le_bytes());
+    let layer = at.layer(number).get().to_le_bytes();
+    let read = seed.child(b"read").child(&read.to_le_bytes()).child(&layer).child(&[again]);
+    PlaceSeeds { drive: drive_seed(seed, drive), platter, track, read }
+}
+
+fn drive_seed(seed: &Seed, drive: u32) -> Seed {
+    seed.child(b"drive").child(&drive.to_le_bytes())
+}
+
+/// A report's margin in hundredths.
+pub(crate) fn margin(report: &Report) -> u8 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0..100")]
+    let margin = (100.0 * report.margin).round() as u8;
+    margin
 }

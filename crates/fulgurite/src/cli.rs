@@ -12,6 +12,7 @@ use crate::config::{Config, Overrides, TlsChoice, of_process};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
 use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
+use crate::glass::{GlassCommand, glass};
 use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
 use crate::output::{Output, is_watched, note};
@@ -89,6 +90,9 @@ enum Command {
     /// Measure the codes
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Measure, compare and draw the simulated voxels
+    #[command(subcommand)]
+    Glass(GlassCommand),
     /// Simulate libraries, play their logs again, make traces
     #[command(subcommand)]
     Twin(TwinCommand),
@@ -172,6 +176,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
         Command::Bench(command) => bench(command, out),
+        Command::Glass(command) => glass(command, out),
         Command::Twin(command) => twin(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
@@ -221,6 +226,7 @@ fn start_log(cli: &Cli) {
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)
+        | Command::Glass(_)
         | Command::Recover(_)
         | Command::Twin(_) => "warn",
     };

@@ -9,6 +9,7 @@ mod credentials;
 mod demo;
 mod durability;
 mod exit;
+mod glass;
 mod inspect;
 mod limits;
 mod names;

@@ -214,20 +214,7 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         geometry,
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         shard_size: config.seal.shard_size,
-        medium: MediumOptions {
-            seed: config.medium.seed,
-            fidelity: match config.medium.fidelity {
-                config::Fidelity::Sector => Fidelity::Sector {
-                    sector_rate: config.medium.sector_failure_rate,
-                    track_rate: config.medium.track_failure_rate,
-                },
-                config::Fidelity::Analog => Fidelity::Analog(AnalogOptions {
-                    preset: config.medium.channel.clone(),
-                    reads_max: config.medium.reads_max,
-                    workers: config.medium.decode_workers,
-                }),
-            },
-        },
+        medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
         library: LibraryOptions {
             shape: config.library.shape.clone(),
             time_scale: config.library.time_scale,
@@ -243,6 +230,31 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         },
         day: config.restore.day,
         fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?,
+    })
+}
+
+/// How the medium is simulated.
+fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
+    Ok(match medium.fidelity {
+        config::Fidelity::Sector => Fidelity::Sector {
+            sector_rate: medium.sector_failure_rate,
+            track_rate: medium.track_failure_rate,
+        },
+        config::Fidelity::Soft => {
+            let statistics = medium.statistics.clone().ok_or_else(|| {
+                let message = "fidelity soft needs medium.statistics: a file that \
+                               `fulgurite glass calibrate` writes";
+                anyhow::Error::from(Coded::new(Exit::Config, message))
+            })?;
+            Fidelity::Soft { statistics, reads_max: medium.reads_max }
+        }
+        config::Fidelity::Analog => Fidelity::Analog(AnalogOptions {
+            preset: medium.channel.clone(),
+            model: medium.model.clone(),
+            engine: medium.engine.choice(),
+            reads_max: medium.reads_max,
+            workers: medium.decode_workers,
+        }),
     })
 }
 

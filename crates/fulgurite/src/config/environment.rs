@@ -3,12 +3,12 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::{Config, ConfigError, Expedited, Fidelity};
+use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 22] = [
+const SETTINGS: [(&str, Setter); 25] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -22,12 +22,15 @@ const SETTINGS: [(&str, Setter); 22] = [
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
     ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
     ("FULGURITE_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.medium.decode_workers, v)),
+    ("FULGURITE_MEDIUM_ENGINE", |c, v| set_engine(&mut c.medium.engine, v)),
     ("FULGURITE_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.medium.fidelity, v)),
+    ("FULGURITE_MEDIUM_MODEL", |c, v| set_some(&mut c.medium.model, v)),
     ("FULGURITE_MEDIUM_READS_MAX", |c, v| set(&mut c.medium.reads_max, v)),
     ("FULGURITE_MEDIUM_SEED", |c, v| set(&mut c.medium.seed, v)),
     ("FULGURITE_MEDIUM_SECTOR_FAILURE_RATE", |c, v| {
         set_ratio(&mut c.medium.sector_failure_rate, v)
     }),
+    ("FULGURITE_MEDIUM_STATISTICS", |c, v| set_some(&mut c.medium.statistics, v)),
     ("FULGURITE_MEDIUM_TRACK_FAILURE_RATE", |c, v| set_ratio(&mut c.medium.track_failure_rate, v)),
     ("FULGURITE_LIBRARY_LOG", |c, v| set_some(&mut c.library.log, v)),
     ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
@@ -36,7 +39,7 @@ const SETTINGS: [(&str, Setter); 22] = [
 ];
 
 /// Variables with the prefix that other parts of the program read.
-const ELSEWHERE: [&str; 9] = [
+const ELSEWHERE: [&str; 10] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -45,6 +48,7 @@ const ELSEWHERE: [&str; 9] = [
     "FULGURITE_LOG",
     "FULGURITE_LOG_FORMAT",
     "FULGURITE_FAIL_POINT",
+    "FULGURITE_ONNXRUNTIME",
     fulgurite_codes::ISA_VARIABLE,
 ];
 
@@ -94,8 +98,18 @@ fn set_policy(field: &mut fulgurite_library::Policy, value: &str) -> Result<(), 
 fn set_fidelity(field: &mut Fidelity, value: &str) -> Result<(), String> {
     *field = match value {
         "sector" => Fidelity::Sector,
+        "soft" => Fidelity::Soft,
         "analog" => Fidelity::Analog,
-        _ => return Err(format!("\"{value}\" is neither sector nor analog")),
+        _ => return Err(format!("\"{value}\" is none of sector, soft and analog")),
+    };
+    Ok(())
+}
+
+fn set_engine(field: &mut Engine, value: &str) -> Result<(), String> {
+    *field = match value {
+        "tract" => Engine::Tract,
+        "onnxruntime" => Engine::OnnxRuntime,
+        _ => return Err(format!("\"{value}\" is neither tract nor onnxruntime")),
     };
     Ok(())
 }

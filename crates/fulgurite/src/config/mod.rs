@@ -10,7 +10,7 @@ mod tls;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fulgurite_archive::config::SHARD_SIZE_DEFAULT;
+use fulgurite_archive::config::{EngineChoice, SHARD_SIZE_DEFAULT};
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -113,7 +113,15 @@ pub(crate) struct Medium {
     pub(crate) track_failure_rate: Ratio,
     /// `analog`: preset of the voxel channel.
     pub(crate) channel: String,
-    /// `analog`: times that images are taken of a sector, at most.
+    /// `soft`: what `fulgurite glass calibrate` wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) statistics: Option<PathBuf>,
+    /// `analog`: file of the learned decoder; by default the one that comes with the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<PathBuf>,
+    /// `analog`: what runs the learned decoder.
+    pub(crate) engine: Engine,
+    /// `soft`, `analog`: times that a sector is read, at most.
     pub(crate) reads_max: u8,
     /// `analog`: threads that decode, at most; 0 is one for each processor.
     pub(crate) decode_workers: usize,
@@ -126,8 +134,31 @@ pub(crate) enum Fidelity {
     /// Whole sectors fail at given rates
     #[default]
     Sector,
+    /// Decoders' doubts drawn from statistics, and the real code
+    Soft,
     /// Voxels, camera images and decoders
     Analog,
+}
+
+/// What runs a learned decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Engine {
+    /// Built in
+    #[default]
+    Tract,
+    /// ONNX Runtime, a library of the machine that the variable FULGURITE_ONNXRUNTIME names
+    OnnxRuntime,
+}
+
+impl Engine {
+    /// As decoders want it.
+    pub(crate) const fn choice(self) -> EngineChoice {
+        match self {
+            Self::Tract => EngineChoice::Tract,
+            Self::OnnxRuntime => EngineChoice::onnx_runtime(),
+        }
+    }
 }
 
 impl Default for Medium {
@@ -138,6 +169,9 @@ impl Default for Medium {
             sector_failure_rate: Ratio::default(),
             track_failure_rate: Ratio::default(),
             channel: "nominal".to_owned(),
+            statistics: None,
+            model: None,
+            engine: Engine::default(),
             reads_max: 3,
             decode_workers: 0,
         }

@@ -47,6 +47,9 @@ pub(crate) struct DemoArgs {
     /// How the medium is simulated
     #[arg(long, value_enum, default_value = "sector")]
     fidelity: Fidelity,
+    /// What glass calibrate wrote, for fidelity soft
+    #[arg(long, value_name = "FILE")]
+    statistics: Option<PathBuf>,
     /// Keep the temporary directory: archive, platters, restored files
     #[arg(long)]
     keep: bool,
@@ -94,6 +97,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
     config.medium.fidelity = args.fidelity;
     config.medium.seed = args.seed;
+    config.medium.statistics.clone_from(&args.statistics);
     // Nothing is sealed before it is asked for, so that staging and sealing are seen apart.
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);

@@ -1,0 +1,101 @@
+//! Sectors at fidelity `soft`: drawn soft bits, and the code that is real.
+
+use std::sync::Arc;
+
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_codes::sector::Report;
+use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_units::Seed;
+
+use crate::voxels::{margin, place_seeds};
+use crate::{DecodeError, Drawn, SectorFrame, SoftChannel, SoftStatistics};
+
+/// Reads sectors by drawing what a decoder would have said of them.
+#[derive(Debug)]
+pub struct SoftReader {
+    channel: Arc<SoftChannel>,
+    medium: fulgurite_glass::channel::Medium,
+    rate: Rate,
+    seed: Seed,
+    reads_max: u8,
+    frame: Option<SectorFrame>,
+    soft: Vec<i8>,
+}
+
+impl SoftReader {
+    /// Reads by these statistics; the seed is the archive's.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when they cannot be drawn from.
+    pub fn new(
+        statistics: &SoftStatistics,
+        rate: Rate,
+        seed: Seed,
+        reads_max: u8,
+    ) -> Result<Self, DecodeError> {
+        let channel = Arc::new(SoftChannel::new(statistics)?);
+        let medium = statistics.medium();
+        Ok(Self { channel, medium, rate, seed, reads_max, frame: None, soft: Vec::new() })
+    }
+
+    /// Another one of the same.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        let channel = Arc::clone(&self.channel);
+        let (medium, rate, seed, reads_max) = (self.medium, self.rate, self.seed, self.reads_max);
+        Self { channel, medium, rate, seed, reads_max, frame: None, soft: Vec::new() }
+    }
+
+    /// Reads neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does. `read` tells
+    /// this reading from all others.
+    ///
+    /// # Errors
+    /// When the sectors' size does not go with the medium.
+    pub fn read(
+        &mut self,
+        at: SectorsAt,
+        images: &mut [u8],
+        drive: u32,
+        read: u64,
+    ) -> Result<Vec<SectorReading>, DecodeError> {
+        let mut readings = Vec::with_capacity(images.len() / at.sector_bytes);
+        for (number, image) in images.chunks_exact_mut(at.sector_bytes).enumerate() {
+            let mut reading = SectorReading::Lost;
+            for again in 0..self.reads_max.max(1) {
+                let (_, report, bytes) = self.sector(at, number, image, drive, read, again)?;
+                if let Some(bytes) = bytes {
+                    image.copy_from_slice(&bytes);
+                    reading = SectorReading::Read { margin: Some(margin(&report)) };
+                    break;
+                }
+            }
+            readings.push(reading);
+        }
+        Ok(readings)
+    }
+
+    /// Reads one sector once: what was drawn, what decoding it took, and the bytes.
+    ///
+    /// # Errors
+    /// When the sector's size does not go with the medium.
+    pub fn sector(
+        &mut self,
+        at: SectorsAt,
+        number: usize,
+        image: &[u8],
+        drive: u32,
+        read: u64,
+        again: u8,
+    ) -> Result<(Drawn, Report, Option<Vec<u8>>), DecodeError> {
+        if self.frame.as_ref().is_none_or(|frame| frame.bytes() != at.sector_bytes) {
+            self.frame = Some(SectorFrame::new(self.medium, self.rate, at.sector_bytes)?);
+        }
+        let frame = self.frame.as_mut().unwrap_or_else(|| unreachable!("it was just made"));
+        let seeds = place_seeds(&self.seed, at, number, drive, read, again);
+        let quality = self.channel.quality(&seeds.drive, &seeds.platter, &seeds.read);
+        let symbols = frame.coded_symbols(image)?;
+        let drawn = self.channel.draw(quality, symbols, &seeds.read, &mut self.soft);
+        let decoded = frame.bytes_of_soft(&self.soft)?;
+        Ok((drawn, decoded.report, decoded.payload.map(<[u8]>::to_vec)))
+    }
+}

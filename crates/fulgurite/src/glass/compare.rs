@@ -1,0 +1,157 @@
+//! `glass compare`: the fidelities held against each other, metric by metric.
+//!
+//! `analog` sectors are other ones than those that the statistics were fitted to. The spread of
+//! sectors is wide, so two samples of one fidelity differ too: a metric agrees when the values are
+//! within 5 %, or their 95 % intervals meet.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use fulgurite_decode::{Interval, SoftStatistics};
+use serde::Serialize;
+
+use super::ReaderArgs;
+use super::sample::{Read, Reads, Sample, soft};
+use crate::exit::{Coded, Exit};
+use crate::output::Output;
+
+/// Flags of `glass compare`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CompareArgs {
+    /// Statistics that glass calibrate wrote
+    #[arg(value_name = "STATISTICS")]
+    statistics: PathBuf,
+    #[command(flatten)]
+    reader: ReaderArgs,
+    /// Sectors at analog
+    #[arg(long, value_name = "COUNT", default_value_t = 500,
+          value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    sectors: u64,
+    /// Sectors at soft
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
+    soft_sectors: u64,
+    /// Seed of the sectors, drives and platters
+    #[arg(long, value_name = "NUMBER", default_value_t = 2)]
+    seed: u64,
+}
+
+/// How far apart values may be.
+const TOLERANCE: f64 = 0.05;
+
+/// One metric at each fidelity.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Row {
+    metric: &'static str,
+    analog: Interval,
+    soft: Interval,
+    /// What fidelity `sector` takes over; nothing, where it does not know the metric.
+    sector: Option<Interval>,
+    agree: bool,
+}
+
+/// Runs `glass compare`.
+pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(&args.statistics)
+        .with_context(|| format!("cannot read \"{}\"", args.statistics.display()))?;
+    let statistics = SoftStatistics::from_json(&text).map_err(|error| {
+        let message = format!("\"{}\": {error}", args.statistics.display());
+        anyhow::Error::from(Coded::new(Exit::Config, message))
+    })?;
+    if statistics.preset != args.reader.channel {
+        let message = format!(
+            "\"{}\" is of channel {}; say --channel {0}",
+            args.statistics.display(),
+            statistics.preset
+        );
+        return Err(Coded::new(Exit::Config, message).into());
+    }
+    let channel = args.reader.channel()?;
+    let (decoder, make) = args.reader.decoder()?;
+    let sample =
+        Sample { channel: &channel, decoder: &make, seed: args.seed, sectors: args.sectors };
+    let analog = sample.analog(out, &mut |_, _, _, _| {})?;
+    let drawn = soft(&statistics, args.seed, args.soft_sectors)?;
+    let rows = rows(&analog, &drawn);
+    for row in &rows {
+        out.json(row)?;
+    }
+    out.text(format!(
+        "channel {} (simulated), decoder {decoder}; statistics of {}\n\
+         {} sectors at analog, {} at soft; 95 % intervals\n\n\
+         {:20} {:^30} {:^30} {:^10}  agree",
+        args.reader.channel,
+        statistics.decoder,
+        args.sectors,
+        args.soft_sectors,
+        "",
+        "analog",
+        "soft",
+        "sector"
+    ))?;
+    for row in &rows {
+        let show = |Interval { value, low, high }: &Interval| {
+            format!("{value:.3e} ({low:.2e}, {high:.2e})")
+        };
+        let sector = row.sector.map_or_else(|| "-".to_owned(), |i| format!("{:.2e}", i.value));
+        let agree = if row.agree { "yes" } else { "NO" };
+        out.text(format!(
+            "{:20} {:^30} {:^30} {sector:^10}  {agree}",
+            row.metric,
+            show(&row.analog),
+            show(&row.soft)
+        ))?;
+    }
+    if rows.iter().all(|row| row.agree) {
+        return Ok(());
+    }
+    Err(Coded::new(Exit::Failure, "the fidelities do not agree").into())
+}
+
+fn rows(analog: &Reads, drawn: &Reads) -> Vec<Row> {
+    let row = |metric, of: &dyn Fn(&Read) -> f64, is_known: bool| {
+        let (analog, soft) = (analog.mean(of), drawn.mean(of));
+        let agree = agree(&analog, &soft);
+        Row { metric, analog, soft, sector: is_known.then_some(soft), agree }
+    };
+    let (failures, failures_drawn) = (analog.failure_rate(), drawn.failure_rate());
+    vec![
+        row("symbol errors", &|read| read.symbol_error_rate, false),
+        row("information", &|read| read.information, false),
+        row("iterations", &|read| read.report.iterations_mean(), false),
+        Row {
+            metric: "lost sectors",
+            analog: failures,
+            soft: failures_drawn,
+            sector: Some(failures_drawn),
+            agree: agree(&failures, &failures_drawn),
+        },
+        row("margin", &|read| f64::from(read.report.margin), true),
+    ]
+}
+
+fn agree(a: &Interval, b: &Interval) -> bool {
+    let is_near = (a.value - b.value).abs() <= TOLERANCE * a.value.abs().max(b.value.abs());
+    is_near || (a.low <= b.high && b.low <= a.high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(value: f64, half: f64) -> Interval {
+        Interval { value, low: value - half, high: value + half }
+    }
+
+    #[test]
+    fn values_agree_when_near_or_when_neither_is_sure() {
+        for (a, b, expected) in [
+            (interval(1.0, 0.01), interval(1.04, 0.01), true),
+            (interval(1.0, 0.01), interval(1.10, 0.01), false),
+            (interval(1.0, 0.06), interval(1.10, 0.06), true),
+            (interval(0.0, 0.0), interval(0.0, 0.0), true),
+        ] {
+            assert_eq!(agree(&a, &b), expected, "{a:?} {b:?}");
+        }
+    }
+}

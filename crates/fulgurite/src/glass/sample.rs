@@ -1,0 +1,194 @@
+//! Sectors of random drives and platters, written, read and decoded: what statistics are made of.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_codes::sector::Report;
+use fulgurite_decode::{
+    Damage, Interval, Score, SoftFit, SoftReader, SoftStatistics, SymbolProbabilities, VoxelMedium,
+    VoxelReader,
+};
+use fulgurite_glass::SectorsAt;
+use fulgurite_glass::channel::{Channel, SectorShape};
+use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
+
+use super::MakeDecoder;
+use crate::output::Output;
+use crate::progress::count_bar;
+
+/// The rate that archives write with.
+pub(super) const RATE: Rate = Rate::R9of10;
+
+/// Bytes of a sector that only tests and measurements write: payload, header, checksum.
+pub(super) const SECTOR_BYTES: usize = 4096 + 128;
+
+/// What became of one sector.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Read {
+    pub(super) symbol_error_rate: f64,
+    /// Bits a voxel.
+    pub(super) information: f64,
+    pub(super) report: Report,
+}
+
+/// What came back of all of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reads(pub(super) Vec<Read>);
+
+/// What is decoded, and where it goes.
+pub(super) struct Sample<'a> {
+    pub(super) channel: &'a Channel,
+    pub(super) decoder: &'a MakeDecoder,
+    pub(super) seed: u64,
+    pub(super) sectors: u64,
+}
+
+/// Takes a decoded sector: its shape, probabilities, symbols and score.
+type Sink<'a> = dyn FnMut(SectorShape, &SymbolProbabilities, &[u8], &Score) + Send + 'a;
+
+/// Where the sector of a number lies: every one on a platter of its own.
+fn place(number: u64) -> SectorsAt {
+    SectorsAt {
+        platter: PlatterId::from_bytes(u128::from(number + 1).to_le_bytes()),
+        track: TrackIndex::new(1),
+        first: LayerIndex::new(0),
+        sector_bytes: SECTOR_BYTES,
+    }
+}
+
+fn bytes(seed: &Seed, number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; SECTOR_BYTES];
+    seed.child(b"bytes").child(&number.to_le_bytes()).stream().fill(&mut bytes);
+    bytes
+}
+
+/// The drive of a number: every sector has its own.
+fn drive(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+impl Sample<'_> {
+    /// Writes, reads and decodes every sector by all processors; in the order of their numbers.
+    pub(super) fn analog(&self, out: &Output, sink: &mut Sink<'_>) -> anyhow::Result<Reads> {
+        let next = AtomicU64::new(0);
+        let bar = count_bar("sectors", self.sectors, out.is_json());
+        let done = Mutex::new((Vec::new(), sink));
+        let worker = || -> anyhow::Result<()> {
+            let mut reader = VoxelReader::new(self.medium(), vec![(self.decoder)()?])?;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.sectors {
+                    return Ok(());
+                }
+                let (found, symbols, score, report, shape) = self.read(&mut reader, number)?;
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                let (reads, sink) = &mut *done;
+                sink(shape, &found, &symbols, &score);
+                let Score { symbol_error_rate, information, .. } = score;
+                reads.push((number, Read { symbol_error_rate, information, report }));
+                bar.inc(1);
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        std::thread::scope(|scope| -> anyhow::Result<()> {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            for worker in workers {
+                worker.join().ok().context("a worker died")??;
+            }
+            Ok(())
+        })?;
+        bar.finish_and_clear();
+        let (mut reads, _) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        reads.sort_by_key(|(number, _)| *number);
+        Ok(Reads(reads.into_iter().map(|(_, read)| read).collect()))
+    }
+
+    fn medium(&self) -> VoxelMedium {
+        VoxelMedium {
+            channel: self.channel.clone(),
+            rate: RATE,
+            seed: Seed::new(self.seed),
+            reads_max: 1,
+            damage: Damage::default(),
+        }
+    }
+
+    #[expect(clippy::type_complexity, reason = "what one sector is, used once")]
+    fn read(
+        &self,
+        reader: &mut VoxelReader,
+        number: u64,
+    ) -> anyhow::Result<(SymbolProbabilities, Vec<u8>, Score, Report, SectorShape)> {
+        let written = bytes(&Seed::new(self.seed), number);
+        let (images, symbols) = reader.images(place(number), &written, 0, drive(number), number)?;
+        let found = reader.decode(&images, 0)?;
+        let frame = reader.frame()?;
+        let shape = frame.shape();
+        let score = Score::of(self.channel.medium, shape, &found, &symbols);
+        let report = frame.bytes_of(&found)?.report;
+        Ok((found, symbols, score, report, shape))
+    }
+
+    /// Statistics of the sectors, and what was measured on them.
+    pub(super) fn fit(&self, out: &Output) -> anyhow::Result<(SoftFit, Reads, SectorShape)> {
+        let mut fit = SoftFit::new(self.channel.medium);
+        let mut side = None;
+        let reads = self.analog(out, &mut |shape, found, symbols, score| {
+            fit.add(shape, found, symbols, score);
+            side = Some(shape);
+        })?;
+        Ok((fit, reads, side.context("no sector was read")?))
+    }
+}
+
+/// Draws sectors by statistics, on one processor.
+pub(super) fn soft(statistics: &SoftStatistics, seed: u64, sectors: u64) -> anyhow::Result<Reads> {
+    let seed = Seed::new(seed);
+    let mut reader = SoftReader::new(statistics, RATE, seed, 1)?;
+    let mut reads = Vec::new();
+    let written = bytes(&seed, 0);
+    for number in 0..sectors {
+        let (drawn, report, _) =
+            reader.sector(place(number), 0, &written, drive(number), number, 0)?;
+        let (symbol_error_rate, information) = (drawn.symbol_error_rate, drawn.information);
+        reads.push(Read { symbol_error_rate, information, report });
+    }
+    Ok(Reads(reads))
+}
+
+/// The normal quantile of 95 %.
+const Z: f64 = 1.96;
+
+impl Reads {
+    /// A mean, with its 95 % interval from the spread of sectors.
+    pub(super) fn mean(&self, of: impl Fn(&Read) -> f64) -> Interval {
+        let count = as_float(self.0.len());
+        let value = self.0.iter().map(&of).sum::<f64>() / count;
+        let squares: f64 = self.0.iter().map(|read| (of(read) - value).powi(2)).sum();
+        let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
+        Interval { value, low: value - Z * error, high: value + Z * error }
+    }
+
+    /// Share of sectors that could not be decoded, with Wilson's interval.
+    pub(super) fn failure_rate(&self) -> Interval {
+        let failed = self.0.iter().filter(|read| read.report.failure.is_some()).count();
+        wilson(failed, self.0.len())
+    }
+}
+
+/// Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 209, 1927).
+fn wilson(hits: usize, of: usize) -> Interval {
+    let (hits, count) = (as_float(hits), as_float(of));
+    let value = hits / count;
+    let middle = (value + Z * Z / (2.0 * count)) / (1.0 + Z * Z / count);
+    let half = Z / (1.0 + Z * Z / count)
+        * (value * (1.0 - value) / count + Z * Z / (4.0 * count * count)).sqrt();
+    Interval { value, low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of sectors")]
+const fn as_float(count: usize) -> f64 {
+    count as f64
+}
