@@ -6,7 +6,7 @@
 use anyhow::{Result, bail};
 
 use crate::shell::{self, Outcome, Steps};
-use crate::{e2e, tidy};
+use crate::{e2e, lab, tidy};
 
 /// Cargo's flags that name everything there is.
 const EVERYTHING: [&str; 3] = ["--workspace", "--features", "xtask/bench"];
@@ -53,6 +53,7 @@ pub(crate) fn test() -> Result<()> {
     steps.step("build", build);
     steps.step("test", || cargo_test(&mut count));
     steps.step("end-to-end", || end_to_end(&mut count));
+    steps.step("lab", || lab::run(|line| count.see(line)));
     let result = steps.finish();
     count.print();
     result
@@ -82,6 +83,10 @@ pub(crate) fn ci() -> Result<()> {
     steps.step("sanitizer", || sanitizer(&mut count));
     steps.step("end-to-end", || match end_to_end(&mut count)? {
         Outcome::Skipped(why) => bail!("the gate needs the end-to-end tests: {why}"),
+        outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
+    });
+    steps.step("lab", || match lab::run(|line| count.see(line))? {
+        Outcome::Skipped(why) => bail!("the gate needs the lab's tests: {why}"),
         outcome @ (Outcome::Passed | Outcome::Failed(_)) => Ok(outcome),
     });
     let result = steps.finish();
@@ -144,7 +149,7 @@ fn end_to_end(count: &mut Count) -> Result<Outcome> {
 fn ruff() -> Result<Outcome> {
     let python = match e2e::prepare()? {
         Ok(python) => python,
-        Err(missing) => return Ok(Outcome::Skipped(missing.to_owned())),
+        Err(missing) => return Ok(Outcome::Skipped(missing)),
     };
     shell::run(shell::program(&python).args(["-m", "ruff", "format", "--check", "tests"]))?;
     done(shell::program(&python).args(["-m", "ruff", "check", "tests"]))

@@ -12,6 +12,8 @@
 mod bench;
 mod check;
 mod e2e;
+mod environment;
+mod lab;
 mod serve;
 mod shell;
 mod tidy;
@@ -23,8 +25,9 @@ usage: cargo xtask COMMAND
 
   serve [ARGS]                       build for release and run `fulgurite serve ARGS`
                                      (--data ./fulgurite-data unless given)
-  test                               every test: Rust, documentation examples, end to end
-  ci                                 the gate: fmt, clippy, tidy, test, doc, ruff, end to end
+  test                               every test: Rust, documentation examples, end to end, lab
+  ci                                 the gate: fmt, clippy, tidy, test, doc, ruff, end to end,
+                                     lab
   tidy                               the house rules that no compiler checks
   bench [NAME] [--json] [--record]   measure speed; --record appends to bench/history.ndjson
 ";
