@@ -61,7 +61,7 @@ impl OnnxRuntime {
             None => builder(&environment),
         };
         let session = builder
-            .and_then(|mut builder| Ok(builder.commit_from_memory(model.onnx())?))
+            .and_then(|mut builder| builder.commit_from_memory(model.onnx()))
             .map_err(|error| refused(&name, &error))?;
         let card = model.card();
         let input = [card.states, card.pixels_per_pitch];
@@ -113,9 +113,8 @@ fn with_cuda(environment: &Environment) -> Result<SessionBuilder, DecodeError> {
 fn environment(library: Option<&Path>) -> Result<Environment, DecodeError> {
     let missing =
         |reason: String| DecodeError::EngineMissing { engine: NAME, reason, remedy: REMEDY };
-    let library = match library.map(Path::to_path_buf).or_else(from_variables) {
-        Some(library) => library,
-        None => return Err(missing("no library is named".to_owned())),
+    let Some(library) = library.map(Path::to_path_buf).or_else(from_variables) else {
+        return Err(missing("no library is named".to_owned()));
     };
     // In full: a name alone would be looked for in folders of the system.
     let library = library
