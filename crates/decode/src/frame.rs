@@ -8,9 +8,12 @@
 //!
 //! The bytes are those of the platter's file, header and checksum included: what comes back is
 //! checked by the code's signature here, and by the sector's own checksum by the reader.
+//!
+//! They are scrambled by their place: an empty sector would be voxels that are all alike, in which
+//! no decoder finds the pitch, and below the same ones.
 
 use fulgurite_codes::ldpc::{Block, Rate};
-use fulgurite_codes::sector::{Decoded, SectorCodec, SectorFormat};
+use fulgurite_codes::sector::{Report, SectorCodec, SectorFormat};
 use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_glass::channel::{Medium, SECTOR_SIDE_MIN, SectorShape};
 use fulgurite_units::Seed;
@@ -45,6 +48,8 @@ pub struct SectorFrame {
     /// Symbols of the whole sector, the known ones in place.
     known: Vec<u8>,
     coded: Vec<u8>,
+    /// Bytes of a sector as they are written, or as they were read.
+    scrambled: Vec<u8>,
     logarithms: Vec<f32>,
     soft: Vec<i8>,
 }
@@ -92,6 +97,7 @@ impl SectorFrame {
             demapper,
             known: (0..shape.voxels()).map(|_| draw()).collect(),
             coded: vec![0; codec.voxels()],
+            scrambled: vec![0; bytes],
             logarithms: Vec::new(),
             soft: vec![0; codec.voxels() * usize::from(medium.bits())],
             codec,
@@ -122,12 +128,12 @@ impl SectorFrame {
         self.codec.format().payload_bytes
     }
 
-    /// The symbols of a sector, row by row.
+    /// The symbols of the sector of a place, row by row.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
-    pub fn symbols(&mut self, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-        self.coded_symbols(bytes)?;
+    pub fn symbols(&mut self, bytes: &[u8], place: u64) -> Result<Vec<u8>, DecodeError> {
+        self.coded_symbols(bytes, place)?;
         let mut symbols = self.known.clone();
         let columns = self.shape.columns();
         let rows = symbols.chunks_exact_mut(columns).skip(GUARD);
@@ -141,19 +147,27 @@ impl SectorFrame {
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when there are not as many bytes as in a sector.
-    pub fn coded_symbols(&mut self, bytes: &[u8]) -> Result<&[u8], DecodeError> {
-        self.codec.encode(&[], bytes, &mut self.coded).map_err(|error| DecodeError::Frame {
+    pub fn coded_symbols(&mut self, bytes: &[u8], place: u64) -> Result<&[u8], DecodeError> {
+        self.scrambled.clear();
+        self.scrambled.extend_from_slice(bytes);
+        scramble(&mut self.scrambled, place);
+        let encoded = self.codec.encode(&[], &self.scrambled, &mut self.coded);
+        encoded.map_err(|error| DecodeError::Frame {
             bytes: bytes.len(),
             reason: error.to_string(),
         })?;
         Ok(&self.coded)
     }
 
-    /// The bytes of a sector, if they can be decoded, and what that took.
+    /// The bytes of the sector of this place, if they can be decoded, and what that took.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when the probabilities are not of such a sector.
-    pub fn bytes_of(&mut self, found: &SymbolProbabilities) -> Result<Decoded<'_>, DecodeError> {
+    pub fn bytes_of(
+        &mut self,
+        found: &SymbolProbabilities,
+        place: u64,
+    ) -> Result<(Report, Option<&[u8]>), DecodeError> {
         let symbols = usize::from(self.medium.symbols());
         if found.symbols() != symbols || found.voxels() != self.shape.voxels() {
             let reason = format!(
@@ -178,17 +192,58 @@ impl SectorFrame {
             DecodeError::Frame { bytes, reason }
         };
         self.demapper.logarithms(&self.logarithms, &mut self.soft).map_err(refuse)?;
-        self.codec.decode(&[], &self.soft).map_err(refuse)
+        let soft = std::mem::take(&mut self.soft);
+        let report = self.decode(&soft, place);
+        self.soft = soft;
+        let report = report?;
+        Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
 
-    /// The bytes of a sector from soft bits of its coded voxels, row by row.
+    /// The bytes of the sector of this place from soft bits of its coded voxels, row by row.
     ///
     /// # Errors
     /// [`DecodeError::Frame`] when there are not as many as that.
-    pub fn bytes_of_soft(&mut self, soft: &[i8]) -> Result<Decoded<'_>, DecodeError> {
-        let bytes = self.bytes();
-        self.codec
-            .decode(&[], soft)
-            .map_err(|error| DecodeError::Frame { bytes, reason: error.to_string() })
+    pub fn bytes_of_soft(
+        &mut self,
+        soft: &[i8],
+        place: u64,
+    ) -> Result<(Report, Option<&[u8]>), DecodeError> {
+        let report = self.decode(soft, place)?;
+        Ok((report, report.failure.is_none().then_some(&self.scrambled)))
     }
+
+    /// Leaves the bytes in `scrambled`, which then are not, if the sector was not lost.
+    fn decode(&mut self, soft: &[i8], place: u64) -> Result<Report, DecodeError> {
+        let bytes = self.bytes();
+        let decoded = self
+            .codec
+            .decode(&[], soft)
+            .map_err(|error| DecodeError::Frame { bytes, reason: error.to_string() })?;
+        if let Some(payload) = decoded.payload {
+            self.scrambled.clear();
+            self.scrambled.extend_from_slice(payload);
+        }
+        let report = decoded.report;
+        scramble(&mut self.scrambled, place);
+        Ok(report)
+    }
+}
+
+/// Adds a stream of random bits, which differs from place to place; twice is not at all.
+fn scramble(bytes: &mut [u8], place: u64) {
+    let mut state = place;
+    for chunk in bytes.chunks_mut(8) {
+        for (byte, random) in chunk.iter_mut().zip(split_mix(&mut state).to_le_bytes()) {
+            *byte ^= random;
+        }
+    }
+}
+
+/// `SplitMix64`.
+pub(crate) const fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = *state;
+    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ value >> 31
 }

@@ -19,7 +19,7 @@ use fulgurite_glass::channel::{Medium, SectorShape, Shares};
 use fulgurite_units::{RandomStream, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{SOFT_SCALE, alphabet};
+use crate::frame::{SOFT_SCALE, alphabet, split_mix};
 use crate::{DecodeError, GUARD, Score, SymbolProbabilities};
 
 /// Sure voxels of a bin that are kept.
@@ -418,7 +418,7 @@ impl SoftChannel {
             let mut sum = 0.0f32;
             for own in symbols {
                 let table = &bin.tables[usize::from(*own) % self.symbols];
-                let draw = next(&mut state);
+                let draw = split_mix(&mut state);
                 #[expect(clippy::cast_possible_truncation, reason = "both halves are used")]
                 let (which, rank) = (draw as u32, (draw >> 32) as u32);
                 let from = if which < bin.unsure_below { &table.unsure } else { &table.sure };
@@ -455,15 +455,6 @@ fn information(
             1.0 + (same / all).clamp(1e-12, 1.0).log2()
         })
         .sum()
-}
-
-/// `SplitMix64`.
-const fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = *state;
-    let value = (value ^ value >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ value >> 31
 }
 
 /// A standard normal (Box and Muller).

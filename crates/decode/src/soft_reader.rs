@@ -93,9 +93,9 @@ impl SoftReader {
         let frame = self.frame.as_mut().unwrap_or_else(|| unreachable!("it was just made"));
         let seeds = place_seeds(&self.seed, at, number, drive, read, again);
         let quality = self.channel.quality(&seeds.drive, &seeds.platter, &seeds.read);
-        let symbols = frame.coded_symbols(image)?;
+        let symbols = frame.coded_symbols(image, at.number(number))?;
         let drawn = self.channel.draw(quality, symbols, &seeds.read, &mut self.soft);
-        let decoded = frame.bytes_of_soft(&self.soft)?;
-        Ok((drawn, decoded.report, decoded.payload.map(<[u8]>::to_vec)))
+        let (report, bytes) = frame.bytes_of_soft(&self.soft, at.number(number))?;
+        Ok((drawn, report, bytes.map(<[u8]>::to_vec)))
     }
 }

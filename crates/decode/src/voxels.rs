@@ -136,7 +136,7 @@ impl VoxelReader {
         let mut symbols = vec![Vec::new(); count];
         for number in seen {
             let image = &images[number * at.sector_bytes..][..at.sector_bytes];
-            symbols[number] = self.frame()?.symbols(image)?;
+            symbols[number] = self.frame()?.symbols(image, at.number(number))?;
         }
         let mut outcomes = Vec::with_capacity(wanted.len());
         for number in wanted {
@@ -169,8 +169,8 @@ impl VoxelReader {
         self.set_frame(at.sector_bytes)?;
         let sectors = images.chunks_exact(at.sector_bytes);
         let mut symbols = Vec::new();
-        for image in sectors {
-            symbols.push(self.frame()?.symbols(image)?);
+        for (number, image) in sectors.enumerate() {
+            symbols.push(self.frame()?.symbols(image, at.number(number))?);
         }
         let image = &images[number * at.sector_bytes..][..at.sector_bytes];
         let job = Job { at, number, image, symbols: &symbols, drive, read };
@@ -228,11 +228,11 @@ impl VoxelReader {
                 if is_last && let Some(sum) = &sum {
                     found = found.plus(sum);
                 }
-                let decoded = self.frame()?.bytes_of(&found)?;
-                let report = decoded.report;
+                let place = job.at.number(job.number);
+                let (report, bytes) = self.frame()?.bytes_of(&found, place)?;
                 let reads = read + 1;
                 let margin = Some(margin(&report));
-                if let Some(bytes) = decoded.payload {
+                if let Some(bytes) = bytes {
                     let reading = SectorReading::Read { margin };
                     let outcome = SectorOutcome { reading, decoder, reads, decodes, report };
                     return Ok((outcome, Some(bytes.to_vec())));

@@ -29,6 +29,12 @@ impl SectorsAt {
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         LayerIndex::new(self.first.get().saturating_add(number))
     }
+
+    /// A number for the place of the sector of this number among them, on its platter.
+    #[must_use]
+    pub fn number(&self, number: usize) -> u64 {
+        u64::from(self.track.get()) << 16 | u64::from(self.layer(number).get())
+    }
 }
 
 /// What became of a sector that was read.

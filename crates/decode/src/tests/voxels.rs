@@ -71,16 +71,19 @@ fn frames_bring_bytes_back() {
             let mut frame = SectorFrame::new(medium, Rate::R9of10, bytes).unwrap();
             let mut written = vec![0; bytes];
             Seed::new(bytes as u64).stream().fill(&mut written);
-            let symbols = frame.symbols(&written).unwrap();
+            let symbols = frame.symbols(&written, 7).unwrap();
             assert_eq!(symbols.len(), frame.shape().voxels());
             let share = frame.coded_voxels() as f64 / symbols.len() as f64;
             assert!(bytes < 7000 || share > 0.85, "{bytes} bytes fill {share} of the sector");
-            let decoded = frame.bytes_of(&sure(&symbols, medium.symbols())).unwrap();
-            assert_eq!(decoded.payload, Some(&written[..]));
-            assert!(decoded.report.margin > 0.9);
+            let found = sure(&symbols, medium.symbols());
+            let (report, payload) = frame.bytes_of(&found, 7).unwrap();
+            assert_eq!(payload, Some(&written[..]));
+            assert!(report.margin > 0.9);
+            let (_, elsewhere) = frame.bytes_of(&found, 8).unwrap();
+            assert_ne!(elsewhere, Some(&written[..]), "a place scrambles as no other");
             let other: Vec<u8> = symbols.iter().map(|own| (own + 1) % medium.symbols()).collect();
-            let decoded = frame.bytes_of(&sure(&other, medium.symbols())).unwrap();
-            assert_eq!(decoded.payload, None);
+            let (_, payload) = frame.bytes_of(&sure(&other, medium.symbols()), 7).unwrap();
+            assert_eq!(payload, None);
         }
     }
 }
@@ -97,6 +100,15 @@ fn sectors_come_back_through_images() {
     assert_eq!(first, again, "the same read is the same images");
     let (other, _) = read_all(&mut reader, &written, 2);
     assert_ne!(first, other, "another read has noise of its own");
+}
+
+/// Empty sectors are read like others: their voxels are not all the same.
+#[test]
+fn empty_sectors_come_back() {
+    let mut reader = reader(medium(Damage::default()));
+    let (outcomes, images) = read_all(&mut reader, &vec![0; 4 * BYTES], 1);
+    assert!(outcomes.iter().all(is_read), "{outcomes:?}");
+    assert_eq!(images, vec![0; 4 * BYTES]);
 }
 
 /// Sectors are read alike, whichever part of a track a worker is given.

@@ -71,7 +71,7 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let frame = reader.frame()?;
     let shape = frame.shape();
     let score = Score::of(medium.channel.medium, shape, &found, &symbols);
-    let report = frame.bytes_of(&found)?.report;
+    let (report, _) = frame.bytes_of(&found, at.number(number))?;
     let files = draw(&args.out, &images, shape, &symbols, &found)?;
     out.json(&json!({
         "type": "render", "platter": at.platter, "track": args.track, "layer": args.layer,

@@ -127,7 +127,7 @@ impl Sample<'_> {
         let frame = reader.frame()?;
         let shape = frame.shape();
         let score = Score::of(self.channel.medium, shape, &found, &symbols);
-        let report = frame.bytes_of(&found)?.report;
+        let (report, _) = frame.bytes_of(&found, place(number).number(0))?;
         Ok((found, symbols, score, report, shape))
     }
 

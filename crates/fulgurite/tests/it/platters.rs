@@ -137,3 +137,40 @@ fn the_demo_brings_every_byte_back() {
     assert!(report["repaired_by_set"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(report["places"].as_array().unwrap().len(), 3);
 }
+
+/// The same through voxels, images and both decoders; and a picture of one of the sectors.
+#[test]
+fn the_demo_brings_every_byte_back_through_light() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), [7; 9_000]).unwrap();
+    let shown = folder.path().to_string_lossy().into_owned();
+    let demo = ["demo", "--json", "--fidelity", "analog", "--keep", &shown];
+    let said = fulgurite(&demo).output().unwrap();
+    let errors = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{errors}");
+    let kept = errors.lines().find_map(|line| line.strip_prefix("kept: ")).unwrap();
+    let report: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(report["differing"].as_array().unwrap().len(), 0);
+    assert!(report["repaired_by_set"].as_u64().unwrap() > 0, "{report}");
+    let read = |decoder: usize| report["decode"]["sectors"][decoder][1].as_u64().unwrap();
+    assert!(read(0) > 100, "the linear decoder read {} sectors", read(0));
+    let lost = report["decode"]["lost"].as_u64().unwrap();
+    assert!(lost * 20 < read(0) + read(1), "{report}");
+
+    let platters = std::path::Path::new(kept).join("archive/platters");
+    let platter = fs::read_dir(platters).unwrap().next().unwrap().unwrap().path();
+    let pictures = folder.path().join("pictures");
+    let (platter, out) = (platter.to_string_lossy(), pictures.to_string_lossy());
+    let render = ["glass", "render", &platter, "--layer", "2", "--seed", "1", "--out", &out];
+    let said = fulgurite(&render).output().unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    for name in ["state-0", "state-3", "symbols", "decoded", "errors"] {
+        let picture = fs::read(pictures.join(format!("{name}.png"))).unwrap();
+        assert_eq!(&picture[1..4], b"PNG", "{name}");
+    }
+    let missing = ["glass", "render", &platter, "--layer", "99", "--out", &out];
+    let said = fulgurite(&missing).output().unwrap();
+    assert_eq!(said.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&said.stderr).contains("has no layer 99; there are 0 to 14"));
+    fs::remove_dir_all(kept).unwrap();
+}
