@@ -1,6 +1,7 @@
 //! How well and how fast each decoder reads a preset: a table.
 //!
-//! `cargo run --release -p fulgurite-decode --example decoders [PRESET [TEST [TRAIN [SIDE [MODELS]]]]]`
+//! `cargo run --release -p fulgurite-decode --example decoders -- PRESET TEST TRAIN SIDE MODELS`,
+//! any number of them; without sectors to TRAIN with, only the models.
 //!
 //! `MODELS` are paths of networks, each with an engine before it: `tract:models/nominal-md.onnx`,
 //! `onnxruntime:models/nominal-md-int8.onnx` (the variable `FULGURITE_ONNXRUNTIME` names its
@@ -48,7 +49,8 @@ fn main() {
     let medium = channel.medium;
     let known = || train.iter().map(|(images, symbols)| (images, &symbols[..]));
     let mut decoders: Vec<Box<dyn Decoder>> = Vec::new();
-    for is_registered in [false, true] {
+    let is_fitted = !train.is_empty();
+    for is_registered in [false, true].into_iter().filter(|_| is_fitted) {
         let matched = Matched::fit(medium, per_pitch, is_registered, shape, known().take(8));
         decoders.push(Box::new(matched.unwrap()));
         let mut fit = LinearFit::new(medium, per_pitch, is_registered, shape);

@@ -1,4 +1,5 @@
-//! The card of a model: what must be known before its file is opened. docs/design/0007 has the form.
+//! The card of a model: what must be known before its file is opened. Its form is in
+//! docs/design/0007.
 
 use std::fmt;
 use std::path::Path;
