@@ -4,10 +4,10 @@
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "it prints, and stops at nonsense")]
 
 use fulgurite_decode::LinearFit;
-use fulgurite_glass::channel::{Channel, Population, SectorShape};
-
-/// Seed of the sectors, their drives and platters.
-const SEED: u64 = 7;
+use fulgurite_glass::channel::{
+    Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorShape, WriteFaults,
+};
+use fulgurite_units::Seed;
 
 /// Sectors to learn from, each of another drive and platter.
 const SECTORS: u64 = 60;
@@ -22,9 +22,28 @@ fn main() {
     let (medium, pitch) = (channel.medium, usize::from(channel.optics.pixels_per_pitch));
     let mut fit = LinearFit::new(medium, pitch, true, shape);
     let mut scatter = Vec::new();
-    let population = Population::new(channel, shape, SEED, SEED, None, None);
     for number in 0..SECTORS {
-        let (images, own) = population.sector(number).unwrap();
+        let seed = Seed::new(7).child(preset.as_bytes()).child(&number.to_le_bytes());
+        let mut stream = seed.child(b"symbols").stream();
+        let mut symbols = || -> Vec<u8> {
+            let most = u64::from(medium.symbols());
+            (0..shape.voxels()).map(|_| u8::try_from(stream.below(most)).unwrap()).collect()
+        };
+        let own = symbols();
+        let layers: Vec<Vec<u8>> = (0..2 * channel.optics.layers).map(|_| symbols()).collect();
+        let distances = (1..=channel.optics.layers).flat_map(|distance| [distance, distance]);
+        let neighbors: Vec<Neighbor<'_>> = distances
+            .zip(&layers)
+            .map(|(distance, symbols)| Neighbor { distance, symbols })
+            .collect();
+        let written = channel.write(shape, &own, &seed, &WriteFaults::default()).unwrap();
+        let mut head = ReadHead::new(&channel, shape, seed.child(b"drive")).unwrap();
+        let seeds = ReadSeeds {
+            platter: seed.child(b"platter"),
+            track: seed.child(b"track"),
+            read: seed.child(b"read"),
+        };
+        let images = head.read(&written, &neighbors, &seeds, &ReadFaults::default());
         if number < SECTORS - SCATTER {
             fit.add(&images, &own).unwrap();
         } else {

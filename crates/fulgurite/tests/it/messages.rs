@@ -37,6 +37,7 @@ fn help_is_complete() {
               recover     Rebuild the catalog from platters and keys
               demo        Archive a folder, damage the platters, bring every byte back
               bench       Measure the codes
+              glass       Measure, compare and draw the simulated voxels
               twin        Simulate libraries, play their logs again, make traces
               help        Print this message or the help of the given subcommand(s)
 
@@ -83,7 +84,7 @@ fn help_of_serve_is_complete() {
                   --listen <ADDR>      Address and port to listen on; port 0 takes a free
                                        one
                   --tls <CHOICE>       TLS: off, auto (self-signed) or CERT,KEY (PEM files)
-                  --profile <NAME>     Platter profile: demo, desk or silica
+                  --profile <NAME>     Platter profile: sliver, demo, desk or silica
                   --access-key <KEY>   Access key; without one, a pair is made once and kept
                                        in DATA/credentials.toml [env: FULGURITE_ACCESS_KEY=]
                   --secret-key <KEY>   Secret key; prefer the variable, a flag is seen by
@@ -118,9 +119,14 @@ fn config_show_prints_a_file() {
             [keys]
 
             [medium]
+            fidelity = "sector"
             seed = 0
             sector_failure_rate = 0.0
             track_failure_rate = 0.0
+            channel = "nominal"
+            engine = "tract"
+            reads_max = 3
+            decode_workers = 0
 
             [library]
             time_scale = 0.0

@@ -157,7 +157,7 @@ fn the_demo_brings_every_byte_back_through_light() {
     let lost = report["decode"]["lost"].as_u64().unwrap();
     assert!(lost * 20 < read(0) + read(1), "{report}");
 
-    let platters = std::path::Path::new(kept).join("archive/platters");
+    let platters = Path::new(kept).join("archive/platters");
     let platter = fs::read_dir(platters).unwrap().next().unwrap().unwrap().path();
     let pictures = folder.path().join("pictures");
     let (platter, out) = (platter.to_string_lossy(), pictures.to_string_lossy());
