@@ -77,7 +77,10 @@ struct Part {
     reply: mpsc::Sender<Answer>,
 }
 
-type Answer = (Range<usize>, Result<(Vec<SectorOutcome>, Vec<u8>), Failure>);
+/// What became of the sectors of a part, and the bytes of those that were read.
+type Decoded = Result<(Vec<SectorOutcome>, Vec<u8>), Failure>;
+
+type Answer = (Range<usize>, Decoded);
 
 /// Why a part did not come back.
 enum Failure {
@@ -329,7 +332,7 @@ impl Shared {
         }
     }
 
-    fn count(&self, answer: &Result<(Vec<SectorOutcome>, Vec<u8>), Failure>, voxels: usize) {
+    fn count(&self, answer: &Decoded, voxels: usize) {
         let Ok((outcomes, _)) = answer else { return };
         let counters = &self.counters;
         for outcome in outcomes {
@@ -346,10 +349,7 @@ impl Shared {
 }
 
 impl Part {
-    fn decode(
-        &self,
-        worker: &mut VoxelReader,
-    ) -> (Result<(Vec<SectorOutcome>, Vec<u8>), Failure>, usize) {
+    fn decode(&self, worker: &mut VoxelReader) -> (Decoded, usize) {
         let mut images = self.images.to_vec();
         let wanted = self.wanted.clone();
         let outcomes = worker.read(self.at, &mut images, wanted.clone(), self.drive, self.read);
@@ -359,7 +359,7 @@ impl Part {
         (answer.map_err(Failure::Refused), voxels)
     }
 
-    fn answer(self, answer: Result<(Vec<SectorOutcome>, Vec<u8>), Failure>) {
+    fn answer(self, answer: Decoded) {
         // Nobody listens any more when another part was refused.
         let _ = self.reply.send((self.wanted, answer));
     }

@@ -24,7 +24,7 @@ const RATE: Rate = Rate::R9of10;
 #[derive(Debug)]
 pub(crate) enum ArchiveMedium {
     Sector(SeededFaults),
-    Soft(SoftMedium),
+    Soft(Box<SoftMedium>),
     Analog(DecodePool),
 }
 
@@ -37,7 +37,8 @@ impl ArchiveMedium {
             }
             Fidelity::Soft { statistics, reads_max } => {
                 let drives = drives(config);
-                Ok(Self::Soft(SoftMedium::open(statistics, seed, *reads_max, drives)?))
+                let soft = SoftMedium::open(statistics, seed, *reads_max, drives)?;
+                Ok(Self::Soft(Box::new(soft)))
             }
             Fidelity::Analog(options) => {
                 Ok(Self::Analog(analog(options, seed, drives(config)).map_err(|error| {

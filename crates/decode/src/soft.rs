@@ -249,7 +249,7 @@ impl Bin {
     fn check(&self, medium: Medium) -> Result<(), DecodeError> {
         let count = self.voxels.len() / usize::from(medium.symbols());
         let has_symbols = is_alike(medium) || self.symbols.len() == count;
-        let is_whole = self.voxels.len() % usize::from(medium.symbols()) == 0 && count > 0;
+        let is_whole = self.voxels.len().is_multiple_of(usize::from(medium.symbols())) && count > 0;
         let is_share = (0.0..=1.0).contains(&self.unsure);
         let are_there = self.unsure_voxels <= count
             && (self.unsure_voxels > 0 || self.unsure == 0.0)
@@ -408,7 +408,7 @@ impl SoftChannel {
     /// # Panics
     /// When a symbol is not of the medium.
     pub fn draw(&self, quality: f64, symbols: &[u8], seed: &Seed, soft: &mut Vec<i8>) -> Drawn {
-        let bin = self.bins.iter().find(|bin| quality < bin.until).or(self.bins.last());
+        let bin = self.bins.iter().find(|bin| quality < bin.until).or_else(|| self.bins.last());
         let bin = bin.unwrap_or_else(|| unreachable!("statistics have bins"));
         let mut state = seed.child(b"soft voxels").stream().next_u64();
         soft.clear();

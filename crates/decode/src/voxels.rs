@@ -10,7 +10,7 @@
 //! Voxels are not stored: they are a pure function of bytes and seeds, made again at every read,
 //! bit for bit the same. Images are drawn anew.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::sector::Report;
@@ -44,9 +44,9 @@ pub struct VoxelMedium {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Damage {
     /// While sectors were written, by track and layer.
-    pub write: HashMap<(u32, u16), WriteFaults>,
+    pub write: BTreeMap<(u32, u16), WriteFaults>,
     /// Of a track's surface, or of the drive while it reads it; `None` is for every track.
-    pub read: HashMap<Option<u32>, ReadFaults>,
+    pub read: BTreeMap<Option<u32>, ReadFaults>,
 }
 
 /// What became of one sector, and how.

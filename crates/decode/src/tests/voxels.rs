@@ -1,6 +1,6 @@
 //! Tests of sectors through voxels and images: bytes come back, or the sector is lost.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_glass::channel::{Channel, Disc, Dust, Placement, ReadFaults, Scratch, WriteFaults};
@@ -131,11 +131,11 @@ fn damage_loses_sectors_and_never_gives_wrong_bytes() {
     let some = Disc { row: 20.0, column: 20.0, radius: 4.0 };
     let scratch = |width| Scratch { row: 20.0, column: 0.0, angle_deg: 20.0, width, depth: 0.9 };
     let read = |read: ReadFaults| Damage {
-        read: HashMap::from([(Some(TRACK), read)]),
+        read: BTreeMap::from([(Some(TRACK), read)]),
         ..Damage::default()
     };
     let write = |write: WriteFaults| Damage {
-        write: HashMap::from([((TRACK, 1), write)]),
+        write: BTreeMap::from([((TRACK, 1), write)]),
         ..Damage::default()
     };
     let none = ReadFaults::default;

@@ -105,10 +105,8 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
 fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
     let path = args.platter.display();
     let source = FileSource::open(&args.platter).map_err(|error| {
-        let exit = match error.kind() {
-            std::io::ErrorKind::NotFound => Exit::NotFound,
-            _ => Exit::Failure,
-        };
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let exit = if is_missing { Exit::NotFound } else { Exit::Failure };
         anyhow::Error::from(Coded::new(exit, format!("cannot open \"{path}\": {error}")))
     })?;
     let reader = PlatterReader::open(&source, None, &NoFaults)

@@ -115,7 +115,6 @@ impl Sample<'_> {
         }
     }
 
-    #[expect(clippy::type_complexity, reason = "what one sector is, used once")]
     fn read(
         &self,
         reader: &mut VoxelReader,
