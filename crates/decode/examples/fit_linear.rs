@@ -1,6 +1,6 @@
 //! Fits the linear decoder to a preset, and writes it as JSON: how `models/*-linear.json` is made.
 //!
-//! `cargo run --release -p fulgurite-decode --example fit_linear PRESET > models/PRESET-linear.json`
+//! `cargo run --release -p fulgurite-decode --example fit_linear NAME > models/NAME-linear.json`
 #![expect(clippy::print_stdout, clippy::unwrap_used, reason = "it prints, and stops at nonsense")]
 
 use fulgurite_decode::LinearFit;

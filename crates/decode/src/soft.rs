@@ -9,10 +9,10 @@
 //!                                              bytes as read <--frame, LDPC'
 //! ```
 //!
-//! A sector's quality decides which bin of sectors, from the worst to the best, its voxels are drawn
-//! from; that keeps the spread of sectors, which is what makes codewords fail. What is lost is where
-//! in the sector errors are: voxels are drawn independently. The interleaver spreads each codeword
-//! over the sector, so that matters little; `fulgurite glass compare` says how little.
+//! A sector's quality decides which bin of sectors, from the worst to the best, its voxels are
+//! drawn from; that keeps the spread of sectors, which is what makes codewords fail. What is lost
+//! is where in the sector errors are: voxels are drawn independently. The interleaver spreads each
+//! codeword over the sector, so that matters little; `fulgurite glass compare` says how little.
 
 use fulgurite_codes::symbols::{Demapper, Method};
 use fulgurite_glass::channel::{Medium, SectorShape, Shares};

@@ -46,8 +46,8 @@ impl SoftReader {
         Self { channel, medium, rate, seed, reads_max, frame: None, soft: Vec::new() }
     }
 
-    /// Reads neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does. `read` tells
-    /// this reading from all others.
+    /// Reads neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does. `read`
+    /// tells this reading from all others.
     ///
     /// # Errors
     /// When the sectors' size does not go with the medium.

@@ -64,7 +64,7 @@ pub struct VerifyReport {
 }
 
 /// How much more the sectors of a platter could have borne, in hundredths of the decoder's effort
-/// that were left: 100 for a sector read without an error, towards 0 for one that will be lost next.
+/// that were left: 100 for a sector read without an error, towards 0 for one that is lost next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SectorMargins {
     /// Sectors that were decoded.

@@ -13,12 +13,15 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("layout", &["glass", "units"]),
     ("library", &["units"]),
     ("catalog", &["units"]),
-    ("archive", &["catalog", "codes", "glass", "layout", "library", "units"]),
+    ("archive", &["catalog", "codes", "decode", "glass", "layout", "library", "units"]),
     ("twin", &["layout", "library", "units"]),
     ("gateway", &["archive", "units"]),
     (
         "fulgurite",
-        &["archive", "catalog", "codes", "gateway", "glass", "layout", "library", "twin", "units"],
+        &[
+            "archive", "catalog", "codes", "decode", "gateway", "glass", "layout", "library",
+            "twin", "units",
+        ],
     ),
     ("xtask", &[]),
 ];

@@ -100,7 +100,8 @@ impl Report {
             "information_platters": self.platters.0, "redundancy_platters": self.platters.1,
             "platter_bytes": self.platter_bytes, "damage": self.damage,
             "repaired_by_track": self.repaired.0, "repaired_by_group": self.repaired.1,
-            "repaired_by_set": self.repaired.2, "decode": self.decode, "differing": self.differing, "places": places,
+            "repaired_by_set": self.repaired.2, "decode": self.decode,
+            "differing": self.differing, "places": places,
         })
     }
 

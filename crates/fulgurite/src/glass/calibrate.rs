@@ -61,7 +61,8 @@ pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()
     };
     out.text(format!(
         "channel {} (simulated), decoder {decoder}\n\
-         {} sectors of {} x {} voxels, each of its own drive and platter; 95 % intervals\n{}\n{}\n{}\n\
+         {} sectors of {} x {} voxels, each of its own drive and platter; 95 % intervals\n\
+         {}\n{}\n{}\n\
          statistics for fidelity soft: {}, {} bytes",
         args.reader.channel,
         args.sectors,
