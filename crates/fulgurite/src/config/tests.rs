@@ -85,9 +85,7 @@ fn impossible_settings_are_refused_by_name() {
     check_refused(
         "profile = \"quartz\"\n",
         &[],
-        expect![[
-            r#"setting profile: there is no geometry profile "quartz"; use demo, desk or silica"#
-        ]],
+        expect![[r#"setting profile: there is no geometry profile "quartz"; use sliver, demo, desk or silica"#]],
     );
     check_refused(
         "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
@@ -169,6 +167,8 @@ fn every_setting_has_a_variable() {
     config.keys.master_key = Some("master.key".into());
     config.library.log = Some("library.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
+    config.medium.model = Some("model.onnx".into());
+    config.medium.statistics = Some("nominal.soft".into());
     let shown: toml::Table = config.show().unwrap().parse().unwrap();
     let mut settings = Vec::new();
     for (name, value) in shown {
@@ -180,7 +180,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 18);
+    assert_eq!(settings.len(), 25);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
@@ -190,6 +190,9 @@ fn every_setting_has_a_variable() {
             "FULGURITE_PROFILE",
             "FULGURITE_KEYS_MASTER_KEY",
             "FULGURITE_LIBRARY_LOG",
+            "FULGURITE_MEDIUM_CHANNEL",
+            "FULGURITE_MEDIUM_MODEL",
+            "FULGURITE_MEDIUM_STATISTICS",
         ];
         let take = if plain.contains(&name.as_str()) { 1 } else { 2 };
         let loaded = Config::load(None, environment.into_iter().take(take), Overrides::default());

@@ -31,6 +31,16 @@ fn sizes_of_the_profiles() {
         writeln!(table, "  set columns     {}", geometry.set_columns().count()).unwrap();
     }
     expect![[r#"
+        sliver
+          sector image    4224
+          track image     63360
+          track user      49152
+          tracks          10
+          platter user    294912 (288KiB)
+          platter file    634624 (+115.2%)
+          set user        1179648
+          group columns   1
+          set columns     1
         demo
           sector image    8320
           track image     299520
