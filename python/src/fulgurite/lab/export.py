@@ -99,6 +99,10 @@ def export_int8(model: Model, exported: Path, version: str = "1") -> Path:
         str(path),
         Reader(),
         quant_format=quantization.QuantFormat.QDQ,
+        # Unsigned by signed is what processors multiply fast: 2.5 times float32; the default,
+        # signed by signed, is slower than float32.
+        activation_type=quantization.QuantType.QUInt8,
+        weight_type=quantization.QuantType.QInt8,
         per_channel=True,
     )
     graph = onnx.load(path)
