@@ -83,9 +83,11 @@ fn values_need_their_units() {
 #[test]
 fn impossible_settings_are_refused_by_name() {
     check_refused(
-        "profile = \"quartz\"\n",
+        "profile = \"ice\"\n",
         &[],
-        expect![[r#"setting profile: there is no geometry profile "quartz"; use sliver, demo, desk or silica"#]],
+        expect![[
+            r#"setting profile: there is no geometry profile "ice"; use sliver, demo, desk or silica"#
+        ]],
     );
     check_refused(
         "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
