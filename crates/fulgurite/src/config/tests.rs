@@ -83,10 +83,10 @@ fn values_need_their_units() {
 #[test]
 fn impossible_settings_are_refused_by_name() {
     check_refused(
-        "profile = \"ice\"\n",
+        "profile = \"x\"\n",
         &[],
         expect![[
-            r#"setting profile: there is no geometry profile "ice"; use sliver, demo, desk or silica"#
+            r#"setting profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
         ]],
     );
     check_refused(
