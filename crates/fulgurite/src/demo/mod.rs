@@ -172,7 +172,7 @@ impl<'a> Stage<'a> {
         source: &source::Source,
         files: &[PlannedPut],
     ) -> anyhow::Result<Report> {
-        let mut report = Report::new(seed, source, &self.endpoint);
+        let mut report = Report::new(seed, self.config.medium.fidelity, source, &self.endpoint);
         let geometry = self.config.effective_geometry()?;
         self.put(files, &mut report).await?;
         self.step("sealing: plan, encode, write, read back, store");

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::damage::Damage;
 use super::source::Source;
 use crate::admin::show_place;
+use crate::config::Fidelity;
 use crate::objects::{GetSummary, PutSummary, counted};
 use crate::output::{Output, grouped, rate};
 
@@ -36,6 +37,7 @@ pub(crate) struct Report {
     pub(crate) differing: Vec<String>,
     repaired: (u64, u64, u64),
     geometry: Option<Geometry>,
+    fidelity: Fidelity,
     decode: Option<DecodeStatus>,
     /// Where a few files lay.
     pub(crate) places: Vec<(String, Vec<ShardPlace>)>,
@@ -43,9 +45,10 @@ pub(crate) struct Report {
 
 impl Report {
     /// A report to be filled in.
-    pub(crate) fn new(seed: u64, source: &Source, endpoint: &str) -> Self {
+    pub(crate) fn new(seed: u64, fidelity: Fidelity, source: &Source, endpoint: &str) -> Self {
         Self {
             seed,
+            fidelity,
             origin: source.origin,
             folder: source.folder.display().to_string(),
             endpoint: endpoint.to_owned(),
@@ -150,10 +153,10 @@ impl Report {
         }
         lines.push(match &self.geometry {
             Some(geometry) => {
-                let how = if self.decode.is_some() {
-                    "voxels, light, camera and noise, by assumed sizes"
-                } else {
-                    "which sectors fail, not how light writes them"
+                let how = match self.fidelity {
+                    Fidelity::Sector => "which sectors fail, not how light writes them",
+                    Fidelity::Soft => "what a decoder says of each voxel, by measured statistics",
+                    Fidelity::Analog => "voxels, light, camera and noise, by assumed sizes",
                 };
                 let profile = &geometry.profile;
                 format!(
