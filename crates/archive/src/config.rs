@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+pub use crate::decode_service::{HOURS, QueueAddress, Tariff};
+pub use crate::injected::{InjectedDamage, InjectedRead, InjectedWrite};
 pub use fulgurite_decode::EngineChoice;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
@@ -65,6 +67,14 @@ pub struct AnalogOptions {
     pub reads_max: u8,
     /// Threads that decode, at most; 0 is one for each processor.
     pub workers: usize,
+    /// Where parts of tracks are sent for workers on other machines; then nothing is decoded here.
+    pub queue: Option<QueueAddress>,
+    /// When verification is decoded.
+    pub tariff: Tariff,
+    /// Watts of a worker that is busy.
+    pub watts: f64,
+    /// Damage on top of what the channel draws.
+    pub damage: InjectedDamage,
 }
 
 impl MediumOptions {

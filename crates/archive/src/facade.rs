@@ -19,6 +19,7 @@ use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
 use crate::store::Store;
+use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{list, multipart, put, read, restore, status};
 
@@ -311,6 +312,15 @@ impl Archive {
     pub async fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
         let workers = Arc::clone(&self.workers);
         blocking(move || workers.verify(platter)).await
+    }
+
+    /// What the last verification of a platter found, sector by sector; nothing if there was none.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
+        let store = Arc::clone(&self.store);
+        blocking(move || verification::of(&store, platter)).await
     }
 
     /// Counts and states for operators.

@@ -8,7 +8,7 @@ mod clock;
 mod commit;
 pub mod config;
 mod damaged;
-mod decode_pool;
+mod decode_service;
 mod digest;
 mod entry;
 mod error;
@@ -16,6 +16,7 @@ mod expire;
 mod facade;
 mod fail_point;
 mod ingest;
+mod injected;
 mod key_table;
 mod library_driver;
 pub mod limits;
@@ -41,10 +42,11 @@ mod store;
 mod sync;
 #[cfg(test)]
 mod testing;
+mod verification;
 mod write_set;
 
 pub use clock::Clock;
-pub use decode_pool::DecodeStatus;
+pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, ErrorKind, Result};
 pub use facade::Archive;
@@ -59,3 +61,4 @@ pub use object::{
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
 pub use recover::{RecoverProgress, RecoverReport, recover};
+pub use verification::{Verification, VerifiedSector, VerifiedTrack};

@@ -4,28 +4,22 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_codes::ldpc::Rate;
-use fulgurite_decode::{
-    Damage, DecodeError, Decoder, Learned, Model, SoftReader, SoftStatistics, VoxelMedium,
-    VoxelReader, standard_linear, standard_model,
-};
-use fulgurite_glass::channel::{self, Channel};
+use fulgurite_decode::{DecodeError, Model, SoftReader, SoftStatistics};
 use fulgurite_glass::{GlassError, Medium, SectorReading, SectorsAt, SeededFaults};
 use fulgurite_units::Seed;
 
 use crate::config::{AnalogOptions, ArchiveConfig, Fidelity};
-use crate::decode_pool::{DecodePool, DecodeStatus, Urgency};
+use crate::decode_service::{
+    DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_of,
+};
 use crate::{ArchiveError, Result};
-
-/// The rate of the sectors' code.
-const RATE: Rate = Rate::R9of10;
 
 /// The medium.
 #[derive(Debug)]
 pub(crate) enum ArchiveMedium {
     Sector(SeededFaults),
     Soft(Box<SoftMedium>),
-    Analog(DecodePool),
+    Analog(DecodeService),
 }
 
 impl ArchiveMedium {
@@ -41,9 +35,9 @@ impl ArchiveMedium {
                 Ok(Self::Soft(Box::new(soft)))
             }
             Fidelity::Analog(options) => {
-                Ok(Self::Analog(analog(options, seed, drives(config)).map_err(|error| {
-                    ArchiveError::InvalidArgument { what: format!("medium: {error}") }
-                })?))
+                Ok(Self::Analog(analog(options, config.medium.seed, drives(config)).map_err(
+                    |error| ArchiveError::InvalidArgument { what: format!("medium: {error}") },
+                )?))
             }
         }
     }
@@ -150,39 +144,34 @@ impl SoftMedium {
     }
 }
 
-/// The decode service for voxels: the linear decoder first, and the learned one for what it cannot
-/// read. There is no learned one for the medium `phase`.
+/// The decode service for voxels, here or elsewhere.
 fn analog(
     options: &AnalogOptions,
-    seed: Seed,
+    seed: u64,
     drives: u32,
-) -> std::result::Result<DecodePool, DecodeError> {
-    let channel = Channel::preset(&options.preset)?;
-    let learned = match (&options.model, channel.medium) {
-        (Some(path), _) => Some(Arc::new(Model::open(path)?)),
-        (None, channel::Medium::Birefringent) => Some(standard_model()?),
-        (None, channel::Medium::Phase) => None,
+) -> std::result::Result<DecodeService, DecodeError> {
+    let model = match &options.model {
+        Some(path) => Some(Arc::new(Model::open(path)?)),
+        None => standard_model_of(&options.preset)?,
     };
-    let linear = standard_linear(&options.preset)?;
-    let medium = VoxelMedium {
-        channel,
-        rate: RATE,
+    let medium = MediumSettings {
+        preset: options.preset.clone(),
         seed,
         reads_max: options.reads_max,
-        damage: Damage::default(),
+        model: model.as_ref().map(|model| model.id().hash),
+        damage: options.damage.clone(),
     };
+    let energy = Energy { tariff: options.tariff, watts: options.watts };
+    if let Some(queue) = &options.queue {
+        return DecodeService::sent(queue.clone(), medium, drives, energy);
+    }
     let engine = options.engine.clone();
-    let make = move || {
-        let mut decoders: Vec<Box<dyn Decoder + Send>> = vec![Box::new(linear.clone())];
-        if let Some(model) = &learned {
-            decoders.push(Box::new(Learned::new(model, medium.channel.medium, &engine)?));
-        }
-        VoxelReader::new(medium.clone(), decoders)
-    };
+    let models: Vec<Arc<Model>> = model.into_iter().collect();
+    let make = move || medium.reader(&models, &engine);
     let workers = if options.workers > 0 {
         options.workers
     } else {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
     };
-    DecodePool::new(Box::new(make), workers, drives)
+    DecodeService::threads(Box::new(make), workers, drives, energy)
 }

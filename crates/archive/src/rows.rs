@@ -14,6 +14,8 @@
 //! segments    log, segment                          bytes that rows name in it
 //! sets        set id                                SetRow
 //! platters    platter id                            PlatterRow
+//! verified    platter id                            VerificationRow: the last one
+//! margins     platter id, track                     TrackRow: of tracks with more to say
 //! plans       set id, position, entry               PlanRow
 //! slots       slot                                  platter id
 //! restores    object id                             RestoreRow: a restore not yet done
@@ -27,7 +29,7 @@ mod version1;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
-use fulgurite_glass::Geometry;
+use fulgurite_glass::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -49,15 +51,17 @@ pub(crate) const SHREDS: Space = Space::new("shreds");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const SETS: Space = Space::new("sets");
 pub(crate) const PLATTERS: Space = Space::new("platters");
+pub(crate) const VERIFIED: Space = Space::new("verified");
+pub(crate) const MARGINS: Space = Space::new("margins");
 pub(crate) const PLANS: Space = Space::new("plans");
 pub(crate) const SLOTS: Space = Space::new("slots");
 pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 
 /// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 16] = [
+pub(crate) const SPACES: [Space; 18] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS,
-    PLATTERS, PLANS, SLOTS, RESTORES, EXPIRIES,
+    PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 
 const ROW_VERSION: u8 = 2;
@@ -94,6 +98,8 @@ impl Row for QueueRow {}
 impl Row for UploadRow {}
 impl Row for SetRow {}
 impl Row for PlatterRow {}
+impl Row for VerificationRow {}
+impl Row for TrackRow {}
 impl Row for RestoreRow {}
 impl Row for ExpiryRow {}
 impl Row for Totals {}
@@ -296,6 +302,19 @@ pub(crate) struct PlatterRow {
     /// Information tracks that this platter alone could not give back when it was verified.
     pub(crate) unreadable_tracks: Vec<u32>,
 }
+
+/// What the last verification of a platter found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct VerificationRow {
+    pub(crate) at: UnixTime,
+    pub(crate) sectors: u64,
+    pub(crate) failed: u64,
+    pub(crate) margins: Option<SectorMargins>,
+}
+
+/// What it found in a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TrackRow(pub(crate) Vec<u8>);
 
 /// One shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

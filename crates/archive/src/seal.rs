@@ -34,6 +34,7 @@ use crate::rows::{
 };
 use crate::status::{SealReport, VerifiedPlatter, set_status};
 use crate::store::Store;
+use crate::verification;
 use crate::write_set::{SetWriting, error_chain, glass_error};
 use crate::{ArchiveError, Result};
 
@@ -204,7 +205,11 @@ impl Sealer {
         for (platter, slot, outcome, answer) in reading {
             library_driver::wait(answer)?;
             carrying.push(self.library.store(platter, slot)?);
-            match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(Ok(report)) = &outcome {
+                verification::note(&self.store, platter, report)?;
+            }
+            match outcome {
                 Some(Ok(report)) if !report.mismatched.is_empty() => {
                     let tracks = report.mismatched.len();
                     tracing::error!(%platter, %set, tracks, "redundancy does not fit its data");
@@ -387,6 +392,9 @@ impl Sealer {
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         library_driver::wait(self.library.read(platter, slot, span, work)?)?;
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Ok(report)) = &report {
+            verification::note(&self.store, platter, report)?;
+        }
         let failed = |error: String| VerifiedPlatter {
             platter,
             set,

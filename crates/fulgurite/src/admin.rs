@@ -5,11 +5,13 @@
 
 use bytes::BytesMut;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
+use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_units::{ByteCount, PlatterId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::exit::{Coded, Exit};
+use crate::inspect::timestamp;
 use crate::limits;
 use crate::names::S3Url;
 use crate::objects::counted;
@@ -34,6 +36,14 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         remote: RemoteArgs,
     },
+    /// Show how far each sector of a platter was from failing at its last verification
+    Margins {
+        /// The platter
+        #[arg(value_name = "PLATTER")]
+        platter: PlatterId,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
     /// Show what the archive holds and what it is doing
     Status {
         #[command(flatten)]
@@ -55,6 +65,11 @@ pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Resul
         AdminCommand::Seal { remote } => seal(&AdminClient::new(&remote.resolve()?)?, out).await,
         AdminCommand::Verify { platter, remote } => {
             verify(&AdminClient::new(&remote.resolve()?)?, *platter, out).await
+        }
+        AdminCommand::Margins { platter, remote } => {
+            let found = AdminClient::new(&remote.resolve()?)?.margins(*platter).await?;
+            out.json(&found)?;
+            out.text(show_margins(&found))
         }
         AdminCommand::Status { remote } => {
             status(&AdminClient::new(&remote.resolve()?)?, out).await
@@ -167,6 +182,7 @@ fn show_status(s: &Status) -> String {
         ),
         format!("pipeline   {}", s.pipeline),
     ];
+    lines.extend(s.decode.as_ref().map(show_decode));
     for body in &s.staged_damaged {
         lines.push(format!(
             "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",
@@ -179,6 +195,73 @@ fn show_status(s: &Status) -> String {
         lines.push(format!("day        {seconds} s: for tests, not a real day"));
     }
     lines.join("\n")
+}
+
+/// The decode service for people.
+fn show_decode(decode: &DecodeStatus) -> String {
+    let most = decode.workers_max.map_or_else(String::new, |most| format!(" of {most}"));
+    let (urgent, deferred) = decode.queued;
+    format!(
+        "decoding   {}{most} workers; {urgent} urgent and {deferred} deferred parts wait, {} of them \
+         for a cheaper hour, {} under way, the oldest for {:.1} s; {} done, {} kJ (assumed)",
+        decode.workers,
+        decode.held,
+        decode.in_flight,
+        decode.oldest_seconds,
+        grouped(decode.parts),
+        (decode.joules / 1e3).ceil()
+    )
+}
+
+/// Most tracks that are shown to people; `--json` has them all.
+const TRACKS_SHOWN: usize = 10;
+
+/// Margins for people: how many sectors have which, and the worst tracks.
+fn show_margins(found: &Verification) -> String {
+    let mut text = format!(
+        "platter {}, verified {}: {} of {} sectors failed",
+        found.platter,
+        timestamp(found.at),
+        grouped(found.sectors_failed),
+        grouped(found.sectors)
+    );
+    let Some(margins) = found.sector_margins else {
+        text.push_str("\nthis fidelity of the medium has no margins");
+        return text;
+    };
+    let count = |from: u8| {
+        let is_in = |sector: &&VerifiedSector| match sector {
+            VerifiedSector::Margin(margin) => (from..from + 10).contains(&(*margin).min(99)),
+            VerifiedSector::Lost | VerifiedSector::Read => false,
+        };
+        found.tracks.iter().flat_map(|track| &track.sectors).filter(is_in).count()
+    };
+    let most = (0..100).step_by(10).map(count).max().unwrap_or(0).max(1);
+    for from in (0..100).step_by(10) {
+        let bar = "#".repeat((count(from) * 40).div_ceil(most));
+        let sectors = grouped(count(from) as u64);
+        text.push_str(&format!("\n{from:>3} to {:>3}  {sectors:>9}  {bar}", from + 10));
+    }
+    text.push_str(&format!(
+        "\nmargins in hundredths of the decoder's effort: least {}, a tenth below {}, half below {}",
+        margins.least, margins.tenth, margins.median
+    ));
+    let worst = |track: &&VerifiedTrack| {
+        let lost = |sector: &&VerifiedSector| **sector == VerifiedSector::Lost;
+        let margin = |sector: &VerifiedSector| match sector {
+            VerifiedSector::Margin(margin) => *margin,
+            VerifiedSector::Lost | VerifiedSector::Read => 100,
+        };
+        let lost = track.sectors.iter().filter(lost).count();
+        (std::cmp::Reverse(lost), track.sectors.iter().map(margin).min().unwrap_or(100))
+    };
+    let mut tracks: Vec<&VerifiedTrack> = found.tracks.iter().collect();
+    tracks.sort_by_key(worst);
+    for track in tracks.into_iter().take(TRACKS_SHOWN) {
+        let (std::cmp::Reverse(lost), least) = worst(&track);
+        text.push_str(&format!("\ntrack {:>6}  {lost} lost, least margin {least}", track.track));
+    }
+    text
 }
 
 /// A place on glass, or on the way to it, for people.
@@ -265,6 +348,11 @@ impl AdminClient {
     ) -> anyhow::Result<Vec<VerifiedPlatter>> {
         let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
         self.follow("verify", "verify", &query, is_quiet).await
+    }
+
+    /// What the last verification of a platter found.
+    pub(crate) async fn margins(&self, platter: PlatterId) -> anyhow::Result<Verification> {
+        self.get("margins", &[("platter", platter.to_string())]).await
     }
 
     /// Counters and states.

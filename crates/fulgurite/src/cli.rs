@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use crate::admin::{AdminCommand, admin};
 use crate::bench::{BenchCommand, bench};
 use crate::config::{Config, Overrides, TlsChoice, of_process};
+use crate::decode_worker::{DecodeWorkerArgs, decode_worker};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
 use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
@@ -87,6 +88,8 @@ enum Command {
     Recover(RecoverArgs),
     /// Archive a folder, damage the platters, bring every byte back
     Demo(DemoArgs),
+    /// Decode for archives on other machines
+    DecodeWorker(DecodeWorkerArgs),
     /// Measure the codes
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -182,6 +185,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Recover(args) => recover(args, out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
+        Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(demo(args, out)),
         Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
         Command::Get(args) => block_on(objects::get(&args.own, &args.remote, out)),
@@ -211,7 +215,8 @@ fn start_log(cli: &Cli) {
     // The gateway says itself what became of a request; s3s calls every refused one an error. A
     // demo damages its archive on purpose: warnings of it are no news.
     let default = match &cli.command {
-        Command::Serve(_) => "info,s3s=off,fjall=warn,lsm_tree=warn",
+        Command::Serve(_) => "info,s3s=off,fjall=warn,lsm_tree=warn,async_nats=warn",
+        Command::DecodeWorker(_) => "info,async_nats=warn",
         Command::Demo(_) => "error,s3s=off",
         Command::Config(_)
         | Command::Put(_)

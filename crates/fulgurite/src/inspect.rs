@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_glass::{
-    ListEntry, ListReader, NoFaults, PlatterHeader, PlatterReader, PlatterRole, PlatterSource,
+    ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource,
     SectorMap, TrackBuffer, TrackRole, TrackScan,
 };
-use fulgurite_units::ByteCount;
+use fulgurite_units::{ByteCount, UnixTime};
 use serde_json::json;
 
 use crate::objects::counted;
@@ -102,7 +102,7 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
         "set        {}: {role} platter {index}, one of {written} written",
         header.set
     ))?;
-    out.text(format_args!("written    {} by {}", timestamp(header), header.software))?;
+    out.text(format_args!("written    {} by {}", timestamp(header.created), header.software))?;
     out.text(format_args!(
         "geometry   {}: sectors of {}, tracks of {}+{}, groups of {}+{} tracks, sets of {}+{}",
         geometry.profile,
@@ -123,8 +123,9 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
     ))
 }
 
-fn timestamp(header: &PlatterHeader) -> String {
-    i64::try_from(header.created.as_millis())
+/// A time, for people.
+pub(crate) fn timestamp(at: UnixTime) -> String {
+    i64::try_from(at.as_millis())
         .ok()
         .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
         .map_or_else(|| "at an unknown time".to_owned(), |time| time.to_string())

@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod config;
 mod credentials;
+mod decode_worker;
 mod demo;
 mod durability;
 mod exit;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, LibraryOptions, MediumOptions,
-    SealPolicy,
+    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, InjectedDamage, LibraryOptions,
+    MediumOptions, SealPolicy, Tariff,
 };
 use fulgurite_gateway::{Credentials, ServerConfig, TlsConfig};
 use fulgurite_units::ByteCount;
@@ -25,6 +25,7 @@ use crate::banner;
 use crate::cli::ConfigArgs;
 use crate::config::{self, Config, Expedited, TlsChoice};
 use crate::credentials::{self, KeyPair};
+use crate::decode_worker::with_credentials;
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
 use crate::server_file::ServerFile;
@@ -254,8 +255,24 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
             engine: medium.engine.choice(),
             reads_max: medium.reads_max,
             workers: medium.decode_workers,
+            queue: medium.decode_queue.clone().map(with_credentials),
+            tariff: Tariff {
+                prices: medium.decode_prices.0,
+                within: std::time::Duration::from_nanos(medium.decode_within.as_nanos()),
+            },
+            watts: medium.decode_watts,
+            damage: medium.damage.as_deref().map(damage).transpose()?.unwrap_or_default(),
         }),
     })
+}
+
+/// Reads a file of damage.
+fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
+    let wrong = |reason: String| {
+        Coded::new(Exit::Config, format!("medium.damage {}: {reason}", path.display()))
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Ok(InjectedDamage::from_toml(&text).map_err(wrong)?)
 }
 
 /// Reads `NAME:COUNT`: die at this named step, for tests of crashes.

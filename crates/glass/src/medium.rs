@@ -50,6 +50,29 @@ pub enum SectorReading {
     },
 }
 
+impl SectorReading {
+    /// In one byte: 0 lost, 1 read by a medium that does not decode, else 2 more than the margin.
+    #[must_use]
+    pub const fn to_byte(self) -> u8 {
+        match self {
+            Self::Lost => 0,
+            Self::Read { margin: None } => 1,
+            Self::Read { margin: Some(margin) } => 2 + if margin > 100 { 100 } else { margin },
+        }
+    }
+
+    /// What a byte says; nothing if it is none of these.
+    #[must_use]
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Lost),
+            1 => Some(Self::Read { margin: None }),
+            2..=102 => Some(Self::Read { margin: Some(byte - 2) }),
+            103.. => None,
+        }
+    }
+}
+
 /// Reads sectors.
 pub trait Medium: Sync {
     /// Reads sectors: `images` holds them as they were written and then as they were read. One

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::GlassError;
 use crate::audit::Audit;
 use crate::geometry::{InformationTrack, TrackRole};
-use crate::medium::Medium;
+use crate::medium::{Medium, SectorReading};
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
 use crate::track::TrackBuffer;
@@ -53,6 +53,10 @@ pub struct VerifyReport {
     pub unreadable: Vec<InformationTrack>,
     /// How far the sectors that were read are from failing; `None` when the medium does not decode.
     pub margins: Option<SectorMargins>,
+    /// What became of each sector of the tracks of which there is more to say than that all were
+    /// read: of every track, where the medium decodes.
+    #[serde(skip)]
+    pub readings: Vec<(TrackIndex, Vec<SectorReading>)>,
     /// Bytes read in the pass.
     pub bytes: u64,
     /// Physical tracks whose redundancy, within the track or of the large group, is not what their
@@ -85,8 +89,13 @@ impl MarginCounts {
         Self([0; 101])
     }
 
-    fn add(&mut self, margin: u8) {
-        self.0[usize::from(margin.min(100))] += 1;
+    fn add(&mut self, reading: SectorReading) {
+        match reading {
+            SectorReading::Read { margin: Some(margin) } => {
+                self.0[usize::from(margin.min(100))] += 1;
+            }
+            SectorReading::Read { margin: None } | SectorReading::Lost => {}
+        }
     }
 
     /// Their sum; `None` of none.
@@ -126,8 +135,16 @@ pub struct SectorMap {
     pub tracks: Vec<TrackScan>,
 }
 
-/// What gets each track of a pass, with the signatures of its sectors.
-type TrackSink<'a> = dyn FnMut(&TrackScan, &[Option<Signature>]) -> Result<(), GlassError> + 'a;
+/// What a pass found in the sectors of a track.
+#[derive(Default)]
+struct Sectors {
+    /// Of their payloads, `None` for those that failed.
+    signatures: Vec<Option<Signature>>,
+    readings: Vec<SectorReading>,
+}
+
+/// What gets each track of a pass.
+type TrackSink<'a> = dyn FnMut(&TrackScan, &Sectors) -> Result<(), GlassError> + 'a;
 
 impl<R: PlatterSource> PlatterReader<R> {
     /// Reads the whole platter and reports what every later read has to expect. `progress` gets
@@ -153,6 +170,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             repaired_by_group: 0,
             unreadable: Vec::new(),
             margins: None,
+            readings: Vec::new(),
             bytes: 0,
             mismatched: Vec::new(),
             seal_matches: None,
@@ -160,9 +178,14 @@ impl<R: PlatterSource> PlatterReader<R> {
         let mut suspects = Vec::new();
         let mut audit = Audit::new(self.header.format, &self.map)?;
         let mut margins = MarginCounts::new();
-        let digest = self.scan(medium, buffer, &mut margins, &mut |scan, signatures| {
+        let plain = SectorReading::Read { margin: None };
+        let digest = self.scan(medium, buffer, &mut |scan, sectors| {
             if let Some(audit) = &mut audit {
-                audit.track(scan.track, scan.role, signatures)?;
+                audit.track(scan.track, scan.role, &sectors.signatures)?;
+            }
+            sectors.readings.iter().for_each(|reading| margins.add(*reading));
+            if sectors.readings.iter().any(|reading| *reading != plain) {
+                report.readings.push((scan.track, sectors.readings.clone()));
             }
             report.sectors += u64::from(scan.sectors);
             report.failed_sectors += u64::from(scan.failed);
@@ -208,43 +231,41 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
     ) -> Result<SectorMap, GlassError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        self.scan(medium, buffer, &mut MarginCounts::new(), &mut |scan, _| {
+        self.scan(medium, buffer, &mut |scan, _| {
             map.tracks.push(*scan);
             Ok(())
         })?;
         Ok(map)
     }
 
-    /// One pass over all tracks; returns the running checksum of all good sectors, and adds their
-    /// margins. `each` gets the signatures of a track's payloads, `None` for sectors that failed.
+    /// One pass over all tracks; returns the running checksum of all good sectors.
     fn scan(
         &self,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-        margins: &mut MarginCounts,
         each: &mut TrackSink<'_>,
     ) -> Result<RunningChecksum, GlassError> {
-        let sectors = self.header.geometry.track_sectors();
+        let count = self.header.geometry.track_sectors();
         let mut digest = RunningChecksum::new();
-        let mut signatures = Vec::new();
+        let mut found = Sectors::default();
         for track in (0..self.map.tracks()).map(TrackIndex::new) {
             let mut failed = 0;
-            signatures.clear();
-            self.load_each(track, medium, buffer, |sector, found| match found {
+            found.signatures.clear();
+            found.readings.clear();
+            self.load_each(track, medium, buffer, |sector, read| match read {
                 Ok(margin) => {
-                    if let Some(margin) = margin {
-                        margins.add(margin);
-                    }
                     digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
-                    signatures.push(Some(signature(payload(sector))));
+                    found.signatures.push(Some(signature(payload(sector))));
+                    found.readings.push(SectorReading::Read { margin });
                 }
                 Err(_) => {
                     failed += 1;
-                    signatures.push(None);
+                    found.signatures.push(None);
+                    found.readings.push(SectorReading::Lost);
                 }
             })?;
             let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
-            each(&TrackScan { track, role, sectors, failed }, &signatures)?;
+            each(&TrackScan { track, role, sectors: count, failed }, &found)?;
         }
         Ok(digest)
     }

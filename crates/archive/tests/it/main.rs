@@ -5,6 +5,7 @@
 mod harness;
 mod library;
 mod life;
+mod mediums;
 mod model;
 mod places;
 mod reference;

@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 25] = [
+const SETTINGS: [(&str, Setter); 30] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -21,6 +21,11 @@ const SETTINGS: [(&str, Setter); 25] = [
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
     ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
+    ("FULGURITE_MEDIUM_DAMAGE", |c, v| set_some(&mut c.medium.damage, v)),
+    ("FULGURITE_MEDIUM_DECODE_PRICES", |c, v| set(&mut c.medium.decode_prices, v)),
+    ("FULGURITE_MEDIUM_DECODE_QUEUE", |c, v| set_some(&mut c.medium.decode_queue, v)),
+    ("FULGURITE_MEDIUM_DECODE_WATTS", |c, v| set(&mut c.medium.decode_watts, v)),
+    ("FULGURITE_MEDIUM_DECODE_WITHIN", |c, v| set(&mut c.medium.decode_within, v)),
     ("FULGURITE_MEDIUM_DECODE_WORKERS", |c, v| set(&mut c.medium.decode_workers, v)),
     ("FULGURITE_MEDIUM_ENGINE", |c, v| set_engine(&mut c.medium.engine, v)),
     ("FULGURITE_MEDIUM_FIDELITY", |c, v| set_fidelity(&mut c.medium.fidelity, v)),
@@ -39,7 +44,7 @@ const SETTINGS: [(&str, Setter); 25] = [
 ];
 
 /// Variables with the prefix that other parts of the program read.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -49,6 +54,7 @@ const ELSEWHERE: [&str; 10] = [
     "FULGURITE_LOG_FORMAT",
     "FULGURITE_FAIL_POINT",
     "FULGURITE_ONNXRUNTIME",
+    crate::decode_worker::CREDENTIALS,
     fulgurite_codes::ISA_VARIABLE,
 ];
 

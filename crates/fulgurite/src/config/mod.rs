@@ -3,6 +3,7 @@
 //! Unknown keys are refused, values carry their units, and `config show` prints what is in effect
 //! as a file that means the same. Not here: credentials, which never stand in a configuration.
 
+mod decode;
 mod environment;
 mod policy;
 mod tls;
@@ -10,12 +11,13 @@ mod tls;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fulgurite_archive::config::{EngineChoice, SHARD_SIZE_DEFAULT};
+use fulgurite_archive::config::{EngineChoice, QueueAddress, SHARD_SIZE_DEFAULT};
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
+use decode::Prices;
 pub(crate) use environment::of_process;
 pub(crate) use tls::TlsChoice;
 
@@ -123,8 +125,21 @@ pub(crate) struct Medium {
     pub(crate) engine: Engine,
     /// `soft`, `analog`: times that a sector is read, at most.
     pub(crate) reads_max: u8,
+    /// `analog`: file of damage to platters and drives, for trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) damage: Option<PathBuf>,
     /// `analog`: threads that decode, at most; 0 is one for each processor.
     pub(crate) decode_workers: usize,
+    /// `analog`: the NATS server from which `fulgurite decode-worker` takes its work; without it
+    /// this process decodes.
+    #[serde(skip_serializing_if = "Option::is_none", with = "decode::queue")]
+    pub(crate) decode_queue: Option<QueueAddress>,
+    /// `analog`: how long decoding for verification may wait for a cheaper hour.
+    pub(crate) decode_within: Duration,
+    /// `analog`: price of energy in each hour of the day (UTC), in any unit.
+    pub(crate) decode_prices: Prices,
+    /// `analog`: watts of a busy worker, for what status says of energy.
+    pub(crate) decode_watts: f64,
 }
 
 /// How the medium is simulated.
@@ -173,7 +188,12 @@ impl Default for Medium {
             model: None,
             engine: Engine::default(),
             reads_max: 3,
+            damage: None,
             decode_workers: 0,
+            decode_queue: None,
+            decode_within: Duration::ZERO,
+            decode_prices: Prices::default(),
+            decode_watts: 10.0,
         }
     }
 }

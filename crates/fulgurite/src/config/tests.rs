@@ -169,6 +169,8 @@ fn every_setting_has_a_variable() {
     config.keys.master_key = Some("master.key".into());
     config.library.log = Some("library.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
+    config.medium.damage = Some("damage.toml".into());
+    config.medium.decode_queue = Some("nats://queue.example.org".parse().unwrap());
     config.medium.model = Some("model.onnx".into());
     config.medium.statistics = Some("nominal.soft".into());
     let shown: toml::Table = config.show().unwrap().parse().unwrap();
@@ -182,7 +184,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 25);
+    assert_eq!(settings.len(), 30);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
@@ -193,6 +195,7 @@ fn every_setting_has_a_variable() {
             "FULGURITE_KEYS_MASTER_KEY",
             "FULGURITE_LIBRARY_LOG",
             "FULGURITE_MEDIUM_CHANNEL",
+            "FULGURITE_MEDIUM_DAMAGE",
             "FULGURITE_MEDIUM_MODEL",
             "FULGURITE_MEDIUM_STATISTICS",
         ];

@@ -3,6 +3,7 @@
 //! ```text
 //!   GET  /-/admin/status                   one JSON object
 //!   GET  /-/admin/locate?bucket=B&key=K    one JSON array
+//!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //! ```
@@ -56,13 +57,15 @@ impl Gateway {
                 let archive = self.archive.clone();
                 self.stream(slot, async move { archive.seal().await })
             }
+            (&Method::GET, "margins") => match platter(query) {
+                Ok(Some(platter)) => self.margins(platter).await,
+                Ok(None) | Err(()) => no_platter_id(),
+            },
             (&Method::POST, "verify") => {
                 let archive = self.archive.clone();
-                match query_value(query, "platter").map(|id| id.parse::<PlatterId>()).transpose() {
+                match platter(query) {
                     Ok(platter) => self.stream(slot, async move { archive.verify(platter).await }),
-                    Err(_) => {
-                        refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
-                    }
+                    Err(()) => no_platter_id(),
                 }
             }
             _ => refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call"),
@@ -89,6 +92,17 @@ impl Gateway {
         }
     }
 
+    async fn margins(&self, platter: PlatterId) -> Response<Body> {
+        match self.archive.verification(platter).await {
+            Ok(Some(found)) => answer(Ok(found)),
+            Ok(None) => {
+                let message = format!("platter {platter} was not verified in this archive");
+                refuse(StatusCode::NOT_FOUND, "NotFound", &message)
+            }
+            Err(error) => answer::<Value>(Err(error)),
+        }
+    }
+
     /// Runs `work` to its end in the background and streams how far it is.
     fn stream<T: Serialize + Send + 'static>(
         &self,
@@ -106,6 +120,15 @@ impl Gateway {
         response.headers_mut().insert(CONTENT_TYPE, kind);
         response
     }
+}
+
+/// The platter that is asked for, if one is; an error if that is no id.
+fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
+    query_value(query, "platter").map(|id| id.parse().map_err(drop)).transpose()
+}
+
+fn no_platter_id() -> Response<Body> {
+    refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
 }
 
 async fn follow<T: Serialize>(

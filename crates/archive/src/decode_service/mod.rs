@@ -1,0 +1,205 @@
+//! The decode service: workers between the drives, which take images, and the readers, which want
+//! bytes.
+//!
+//! ```text
+//! drive's track --parts--> urgent   --+--> threads of this process
+//!                          deferred --+    or JetStream --> workers on other machines
+//!        bytes, margins, lost sectors <--------'
+//! ```
+//!
+//! Urgent parts go first: a restore never waits for verification, but for the parts that are being
+//! decoded. Verification waits for a cheap hour where there is a [`Tariff`]. Workers start when
+//! there is work and end when there was none for a while; those of other machines come and go as
+//! they like. The queue is bounded by its callers: each waits for its own parts, and there are as
+//! many callers as drives. A part whose worker dies is given to another one; then its sectors count
+//! as lost, which is what the erasure codes are for.
+
+mod counters;
+mod job;
+mod nats;
+mod queue;
+mod tariff;
+mod threads;
+mod worker;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use fulgurite_decode::DecodeError;
+use fulgurite_glass::{GlassError, SectorReading, SectorsAt};
+
+pub use counters::DecodeStatus;
+pub(crate) use job::{MediumSettings, RATE, standard_model_of};
+use nats::Dispatcher;
+pub use nats::QueueAddress;
+pub(crate) use queue::Urgency;
+use queue::{Failure, Part, Shared};
+pub use tariff::{HOURS, Tariff};
+pub(crate) use threads::MakeReader;
+use threads::Threads;
+pub use worker::{DecodeWorker, Stop, WorkerOptions, WorkerTotals};
+
+/// Parts of a track for each thread, so that none waits long for the last one.
+const PARTS_PER_WORKER: usize = 2;
+
+/// Parts of a track for other machines, however many there are.
+const PARTS_SENT: usize = 8;
+
+/// Bytes that a message may carry; servers take a megabyte.
+const MESSAGE_BYTES: usize = 768 << 10;
+
+/// Who decodes.
+#[derive(Debug)]
+enum Workers {
+    Threads(Threads),
+    Sent(Dispatcher),
+}
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct DecodeService {
+    shared: Arc<Shared>,
+    workers: Workers,
+    drives: u32,
+    reads: AtomicU64,
+}
+
+impl DecodeService {
+    /// A service of up to so many threads, for so many drives.
+    ///
+    /// # Errors
+    /// When a worker cannot be made.
+    pub(crate) fn threads(
+        make: MakeReader,
+        workers_max: usize,
+        drives: u32,
+        energy: Energy,
+    ) -> Result<Self, DecodeError> {
+        let names = make()?.decoders().into_iter().map(str::to_owned).collect();
+        let shared = Arc::new(Shared::new(names, energy));
+        let threads = Threads::new(Arc::clone(&shared), make, workers_max);
+        Ok(Self::new(shared, Workers::Threads(threads), drives))
+    }
+
+    /// A service of workers elsewhere, who take their work from a queue.
+    ///
+    /// # Errors
+    /// When the settings are of no decoder.
+    pub(crate) fn sent(
+        address: QueueAddress,
+        medium: MediumSettings,
+        drives: u32,
+        energy: Energy,
+    ) -> Result<Self, DecodeError> {
+        let names = vec!["linear".to_owned(), "learned".to_owned()];
+        let shared = Arc::new(Shared::new(names, energy));
+        let dispatcher = Dispatcher::start(Arc::clone(&shared), address, medium)?;
+        Ok(Self::new(shared, Workers::Sent(dispatcher), drives))
+    }
+
+    fn new(shared: Arc<Shared>, workers: Workers, drives: u32) -> Self {
+        Self { shared, workers, drives: drives.max(1), reads: AtomicU64::new(0) }
+    }
+
+    /// Reads sectors, as [`fulgurite_glass::Medium::read`] does, and waits for them.
+    pub(crate) fn read(
+        &self,
+        at: SectorsAt,
+        images: &mut [u8],
+        readings: &mut Vec<SectorReading>,
+        urgency: Urgency,
+    ) -> Result<(), GlassError> {
+        let read = self.reads.fetch_add(1, Ordering::Relaxed);
+        // Which drive it is does not follow the place: a platter is read by all of them in turn.
+        let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
+        let count = images.len() / at.sector_bytes;
+        let each = self.part_sectors(count, at.sector_bytes);
+        let written = Arc::new(images.to_vec());
+        let (reply, answers) = mpsc::channel();
+        let release = match urgency {
+            Urgency::Urgent => None,
+            Urgency::Deferred => self.shared.release(count.div_ceil(each)),
+        };
+        let parts = (0..count).step_by(each).map(|first| Part {
+            at,
+            images: Arc::clone(&written),
+            wanted: first..(first + each).min(count),
+            drive,
+            read,
+            has_failed: false,
+            queued: Instant::now(),
+            release,
+            urgency,
+            reply: reply.clone(),
+        });
+        let parts: Vec<Part> = parts.collect();
+        drop(reply);
+        let from = readings.len();
+        readings.resize(from + count, SectorReading::Lost);
+        self.shared.push(parts);
+        self.wake();
+        for (wanted, answer) in answers {
+            match answer {
+                Ok(decoded) => {
+                    let bytes = &decoded.bytes;
+                    images[wanted.start * at.sector_bytes..][..bytes.len()].copy_from_slice(bytes);
+                    for (number, sector) in wanted.zip(decoded.sectors) {
+                        readings[from + number] = sector.reading();
+                    }
+                }
+                // They stay lost.
+                Err(Failure::Dead) => {}
+                Err(Failure::Refused(reason)) => {
+                    return Err(GlassError::Medium { platter: at.platter, reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What it is doing, and has done.
+    pub(crate) fn status(&self) -> DecodeStatus {
+        let (now, most) = match &self.workers {
+            Workers::Threads(threads) => {
+                let (now, most) = threads.count();
+                (now, Some(most))
+            }
+            Workers::Sent(dispatcher) => (dispatcher.workers(), None),
+        };
+        self.shared.status(now, most)
+    }
+
+    /// Sectors of a part.
+    fn part_sectors(&self, count: usize, sector_bytes: usize) -> usize {
+        match &self.workers {
+            Workers::Threads(threads) => {
+                count.div_ceil(threads.count().1 as usize * PARTS_PER_WORKER).max(1)
+            }
+            Workers::Sent(dispatcher) => {
+                let neighbors = 2 * dispatcher.neighbors();
+                let most = (MESSAGE_BYTES / sector_bytes.max(1)).saturating_sub(neighbors);
+                count.div_ceil(PARTS_SENT).clamp(1, most.max(1))
+            }
+        }
+    }
+
+    fn wake(&self) {
+        match &self.workers {
+            Workers::Threads(threads) => threads.wake(),
+            Workers::Sent(dispatcher) => dispatcher.wake(),
+        }
+    }
+}
+
+/// What decoding costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Energy {
+    /// Prices, and how long verification may wait for good ones.
+    pub(crate) tariff: Tariff,
+    /// Watts of a busy worker.
+    pub(crate) watts: f64,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! Parts that go to workers on other machines, by NATS JetStream, and their answers.
+//!
+//! Jobs lie in a work-queue stream on the server's disk until a worker acknowledges one; it does so
+//! after its answer lies in a second stream. Whatever dies in between (worker, server, connection)
+//! makes a job be delivered again and an answer come twice, never none: answers to what was
+//! answered are counted and dropped. What killed [`DELIVERIES`] workers is given up. A part that
+//! nobody decodes in time is an error to its reader.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::{Config as StreamConfig, RetentionPolicy, Stream};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions, ServerAddr};
+use fulgurite_decode::DecodeError;
+use futures::StreamExt as _;
+use serde::Deserialize;
+use tokio::sync::Notify;
+
+use super::job::{Answer, Job, JobOutcome, MediumSettings, encode, parse};
+use super::queue::{Failure, Next, Part, Shared, Urgency};
+
+/// The stream of jobs, and what its subjects begin with.
+const JOBS: &str = "FULGURITE_DECODE_JOBS";
+const JOB_SUBJECT: &str = "fulgurite.decode.job";
+
+/// The stream of answers, and what its subjects begin with.
+const ANSWERS: &str = "FULGURITE_DECODE_ANSWERS";
+const ANSWER_SUBJECT: &str = "fulgurite.decode.answer";
+
+/// How long a part may be on the way; the server forgets jobs and answers that are older.
+pub(super) const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// How long a worker may be silent about a job until another one gets it.
+pub(super) const ACK_WAIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 10 });
+
+/// Times that a job is given to workers.
+pub(super) const DELIVERIES: i64 = 3;
+
+/// Parts on the way, at most, and how many of them may be deferred ones.
+const IN_FLIGHT: usize = 256;
+const IN_FLIGHT_DEFERRED: usize = 128;
+
+/// A worker that did not answer for so long is not counted.
+const WORKER_SEEN: Duration = Duration::from_secs(60);
+
+/// Pause after the server could not be reached, and between looks at the time.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Where the queue is, and who may use it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct QueueAddress {
+    server: ServerAddr,
+    credentials: Option<String>,
+}
+
+impl QueueAddress {
+    /// With `USER:PASSWORD` or a token.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Option<String>) -> Self {
+        Self { credentials, ..self }
+    }
+}
+
+impl FromStr for QueueAddress {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let server = ServerAddr::from_str(text)
+            .map_err(|_| "a decode queue is nats://HOST:PORT or tls://HOST:PORT")?;
+        if server.username().is_some() || server.password().is_some() {
+            return Err("a decode queue's address has no credentials: they are a variable, \
+                        FULGURITE_QUEUE_CREDENTIALS");
+        }
+        Ok(Self { server, credentials: None })
+    }
+}
+
+impl std::fmt::Display for QueueAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}://{}:{}", self.server.scheme(), self.server.host(), self.server.port())
+    }
+}
+
+impl std::fmt::Debug for QueueAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// A server with the streams and consumers that jobs need.
+#[derive(Clone, Debug)]
+pub(super) struct Queues {
+    pub(super) client: Client,
+    pub(super) context: Context,
+    jobs: Stream,
+    answers: Stream,
+}
+
+impl QueueAddress {
+    /// Connects, in the background if the server is not there.
+    async fn connect(&self, name: &str) -> Result<Client, String> {
+        let mut options = ConnectOptions::new().name(name).retry_on_initial_connect();
+        options = match &self.credentials {
+            Some(both) => match both.split_once(':') {
+                Some((user, password)) => {
+                    options.user_and_password(user.to_owned(), password.to_owned())
+                }
+                None => options.token(both.clone()),
+            },
+            None => options,
+        };
+        options.connect(self.server.clone()).await.map_err(|error| error.to_string())
+    }
+
+    /// Connects and makes what is not there yet.
+    pub(super) async fn open(&self, name: &str) -> Result<Queues, String> {
+        let client = self.connect(name).await?;
+        let context = jetstream::new(client.clone());
+        let stream = |name: &str, subjects: String| StreamConfig {
+            name: name.to_owned(),
+            subjects: vec![subjects],
+            retention: RetentionPolicy::WorkQueue,
+            max_age: PATIENCE,
+            ..StreamConfig::default()
+        };
+        let make = async |config| {
+            context.get_or_create_stream(config).await.map_err(|error| error.to_string())
+        };
+        let jobs = make(stream(JOBS, format!("{JOB_SUBJECT}.*"))).await?;
+        let answers = make(stream(ANSWERS, format!("{ANSWER_SUBJECT}.*"))).await?;
+        Ok(Queues { client, context, jobs, answers })
+    }
+}
+
+impl Queues {
+    /// The jobs of one urgency, for workers.
+    pub(super) async fn jobs(&self, urgency: Urgency) -> Result<PullConsumer, String> {
+        let name = word(urgency);
+        let config = pull::Config {
+            durable_name: Some(name.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            max_deliver: DELIVERIES,
+            filter_subject: job_subject(urgency),
+            ..pull::Config::default()
+        };
+        self.jobs.get_or_create_consumer(name, config).await.map_err(|error| error.to_string())
+    }
+
+    /// The answers to one archive, taken as they come.
+    async fn answers(&self, id: &str) -> Result<pull::Stream, String> {
+        let name = format!("archive-{id}");
+        let config = pull::Config {
+            durable_name: Some(name.clone()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            filter_subject: answer_subject(id),
+            inactive_threshold: PATIENCE,
+            ..pull::Config::default()
+        };
+        let consumer: PullConsumer =
+            self.answers.get_or_create_consumer(&name, config).await.map_err(|e| e.to_string())?;
+        consumer.messages().await.map_err(|error| error.to_string())
+    }
+}
+
+fn word(urgency: Urgency) -> &'static str {
+    match urgency {
+        Urgency::Urgent => "urgent",
+        Urgency::Deferred => "deferred",
+    }
+}
+
+fn job_subject(urgency: Urgency) -> String {
+    format!("{JOB_SUBJECT}.{}", word(urgency))
+}
+
+fn answer_subject(id: &str) -> String {
+    format!("{ANSWER_SUBJECT}.{id}")
+}
+
+/// What the server says of a message that was delivered too often.
+#[derive(Debug, Deserialize)]
+struct TooOften {
+    stream_seq: u64,
+}
+
+/// Sends parts and takes answers, on a thread of its own.
+#[derive(Debug)]
+pub(super) struct Dispatcher {
+    signal: Arc<Signal>,
+    workers: Arc<Mutex<BTreeMap<String, Instant>>>,
+    neighbors: usize,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    wake: Notify,
+    ends: AtomicBool,
+}
+
+impl Dispatcher {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        address: QueueAddress,
+        medium: MediumSettings,
+    ) -> Result<Self, DecodeError> {
+        let neighbors = medium.neighbors()?;
+        let (signal, workers) = (Arc::<Signal>::default(), Arc::default());
+        let failed = |reason: String| DecodeError::EngineMissing {
+            engine: "sender of the decode queue",
+            reason,
+            remedy: "look at what the system allows this process",
+        };
+        let mut id = [0; 16];
+        getrandom::fill(&mut id).map_err(|error| failed(error.to_string()))?;
+        let sender = Sender {
+            shared,
+            medium,
+            neighbors,
+            id: hex::encode(id),
+            signal: Arc::clone(&signal),
+            workers: Arc::clone(&workers),
+            in_flight: BTreeMap::new(),
+            next: 0,
+            trouble: format!("no decode worker of {address} answered"),
+        };
+        let thread = std::thread::Builder::new().name("decode-queue".to_owned());
+        let started = thread.spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            match runtime {
+                Ok(runtime) => runtime.block_on(sender.run(&address)),
+                Err(error) => sender.shared.refuse_all(&error.to_string()),
+            }
+        });
+        started.map_err(|error| failed(error.to_string()))?;
+        Ok(Self { signal, workers, neighbors })
+    }
+
+    /// There is something to send.
+    pub(super) fn wake(&self) {
+        self.signal.wake.notify_one();
+    }
+
+    /// Layers whose light is seen with a sector.
+    pub(super) const fn neighbors(&self) -> usize {
+        self.neighbors
+    }
+
+    /// Workers that answered lately.
+    pub(super) fn workers(&self) -> u32 {
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = workers.values().filter(|at| at.elapsed() < WORKER_SEEN);
+        u32::try_from(seen.count()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.signal.ends.store(true, Ordering::Release);
+        self.signal.wake.notify_one();
+    }
+}
+
+/// A part on the way.
+#[derive(Debug)]
+struct Sent {
+    part: Part,
+    at: Instant,
+    /// Its number in the stream of jobs.
+    sequence: u64,
+}
+
+struct Sender {
+    shared: Arc<Shared>,
+    medium: MediumSettings,
+    neighbors: usize,
+    /// Of this start of the archive.
+    id: String,
+    signal: Arc<Signal>,
+    workers: Arc<Mutex<BTreeMap<String, Instant>>>,
+    in_flight: BTreeMap<u64, Sent>,
+    next: u64,
+    /// Why there may be no answer.
+    trouble: String,
+}
+
+impl Sender {
+    /// The thread's life: until the service is dropped.
+    async fn run(mut self, address: &QueueAddress) {
+        while !self.signal.ends.load(Ordering::Acquire) {
+            if let Err(error) = self.serve(address).await {
+                self.trouble = format!("the decode queue {address} cannot be used: {error}");
+                tracing::warn!("{}", self.trouble);
+                self.give_up_late();
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        let unsent = "the archive was closed";
+        self.shared.refuse_all(unsent);
+        for sent in std::mem::take(&mut self.in_flight).into_values() {
+            sent.part.answer(Err(Failure::Refused(unsent.to_owned())));
+        }
+    }
+
+    /// Sends and takes until something goes wrong with the server.
+    async fn serve(&mut self, address: &QueueAddress) -> Result<(), String> {
+        let queues = address.open("fulgurite archive").await?;
+        // So that jobs are kept for workers that come later.
+        for urgency in [Urgency::Urgent, Urgency::Deferred] {
+            queues.jobs(urgency).await?;
+        }
+        let too_often = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{JOBS}.*");
+        let subscribed = queues.client.subscribe(too_often).await;
+        let mut too_often = subscribed.map_err(|error| error.to_string())?;
+        let mut answers = queues.answers(&self.id).await?;
+        self.trouble = format!("no decode worker of {address} answered");
+        while !self.signal.ends.load(Ordering::Acquire) {
+            let hold = self.send(&queues).await?;
+            self.give_up_late();
+            let signal = Arc::clone(&self.signal);
+            tokio::select! {
+                () = signal.wake.notified() => {}
+                () = tokio::time::sleep(hold.unwrap_or(PAUSE).min(PAUSE)) => {}
+                answer = answers.next() => {
+                    let message = answer.ok_or("answers ended")?.map_err(|e| e.to_string())?;
+                    self.take(&message.payload);
+                    message.ack().await.map_err(|error| error.to_string())?;
+                }
+                Some(message) = too_often.next() => {
+                    if let Ok(TooOften { stream_seq }) = serde_json::from_slice(&message.payload) {
+                        self.was_deadly(stream_seq);
+                        // The server keeps it, but gives it to nobody any more.
+                        let _ = queues.jobs.delete_message(stream_seq).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what there is and may be sent; how long until more may be, if that is known.
+    async fn send(&mut self, queues: &Queues) -> Result<Option<Duration>, String> {
+        let hold = loop {
+            let deferred = |sent: &&Sent| sent.part.urgency == Urgency::Deferred;
+            let deferred = self.in_flight.values().filter(deferred).count();
+            if self.in_flight.len() >= IN_FLIGHT {
+                break None;
+            }
+            let part = match self.shared.next_of(deferred < IN_FLIGHT_DEFERRED) {
+                Next::Part(part) => part,
+                Next::Wait(hold) => break hold,
+            };
+            self.next += 1;
+            let job = encode(&self.job(&part));
+            let message = PublishMessage::build()
+                .payload(job.into())
+                .message_id(format!("{}.{}", self.id, self.next));
+            let sent = queues.context.send_publish(job_subject(part.urgency), message).await;
+            let stored = match sent {
+                Ok(stored) => stored.await,
+                Err(error) => Err(error),
+            };
+            match stored {
+                Ok(stored) => {
+                    let sequence = stored.sequence;
+                    self.in_flight.insert(self.next, Sent { part, at: Instant::now(), sequence });
+                }
+                Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => {
+                    let reason = format!("the queue takes no messages of that size: {error}");
+                    part.answer(Err(Failure::Refused(reason)));
+                }
+                Err(error) => {
+                    self.shared.push(vec![part]);
+                    return Err(error.to_string());
+                }
+            }
+        };
+        let oldest = self.in_flight.values().map(|sent| sent.part.queued).min();
+        self.shared.set_in_flight(self.in_flight.len() as u64, oldest);
+        Ok(hold)
+    }
+
+    /// A part with its neighbors as a message.
+    fn job(&self, part: &Part) -> Job {
+        let at = part.at;
+        let count = part.images.len() / at.sector_bytes;
+        let from = part.wanted.start.saturating_sub(self.neighbors);
+        let until = (part.wanted.end + self.neighbors).min(count);
+        let number = |sector: usize| u32::try_from(sector).unwrap_or(u32::MAX);
+        Job {
+            answer_to: answer_subject(&self.id),
+            number: self.next,
+            medium: self.medium.clone(),
+            platter: at.platter,
+            track: at.track,
+            first: at.layer(from),
+            sector_bytes: number(at.sector_bytes),
+            wanted: number(part.wanted.start - from)..number(part.wanted.end - from),
+            drive: part.drive,
+            read: part.read,
+            bytes: part.images[from * at.sector_bytes..until * at.sector_bytes].to_vec(),
+        }
+    }
+
+    /// An answer came.
+    fn take(&mut self, payload: &[u8]) {
+        let Some(answer) = parse::<Answer>(payload) else {
+            tracing::warn!("an answer of a decode worker of another version was dropped");
+            return;
+        };
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(|_, seen| seen.elapsed() < WORKER_SEEN);
+        workers.insert(answer.worker, Instant::now());
+        drop(workers);
+        let Some(Sent { part, .. }) = self.in_flight.remove(&answer.number) else {
+            self.shared.counters.duplicates.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let took = Duration::from_micros(answer.busy_us);
+        match answer.outcome {
+            JobOutcome::Decoded(decoded) if part.fits(&decoded) => {
+                self.shared.decoded(part, decoded, took);
+            }
+            // An answer that is not to this part is as good as none.
+            JobOutcome::Decoded(_) | JobOutcome::Died => {
+                self.shared.busy(took);
+                self.shared.died(part);
+            }
+            JobOutcome::Refused(reason) => {
+                self.shared.busy(took);
+                part.answer(Err(Failure::Refused(reason)));
+            }
+        }
+    }
+
+    /// A job was given to as many workers as may be, and none came back.
+    fn was_deadly(&mut self, sequence: u64) {
+        let of = self.in_flight.iter().find(|(_, sent)| sent.sequence == sequence);
+        let Some(sent) = of.map(|(number, _)| *number).and_then(|n| self.in_flight.remove(&n))
+        else {
+            return;
+        };
+        tracing::error!(platter = %sent.part.at.platter, track = %sent.part.at.track,
+            "decode workers died over a part, {DELIVERIES} times");
+        self.shared.counters.deaths.fetch_add(DELIVERIES.unsigned_abs(), Ordering::Relaxed);
+        sent.part.answer(Err(Failure::Dead));
+    }
+
+    /// Parts that nobody decoded in time are errors.
+    fn give_up_late(&mut self) {
+        self.shared.refuse_late(PATIENCE, &self.trouble);
+        let is_late = |sent: &mut Sent| sent.at.elapsed() > PATIENCE;
+        for (_, sent) in self.in_flight.extract_if(.., |_, sent| is_late(sent)) {
+            sent.part.answer(Err(Failure::Refused(self.trouble.clone())));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The way over a real NATS server: workers come late, die, say things twice; the server dies.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+
+use async_nats::jetstream::consumer::PullConsumer;
+use fulgurite_decode::EngineChoice;
+use futures::StreamExt as _;
+
+use super::super::job::{Answer, Job, JobOutcome, encode, parse};
+use super::super::nats::{ACK_WAIT, DELIVERIES};
+use super::*;
+use crate::injected::InjectedDamage;
+
+/// A server of this test alone, with its store.
+struct Server {
+    child: Child,
+    port: u16,
+    store: tempfile::TempDir,
+}
+
+impl Server {
+    /// `None`, and a line that says so, where there is none to start.
+    fn start() -> Option<Self> {
+        if Command::new("nats-server").arg("--version").stdout(Stdio::null()).status().is_err() {
+            let needed = std::env::var_os("FULGURITE_TEST_SERVERS").is_some();
+            assert!(!needed, "nats-server is not installed");
+            eprintln!("skipped: nats-server is not installed");
+            return None;
+        }
+        let store = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Self::spawn(port, &store);
+        Some(Self { child, port, store })
+    }
+
+    fn spawn(port: u16, store: &tempfile::TempDir) -> Child {
+        let mut command = Command::new("nats-server");
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(store.path());
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn address(&self) -> QueueAddress {
+        format!("nats://127.0.0.1:{}", self.port).parse().unwrap()
+    }
+
+    /// As a power cut: it gets no time to say anything.
+    fn crash(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn start_again(&mut self) {
+        self.child = Self::spawn(self.port, &self.store);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.crash();
+    }
+}
+
+fn medium() -> MediumSettings {
+    MediumSettings {
+        preset: "easy".to_owned(),
+        seed: 1,
+        reads_max: 1,
+        model: None,
+        damage: InjectedDamage::default(),
+    }
+}
+
+fn service(server: &Server, medium: MediumSettings) -> DecodeService {
+    DecodeService::sent(server.address(), medium, 3, ENERGY).unwrap()
+}
+
+/// Works on a thread of its own, until it is dropped or told to.
+struct Worker {
+    stop: Arc<Stop>,
+    thread: Option<JoinHandle<WorkerTotals>>,
+}
+
+impl Worker {
+    fn start(server: &Server) -> Self {
+        let (worker, stop) = DecodeWorker::new(WorkerOptions {
+            queue: server.address(),
+            threads: 2,
+            name: "test".to_owned(),
+            models: Vec::new(),
+            engine: EngineChoice::Tract,
+            idle_exit: None,
+        });
+        let work = move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            runtime.unwrap().block_on(worker.run()).unwrap()
+        };
+        Self { stop, thread: Some(std::thread::spawn(work)) }
+    }
+
+    fn stop(mut self) -> WorkerTotals {
+        self.stop.stop();
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+/// What a client sees that takes urgent jobs and does with them what it likes.
+fn by_hand<T>(
+    server: &Server,
+    act: impl AsyncFnOnce(&async_nats::jetstream::Context, &PullConsumer) -> T,
+) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let queues = server.address().open("by hand").await.unwrap();
+        let jobs = queues.jobs(Urgency::Urgent).await.unwrap();
+        act(&queues.context, &jobs).await
+    })
+}
+
+async fn take(jobs: &PullConsumer) -> async_nats::jetstream::Message {
+    let mut taken = jobs.batch().max_messages(1).expires(ACK_WAIT * 20).messages().await.unwrap();
+    taken.next().await.unwrap().unwrap()
+}
+
+/// Reads so many sectors on a thread of its own.
+fn read(
+    service: &Arc<DecodeService>,
+    sectors: usize,
+) -> JoinHandle<(Result<(), GlassError>, Vec<u8>, Vec<SectorReading>)> {
+    let service = Arc::clone(service);
+    std::thread::spawn(move || {
+        let (mut images, mut readings) = (written(sectors), Vec::new());
+        let result = service.read(at(), &mut images, &mut readings, Urgency::Urgent);
+        (result, images, readings)
+    })
+}
+
+/// Urgent and deferred parts, with a worker that comes when they wait already.
+#[test]
+fn bytes_come_back_from_workers_elsewhere() {
+    let Some(server) = Server::start() else { return };
+    let service = Arc::new(service(&server, medium()));
+    let reading = read(&service, 14);
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!reading.is_finished(), "nobody is there to decode");
+    assert_eq!(service.status().workers, 0);
+    let worker = Worker::start(&server);
+    let (result, images, readings) = reading.join().unwrap();
+    result.unwrap();
+    assert_eq!((images, readings.len(), lost(&readings)), (written(14), 14, 0));
+    let (mut images, mut readings) = (written(3), Vec::new());
+    service.read(at(), &mut images, &mut readings, Urgency::Deferred).unwrap();
+    assert_eq!((images, lost(&readings)), (written(3), 0));
+    let status = service.status();
+    assert_eq!((status.queued, status.deaths, status.duplicates), ((0, 0), 0, 0), "{status:?}");
+    assert_eq!((status.parts, status.sectors[0].1), (7 + 3, 17), "{status:?}");
+    assert!(status.workers >= 1 && status.busy_seconds > 0.0, "{status:?}");
+    let totals = worker.stop();
+    assert_eq!((totals.jobs, totals.sectors, totals.lost, totals.refused), (10, 17, 0, 0));
+    assert_eq!(totals.voxels, status.voxels);
+}
+
+/// The sectors are decoded as threads of this process decode them: a part is seen with its
+/// neighbors wherever it goes.
+#[test]
+fn workers_elsewhere_read_what_threads_read() {
+    let Some(server) = Server::start() else { return };
+    let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
+    let make = {
+        let medium = medium.clone();
+        move || medium.reader(&[], &EngineChoice::Tract)
+    };
+    let threads = DecodeService::threads(Box::new(make), 2, 3, ENERGY).unwrap();
+    let sent = service(&server, medium);
+    let worker = Worker::start(&server);
+    let read = |service: &DecodeService| {
+        let (mut images, mut readings) = (written(10), Vec::new());
+        service.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
+        readings
+    };
+    let readings = read(&threads);
+    assert!(readings.iter().any(|reading| *reading != readings[0]), "their margins differ");
+    assert_eq!(readings, read(&sent));
+    worker.stop();
+}
+
+/// A worker that takes a job and is gone: another one gets it. One that answers twice, and one
+/// that answers what nobody asked, change nothing.
+#[test]
+fn dead_workers_and_double_answers_lose_nothing() {
+    let Some(server) = Server::start() else { return };
+    let service = Arc::new(service(&server, medium()));
+    let reading = read(&service, 4);
+    by_hand(&server, async |context, jobs| {
+        // Taken, and never heard of again.
+        take(jobs).await;
+        let message = take(jobs).await;
+        let job: Job = parse(&message.payload).unwrap();
+        let mut reader = job.medium.reader(&[], &EngineChoice::Tract).unwrap();
+        let outcome = JobOutcome::Decoded(job.decode(&mut reader).unwrap());
+        let answer = |number| Answer {
+            number,
+            worker: "twice".to_owned(),
+            busy_us: 1,
+            outcome: outcome.clone(),
+        };
+        for number in [job.number, job.number, 1_000_000] {
+            let bytes = encode(&answer(number)).into();
+            context.publish(job.answer_to.clone(), bytes).await.unwrap().await.unwrap();
+        }
+        context.publish(job.answer_to, vec![9, 9].into()).await.unwrap().await.unwrap();
+        message.double_ack().await.unwrap();
+    });
+    let worker = Worker::start(&server);
+    let (result, images, readings) = reading.join().unwrap();
+    result.unwrap();
+    assert_eq!((images, lost(&readings)), (written(4), 0));
+    let status = service.status();
+    assert_eq!((status.duplicates, status.deaths, status.parts), (2, 0, 4), "{status:?}");
+    assert_eq!(worker.stop().jobs, 3);
+}
+
+/// A job that kills whoever takes it is lost alone, after as many workers as may be.
+#[test]
+fn a_poisoned_job_is_lost_alone() {
+    let Some(server) = Server::start() else { return };
+    let service = Arc::new(service(&server, medium()));
+    let reading = read(&service, 1);
+    by_hand(&server, async |_, jobs| {
+        for _ in 0..DELIVERIES {
+            take(jobs).await;
+        }
+    });
+    // The server finds it out when somebody asks for more.
+    let worker = Worker::start(&server);
+    let (result, _, readings) = reading.join().unwrap();
+    result.unwrap();
+    assert_eq!(lost(&readings), 1);
+    assert_eq!(service.status().deaths, DELIVERIES.unsigned_abs());
+    let (result, _, readings) = read(&service, 3).join().unwrap();
+    result.unwrap();
+    assert_eq!(lost(&readings), 0);
+    assert_eq!(worker.stop().jobs, 3, "the other one is gone");
+}
+
+/// The server dies with jobs and answers in it, and comes back: everything arrives.
+#[test]
+fn a_crash_of_the_server_loses_nothing() {
+    let Some(mut server) = Server::start() else { return };
+    let service = Arc::new(service(&server, medium()));
+    let reading = read(&service, 16);
+    // All are stored.
+    while service.status().in_flight < 8 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    server.crash();
+    let worker = Worker::start(&server);
+    std::thread::sleep(Duration::from_millis(200));
+    server.start_again();
+    let (result, images, readings) = reading.join().unwrap();
+    result.unwrap();
+    assert_eq!((images, lost(&readings)), (written(16), 0));
+    worker.stop();
+}
+
+/// A model that no worker has is an error that names it, not lost data.
+#[test]
+fn a_model_that_no_worker_has_is_an_error() {
+    let Some(server) = Server::start() else { return };
+    let model = Some("0123456789abcdef".to_owned());
+    let service = Arc::new(service(&server, MediumSettings { model, ..medium() }));
+    let worker = Worker::start(&server);
+    let (result, _, _) = read(&service, 1).join().unwrap();
+    let GlassError::Medium { reason, .. } = result.unwrap_err() else { panic!("another error") };
+    assert!(reason.contains("no model 0123456789abcdef is loaded"), "{reason}");
+    assert!(worker.stop().refused > 0);
+}
+
+#[test]
+fn addresses_have_no_secrets() {
+    let address = |text: &str| text.parse::<QueueAddress>();
+    let shown = |text| format!("{0} {0:?}", address(text).unwrap());
+    assert_eq!(shown("nats://queue:4333"), "nats://queue:4333 nats://queue:4333");
+    assert_eq!(shown("queue"), "nats://queue:4222 nats://queue:4222");
+    assert!(address("nats://me:secret@queue").unwrap_err().contains("CREDENTIALS"));
+    assert!(address("nats://token@queue").unwrap_err().contains("CREDENTIALS"));
+    assert!(address("http://queue").unwrap_err().contains("nats://HOST:PORT"));
+    let with = address("nats://queue").unwrap().with_credentials(Some("me:secret".to_owned()));
+    assert!(!format!("{with} {with:?}").contains("secret"));
+}
+
+/// Messages of other versions, and cut ones, are nothing.
+#[test]
+fn messages_are_read_whole_or_not_at_all() {
+    let answer = Answer {
+        number: 7,
+        worker: "w".to_owned(),
+        busy_us: 3,
+        outcome: JobOutcome::Refused("no".to_owned()),
+    };
+    let bytes = encode(&answer);
+    assert_eq!(parse::<Answer>(&bytes), Some(answer));
+    for end in 0..bytes.len() {
+        assert_eq!(parse::<Answer>(&bytes[..end]), None, "{end}");
+    }
+    let longer = [bytes.as_slice(), &[0]].concat();
+    assert_eq!(parse::<Answer>(&longer), None);
+    let other = [&[bytes[0] + 1], &bytes[1..]].concat();
+    assert_eq!(parse::<Answer>(&other), None);
+}
+
+/// A job that asks for more than it carries is refused, by whoever gets it.
+#[test]
+fn jobs_that_lie_are_refused() {
+    let job = Job {
+        answer_to: String::new(),
+        number: 1,
+        medium: medium(),
+        platter: at().platter,
+        track: at().track,
+        first: at().first,
+        sector_bytes: u32::try_from(BYTES).unwrap(),
+        wanted: 0..1,
+        drive: 0,
+        read: 0,
+        bytes: written(1),
+    };
+    let mut reader = job.medium.reader(&[], &EngineChoice::Tract).unwrap();
+    assert_eq!(job.decode(&mut reader).unwrap().bytes, written(1));
+    for (wanted, sector_bytes) in [(0..2, 640), (1..1, 640), (0..1, 0), (0..1, 641)] {
+        let wrong = Job { wanted, sector_bytes, ..job.clone() };
+        wrong.decode(&mut reader).unwrap_err();
+    }
+}

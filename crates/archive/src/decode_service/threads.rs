@@ -1,0 +1,153 @@
+//! Workers that are threads of this process.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fulgurite_decode::{DecodeError, VoxelReader};
+
+use super::job::Decoded;
+use super::queue::{Failure, Next, Part, Shared};
+
+/// How long a worker without work waits for some.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Makes a worker's decoders.
+pub(crate) type MakeReader = Box<dyn Fn() -> Result<VoxelReader, DecodeError> + Send + Sync>;
+
+/// Threads that run, and those of them that wait for work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Running {
+    all: usize,
+    idle: usize,
+}
+
+/// The threads. They end by themselves.
+#[derive(Debug)]
+pub(super) struct Threads(Arc<Pool>);
+
+struct Pool {
+    shared: Arc<Shared>,
+    make: MakeReader,
+    most: usize,
+    running: Mutex<Running>,
+    wake: Condvar,
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pool").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+impl Threads {
+    pub(super) fn new(shared: Arc<Shared>, make: MakeReader, most: usize) -> Self {
+        let running = Mutex::default();
+        Self(Arc::new(Pool { shared, make, most: most.max(1), running, wake: Condvar::new() }))
+    }
+
+    /// Threads that run, and at most.
+    pub(super) fn count(&self) -> (u32, u32) {
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        (count(self.0.lock().all), count(self.0.most))
+    }
+
+    /// There is work: as many threads as it needs and may be.
+    pub(super) fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(self: &Arc<Self>) {
+        let mut running = self.lock();
+        // One for what is held alone: it waits for the hour.
+        let wanted = self.shared.due().max(usize::from(!self.shared.is_empty()));
+        let more = wanted.saturating_sub(running.idle).min(self.most - running.all);
+        for _ in 0..more {
+            let pool = Arc::clone(self);
+            let worker = std::thread::Builder::new().name("decode".to_owned());
+            match worker.spawn(move || pool.work()) {
+                Ok(_) => running.all += 1,
+                Err(error) if running.all == 0 => {
+                    let reason = format!("no decode worker can be started: {error}");
+                    tracing::error!("{reason}");
+                    self.shared.refuse_all(&reason);
+                }
+                Err(_) => break,
+            }
+        }
+        drop(running);
+        self.wake.notify_all();
+    }
+
+    /// A worker's life.
+    fn work(self: &Arc<Self>) {
+        let mut reader = None;
+        while let Some(part) = self.next() {
+            let started = Instant::now();
+            let made = match reader.take() {
+                Some(made) => Ok(made),
+                None => (self.make)(),
+            };
+            let mut worker = match made {
+                Ok(worker) => worker,
+                Err(error) => {
+                    part.answer(Err(Failure::Refused(error.to_string())));
+                    continue;
+                }
+            };
+            let decoded = catch_unwind(AssertUnwindSafe(|| decode(&part, &mut worker)));
+            let took = started.elapsed();
+            match decoded {
+                Ok(Ok(decoded)) => {
+                    reader = Some(worker);
+                    self.shared.decoded(part, decoded, took);
+                }
+                Ok(Err(error)) => {
+                    self.shared.busy(took);
+                    part.answer(Err(Failure::Refused(error.to_string())));
+                }
+                Err(_) => {
+                    self.shared.busy(took);
+                    self.shared.died(part);
+                    self.wake();
+                }
+            }
+        }
+    }
+
+    /// The next part, or nothing when there was none for a while; then the worker ends.
+    fn next(&self) -> Option<Part> {
+        let mut running = self.lock();
+        loop {
+            let held = match self.shared.next() {
+                Next::Part(part) => return Some(part),
+                Next::Wait(held) => held,
+            };
+            running.idle += 1;
+            let wait = held.unwrap_or(IDLE);
+            let waited = self.wake.wait_timeout(running, wait);
+            let (guard, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            running = guard;
+            running.idle -= 1;
+            if waited.timed_out() && self.shared.is_empty() {
+                running.all -= 1;
+                return None;
+            }
+        }
+    }
+}
+
+fn decode(part: &Part, worker: &mut VoxelReader) -> Result<Decoded, DecodeError> {
+    let mut images = part.images.to_vec();
+    let wanted = part.wanted.clone();
+    let outcomes = worker.read(part.at, &mut images, wanted.clone(), part.drive, part.read)?;
+    let size = part.at.sector_bytes;
+    let bytes = images[wanted.start * size..wanted.end * size].to_vec();
+    Ok(Decoded::new(worker, &outcomes, bytes))
+}

@@ -1,0 +1,277 @@
+//! A worker on another machine: takes jobs, decodes, answers. It keeps nothing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::{AckKind, Message};
+use fulgurite_decode::{EngineChoice, Model, VoxelReader};
+use futures::StreamExt as _;
+use tokio::sync::Notify;
+
+use super::job::{Answer, Job, JobOutcome, MediumSettings, encode, names, parse};
+use super::nats::{ACK_WAIT, DELIVERIES, QueueAddress, Queues};
+use super::queue::Urgency;
+
+/// How long a worker without work asks for urgent jobs before it asks for others again.
+const ASK: Duration = Duration::from_millis(500);
+
+/// How long a server may take to say whether there is work.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Pause after the server could not be reached.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Pause before a job that needs another model is offered to others.
+const NOT_MINE: Duration = Duration::from_secs(2);
+
+/// What a worker is told when it starts.
+#[derive(Clone, Debug)]
+pub struct WorkerOptions {
+    /// The queue.
+    pub queue: QueueAddress,
+    /// Jobs that it decodes at the same time.
+    pub threads: usize,
+    /// What it is called in the archive's counts; the threads are numbered.
+    pub name: String,
+    /// Learned decoders that it has.
+    pub models: Vec<Arc<Model>>,
+    /// What runs them.
+    pub engine: EngineChoice,
+    /// It ends when there was no job for so long; never without a time.
+    pub idle_exit: Option<Duration>,
+}
+
+/// What a worker did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WorkerTotals {
+    /// Jobs that were decoded.
+    pub jobs: u64,
+    /// Sectors of them.
+    pub sectors: u64,
+    /// Sectors that could not be read.
+    pub lost: u64,
+    /// Voxels of them, each time they were decoded.
+    pub voxels: u64,
+    /// Jobs that could not be decoded.
+    pub refused: u64,
+    /// Seconds that the threads were busy, together.
+    pub busy_seconds: f64,
+}
+
+/// A decode worker.
+#[derive(Debug)]
+pub struct DecodeWorker {
+    options: WorkerOptions,
+    stop: Arc<Stop>,
+}
+
+/// Ends a worker after the jobs that it has.
+#[derive(Debug, Default)]
+pub struct Stop {
+    ends: AtomicBool,
+    wake: Notify,
+}
+
+impl Stop {
+    /// No job is taken from now on.
+    pub fn stop(&self) {
+        self.ends.store(true, Ordering::Release);
+        self.wake.notify_waiters();
+    }
+
+    fn ends(&self) -> bool {
+        self.ends.load(Ordering::Acquire)
+    }
+}
+
+/// A reader and what it was made for: the next job is mostly of the same archive.
+type Made = (MediumSettings, VoxelReader);
+
+impl DecodeWorker {
+    /// A worker, and what ends it.
+    #[must_use]
+    pub fn new(options: WorkerOptions) -> (Self, Arc<Stop>) {
+        let stop = Arc::<Stop>::default();
+        (Self { options, stop: Arc::clone(&stop) }, stop)
+    }
+
+    /// Works until it is stopped, or was idle for too long.
+    ///
+    /// # Errors
+    /// When a thread of it dies other than over a job.
+    pub async fn run(self) -> Result<WorkerTotals, String> {
+        let worker = Arc::new(self);
+        let threads = (0..worker.options.threads.max(1)).map(|number| {
+            let worker = Arc::clone(&worker);
+            tokio::spawn(async move { worker.thread(number).await })
+        });
+        let threads: Vec<_> = threads.collect();
+        let mut totals = WorkerTotals::default();
+        for thread in threads {
+            totals.add(thread.await.map_err(|error| error.to_string())?);
+        }
+        Ok(totals)
+    }
+
+    /// One job after the other.
+    async fn thread(&self, number: usize) -> WorkerTotals {
+        let name = format!("{}/{number}", self.options.name);
+        let mut thread = Thread { name, reader: None, totals: WorkerTotals::default() };
+        let mut worked = Instant::now();
+        while !self.stop.ends() && !self.is_idle_since(worked) {
+            if let Err(error) = self.serve(&mut thread, &mut worked).await {
+                tracing::warn!("the decode queue {} cannot be used: {error}", self.options.queue);
+                tokio::select! {
+                    () = tokio::time::sleep(PAUSE) => {}
+                    () = self.stop.wake.notified() => {}
+                }
+            }
+        }
+        thread.totals
+    }
+
+    fn is_idle_since(&self, worked: Instant) -> bool {
+        self.options.idle_exit.is_some_and(|most| worked.elapsed() >= most)
+    }
+
+    /// Works until it is to end, or something goes wrong with the server.
+    async fn serve(&self, thread: &mut Thread, worked: &mut Instant) -> Result<(), String> {
+        let queues = self.options.queue.open(&thread.name).await?;
+        let urgent = queues.jobs(Urgency::Urgent).await?;
+        let deferred = queues.jobs(Urgency::Deferred).await?;
+        while !self.stop.ends() && !self.is_idle_since(*worked) {
+            let job = match ask(&urgent, None).await? {
+                Some(job) => Some(job),
+                None => match ask(&deferred, None).await? {
+                    Some(job) => Some(job),
+                    None => ask(&urgent, Some(ASK)).await?,
+                },
+            };
+            if let Some(job) = job {
+                self.job(thread, &queues, &job).await?;
+                *worked = Instant::now();
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes a job and answers; only then is it acknowledged.
+    async fn job(
+        &self,
+        thread: &mut Thread,
+        queues: &Queues,
+        message: &Message,
+    ) -> Result<(), String> {
+        let ack = async |kind| message.double_ack_with(kind).await.map_err(|e| e.to_string());
+        let Some(job) = parse::<Job>(&message.payload) else {
+            tracing::warn!("a job of another version was dropped");
+            return ack(AckKind::Term).await;
+        };
+        let delivered = message.info().map_or(1, |info| info.delivered);
+        let models = &self.options.models;
+        let is_last = delivered >= DELIVERIES;
+        if !job.medium.is_served_by(models) && !is_last {
+            return ack(AckKind::Nak(Some(NOT_MINE))).await;
+        }
+        let (answer_to, number) = (job.answer_to.clone(), job.number);
+        let started = Instant::now();
+        let decoding = {
+            let (models, engine) = (models.clone(), self.options.engine.clone());
+            let reader = thread.reader.take();
+            tokio::task::spawn_blocking(move || decode(&job, reader, &models, &engine))
+        };
+        tokio::pin!(decoding);
+        let decoded = loop {
+            tokio::select! {
+                decoded = &mut decoding => break decoded,
+                () = tokio::time::sleep(ACK_WAIT / 3) => ack(AckKind::Progress).await?,
+            }
+        };
+        let (outcome, reader) = decoded.map_err(|error| error.to_string())?;
+        thread.reader = reader;
+        let took = started.elapsed();
+        thread.totals.count(&outcome, took);
+        let busy_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let answer = encode(&Answer { number, worker: thread.name.clone(), busy_us, outcome });
+        let stored = queues.context.publish(answer_to, answer.into()).await;
+        stored.map_err(|error| error.to_string())?.await.map_err(|error| error.to_string())?;
+        ack(AckKind::Ack).await
+    }
+}
+
+/// A thread of a worker.
+struct Thread {
+    name: String,
+    reader: Option<Made>,
+    totals: WorkerTotals,
+}
+
+impl WorkerTotals {
+    fn count(&mut self, outcome: &JobOutcome, took: Duration) {
+        self.busy_seconds += took.as_secs_f64();
+        match outcome {
+            JobOutcome::Decoded(decoded) => {
+                self.jobs += 1;
+                self.sectors += decoded.sectors.len() as u64;
+                let lost = decoded.sectors.iter().filter(|sector| sector.read.is_none());
+                self.lost += lost.count() as u64;
+                let decodes = decoded.sectors.iter().map(|sector| u64::from(sector.decodes));
+                self.voxels += decoded.voxels * decodes.sum::<u64>();
+            }
+            JobOutcome::Died | JobOutcome::Refused(_) => self.refused += 1,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.jobs += other.jobs;
+        self.sectors += other.sectors;
+        self.lost += other.lost;
+        self.voxels += other.voxels;
+        self.refused += other.refused;
+        self.busy_seconds += other.busy_seconds;
+    }
+}
+
+/// A job, if there is one, or one comes within the time.
+async fn ask(jobs: &PullConsumer, within: Option<Duration>) -> Result<Option<Message>, String> {
+    let asking = async {
+        let asked = match within {
+            None => jobs.fetch().max_messages(1).messages().await,
+            Some(within) => jobs.batch().max_messages(1).expires(within).messages().await,
+        };
+        let mut messages = asked.map_err(|error| error.to_string())?;
+        messages.next().await.transpose().map_err(|error| error.to_string())
+    };
+    // A server that dies over the question never answers it.
+    let limit = within.unwrap_or_default() + ANSWER;
+    tokio::time::timeout(limit, asking).await.map_err(|_| "it does not answer".to_owned())?
+}
+
+/// Decodes a job, with the reader of the last one if it was of the same settings.
+fn decode(
+    job: &Job,
+    reader: Option<Made>,
+    models: &[Arc<Model>],
+    engine: &EngineChoice,
+) -> (JobOutcome, Option<Made>) {
+    let kept = reader.filter(|(settings, _)| *settings == job.medium);
+    let made = kept.map_or_else(
+        || Ok((job.medium.clone(), job.medium.reader(models, engine)?)),
+        Ok::<_, fulgurite_decode::DecodeError>,
+    );
+    let (settings, mut reader) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            let reason = format!("{error}; this worker has the models: {}", names(models));
+            return (JobOutcome::Refused(reason), None);
+        }
+    };
+    match catch_unwind(AssertUnwindSafe(|| job.decode(&mut reader))) {
+        Ok(Ok(decoded)) => (JobOutcome::Decoded(decoded), Some((settings, reader))),
+        Ok(Err(reason)) => (JobOutcome::Refused(reason), Some((settings, reader))),
+        Err(_) => (JobOutcome::Died, None),
+    }
+}

@@ -1,0 +1,115 @@
+//! Damage of platters and drives that an operator asks for, to see what the codes make of it.
+
+use fulgurite_decode::Damage;
+use fulgurite_glass::channel::{ReadFaults, WriteFaults};
+use serde::{Deserialize, Serialize};
+
+/// What goes wrong with the voxels and their images, on every platter of the archive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InjectedDamage {
+    /// While sectors are written.
+    pub write: Vec<InjectedWrite>,
+    /// While they are read.
+    pub read: Vec<InjectedRead>,
+}
+
+/// Something that goes wrong while sectors are written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InjectedWrite {
+    /// The physical track.
+    pub track: u32,
+    /// Its layers, 0 the deepest.
+    pub layers: Vec<u16>,
+    /// What.
+    pub faults: WriteFaults,
+}
+
+/// Something that is wrong with a platter's surface or with the drives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InjectedRead {
+    /// The physical track; every one, if not given.
+    #[serde(default)]
+    pub track: Option<u32>,
+    /// What.
+    pub faults: ReadFaults,
+}
+
+impl InjectedDamage {
+    /// Reads a file of it.
+    ///
+    /// # Errors
+    /// What is wrong with the file, and where.
+    pub fn from_toml(text: &str) -> Result<Self, String> {
+        let damage: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mut places: Vec<(u32, u16)> =
+            damage.write.iter().flat_map(|w| w.layers.iter().map(|l| (w.track, *l))).collect();
+        places.sort_unstable();
+        if let Some(twice) = places.array_windows().find(|[a, b]| a == b) {
+            let [(track, layer), _] = twice;
+            return Err(format!(
+                "track {track}, layer {layer} is damaged twice: make it one entry"
+            ));
+        }
+        let mut tracks: Vec<Option<u32>> = damage.read.iter().map(|read| read.track).collect();
+        tracks.sort_unstable();
+        match tracks.array_windows().find(|[a, b]| a == b) {
+            Some([Some(track), _]) => {
+                Err(format!("track {track} is read with faults twice: make it one entry"))
+            }
+            Some([None, _]) => Err("two entries are for every track: make them one".to_owned()),
+            None => Ok(damage),
+        }
+    }
+
+    /// As readers of voxels want it.
+    pub(crate) fn damage(&self) -> Damage {
+        let write = self.write.iter().flat_map(|write| {
+            write.layers.iter().map(|layer| ((write.track, *layer), write.faults.clone()))
+        });
+        let read = self.read.iter().map(|read| (read.track, read.faults.clone()));
+        Damage { write: write.collect(), read: read.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_what_is_damaged() {
+        let damage = InjectedDamage::from_toml(
+            r#"
+            [[write]]
+            track = 3
+            layers = [0, 5]
+            faults.particulates = [{ row = 20, column = 30, radius = 12 }]
+            faults.dips = [[{ row = 5, column = 5, radius = 3 }, 0.5]]
+            [[read]]
+            faults.defocus_um = 0.7
+            [[read]]
+            track = 4
+            faults.placement = "half-turn"
+            "#,
+        );
+        let found = damage.unwrap().damage();
+        assert_eq!(found.write.keys().copied().collect::<Vec<_>>(), [(3, 0), (3, 5)]);
+        assert_eq!(found.write[&(3, 5)].particulates[0].radius, 12.0);
+        assert_eq!(found.write[&(3, 0)].dips[0].1, 0.5);
+        assert_eq!(found.read[&None].defocus_um, 0.7);
+        assert_eq!(found.read.len(), 2);
+    }
+
+    #[test]
+    fn what_a_file_says_wrongly_is_named() {
+        let error = |text: &str| InjectedDamage::from_toml(text).unwrap_err();
+        assert!(error("[[write]]\ntrack = 1\nlayer = 2").contains("unknown field `layer`"));
+        assert!(error("[[read]]\nfaults.scratch = 1").contains("unknown field `scratch`"));
+        let twice = "[[write]]\ntrack = 1\nlayers = [2, 2]\nfaults.lost_layer = true";
+        assert!(error(twice).contains("track 1, layer 2 is damaged twice"));
+        let read = "[[read]]\nfaults.defocus_um = 1\n";
+        assert!(error(&read.repeat(2)).contains("every track"));
+    }
+}

@@ -1,0 +1,125 @@
+//! What the last verification of each platter found, sector by sector, in the catalog.
+
+use fulgurite_catalog::keys::{KeyReader, KeyWriter};
+use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
+use fulgurite_glass::{SectorMargins, SectorReading, VerifyReport};
+use fulgurite_units::{PlatterId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use crate::commit::rows_in;
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::rows::{self, MARGINS, TrackRow, VERIFIED, VerificationRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// The last verification of a platter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verification {
+    /// Which.
+    pub platter: PlatterId,
+    /// When it was.
+    pub at: UnixTime,
+    /// Sectors read.
+    pub sectors: u64,
+    /// Sectors that could not be.
+    pub sectors_failed: u64,
+    /// How far the others are from failing, where the medium decodes.
+    pub sector_margins: Option<SectorMargins>,
+    /// Physical tracks of which there is more to say than that all of their sectors were read.
+    pub tracks: Vec<VerifiedTrack>,
+}
+
+/// A track of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedTrack {
+    /// The physical track.
+    pub track: u32,
+    /// Its sectors, the deepest first.
+    pub sectors: Vec<VerifiedSector>,
+}
+
+/// A sector of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VerifiedSector {
+    /// It could not be read.
+    Lost,
+    /// It was, from a medium that does not decode.
+    Read,
+    /// It was, with so many hundredths of the decoder's effort left.
+    Margin(u8),
+}
+
+impl From<SectorReading> for VerifiedSector {
+    fn from(reading: SectorReading) -> Self {
+        match reading {
+            SectorReading::Lost => Self::Lost,
+            SectorReading::Read { margin: None } => Self::Read,
+            SectorReading::Read { margin: Some(margin) } => Self::Margin(margin),
+        }
+    }
+}
+
+/// Writes down what was found, in place of what was found before. A crash in between leaves fewer
+/// tracks than there are, and the verification undone: it is done again.
+pub(crate) fn note(store: &Store, platter: PlatterId, report: &VerifyReport) -> Result<()> {
+    let id = platter.to_bytes();
+    let all = KeyRange::prefix(&id);
+    loop {
+        let old: Vec<(Vec<u8>, TrackRow)> =
+            rows_in(&*store.kv, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
+        if old.is_empty() {
+            break;
+        }
+        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            old.into_iter().try_for_each(|(key, _)| Ok(tx.delete(MARGINS, key)?))
+        })?;
+    }
+    for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
+        let rows = tracks.iter().map(|(track, readings)| {
+            let key = KeyWriter::new().fixed(&id).u32(track.get()).finish();
+            (key, TrackRow(readings.iter().map(|reading| reading.to_byte()).collect()))
+        });
+        let rows: Vec<(Vec<u8>, TrackRow)> = rows.collect();
+        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            rows.into_iter().try_for_each(|(key, row)| rows::put(tx, MARGINS, key, &row))
+        })?;
+    }
+    let row = VerificationRow {
+        at: store.now(),
+        sectors: report.sectors,
+        failed: report.failed_sectors,
+        margins: report.margins,
+    };
+    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        rows::put(tx, VERIFIED, id.to_vec(), &row)
+    })
+}
+
+/// What was found, or nothing if the platter was never verified.
+pub(crate) fn of(store: &Store, platter: PlatterId) -> Result<Option<Verification>> {
+    let view = store.kv.snapshot();
+    let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {
+        return Ok(None);
+    };
+    let range = KeyRange::prefix(&platter.to_bytes());
+    let rows: Vec<(Vec<u8>, TrackRow)> = rows_in(&*view, MARGINS, &range, usize::MAX)?;
+    let track = |(key, TrackRow(bytes)): (Vec<u8>, TrackRow)| {
+        let mut key = KeyReader::new(&key);
+        key.fixed::<16>()?;
+        let sectors = bytes.into_iter().map(|byte| {
+            SectorReading::from_byte(byte).map(VerifiedSector::from).ok_or_else(|| {
+                ArchiveError::Corrupt { what: format!("{byte} stands for no sector's reading") }
+            })
+        });
+        Ok(VerifiedTrack { track: key.u32()?, sectors: sectors.collect::<Result<_>>()? })
+    };
+    Ok(Some(Verification {
+        platter,
+        at: row.at,
+        sectors: row.sectors,
+        sectors_failed: row.failed,
+        sector_margins: row.margins,
+        tracks: rows.into_iter().map(track).collect::<Result<_>>()?,
+    }))
+}

@@ -1,0 +1,145 @@
+//! Archives at the fidelities of the medium: what is verified is in the catalog, sector by sector,
+//! and bytes come back.
+
+use std::path::Path;
+
+use fulgurite_archive::config::{Fidelity, MediumOptions};
+use fulgurite_archive::{StorageClass, Verification, VerifiedSector};
+use fulgurite_decode::{About, Interval, Score, SoftFit, SymbolProbabilities};
+use fulgurite_glass::Geometry;
+use fulgurite_glass::channel::{Medium, SectorShape, Shares};
+use fulgurite_units::{PlatterId, Ratio, Seed};
+
+use crate::harness::{Client, config, noise};
+
+async fn found(client: &Client, platter: PlatterId) -> Verification {
+    client.archive.verification(platter).await.unwrap().expect("it was verified")
+}
+
+fn lost(found: &Verification) -> u64 {
+    let sectors = found.tracks.iter().flat_map(|track| &track.sectors);
+    sectors.filter(|sector| **sector == VerifiedSector::Lost).count() as u64
+}
+
+#[tokio::test]
+async fn lost_sectors_are_written_down_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.medium = MediumOptions::losing(1, Ratio::new(0.05).unwrap());
+    let sectors_of_a_track = config.geometry.track_sectors();
+    let client = Client::open(config.clone()).await;
+    client.put("a", StorageClass::DeepArchive, &noise(1, 300_000)).await.unwrap();
+    client.archive.seal().await.unwrap();
+    let places = client.archive.locate(&client.bucket, &crate::harness::key("a")).await.unwrap();
+    let platter = places[0].platter.unwrap();
+    // What sealing found is there before anybody asked for more.
+    let sealed = found(&client, platter).await;
+    let mut failed = 0;
+    for report in client.archive.verify(None).await.unwrap() {
+        let found = found(&client, report.platter).await;
+        assert_eq!((found.sectors, found.sectors_failed), (report.sectors, report.sectors_failed));
+        assert_eq!((lost(&found), found.sector_margins), (report.sectors_failed, None));
+        for track in &found.tracks {
+            assert_eq!(track.sectors.len(), usize::from(sectors_of_a_track));
+            assert!(track.sectors.contains(&VerifiedSector::Lost), "others say nothing");
+        }
+        failed += report.sectors_failed;
+    }
+    assert!(failed > 0, "5 % of the sectors are lost");
+    // The medium loses the same sectors each time: the rows were replaced, not added to.
+    assert_eq!(found(&client, platter).await.tracks, sealed.tracks);
+    client.archive.stop().await.unwrap();
+
+    // A medium that loses none: no track has anything to say.
+    config.medium = MediumOptions::perfect(1);
+    let client = Client::open(config).await;
+    assert_eq!(found(&client, platter).await.tracks, sealed.tracks, "as it was before the restart");
+    client.archive.verify(Some(platter)).await.unwrap();
+    let found = found(&client, platter).await;
+    assert_eq!((found.tracks, found.sectors_failed), (Vec::new(), 0));
+    let other = PlatterId::from_bytes([9; 16]);
+    assert_eq!(client.archive.verification(other).await.unwrap(), None);
+    client.archive.stop().await.unwrap();
+}
+
+/// Statistics of sectors with up to 3 % of wrong symbols, by the decoder's own account: all but the
+/// worst of them can be decoded.
+fn statistics(path: &Path) {
+    let shape = SectorShape::new(64, 64).unwrap();
+    let medium = Medium::Birefringent;
+    let count = medium.symbols();
+    let mut fit = SoftFit::new(medium);
+    for number in 1..=32u32 {
+        let rate = 0.001 * f64::from(number);
+        let mut stream = Seed::new(number.into()).stream();
+        let (mut symbols, mut logarithms) = (Vec::new(), Vec::new());
+        for _ in 0..shape.voxels() {
+            let own = u8::try_from(stream.below(count.into())).unwrap();
+            let is_doubtful = stream.unit() < 2.0 * rate;
+            let is_wrong = is_doubtful && stream.unit() < 0.5;
+            let other = (own + 1) % count;
+            let (first, second) = if is_wrong { (other, own) } else { (own, other) };
+            let gap = if is_doubtful { 0.2 } else { 12.0 };
+            logarithms.extend((0..count).map(|symbol| match symbol {
+                symbol if symbol == first => 0.0,
+                symbol if symbol == second => -gap,
+                _ => -14.0,
+            }));
+            symbols.push(own);
+        }
+        let found = SymbolProbabilities::normalized(usize::from(count), logarithms);
+        let score = Score::of(medium, shape, &found, &symbols);
+        fit.add(shape, &found, &symbols, &score);
+    }
+    let none = Interval { value: 0.0, low: 0.0, high: 0.0 };
+    let about = About {
+        preset: "test".to_owned(),
+        decoder: "test".to_owned(),
+        seed: 1,
+        side: 64,
+        shares: Shares { drive: 0.2, platter: 0.2 },
+        measured: [none; 3],
+    };
+    std::fs::write(path, fit.finish(about).unwrap().to_json()).unwrap();
+}
+
+#[tokio::test]
+async fn an_archive_at_soft_brings_every_byte_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.soft");
+    statistics(&path);
+    let mut config = config(&dir.path().join("data"));
+    config.geometry = Geometry::profile("sliver").unwrap();
+    config.medium =
+        MediumOptions { seed: 1, fidelity: Fidelity::Soft { statistics: path, reads_max: 1 } };
+    let client = Client::open(config).await;
+    let bodies: Vec<Vec<u8>> = (0..4).map(|seed| noise(seed, 40_000)).collect();
+    for (number, body) in bodies.iter().enumerate() {
+        client.put(&number.to_string(), StorageClass::DeepArchive, body).await.unwrap();
+    }
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (4, 0));
+    for (number, body) in bodies.iter().enumerate() {
+        let name = number.to_string();
+        client.restore(&name).await.unwrap();
+        client.restored(&name).await.unwrap();
+        assert!(client.get(&name, None).await.unwrap() == *body);
+    }
+    // Every sector was decoded, and says by how much.
+    for report in client.archive.verify(None).await.unwrap() {
+        let found = found(&client, report.platter).await;
+        let sectors: Vec<VerifiedSector> =
+            found.tracks.iter().flat_map(|track| track.sectors.clone()).collect();
+        assert_eq!(sectors.len() as u64, report.sectors);
+        assert!(!sectors.contains(&VerifiedSector::Read));
+        let margins = found.sector_margins.unwrap();
+        assert_eq!(margins.sectors + lost(&found), report.sectors);
+        let least = sectors.iter().filter_map(|sector| match sector {
+            VerifiedSector::Margin(margin) => Some(*margin),
+            VerifiedSector::Lost | VerifiedSector::Read => None,
+        });
+        assert_eq!(least.min(), Some(margins.least));
+        assert!(margins.least < 100, "sectors with 3 % of errors take some effort");
+    }
+    client.archive.stop().await.unwrap();
+}
