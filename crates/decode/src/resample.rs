@@ -35,8 +35,8 @@ pub fn registered(
 }
 
 /// Moves the `PITCH` x `PITCH` pixels of each voxel by its displacement, bicubically, from the
-/// `WIDE` x `WIDE` around them; `N` images at once. Images lie side by side until a row of voxels is
-/// done: what is a step of one pixel then is one of `N` numbers, and all of them are of one vector.
+/// `WIDE` x `WIDE` around them; `N` images at once. Images lie side by side until a row of voxels
+/// is done: a step of one pixel then is one of `N` numbers, and a line of all is a few vectors.
 fn resample<const N: usize, const PITCH: usize, const WIDE: usize>(
     from: &Interleaved,
     displacement: &Displacement,

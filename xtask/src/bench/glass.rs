@@ -3,7 +3,7 @@
 //! Ours is the example `glass_speed` of the crate `decode`, one measurement a process, in processor
 //! time: on a shared machine the clock measures the others. ONNX Runtime, the peer of the engine
 //! that is built in, is the library that `FULGURITE_ONNXRUNTIME` names, or that of the lab's
-//! environment; without one its rows are left out with a line that says so. No GPU is measured here.
+//! environment; without one its rows are left out with a line that says so. No GPU is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
