@@ -1,9 +1,10 @@
 //! From estimates of voxels to probabilities: a Gaussian in the plane for each symbol.
 
 use fulgurite_glass::channel::Medium;
-use fulgurite_glass::numeric::sincos_turns;
+use fulgurite_glass::numeric::{LANES, sincos_turns, vectorized};
 use serde::{Deserialize, Serialize};
 
+use crate::probabilities::{normalize, store};
 use crate::{DecodeError, SymbolProbabilities};
 
 /// Where the estimates of one symbol lie.
@@ -94,17 +95,47 @@ impl Demapper {
     /// The probabilities of all estimates.
     #[must_use]
     pub fn probabilities(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
-        let mut logarithms = Vec::with_capacity(estimates.len() * self.clouds.len());
-        let scale = 1.0 / self.temperature;
-        for [x, y] in estimates {
-            for cloud in &self.clouds {
-                let [dx, dy] = [x - cloud.mean[0], y - cloud.mean[1]];
-                let [xx, xy, yy] = cloud.inverse;
-                let square = xx * dx * dx + 2.0 * xy * dx * dy + yy * dy * dy;
-                logarithms.push(-scale * (0.5 * square + cloud.spread));
+        match self.clouds.len() {
+            4 => self.blocks::<4>(estimates),
+            8 => self.blocks::<8>(estimates),
+            _ => {
+                let scale = 1.0 / self.temperature;
+                let voxels = estimates.iter().flat_map(|[x, y]| {
+                    self.clouds.iter().map(move |cloud| -scale * cloud.distance(*x, *y))
+                });
+                SymbolProbabilities::normalized(self.clouds.len(), voxels.collect())
             }
         }
-        SymbolProbabilities::normalized(self.clouds.len(), logarithms)
+    }
+
+    /// The same of as many symbols as there are clouds, some voxels side by side.
+    fn blocks<const SYMBOLS: usize>(&self, estimates: &[[f32; 2]]) -> SymbolProbabilities {
+        let mut logarithms = vec![0.0; estimates.len() * SYMBOLS];
+        let voxels = logarithms.as_chunks_mut::<SYMBOLS>().0;
+        let scale = 1.0 / self.temperature;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (out, own) in voxels.chunks_mut(LANES).zip(estimates.chunks(LANES)) {
+                    let (mut x, mut y) = ([0.0; LANES], [0.0; LANES]);
+                    for (lane, estimate) in own.iter().enumerate() {
+                        [x[lane], y[lane]] = *estimate;
+                    }
+                    let mut block = [[0.0; LANES]; SYMBOLS];
+                    for (values, cloud) in block.iter_mut().zip(&self.clouds) {
+                        for lane in 0..LANES {
+                            values[lane] = -scale * cloud.distance(x[lane], y[lane]);
+                        }
+                    }
+                    normalize(&mut block);
+                    match out.as_chunks_mut::<LANES>().0 {
+                        [all] => store(&block, all),
+                        _ => store(&block, out),
+                    }
+                }
+            },
+        );
+        SymbolProbabilities::of_normalized(SYMBOLS, logarithms)
     }
 }
 
@@ -120,5 +151,14 @@ impl Cloud {
         let inverse = [yy / determinant, -xy / determinant, xx / determinant].map(single);
         let spread = single(0.5 * determinant.ln());
         Ok(Self { mean: mean.map(single), inverse, spread })
+    }
+
+    /// How unlikely an estimate is: minus the logarithm of the density, but for a constant.
+    #[inline(always)]
+    fn distance(&self, x: f32, y: f32) -> f32 {
+        let [dx, dy] = [x - self.mean[0], y - self.mean[1]];
+        let [xx, xy, yy] = self.inverse;
+        let square = xx * dx * dx + 2.0 * xy * dx * dy + yy * dy * dy;
+        0.5 * square + self.spread
     }
 }

@@ -1,5 +1,7 @@
 //! Flat images side by side, for decoders that look at windows of all of them.
 
+use fulgurite_glass::numeric::vectorized;
+
 use crate::Flat;
 
 /// Pixels around images: as many as the widest window has.
@@ -26,10 +28,17 @@ impl Interleaved {
             let line = &mut values[row * columns * images..][..columns * images];
             let inner = &mut line[BORDER * images..][..inner_columns * images];
             if let [a, b, c, d] = &flat.images[..] {
-                let four = a.row(from).iter().zip(b.row(from)).zip(c.row(from)).zip(d.row(from));
-                for (pixel, (((a, b), c), d)) in inner.as_chunks_mut::<4>().0.iter_mut().zip(four) {
-                    *pixel = [*a, *b, *c, *d];
-                }
+                let [a, b, c, d] = [a, b, c, d].map(|plane| plane.row(from));
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        let four = a.iter().zip(b).zip(c).zip(d);
+                        let pixels = inner.as_chunks_mut::<4>().0.iter_mut();
+                        for (pixel, (((a, b), c), d)) in pixels.zip(four) {
+                            *pixel = [*a, *b, *c, *d];
+                        }
+                    },
+                );
             } else {
                 inner.copy_from_slice(flat.images[0].row(from));
             }

@@ -35,53 +35,72 @@ pub fn registered(
 }
 
 /// Moves the `PITCH` x `PITCH` pixels of each voxel by its displacement, bicubically, from the
-/// `WIDE` x `WIDE` around them; `N` images at once.
+/// `WIDE` x `WIDE` around them; `N` images at once. Images lie side by side until a row of voxels
+/// is done: a step of one pixel then is one of `N` numbers, and a line of all is a few vectors.
 fn resample<const N: usize, const PITCH: usize, const WIDE: usize>(
     from: &Interleaved,
     displacement: &Displacement,
     shape: SectorShape,
 ) -> Vec<Plane> {
-    let mut out: Vec<Plane> =
-        (0..N).map(|_| Plane::new(shape.rows() * PITCH, shape.columns() * PITCH)).collect();
+    let width = shape.columns() * PITCH;
+    let mut out: Vec<Plane> = (0..N).map(|_| Plane::new(shape.rows() * PITCH, width)).collect();
     let (pixels, _) = from.values.as_chunks::<N>();
+    let mut strip = vec![[0.0f32; N]; PITCH * width];
     vectorized(
         #[inline(always)]
         || {
             for row in 0..shape.rows() {
-                for column in 0..shape.columns() {
-                    let by = displacement.at(row, column);
-                    let (top, down) = split(row * PITCH, by[0], from.rows - WIDE);
-                    let (left, right) = split(column * PITCH, by[1], from.columns - WIDE);
-                    let mut lines = [[[0.0f32; N]; WIDE]; PITCH];
-                    for (y, line) in lines.iter_mut().enumerate() {
-                        for (k, weight) in down.iter().enumerate() {
-                            let at = (top + y + k) * from.columns + left;
-                            for (sum, pixel) in line.iter_mut().zip(&pixels[at..at + WIDE]) {
-                                for image in 0..N {
-                                    sum[image] += weight * pixel[image];
-                                }
-                            }
-                        }
+                let [by_down, by_right] = [0, 1].map(|part| displacement.by[part].row(row));
+                for (column, by) in by_down.iter().zip(by_right).enumerate() {
+                    let (top, down) = split(row * PITCH, *by.0, from.rows - WIDE);
+                    let (left, right) = split(column * PITCH, *by.1, from.columns - WIDE);
+                    for y in 0..PITCH {
+                        let first = (top + y) * from.columns + left;
+                        let sums = pixel_row::<N, PITCH, WIDE>(
+                            &pixels[first..],
+                            from.columns,
+                            &down,
+                            &right,
+                        );
+                        let at = y * width + column * PITCH;
+                        strip[at..at + PITCH].copy_from_slice(&sums);
                     }
-                    for (y, line) in lines.iter().enumerate() {
-                        let at = (row * PITCH + y) * shape.columns() * PITCH + column * PITCH;
-                        for x in 0..PITCH {
-                            let mut sum = [0.0f32; N];
-                            for (weight, pixel) in right.iter().zip(&line[x..]) {
-                                for image in 0..N {
-                                    sum[image] += weight * pixel[image];
-                                }
-                            }
-                            for image in 0..N {
-                                out[image].values[at + x] = sum[image];
-                            }
-                        }
+                }
+                for (image, plane) in out.iter_mut().enumerate() {
+                    let rows = &mut plane.values[row * PITCH * width..][..PITCH * width];
+                    for (value, pixel) in rows.iter_mut().zip(&strip) {
+                        *value = pixel[image];
                     }
                 }
             }
         },
     );
     out
+}
+
+/// One row of the pixels of a voxel: down first, then to the right.
+#[inline(always)]
+fn pixel_row<const N: usize, const PITCH: usize, const WIDE: usize>(
+    pixels: &[[f32; N]],
+    columns: usize,
+    down: &[f32; 4],
+    right: &[f32; 4],
+) -> [[f32; N]; PITCH] {
+    let mut line = [[0.0f32; N]; WIDE];
+    for (k, weight) in down.iter().enumerate() {
+        let source = &pixels[k * columns..][..WIDE];
+        for (sum, pixel) in line.as_flattened_mut().iter_mut().zip(source.as_flattened()) {
+            *sum += weight * pixel;
+        }
+    }
+    let mut sums = [[0.0f32; N]; PITCH];
+    for (k, weight) in right.iter().enumerate() {
+        let moved = &line[k..k + PITCH];
+        for (sum, pixel) in sums.as_flattened_mut().iter_mut().zip(moved.as_flattened()) {
+            *sum += weight * pixel;
+        }
+    }
+    sums
 }
 
 /// First pixel that the value at `at + by` is made of, and the weights of it and the next three.

@@ -8,6 +8,7 @@
 
 mod client;
 mod codes;
+mod glass;
 mod ingest;
 mod peer;
 mod pipeline;
@@ -66,7 +67,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 10] = [
+const BENCHES: [Entry; 11] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -77,10 +78,11 @@ const BENCHES: [Entry; 10] = [
     ("signature", codes::signature),
     ("ldpc", codes::ldpc),
     ("twin", twin::twin),
+    ("glass", glass::glass),
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 4] = ["codes", "signature", "ldpc", "twin"];
+const OWN_BUILDS: [&str; 5] = ["codes", "signature", "ldpc", "twin", "glass"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {

@@ -1,0 +1,136 @@
+//! The whole analog read of a sector, images in and verified bytes out, and where its time goes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
+use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
+use fulgurite_decode::{
+    Damage, DecodeError, Engine, GUARD, SymbolProbabilities, VoxelMedium, VoxelReader, registered,
+};
+use fulgurite_glass::channel::{Channel, SectorImages};
+use fulgurite_units::Seed;
+
+use crate::media::place;
+use crate::{PRESET, learned, spent, timed};
+
+/// Sectors of a measurement.
+const SECTORS: usize = 3;
+
+/// An engine that counts its processor time.
+#[derive(Debug)]
+struct Timed {
+    engine: Box<dyn Engine>,
+    nanos: Arc<AtomicU64>,
+}
+
+impl Engine for Timed {
+    fn name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
+        let start = spent();
+        let found = self.engine.run(size, images);
+        self.nanos.fetch_add(((spent() - start) * 1e9) as u64, Ordering::Relaxed);
+        found
+    }
+}
+
+/// Seconds of the whole, and of its parts.
+#[derive(Default)]
+struct Parts {
+    whole: f64,
+    registration: f64,
+    code_words: f64,
+}
+
+pub(crate) fn analog(engine: &str, model: &str) {
+    let nanos = Arc::new(AtomicU64::new(0));
+    let decoder =
+        learned(engine, model, |engine| Box::new(Timed { engine, nanos: Arc::clone(&nanos) }));
+    let medium = VoxelMedium {
+        channel: Channel::preset(PRESET).unwrap(),
+        rate: Rate::R9of10,
+        seed: Seed::new(1),
+        reads_max: 1,
+        damage: Damage::default(),
+    };
+    let mut reader = VoxelReader::new(medium.clone(), vec![Box::new(decoder)]).unwrap();
+    let mut parts = Parts::default();
+    for number in 0..=SECTORS {
+        let written = sector(number);
+        let (images, _) =
+            reader.images(place(), &written, 0, u32::try_from(number).unwrap(), 1).unwrap();
+        // The first one warms up, and engines plan.
+        if number == 0 {
+            nanos.store(0, Ordering::Relaxed);
+            one(&mut reader, &medium.channel, &images, &written, &mut Parts::default());
+            nanos.store(0, Ordering::Relaxed);
+        } else {
+            one(&mut reader, &medium.channel, &images, &written, &mut parts);
+        }
+    }
+    let voxels = SECTORS * reader.frame().unwrap().shape().voxels();
+    println!(
+        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{:.6},\"registration_s\":{:.6},\
+         \"inference_s\":{:.6},\"code_words_s\":{:.6}}}",
+        SECTORS * place().sector_bytes,
+        parts.whole,
+        parts.registration,
+        nanos.load(Ordering::Relaxed) as f64 / 1e9,
+        parts.code_words
+    );
+}
+
+/// Reads one sector; then the parts of that which do not tell their own time, once more each.
+fn one(
+    reader: &mut VoxelReader,
+    channel: &Channel,
+    images: &SectorImages,
+    written: &[u8],
+    parts: &mut Parts,
+) {
+    let (found, decode) = timed(|| reader.decode(images, 0).unwrap());
+    let frame = reader.frame().unwrap();
+    let (_, bytes) = timed(|| {
+        let (_, bytes) = frame.bytes_of(&found, place().number(0)).unwrap();
+        let bytes = bytes.expect("the sector can be read");
+        let (content, checksum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
+        assert_eq!(sector_checksum(content), checksum, "the sector's own checksum");
+        assert_eq!(bytes, written, "what was written");
+    });
+    parts.whole += decode + bytes;
+    let pitch = usize::from(channel.optics.pixels_per_pitch);
+    let shape = frame.shape();
+    parts.registration += timed(|| registered(images, shape, channel.medium, pitch).unwrap()).1;
+    let soft = soft(&found, shape.columns(), frame.coded_voxels());
+    let code_words = timed(|| {
+        let (_, bytes) = frame.bytes_of_soft(&soft, place().number(0)).unwrap();
+        assert!(bytes.is_some(), "the sector can be read");
+    });
+    parts.code_words += code_words.1;
+}
+
+/// The soft bits of the voxels that carry any.
+fn soft(found: &SymbolProbabilities, columns: usize, coded: usize) -> Vec<i8> {
+    let alphabet = Alphabet::new(Axis::Circular { bits: 3 }).unwrap();
+    let demapper = Demapper::new(&alphabet, Method::MaxLog, 2.0).unwrap();
+    let rows = found.logarithms().chunks_exact(columns * 8).skip(GUARD);
+    let inner = rows.flat_map(|row| &row[GUARD * 8..(columns - GUARD) * 8]);
+    let logarithms: Vec<f32> = inner.copied().take(coded * 8).collect();
+    let mut soft = vec![0; coded * 3];
+    demapper.logarithms(&logarithms, &mut soft).unwrap();
+    soft
+}
+
+/// The bytes of a sector that end in their checksum.
+fn sector(number: usize) -> Vec<u8> {
+    let mut bytes = vec![0; place().sector_bytes];
+    Seed::new(number as u64).stream().fill(&mut bytes);
+    let end = bytes.len() - CHECKSUM_BYTES;
+    let checksum = sector_checksum(&bytes[..end]);
+    bytes[end..].copy_from_slice(&checksum);
+    bytes
+}

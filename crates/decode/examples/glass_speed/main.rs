@@ -1,0 +1,174 @@
+//! How fast the glass is: one measurement a run, printed as one JSON object.
+//!
+//! `cargo run --release --example glass_speed -p fulgurite-decode WHAT`, where WHAT is one of
+//! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector` and `analog ENGINE
+//! MODEL`. ENGINE is `tract` or `onnxruntime` (the variable `FULGURITE_ONNXRUNTIME` names its
+//! library), with the longest side of tiles behind it, if wanted: `tract@80`. MODEL is the path of
+//! a network.
+//! `cargo xtask bench glass` runs them all.
+//!
+//! One thread, in processor time: other work on the machine does not count, though it slows caches.
+//! Sectors are simulated, and making them is not measured but by `channel`.
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
+)]
+
+mod analog;
+mod media;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_decode::{
+    Decoder, Displacement, Engine, EngineChoice, Flat, Learned, Model, registered, standard_linear,
+};
+use fulgurite_glass::channel::{
+    Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
+    WriteFaults, random_symbols,
+};
+use fulgurite_units::Seed;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The preset that targets are for.
+const PRESET: &str = "nominal";
+
+/// Voxels of a sector's side.
+const SIDE: u16 = 320;
+
+/// Sectors of a measurement.
+const SECTORS: u64 = 4;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words[..] {
+        ["channel"] => channel(),
+        ["registration"] => registration(),
+        ["linear"] => decoder(&mut standard_linear(PRESET).unwrap()),
+        ["learned", engine, model] => decoder(&mut learned(engine, model, |engine| engine)),
+        ["soft"] => media::soft(),
+        ["sector"] => media::sector(),
+        ["analog", engine, model] => analog::analog(engine, model),
+        _ => panic!("no such measurement: {words:?}"),
+    }
+}
+
+/// Voxels written and imaged, with three layers of neighbors on each side.
+fn channel() {
+    let (channel, shape) = nominal();
+    let seed = Seed::new(1);
+    let symbols = |label: u8| random_symbols(&channel, shape, &seed.child(&[label]));
+    let own = symbols(0);
+    let layers: Vec<(u8, Vec<u8>)> = (1..=channel.optics.layers)
+        .flat_map(|distance| [(distance, symbols(distance)), (distance, symbols(distance + 100))])
+        .collect();
+    let neighbors: Vec<Neighbor<'_>> = layers
+        .iter()
+        .map(|(distance, symbols)| Neighbor { distance: *distance, symbols })
+        .collect();
+    let mut head = ReadHead::new(&channel, shape, seed.child(b"drive")).unwrap();
+    let (mut write_s, mut image_s, mut sum) = (0.0, 0.0, 0u64);
+    for sector in 0..=SECTORS {
+        let seed = seed.child(&sector.to_le_bytes());
+        let (written, write) =
+            timed(|| channel.write(shape, &own, &seed, &WriteFaults::default()).unwrap());
+        let seeds = ReadSeeds { platter: seed, track: seed, read: seed };
+        let (images, image) =
+            timed(|| head.read(&written, &neighbors, &seeds, &ReadFaults::default()));
+        sum += images.pixels.iter().map(|pixel| u64::from(*pixel)).sum::<u64>();
+        // The first one warms caches and memory up.
+        if sector > 0 {
+            write_s += write;
+            image_s += image;
+        }
+    }
+    println!(
+        "{{\"voxels\":{},\"processor_s\":{:.6},\"write_s\":{write_s:.6},\"image_s\":{image_s:.6},\
+         \"sum\":{sum}}}",
+        voxels(shape),
+        write_s + image_s
+    );
+}
+
+/// Voxels found, and voxels registered and resampled, as the learned decoder wants them.
+fn registration() {
+    let sectors = sectors();
+    let (channel, shape) = nominal();
+    let pitch = usize::from(channel.optics.pixels_per_pitch);
+    let find = |images: &SectorImages| Displacement::find(&Flat::new(images, pitch), shape);
+    let front = |images: &SectorImages| registered(images, shape, channel.medium, pitch).unwrap();
+    find(&sectors[0]);
+    let (_, find_s) = timed(|| sectors.iter().for_each(|images| drop(find(images))));
+    front(&sectors[0]);
+    let (_, registered_s) = timed(|| sectors.iter().for_each(|images| drop(front(images))));
+    println!(
+        "{{\"voxels\":{},\"processor_s\":{find_s:.6},\"registered_s\":{registered_s:.6}}}",
+        voxels(shape)
+    );
+}
+
+/// Images to probabilities.
+fn decoder(decoder: &mut dyn Decoder) {
+    let sectors = sectors();
+    let (_, shape) = nominal();
+    // Engines plan when they see the first sector.
+    decoder.decode(&sectors[0], shape).unwrap();
+    let (likeliest, seconds) = timed(|| {
+        let found = sectors.iter().map(|images| decoder.decode(images, shape).unwrap());
+        found.map(|found| u64::from(found.likeliest(0))).sum::<u64>()
+    });
+    println!("{{\"voxels\":{},\"processor_s\":{seconds:.6},\"sum\":{likeliest}}}", voxels(shape));
+}
+
+/// A decoder with a network; `around` may put something around its engine.
+fn learned(
+    engine: &str,
+    model: &str,
+    around: impl Fn(Box<dyn Engine>) -> Box<dyn Engine>,
+) -> Learned {
+    let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
+    let choice = match engine {
+        "tract" => EngineChoice::Tract,
+        "onnxruntime" => EngineChoice::onnx_runtime(),
+        _ => panic!("engines are tract and onnxruntime"),
+    };
+    let model = Arc::new(Model::open(Path::new(model)).unwrap());
+    let (channel, _) = nominal();
+    let engine = around(choice.start(&model).unwrap());
+    let decoder = Learned::with_engine(&model, channel.medium, engine).unwrap();
+    match side {
+        Some(side) => decoder.tiles_of(side.parse().unwrap()),
+        None => decoder,
+    }
+}
+
+fn nominal() -> (Channel, SectorShape) {
+    (Channel::preset(PRESET).unwrap(), SectorShape::new(SIDE, SIDE).unwrap())
+}
+
+/// Voxels of all sectors of a measurement.
+const fn voxels(shape: SectorShape) -> u64 {
+    SECTORS * shape.voxels() as u64
+}
+
+/// Images of sectors, each of its own drive and platter.
+fn sectors() -> Vec<SectorImages> {
+    let (channel, shape) = nominal();
+    let population = Population::new(channel, shape, 1, 1, None, None);
+    (0..SECTORS).map(|number| population.sector(number).unwrap().0).collect()
+}
+
+/// What it makes, and the seconds of processor time that this process took for it.
+fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let start = spent();
+    let made = std::hint::black_box(work());
+    (made, spent() - start)
+}
+
+/// Seconds of processor time of this process.
+fn spent() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

@@ -1,0 +1,295 @@
+//! The speed of the glass on one core: the simulated channel, decoders, code words, whole reads.
+//!
+//! Ours is the example `glass_speed` of the crate `decode`, one measurement a process, in processor
+//! time: on a shared machine the clock measures the others. ONNX Runtime, the peer of the engine
+//! that is built in, is the library that `FULGURITE_ONNXRUNTIME` names, or that of the lab's
+//! environment; without one its rows are left out with a line that says so. No GPU is measured.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::{Bench, Measured};
+use crate::shell;
+
+/// Rounds in which everything runs once.
+const ROUNDS: usize = 5;
+
+/// The shipped networks.
+const FLOAT: &str = "models/nominal-md.onnx";
+const INT8: &str = "models/nominal-md-int8.onnx";
+
+const PEER: &str = "ONNX Runtime, float32";
+
+/// A decoder with a network: what the example is told, names of rows, targets.
+struct Network {
+    engine: &'static str,
+    model: &'static str,
+    name: &'static str,
+    decode: (&'static str, &'static str),
+    pair: (&'static str, &'static str),
+    read: (&'static str, &'static str),
+}
+
+const NETWORKS: [Network; 3] = [
+    Network {
+        engine: "tract",
+        model: FLOAT,
+        name: "tract, float32",
+        decode: ("learned, tract", ">= 0.8"),
+        pair: ("learned, tract, two processes", ">= 1.9 x one"),
+        read: ("analog read, tract", "none"),
+    },
+    Network {
+        engine: "onnxruntime",
+        model: FLOAT,
+        name: PEER,
+        decode: ("learned, ONNX Runtime", ">= 1.4"),
+        pair: ("learned, ONNX Runtime, two processes", ">= 1.9 x one"),
+        read: ("analog read, ONNX Runtime", "none"),
+    },
+    Network {
+        engine: "onnxruntime",
+        model: INT8,
+        name: "ONNX Runtime, int8",
+        decode: ("learned, ONNX Runtime int8", ">= 3.4"),
+        pair: ("learned, ONNX Runtime int8, two processes", ">= 1.9 x one"),
+        read: ("analog read, ONNX Runtime int8", ">= 1.0"),
+    },
+];
+
+/// Measures everything.
+pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
+    let ours = Example { path: example()?, library: library() };
+    let has_library = ours.library.is_some();
+    if !has_library {
+        eprintln!(
+            "skipped: ONNX Runtime: no library is named by FULGURITE_ONNXRUNTIME, and the lab's \
+             environment has none"
+        );
+    }
+    eprintln!("not measured: CUDA: a GPU is not what this benchmark runs on");
+    let networks = || NETWORKS.iter().filter(|own| has_library || own.engine == "tract");
+    let mut rows = plain(&ours)?;
+    let mut runs = vec![Vec::new(); NETWORKS.len()];
+    for _ in 0..ROUNDS {
+        for (runs, network) in runs.iter_mut().zip(networks()) {
+            runs.push(ours.rate(&["learned", network.engine, network.model], "voxels", "")?);
+        }
+    }
+    for (at, network) in networks().enumerate() {
+        let (row, target) = network.decode;
+        let peer = (at == 0 && has_library).then(|| (PEER, runs[1].clone()));
+        let (ours, unit) = (runs[at].clone(), "M voxels/s");
+        rows.push(Measured {
+            row,
+            ours,
+            peer,
+            unit,
+            target,
+            input: input("images to probabilities"),
+        });
+    }
+    for network in networks() {
+        rows.push(pair(&ours, network)?);
+        rows.push(read(&ours, network)?);
+    }
+    Ok(rows)
+}
+
+/// What needs no network.
+fn plain(ours: &Example) -> Result<Vec<Measured>> {
+    const MILLIONS: &str = "M voxels/s";
+    /// What the example is told, what it counts, and the part of the time that is meant.
+    type Plain = (&'static str, [&'static str; 3], &'static str, &'static str, &'static str);
+    const ROWS: [Plain; 6] = [
+        (
+            "channel simulation",
+            ["channel", "voxels", ""],
+            MILLIONS,
+            ">= 1.5",
+            "written and imaged, 3 layers of neighbors on each side",
+        ),
+        (
+            "registration",
+            ["registration", "voxels", ""],
+            MILLIONS,
+            "none",
+            "images to displacement",
+        ),
+        (
+            "registration and resampling",
+            ["registration", "voxels", "registered_s"],
+            MILLIONS,
+            "none",
+            "images to the images of a network",
+        ),
+        (
+            "registration and linear decoder",
+            ["linear", "voxels", ""],
+            MILLIONS,
+            ">= 2",
+            "images to probabilities",
+        ),
+        (
+            "fidelity soft",
+            ["soft", "voxels", ""],
+            MILLIONS,
+            ">= 20",
+            "bytes to soft bits to bytes, LDPC 64k of rate 0.90, sectors of 100 KiB",
+        ),
+        (
+            "fidelity sector",
+            ["sector", "bytes", ""],
+            "GB/s",
+            ">= 1",
+            "tracks of the profile desk in memory, 1 sector of 1,000 lost, checked and repaired",
+        ),
+    ];
+    let mut runs = vec![Vec::new(); ROWS.len()];
+    for _ in 0..ROUNDS {
+        for (runs, (_, [word, count, part], unit, ..)) in runs.iter_mut().zip(ROWS) {
+            let millions = ours.rate(&[word], count, part)?;
+            runs.push(if unit == "GB/s" { millions / 1e3 } else { millions });
+        }
+    }
+    let measured = ROWS.into_iter().zip(runs).map(|((row, _, unit, target, what), ours)| {
+        Measured { row, ours, peer: None, unit, target, input: input(what) }
+    });
+    Ok(measured.collect())
+}
+
+/// Two processes at once: the sum of their speeds over the speed of one alone.
+fn pair(ours: &Example, network: &Network) -> Result<Measured> {
+    let words = ["learned", network.engine, network.model];
+    let mut ratios = Vec::new();
+    for _ in 0..ROUNDS {
+        let one = ours.rate(&words, "voxels", "")?;
+        let start = || {
+            let mut command = ours.command(&words);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()
+        };
+        let children = [start()?, start()?];
+        let mut sum = 0.0;
+        for child in children {
+            let output = child.wait_with_output()?;
+            ensure!(output.status.success(), "a process of two ended with {}", output.status);
+            sum += rate(&String::from_utf8_lossy(&output.stdout), "voxels", "")?;
+        }
+        ratios.push(sum / one);
+    }
+    let (row, target) = network.pair;
+    let input = format!("{}: by the processor time of each", input(network.name));
+    Ok(Measured { row, ours: ratios, peer: None, unit: "x", target, input })
+}
+
+/// The whole analog read of a sector, and where its time goes.
+fn read(ours: &Example, network: &Network) -> Result<Measured> {
+    const PARTS: [&str; 3] = ["registration_s", "inference_s", "code_words_s"];
+    let (mut rates, mut shares) = (Vec::new(), [const { Vec::new() }; PARTS.len()]);
+    for _ in 0..ROUNDS {
+        let text = ours.run(&["analog", network.engine, network.model])?;
+        rates.push(rate(&text, "bytes", "")?);
+        let line: Value = serde_json::from_str(&text)?;
+        let whole = number(&line, "processor_s")?;
+        for (shares, part) in shares.iter_mut().zip(PARTS) {
+            shares.push(100.0 * number(&line, part)? / whole);
+        }
+    }
+    let [registration, inference, code_words] = shares.map(super::median);
+    let rest = 100.0 - registration - inference - code_words;
+    let (row, target) = network.read;
+    let input = format!(
+        "{}: images of 100 KiB sectors to checked bytes; registration {registration:.1} %, \
+         inference {inference:.1} %, LDPC {code_words:.1} %, rest {rest:.1} %",
+        input(network.name)
+    );
+    Ok(Measured { row, ours: rates, peer: None, unit: "MB/s", target, input })
+}
+
+fn input(what: &str) -> String {
+    format!("preset nominal, {what}, one core, processor time, {ROUNDS} rounds")
+}
+
+/// The program that measures, and the library that it may load.
+struct Example {
+    path: PathBuf,
+    library: Option<PathBuf>,
+}
+
+impl Example {
+    fn command(&self, words: &[&str]) -> std::process::Command {
+        let mut command = shell::program(&self.path);
+        command.args(words);
+        if let Some(library) = &self.library {
+            command.env("FULGURITE_ONNXRUNTIME", library);
+        }
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Result<String> {
+        shell::read(&mut self.command(words))
+    }
+
+    /// Millions a second.
+    fn rate(&self, words: &[&str], count: &str, part: &str) -> Result<f64> {
+        rate(&self.run(words)?, count, part)
+    }
+}
+
+/// Millions a second of what is counted, in the whole time or in a part of it.
+fn rate(text: &str, count: &str, part: &str) -> Result<f64> {
+    let line: Value =
+        serde_json::from_str(text).with_context(|| format!("glass_speed says {text:?}"))?;
+    let seconds = number(&line, if part.is_empty() { "processor_s" } else { part })?;
+    Ok(number(&line, count)? / 1e6 / seconds)
+}
+
+fn number(line: &Value, name: &str) -> Result<f64> {
+    line[name].as_f64().with_context(|| format!("{name} is not in {line}"))
+}
+
+fn example() -> Result<PathBuf> {
+    let mut command = shell::cargo();
+    command.args([
+        "build",
+        "--release",
+        "--package",
+        "fulgurite-decode",
+        "--example",
+        "glass_speed",
+    ]);
+    shell::run(&mut command)?;
+    Ok(shell::target().join("release/examples/glass_speed"))
+}
+
+/// The library that is named, or the lab's.
+fn library() -> Option<PathBuf> {
+    let named =
+        ["FULGURITE_ONNXRUNTIME", "ORT_DYLIB_PATH"].into_iter().filter_map(std::env::var_os);
+    named.map(PathBuf::from).find(|path| path.is_file()).or_else(|| {
+        let found = walkdir::WalkDir::new(shell::target().join("lab-venv")).sort_by_file_name();
+        found.into_iter().flatten().map(walkdir::DirEntry::into_path).find(|path| is_library(path))
+    })
+}
+
+fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("libonnxruntime.") && path.is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rate;
+
+    #[test]
+    fn rates_are_of_what_is_counted_in_the_time_that_is_meant() {
+        let line = r#"{"voxels":3000000,"bytes":6000000,"processor_s":1.5,"part_s":0.5}"#;
+        assert!((rate(line, "voxels", "").unwrap() - 2.0).abs() < 1e-9);
+        assert!((rate(line, "bytes", "part_s").unwrap() - 12.0).abs() < 1e-9);
+        assert!(rate(line, "voxels", "other_s").is_err());
+        assert!(rate("no JSON", "voxels", "").is_err());
+    }
+}
