@@ -50,7 +50,7 @@ pub enum Fidelity {
         reads_max: u8,
     },
     /// Bytes become voxels, voxels images, images bytes.
-    Analog(AnalogOptions),
+    Analog(Box<AnalogOptions>),
 }
 
 /// The medium at fidelity `analog`.

@@ -79,6 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "numbers are given back as they are")]
     fn a_file_says_what_is_damaged() {
         let damage = InjectedDamage::from_toml(
             r#"

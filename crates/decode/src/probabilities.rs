@@ -1,8 +1,9 @@
 //! Probabilities of the symbols of a sector's voxels.
 //!
 //! Sixteen voxels are normalized side by side, with the series of [`fulgurite_glass::numeric`] for
-//! exponential and logarithm. The platform's, one number at a time, is slowest where a decoder is
-//! sure: what is too small for a normal number took a sixth of a learned decoder's time.
+//! exponential and logarithm. The platform's, one number at a time, took a sixth of a learned
+//! decoder's time; that it is slowest where a decoder is sure, for numbers too small to be normal, is
+//! likely and not proven.
 
 use fulgurite_glass::numeric::{LANES, exp_negative, ln, vectorized};
 
@@ -164,7 +165,9 @@ mod tests {
         let mut stream = Seed::new(symbols as u64).stream();
         let mut draw = |voxel: usize| {
             let scale = [0.01, 1.0, 30.0, 1000.0][voxel % 4];
-            (scale * (2.0 * stream.unit() - 1.0)) as f32
+            #[expect(clippy::cast_possible_truncation, reason = "single precision")]
+            let number = (scale * (2.0 * stream.unit() - 1.0)) as f32;
+            number
         };
         (0..voxels * symbols).map(|at| draw(at / symbols)).collect()
     }
@@ -210,7 +213,7 @@ mod tests {
         drawn[8] = f32::NEG_INFINITY;
         drawn[16] = f32::NAN;
         let found = SymbolProbabilities::normalized(8, drawn);
-        assert_eq!(found.voxel(1)[0], f32::NEG_INFINITY);
+        assert!(found.voxel(1)[0].is_infinite() && found.voxel(1)[0] < 0.0);
         assert!(found.voxel(1)[1..].iter().all(|value| value.is_finite()));
         assert!(found.voxel(2)[0].is_nan());
         let others = (0..32).filter(|voxel| ![1, 2].contains(voxel));

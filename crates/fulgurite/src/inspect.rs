@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_glass::{
-    ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource,
-    SectorMap, TrackBuffer, TrackRole, TrackScan,
+    ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource, SectorMap,
+    TrackBuffer, TrackRole, TrackScan,
 };
 use fulgurite_units::{ByteCount, UnixTime};
 use serde_json::json;

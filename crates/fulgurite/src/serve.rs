@@ -249,7 +249,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
             })?;
             Fidelity::Soft { statistics, reads_max: medium.reads_max }
         }
-        config::Fidelity::Analog => Fidelity::Analog(AnalogOptions {
+        config::Fidelity::Analog => Fidelity::Analog(Box::new(AnalogOptions {
             preset: medium.channel.clone(),
             model: medium.model.clone(),
             engine: medium.engine.choice(),
@@ -262,7 +262,7 @@ fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
             },
             watts: medium.decode_watts,
             damage: medium.damage.as_deref().map(damage).transpose()?.unwrap_or_default(),
-        }),
+        })),
     })
 }
 

@@ -121,6 +121,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::float_cmp, reason = "prices are given back as they are")]
     fn a_day_begins_at_midnight() {
         let tariff = night(1.0);
         assert_eq!(tariff.price(0.0), 20.0);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
@@ -33,7 +34,9 @@ impl Engine for Timed {
     fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
         let start = spent();
         let found = self.engine.run(size, images);
-        self.nanos.fetch_add(((spent() - start) * 1e9) as u64, Ordering::Relaxed);
+        let took = Duration::from_secs_f64((spent() - start).max(0.0));
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
         found
     }
 }

@@ -22,6 +22,7 @@ struct Server {
 
 impl Server {
     /// `None`, and a line that says so, where there is none to start.
+    #[expect(clippy::print_stderr, reason = "what is skipped is said")]
     fn start() -> Option<Self> {
         if Command::new("nats-server").arg("--version").stdout(Stdio::null()).status().is_err() {
             let needed = std::env::var_os("FULGURITE_TEST_SERVERS").is_some();
@@ -123,11 +124,10 @@ async fn take(jobs: &PullConsumer) -> async_nats::jetstream::Message {
     taken.next().await.unwrap().unwrap()
 }
 
+type Read = (Result<(), GlassError>, Vec<u8>, Vec<SectorReading>);
+
 /// Reads so many sectors on a thread of its own.
-fn read(
-    service: &Arc<DecodeService>,
-    sectors: usize,
-) -> JoinHandle<(Result<(), GlassError>, Vec<u8>, Vec<SectorReading>)> {
+fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
     let service = Arc::clone(service);
     std::thread::spawn(move || {
         let (mut images, mut readings) = (written(sectors), Vec::new());
