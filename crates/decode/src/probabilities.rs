@@ -2,8 +2,8 @@
 //!
 //! Sixteen voxels are normalized side by side, with the series of [`fulgurite_glass::numeric`] for
 //! exponential and logarithm. The platform's, one number at a time, took a sixth of a learned
-//! decoder's time; that it is slowest where a decoder is sure, for numbers too small to be normal, is
-//! likely and not proven.
+//! decoder's time; that it is slowest where a decoder is sure, for numbers too small to be normal,
+//! is likely and not proven.
 
 use fulgurite_glass::numeric::{LANES, exp_negative, ln, vectorized};
 

@@ -202,8 +202,8 @@ fn show_decode(decode: &DecodeStatus) -> String {
     let most = decode.workers_max.map_or_else(String::new, |most| format!(" of {most}"));
     let (urgent, deferred) = decode.queued;
     format!(
-        "decoding   {}{most} workers; {urgent} urgent and {deferred} deferred parts wait, {} of them \
-         for a cheaper hour, {} under way, the oldest for {:.1} s; {} done, {} kJ (assumed)",
+        "decoding   {}{most} workers; {urgent} urgent and {deferred} deferred parts wait, {} of \
+         them for a cheaper hour, {} under way, the oldest for {:.1} s; {} done, {} kJ (assumed)",
         decode.workers,
         decode.held,
         decode.in_flight,
@@ -243,7 +243,8 @@ fn show_margins(found: &Verification) -> String {
         text.push_str(&format!("\n{from:>3} to {:>3}  {sectors:>9}  {bar}", from + 10));
     }
     text.push_str(&format!(
-        "\nmargins in hundredths of the decoder's effort: least {}, a tenth below {}, half below {}",
+        "\nmargins in hundredths of the decoder's effort: least {}, a tenth below {}, half \
+         below {}",
         margins.least, margins.tenth, margins.median
     ));
     let worst = |track: &&VerifiedTrack| {
