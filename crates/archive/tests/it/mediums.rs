@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fulgurite_archive::config::{Fidelity, MediumOptions};
+use fulgurite_archive::config::{
+    AnalogOptions, EngineChoice, Fidelity, InjectedDamage, MediumOptions, Tariff,
+};
 use fulgurite_archive::{StorageClass, Verification, VerifiedSector};
 use fulgurite_decode::{About, Interval, Score, SoftFit, SymbolProbabilities};
 use fulgurite_glass::Geometry;
@@ -140,6 +142,64 @@ async fn an_archive_at_soft_brings_every_byte_back() {
         });
         assert_eq!(least.min(), Some(margins.least));
         assert!(margins.least < 100, "sectors with 3 % of errors take some effort");
+    }
+    client.archive.stop().await.unwrap();
+}
+
+/// A layer that the laser lost costs its sector and nothing else; tracks that are lost whole, more
+/// than their group can give back on any platter of the set, keep their objects staged.
+#[tokio::test]
+async fn injected_damage_is_found_where_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.geometry = Geometry::profile("sliver").unwrap();
+    let layers = config.geometry.track_sectors();
+    let mut damage = "[[write]]\ntrack = 1\nlayers = [0]\nfaults.lost_layer = true\n".to_owned();
+    for track in 3..=6 {
+        let layers: Vec<u16> = (0..layers).collect();
+        let write = format!("[[write]]\ntrack = {track}\nlayers = {layers:?}\n");
+        damage.push_str(&(write + "faults.lost_layer = true\n"));
+    }
+    let analog = AnalogOptions {
+        preset: "easy".to_owned(),
+        model: None,
+        engine: EngineChoice::Tract,
+        reads_max: 1,
+        workers: 0,
+        queue: None,
+        tariff: Tariff::default(),
+        watts: 1.0,
+        damage: InjectedDamage::from_toml(&damage).unwrap(),
+    };
+    config.medium = MediumOptions { seed: 1, fidelity: Fidelity::Analog(Box::new(analog)) };
+    let client = Client::open(config).await;
+    let bodies: Vec<Vec<u8>> = (0..3).map(|seed| noise(seed, 60_000)).collect();
+    for (number, body) in bodies.iter().enumerate() {
+        client.put(&number.to_string(), StorageClass::DeepArchive, body).await.unwrap();
+    }
+    let report = client.archive.seal().await.unwrap();
+    assert!(report.kept_staged > 0, "{report:?}");
+    assert_eq!(client.archive.status().await.unwrap().objects_staged, report.kept_staged);
+    let mut seen = 0;
+    for report in client.archive.verify(None).await.unwrap() {
+        let found = found(&client, report.platter).await;
+        for track in &found.tracks {
+            let is_lost = |sector: &VerifiedSector| *sector == VerifiedSector::Lost;
+            let lost = track.sectors.iter().filter(|sector| is_lost(sector)).count();
+            match track.track {
+                1 => assert!(is_lost(&track.sectors[0]) && lost <= 3, "{track:?}"),
+                3..=6 => assert_eq!(lost, usize::from(layers), "{track:?}"),
+                _ => assert!(lost <= 3, "{track:?}"),
+            }
+            seen += usize::from(matches!(track.track, 3..=6));
+        }
+    }
+    assert!(seen > 0, "platters have such tracks");
+    for (number, body) in bodies.iter().enumerate() {
+        let name = number.to_string();
+        client.restore(&name).await.unwrap();
+        client.restored(&name).await.unwrap();
+        assert!(client.get(&name, None).await.unwrap() == *body);
     }
     client.archive.stop().await.unwrap();
 }

@@ -102,6 +102,12 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
             show(&row.soft)
         ))?;
     }
+    let wrong = |reads: &Reads| reads.0.iter().filter(|read| read.is_wrong).count();
+    let wrong = wrong(&analog) + wrong(&drawn);
+    if wrong > 0 {
+        let message = format!("{wrong} sectors were read with other bytes than were written");
+        return Err(Coded::new(Exit::Corrupt, message).into());
+    }
     if rows.iter().all(|row| row.agree) {
         return Ok(());
     }
@@ -126,8 +132,16 @@ fn rows(analog: &Reads, drawn: &Reads) -> Vec<Row> {
             sector: Some(failures_drawn),
             agree: agree(&failures, &failures_drawn),
         },
+        wrong_bytes(analog, drawn),
         row("margin", &|read| f64::from(read.report.margin), true),
     ]
+}
+
+/// Sectors that were read as something else: there may be none.
+fn wrong_bytes(analog: &Reads, drawn: &Reads) -> Row {
+    let [analog, soft] = [analog, drawn].map(|reads| reads.share(|read| read.is_wrong));
+    let agree = analog.value + soft.value <= 0.0;
+    Row { metric: "wrong bytes", analog, soft, sector: None, agree }
 }
 
 fn agree(a: &Interval, b: &Interval) -> bool {

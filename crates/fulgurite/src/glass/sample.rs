@@ -31,6 +31,18 @@ pub(super) struct Read {
     /// Bits a voxel.
     pub(super) information: f64,
     pub(super) report: Report,
+    /// Whether it was read, and is not what was written.
+    pub(super) is_wrong: bool,
+}
+
+/// A sector that was decoded from its images.
+struct Decoded {
+    found: SymbolProbabilities,
+    symbols: Vec<u8>,
+    score: Score,
+    report: Report,
+    shape: SectorShape,
+    is_wrong: bool,
 }
 
 /// What came back of all of them.
@@ -82,12 +94,14 @@ impl Sample<'_> {
                 if number >= self.sectors {
                     return Ok(());
                 }
-                let (found, symbols, score, report, shape) = self.read(&mut reader, number)?;
+                let sector = self.read(&mut reader, number)?;
+                let Decoded { found, symbols, score, report, shape, is_wrong } = sector;
                 let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
                 let (reads, sink) = &mut *done;
                 sink(shape, &found, &symbols, &score);
                 let Score { symbol_error_rate, information, .. } = score;
-                reads.push((number, Read { symbol_error_rate, information, report }));
+                let read = Read { symbol_error_rate, information, report, is_wrong };
+                reads.push((number, read));
                 bar.inc(1);
             }
         };
@@ -115,19 +129,16 @@ impl Sample<'_> {
         }
     }
 
-    fn read(
-        &self,
-        reader: &mut VoxelReader,
-        number: u64,
-    ) -> anyhow::Result<(SymbolProbabilities, Vec<u8>, Score, Report, SectorShape)> {
+    fn read(&self, reader: &mut VoxelReader, number: u64) -> anyhow::Result<Decoded> {
         let written = bytes(&Seed::new(self.seed), number);
         let (images, symbols) = reader.images(place(number), &written, 0, drive(number), number)?;
         let found = reader.decode(&images, 0)?;
         let frame = reader.frame()?;
         let shape = frame.shape();
         let score = Score::of(self.channel.medium, shape, &found, &symbols);
-        let (report, _) = frame.bytes_of(&found, place(number).number(0))?;
-        Ok((found, symbols, score, report, shape))
+        let (report, bytes) = frame.bytes_of(&found, place(number).number(0))?;
+        let is_wrong = bytes.is_some_and(|bytes| bytes != written);
+        Ok(Decoded { found, symbols, score, report, shape, is_wrong })
     }
 
     /// Statistics of the sectors, and what was measured on them.
@@ -149,10 +160,11 @@ pub(super) fn soft(statistics: &SoftStatistics, seed: u64, sectors: u64) -> anyh
     let mut reads = Vec::new();
     let written = bytes(&seed, 0);
     for number in 0..sectors {
-        let (drawn, report, _) =
+        let (drawn, report, bytes) =
             reader.sector(place(number), 0, &written, drive(number), number, 0)?;
         let (symbol_error_rate, information) = (drawn.symbol_error_rate, drawn.information);
-        reads.push(Read { symbol_error_rate, information, report });
+        let is_wrong = bytes.is_some_and(|bytes| bytes != written);
+        reads.push(Read { symbol_error_rate, information, report, is_wrong });
     }
     Ok(Reads(reads))
 }
@@ -170,10 +182,14 @@ impl Reads {
         Interval { value, low: value - Z * error, high: value + Z * error }
     }
 
-    /// Share of sectors that could not be decoded, with Wilson's interval.
+    /// Share of sectors of which something is so, with Wilson's interval.
+    pub(super) fn share(&self, is: impl Fn(&Read) -> bool) -> Interval {
+        wilson(self.0.iter().filter(|read| is(read)).count(), self.0.len())
+    }
+
+    /// Share of sectors that could not be decoded.
     pub(super) fn failure_rate(&self) -> Interval {
-        let failed = self.0.iter().filter(|read| read.report.failure.is_some()).count();
-        wilson(failed, self.0.len())
+        self.share(|read| read.report.failure.is_some())
     }
 }
 
