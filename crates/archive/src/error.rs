@@ -80,6 +80,8 @@ pub enum ArchiveError {
     Unreadable { bucket: String, key: String, reason: String },
     #[error("platter {platter} cannot be read: {reason}")]
     PlatterUnreadable { platter: PlatterId, reason: String },
+    #[error("platter {platter} cannot be decoded now: {reason}")]
+    Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
     #[error("stored bytes are damaged: {what}")]
@@ -122,6 +124,7 @@ impl ArchiveError {
             | Self::Full { .. }
             | Self::Busy { .. }
             | Self::PlatterOutOfReach { .. }
+            | Self::Undecoded { .. }
             | Self::Stopping => ErrorKind::Unavailable,
             Self::Unreadable { .. } | Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => {
                 ErrorKind::Corrupt

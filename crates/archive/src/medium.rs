@@ -51,6 +51,23 @@ impl ArchiveMedium {
         }
     }
 
+    /// Whether decoding for verification may take longer than a drive should wait: on other
+    /// machines, or in a cheaper hour.
+    pub(crate) fn decodes_later(&self) -> bool {
+        match self {
+            Self::Sector(_) | Self::Soft(_) => false,
+            Self::Analog(service) => service.decodes_later(),
+        }
+    }
+
+    /// Nobody waits any longer for what is not being decoded.
+    pub(crate) fn stop(&self) {
+        match self {
+            Self::Sector(_) | Self::Soft(_) => {}
+            Self::Analog(service) => service.stop(),
+        }
+    }
+
     /// The decode service, if there is one.
     pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
         match self {

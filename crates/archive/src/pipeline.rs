@@ -143,6 +143,7 @@ impl Workers {
             // A thread that is gone needs no order.
             let _ = bell.send(Order::Stop);
         }
+        self.store.medium.stop();
         // First the library, for a worker may wait for minutes of simulated mechanics.
         self.library.stop();
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();

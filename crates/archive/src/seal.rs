@@ -38,6 +38,10 @@ use crate::verification;
 use crate::write_set::{SetWriting, error_chain, glass_error};
 use crate::{ArchiveError, Result};
 
+/// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+
 /// Attempts to write a set before sealing gives up and waits for an operator.
 const GENERATIONS_MAX: u32 = 8;
 
@@ -192,6 +196,9 @@ impl Sealer {
             let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
             let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
             let work = Box::new(move || {
+                if sealer.store.medium.decodes_later() {
+                    return;
+                }
                 let report = sealer.read_whole(platter);
                 sealer.store.fail.pass("verify-platter");
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
@@ -206,10 +213,20 @@ impl Sealer {
             library_driver::wait(answer)?;
             carrying.push(self.library.store(platter, slot)?);
             let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let outcome = match outcome {
+                Some(Err(ArchiveError::Undecoded { .. })) => Some(self.read_later(platter)),
+                None if self.store.medium.decodes_later() => {
+                    let report = self.read_later(platter);
+                    self.store.fail.pass("verify-platter");
+                    Some(report)
+                }
+                read => read,
+            };
             if let Some(Ok(report)) = &outcome {
                 verification::note(&self.store, platter, report)?;
             }
             match outcome {
+                Some(Err(ArchiveError::Stopping)) => return Err(ArchiveError::Stopping),
                 Some(Ok(report)) if !report.mismatched.is_empty() => {
                     let tracks = report.mismatched.len();
                     tracing::error!(%platter, %set, tracks, "redundancy does not fit its data");
@@ -259,6 +276,23 @@ impl Sealer {
         let found: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
         let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
         Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
+    }
+
+    /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
+    /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
+    fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
+        loop {
+            let error = match self.read_whole(platter) {
+                Err(error @ ArchiveError::Undecoded { .. }) => error,
+                read => return read,
+            };
+            tracing::warn!(%platter, %error, "verification waits for the decode service");
+            let again = std::time::Instant::now() + AGAIN;
+            while std::time::Instant::now() < again {
+                self.store.check_stopping()?;
+                std::thread::sleep(LOOK);
+            }
+        }
     }
 
     fn read_whole(&self, platter: PlatterId) -> Result<VerifyReport> {
@@ -385,6 +419,9 @@ impl Sealer {
         let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
         let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
         let work = Box::new(move || {
+            if sealer.store.medium.decodes_later() {
+                return;
+            }
             let report = sealer.read_whole(platter);
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         });
@@ -392,6 +429,10 @@ impl Sealer {
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         library_driver::wait(self.library.read(platter, slot, span, work)?)?;
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let report = match report {
+            None if self.store.medium.decodes_later() => Some(self.read_whole(platter)),
+            read => read,
+        };
         if let Some(Ok(report)) = &report {
             verification::note(&self.store, platter, report)?;
         }

@@ -166,6 +166,7 @@ impl ShardReader {
                 None => (0..wishes.len()).collect(),
             };
             if !left.is_empty() {
+                self.store.check_stopping()?;
                 let left: Vec<&ShardWish> = left.into_iter().map(|i| &wishes[i]).collect();
                 self.read_from_set(platter, brought, &left, &mut all)?;
             }

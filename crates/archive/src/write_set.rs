@@ -53,7 +53,15 @@ pub(crate) struct SetWriting<'a> {
 pub(crate) fn glass_error(
     platter: PlatterId,
 ) -> impl Fn(fulgurite_glass::GlassError) -> ArchiveError {
-    move |error| ArchiveError::PlatterUnreadable { platter, reason: error_chain(&error) }
+    move |error| {
+        let reason = error_chain(&error);
+        // It is not the platter's fault that nobody decodes it.
+        if let fulgurite_glass::GlassError::Medium { .. } = error {
+            ArchiveError::Undecoded { platter, reason }
+        } else {
+            ArchiveError::PlatterUnreadable { platter, reason }
+        }
+    }
 }
 
 /// An error with its sources, on one line.

@@ -158,6 +158,25 @@ impl DecodeService {
         Ok(())
     }
 
+    /// Whether deferred parts may wait for other machines or hours.
+    pub(crate) fn decodes_later(&self) -> bool {
+        match &self.workers {
+            Workers::Threads(_) => self.shared.holds(),
+            Workers::Sent(_) => true,
+        }
+    }
+
+    /// Nobody waits any longer: what is held is refused, and everything that is not decoded here.
+    pub(crate) fn stop(&self) {
+        match &self.workers {
+            Workers::Threads(_) => self.shared.close(true),
+            Workers::Sent(dispatcher) => {
+                self.shared.close(false);
+                dispatcher.stop();
+            }
+        }
+    }
+
     /// What it is doing, and has done.
     pub(crate) fn status(&self) -> DecodeStatus {
         let (now, most) = match &self.workers {

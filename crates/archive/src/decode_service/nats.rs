@@ -24,7 +24,7 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 
 use super::job::{Answer, Job, JobOutcome, MediumSettings, encode, parse};
-use super::queue::{Failure, Next, Part, Shared, Urgency};
+use super::queue::{CLOSED, Failure, Next, Part, Shared, Urgency};
 
 /// The stream of jobs, and what its subjects begin with.
 const JOBS: &str = "FULGURITE_DECODE_JOBS";
@@ -244,6 +244,12 @@ impl Dispatcher {
         Ok(Self { signal, workers, neighbors })
     }
 
+    /// Nothing is sent any more, and what is on the way is refused.
+    pub(super) fn stop(&self) {
+        self.signal.ends.store(true, Ordering::Release);
+        self.signal.wake.notify_one();
+    }
+
     /// There is something to send.
     pub(super) fn wake(&self) {
         self.signal.wake.notify_one();
@@ -264,8 +270,7 @@ impl Dispatcher {
 
 impl Drop for Dispatcher {
     fn drop(&mut self) {
-        self.signal.ends.store(true, Ordering::Release);
-        self.signal.wake.notify_one();
+        self.stop();
     }
 }
 
@@ -303,10 +308,9 @@ impl Sender {
                 tokio::time::sleep(PAUSE).await;
             }
         }
-        let unsent = "the archive was closed";
-        self.shared.refuse_all(unsent);
+        self.shared.close(false);
         for sent in std::mem::take(&mut self.in_flight).into_values() {
-            sent.part.answer(Err(Failure::Refused(unsent.to_owned())));
+            sent.part.answer(Err(Failure::Refused(CLOSED.to_owned())));
         }
     }
 

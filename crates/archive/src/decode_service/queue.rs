@@ -12,6 +12,9 @@ use super::Energy;
 use super::counters::{Counters, DecodeStatus};
 use super::job::Decoded;
 
+/// Why a part is refused when the archive stops.
+pub(super) const CLOSED: &str = "the archive is being stopped";
+
 /// What a part is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
@@ -64,6 +67,14 @@ pub(super) struct Queue {
     deferred: VecDeque<Part>,
     /// With workers elsewhere, and since when the oldest of them waits.
     in_flight: (u64, Option<Instant>),
+    /// Which parts are refused, now that the archive stops.
+    closed: Option<Closed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closed {
+    Held,
+    All,
 }
 
 /// What the service's callers and workers share.
@@ -83,9 +94,36 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether deferred parts may wait for a cheaper hour.
+    pub(super) fn holds(&self) -> bool {
+        !self.energy.tariff.within.is_zero()
+    }
+
+    /// From now on parts that are held are refused, or all.
+    pub(super) fn close(&self, held_only: bool) {
+        let mut queue = self.lock();
+        queue.closed = Some(if held_only { Closed::Held } else { Closed::All });
+        let waiting: Vec<Part> = std::mem::take(&mut queue.urgent)
+            .into_iter()
+            .chain(std::mem::take(&mut queue.deferred))
+            .collect();
+        drop(queue);
+        self.push(waiting);
+    }
+
     pub(super) fn push(&self, parts: Vec<Part>) {
         let mut queue = self.lock();
+        let now = Instant::now();
         for part in parts {
+            let is_refused = match queue.closed {
+                None => false,
+                Some(Closed::Held) => part.release.is_some_and(|at| at > now),
+                Some(Closed::All) => true,
+            };
+            if is_refused {
+                part.answer(Err(Failure::Refused(CLOSED.to_owned())));
+                continue;
+            }
             match part.urgency {
                 Urgency::Urgent => queue.urgent.push_back(part),
                 Urgency::Deferred => queue.deferred.push_back(part),
@@ -176,7 +214,7 @@ impl Shared {
         let since = |part: &Part| part.release.unwrap_or(part.queued);
         let is_late = |part: &Part| now.saturating_duration_since(since(part)) > patience;
         let mut late = Vec::new();
-        let Queue { urgent, deferred, in_flight: _ } = &mut *queue;
+        let Queue { urgent, deferred, .. } = &mut *queue;
         for waiting in [urgent, deferred] {
             while let Some(number) = waiting.iter().position(is_late) {
                 late.extend(waiting.remove(number));
@@ -191,7 +229,7 @@ impl Shared {
     /// Nobody will ever decode what is queued.
     pub(super) fn refuse_all(&self, reason: &str) {
         let mut queue = self.lock();
-        let Queue { urgent, deferred, in_flight: _ } = &mut *queue;
+        let Queue { urgent, deferred, .. } = &mut *queue;
         let parts: Vec<Part> = urgent.drain(..).chain(deferred.drain(..)).collect();
         drop(queue);
         for part in parts {

@@ -13,7 +13,7 @@ use fulgurite_glass::channel::{Channel, SectorImages, SectorShape};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 
 use super::job::{Decoded, DecodedSector};
-use super::queue::{Next, Outcome};
+use super::queue::{CLOSED, Next, Outcome};
 use super::*;
 
 const BYTES: usize = 640;
@@ -46,6 +46,10 @@ const ENERGY: Energy =
     Energy { tariff: Tariff { prices: [1.0; HOURS], within: Duration::ZERO }, watts: 10.0 };
 
 fn pool(workers: usize, dies: fn(usize) -> bool) -> DecodeService {
+    pool_at(workers, dies, ENERGY)
+}
+
+fn pool_at(workers: usize, dies: fn(usize) -> bool, energy: Energy) -> DecodeService {
     let calls = Arc::new(AtomicUsize::new(0));
     let make = move || {
         let inner = Box::new(standard_linear("easy")?);
@@ -59,7 +63,7 @@ fn pool(workers: usize, dies: fn(usize) -> bool) -> DecodeService {
         };
         VoxelReader::new(medium, vec![Box::new(mortal) as Box<dyn Decoder + Send>])
     };
-    DecodeService::threads(Box::new(make), workers, 3, ENERGY).unwrap()
+    DecodeService::threads(Box::new(make), workers, 3, energy).unwrap()
 }
 
 fn at() -> SectorsAt {
@@ -198,6 +202,40 @@ fn threads_wake_for_held_parts() {
     let (wanted, outcome) = answers.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(Instant::now() >= release);
     assert_eq!((wanted, outcome.unwrap().bytes), (0..1, written(1)));
+}
+
+/// In dear hours verification waits and restores do not; stopping waits for neither.
+#[test]
+fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let hour = usize::try_from(seconds.as_secs() / 3600 % 24).unwrap();
+    let mut prices = [1.0; HOURS];
+    prices[hour] = 100.0;
+    prices[(hour + 1) % HOURS] = 100.0;
+    let tariff = Tariff { prices, within: Duration::from_secs(8 * 3600) };
+    let pool = Arc::new(pool_at(2, |_| false, Energy { tariff, watts: 10.0 }));
+    assert!(pool.decodes_later());
+    let verifying = {
+        let pool = Arc::clone(&pool);
+        std::thread::spawn(move || {
+            pool.read(at(), &mut written(2), &mut Vec::new(), Urgency::Deferred)
+        })
+    };
+    while pool.status().held == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let (mut images, mut readings) = (written(2), Vec::new());
+    pool.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
+    assert_eq!((images, lost(&readings)), (written(2), 0));
+    assert!(pool.status().held > 0 && !verifying.is_finished());
+    pool.stop();
+    let GlassError::Medium { reason, .. } = verifying.join().unwrap().unwrap_err() else {
+        panic!("another error")
+    };
+    assert_eq!(reason, CLOSED);
+    // What comes after is not held either.
+    pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Deferred).unwrap_err();
+    pool.read(at(), &mut written(1), &mut Vec::new(), Urgency::Urgent).unwrap();
 }
 
 #[test]

@@ -264,6 +264,22 @@ fn a_crash_of_the_server_loses_nothing() {
     worker.stop();
 }
 
+/// Stopping waits for nobody.
+#[test]
+fn a_service_that_stops_refuses_what_is_on_the_way() {
+    let Some(server) = Server::start() else { return };
+    let service = Arc::new(service(&server, medium()));
+    let reading = read(&service, 2);
+    while service.status().in_flight < 2 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    service.stop();
+    let (result, _, _) = reading.join().unwrap();
+    assert!(result.unwrap_err().to_string().contains(CLOSED));
+    let (result, _, _) = read(&service, 1).join().unwrap();
+    result.unwrap_err();
+}
+
 /// A model that no worker has is an error that names it, not lost data.
 #[test]
 fn a_model_that_no_worker_has_is_an_error() {
