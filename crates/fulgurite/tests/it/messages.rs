@@ -21,25 +21,26 @@ fn help_is_complete() {
             Usage: fulgurite [OPTIONS] <COMMAND>
 
             Commands:
-              serve       Serve an archive over S3
-              config      Show the configuration
-              put         Store files and folders as objects
-              get         Fetch objects into a folder
-              ls          List buckets or objects
-              rm          Delete objects
-              mb          Make a bucket
-              rb          Delete an empty bucket
-              restore     Ask for readable copies of archived objects
-              status      Show class and restore state of objects
-              admin       Seal, verify and watch a running archive
-              inspect     Show what a platter file holds
-              durability  Show how likely tracks, groups and sets are to be lost
-              recover     Rebuild the catalog from platters and keys
-              demo        Archive a folder, damage the platters, bring every byte back
-              bench       Measure the codes
-              glass       Measure, compare and draw the simulated voxels
-              twin        Simulate libraries, play their logs again, make traces
-              help        Print this message or the help of the given subcommand(s)
+              serve          Serve an archive over S3
+              config         Show the configuration
+              put            Store files and folders as objects
+              get            Fetch objects into a folder
+              ls             List buckets or objects
+              rm             Delete objects
+              mb             Make a bucket
+              rb             Delete an empty bucket
+              restore        Ask for readable copies of archived objects
+              status         Show class and restore state of objects
+              admin          Seal, verify and watch a running archive
+              inspect        Show what a platter file holds
+              durability     Show how likely tracks, groups and sets are to be lost
+              recover        Rebuild the catalog from platters and keys
+              demo           Archive a folder, damage the platters, bring every byte back
+              decode-worker  Decode for archives on other machines
+              bench          Measure the codes
+              glass          Measure, compare and draw the simulated voxels
+              twin           Simulate libraries, play their logs again, make traces
+              help           Print this message or the help of the given subcommand(s)
 
             Options:
                   --json               Print one JSON object a line instead of text
@@ -127,6 +128,9 @@ fn config_show_prints_a_file() {
             engine = "tract"
             reads_max = 3
             decode_workers = 0
+            decode_within = "0s"
+            decode_prices = [1.0]
+            decode_watts = 10.0
 
             [library]
             time_scale = 0.0
