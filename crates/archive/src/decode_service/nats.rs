@@ -72,8 +72,12 @@ impl FromStr for QueueAddress {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let server = ServerAddr::from_str(text)
-            .map_err(|_| "a decode queue is nats://HOST:PORT or tls://HOST:PORT")?;
+        const FORM: &str = "a decode queue is nats://HOST:PORT or tls://HOST:PORT";
+        let server = ServerAddr::from_str(text).map_err(|_| FORM)?;
+        // The client takes anything for a host.
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(FORM);
+        }
         if server.username().is_some() || server.password().is_some() {
             return Err("a decode queue's address has no credentials: they are a variable, \
                         FULGURITE_QUEUE_CREDENTIALS");

@@ -301,6 +301,9 @@ fn addresses_have_no_secrets() {
     assert_eq!(shown("queue"), "nats://queue:4222 nats://queue:4222");
     assert!(address("nats://me:secret@queue").unwrap_err().contains("CREDENTIALS"));
     assert!(address("nats://token@queue").unwrap_err().contains("CREDENTIALS"));
+    for wrong in ["\u{7f}", "my queue", ""] {
+        assert!(address(wrong).unwrap_err().contains("nats://HOST:PORT"), "{wrong:?}");
+    }
     assert!(address("http://queue").unwrap_err().contains("nats://HOST:PORT"));
     let with = address("nats://queue").unwrap().with_credentials(Some("me:secret".to_owned()));
     assert!(!format!("{with} {with:?}").contains("secret"));
