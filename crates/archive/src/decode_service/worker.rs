@@ -187,7 +187,11 @@ impl DecodeWorker {
         let decoded = loop {
             tokio::select! {
                 decoded = &mut decoding => break decoded,
-                () = tokio::time::sleep(ACK_WAIT / 3) => ack(AckKind::Progress).await?,
+                // Nobody needs to say that this arrived: the next one comes soon.
+                () = tokio::time::sleep(ACK_WAIT / 3) => {
+                    let sent = message.ack_with(AckKind::Progress).await;
+                    sent.map_err(|error| error.to_string())?;
+                }
             }
         };
         let (outcome, reader) = decoded.map_err(|error| error.to_string())?;

@@ -221,6 +221,22 @@ fn dead_workers_and_double_answers_lose_nothing() {
     assert_eq!(worker.stop().jobs, 3);
 }
 
+/// A job that takes longer than a worker may be silent stays with its worker.
+#[test]
+fn long_jobs_are_not_given_to_others() {
+    let Some(server) = Server::start() else { return };
+    let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
+    let service = service(&server, medium);
+    let worker = Worker::start(&server);
+    let at = SectorsAt { sector_bytes: 6 * BYTES, ..at() };
+    let (mut images, mut readings) = (written(6 * 480), Vec::new());
+    service.read(at, &mut images, &mut readings, Urgency::Urgent).unwrap();
+    let status = service.status();
+    // On a machine that decodes one within `ACK_WAIT` this shows less, and is as true.
+    assert_eq!((status.parts, status.duplicates, status.deaths), (8, 0, 0), "{status:?}");
+    assert_eq!(worker.stop().jobs, 8);
+}
+
 /// A job that kills whoever takes it is lost alone, after as many workers as may be.
 #[test]
 fn a_poisoned_job_is_lost_alone() {
