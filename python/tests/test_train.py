@@ -160,6 +160,9 @@ def test_the_command_line_from_a_configuration_to_figures(
         "sweep-electrons",
         "sweep-focus_um",
         "sweep-crosstalk",
+        "sweep-aperture",
+        "sweep-pitch_um",
+        "sweep-swing_waves",
         "sweep-defects",
     }
     capsys.readouterr()

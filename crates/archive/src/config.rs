@@ -42,6 +42,13 @@ pub enum Fidelity {
         /// Chance that a whole track cannot be decoded.
         track_rate: Ratio,
     },
+    /// Whole sectors fail, and have margins, as statistics say.
+    Drawn {
+        /// What `fulgurite glass calibrate` wrote.
+        statistics: PathBuf,
+        /// Times that a sector is read, at most.
+        reads_max: u8,
+    },
     /// What decoders say is drawn from statistics; the sectors' code is real.
     Soft {
         /// What `fulgurite glass calibrate` wrote.

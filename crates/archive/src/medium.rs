@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_decode::{DecodeError, Model, SoftReader, SoftStatistics};
+use fulgurite_decode::{DecodeError, Model, OutcomeReader, SoftReader, SoftStatistics};
 use fulgurite_glass::{GlassError, Medium, SectorReading, SectorsAt, SeededFaults};
 use fulgurite_units::Seed;
 
@@ -18,6 +18,7 @@ use crate::{ArchiveError, Result};
 #[derive(Debug)]
 pub(crate) enum ArchiveMedium {
     Sector(SeededFaults),
+    Drawn(DrawnMedium),
     Soft(Box<SoftMedium>),
     Analog(DecodeService),
 }
@@ -28,6 +29,9 @@ impl ArchiveMedium {
         match &config.medium.fidelity {
             Fidelity::Sector { sector_rate, track_rate } => {
                 Ok(Self::Sector(SeededFaults::new(seed, *sector_rate, *track_rate)))
+            }
+            Fidelity::Drawn { statistics, reads_max } => {
+                Ok(Self::Drawn(DrawnMedium::open(statistics, seed, *reads_max, drives(config))?))
             }
             Fidelity::Soft { statistics, reads_max } => {
                 let drives = drives(config);
@@ -45,7 +49,7 @@ impl ArchiveMedium {
     /// Its name, for people.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
-            Self::Sector(_) => "sector (simulated medium)",
+            Self::Sector(_) | Self::Drawn(_) => "sector (simulated medium)",
             Self::Soft(_) => "soft (simulated medium)",
             Self::Analog(_) => "analog (simulated medium)",
         }
@@ -55,7 +59,7 @@ impl ArchiveMedium {
     /// machines, or in a cheaper hour.
     pub(crate) fn decodes_later(&self) -> bool {
         match self {
-            Self::Sector(_) | Self::Soft(_) => false,
+            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => false,
             Self::Analog(service) => service.decodes_later(),
         }
     }
@@ -63,7 +67,7 @@ impl ArchiveMedium {
     /// Nobody waits any longer for what is not being decoded.
     pub(crate) fn stop(&self) {
         match self {
-            Self::Sector(_) | Self::Soft(_) => {}
+            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => {}
             Self::Analog(service) => service.stop(),
         }
     }
@@ -71,7 +75,7 @@ impl ArchiveMedium {
     /// The decode service, if there is one.
     pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
         match self {
-            Self::Sector(_) | Self::Soft(_) => None,
+            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => None,
             Self::Analog(pool) => Some(pool.status()),
         }
     }
@@ -105,6 +109,10 @@ impl Medium for MediumHandle {
     ) -> std::result::Result<(), GlassError> {
         match &*self.medium {
             ArchiveMedium::Sector(faults) => faults.read(at, images, readings),
+            ArchiveMedium::Drawn(drawn) => {
+                drawn.read(at, images, readings);
+                Ok(())
+            }
             ArchiveMedium::Soft(soft) => soft.read(at, images, readings),
             ArchiveMedium::Analog(pool) => pool.read(at, images, readings, self.urgency),
         }
@@ -115,6 +123,41 @@ impl Medium for MediumHandle {
 fn drives(config: &ArchiveConfig) -> u32 {
     let shape = &config.library.shape;
     u32::from(shape.panels) * u32::from(shape.drives_per_panel())
+}
+
+/// Reads the statistics of a decoder.
+fn statistics<R>(
+    path: &Path,
+    reader: impl FnOnce(&SoftStatistics) -> std::result::Result<R, DecodeError>,
+) -> Result<R> {
+    let text = std::fs::read_to_string(path).map_err(ArchiveError::io("read", path))?;
+    let made = SoftStatistics::from_json(&text).and_then(|statistics| reader(&statistics));
+    made.map_err(|error| ArchiveError::Unusable {
+        path: path.display().to_string(),
+        reason: format!("{error}; `fulgurite glass calibrate` makes statistics"),
+    })
+}
+
+/// The medium at fidelity `sector`, by statistics.
+#[derive(Debug)]
+pub(crate) struct DrawnMedium {
+    reader: OutcomeReader,
+    drives: u32,
+    reads: AtomicU64,
+}
+
+impl DrawnMedium {
+    fn open(path: &Path, seed: Seed, reads_max: u8, drives: u32) -> Result<Self> {
+        let reader =
+            statistics(path, |statistics| OutcomeReader::new(statistics, seed, reads_max))?;
+        Ok(Self { reader, drives: drives.max(1), reads: AtomicU64::new(0) })
+    }
+
+    fn read(&self, at: SectorsAt, images: &[u8], readings: &mut Vec<SectorReading>) {
+        let read = self.reads.fetch_add(1, Ordering::Relaxed);
+        let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
+        readings.extend(self.reader.read(at, images.len() / at.sector_bytes, drive, read));
+    }
 }
 
 /// The medium at fidelity `soft`.
@@ -129,13 +172,8 @@ pub(crate) struct SoftMedium {
 
 impl SoftMedium {
     fn open(path: &Path, seed: Seed, reads_max: u8, drives: u32) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(ArchiveError::io("read", path))?;
-        let first = SoftStatistics::from_json(&text)
-            .and_then(|statistics| SoftReader::new(&statistics, RATE, seed, reads_max))
-            .map_err(|error| ArchiveError::Unusable {
-                path: path.display().to_string(),
-                reason: format!("{error}; `fulgurite glass calibrate` makes statistics"),
-            })?;
+        let first =
+            statistics(path, |statistics| SoftReader::new(statistics, RATE, seed, reads_max))?;
         let (idle, reads) = (Mutex::default(), AtomicU64::new(0));
         Ok(Self { first, idle, drives: drives.max(1), reads })
     }

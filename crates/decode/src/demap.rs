@@ -4,7 +4,7 @@ use fulgurite_glass::channel::Medium;
 use fulgurite_glass::numeric::{LANES, sincos_turns, vectorized};
 use serde::{Deserialize, Serialize};
 
-use crate::probabilities::{normalize, store};
+use crate::probabilities::store_normalized;
 use crate::{DecodeError, SymbolProbabilities};
 
 /// Where the estimates of one symbol lie.
@@ -127,11 +127,7 @@ impl Demapper {
                             values[lane] = -scale * cloud.distance(x[lane], y[lane]);
                         }
                     }
-                    normalize(&mut block);
-                    match out.as_chunks_mut::<LANES>().0 {
-                        [all] => store(&block, all),
-                        _ => store(&block, out),
-                    }
+                    store_normalized(block, out);
                 }
             },
         );

@@ -6,8 +6,8 @@
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;
 
-use crate::decoder::check;
 use crate::demap::target;
+use crate::front::Front;
 use crate::linear::{BESIDE, Taps, WINDOW, fraction_weights};
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, Linear, SymbolProbabilities};
 
@@ -41,6 +41,7 @@ pub struct LinearFit {
     is_registered: bool,
     shape: SectorShape,
     equations: Equations,
+    front: Front,
 }
 
 impl LinearFit {
@@ -48,7 +49,8 @@ impl LinearFit {
     #[must_use]
     pub fn new(medium: Medium, per_pitch: usize, is_registered: bool, shape: SectorShape) -> Self {
         let size = medium.images() * WINDOW * WINDOW + 1;
-        Self { medium, per_pitch, is_registered, shape, equations: Equations::new(size) }
+        let equations = Equations::new(size);
+        Self { medium, per_pitch, is_registered, shape, equations, front: Front::default() }
     }
 
     /// Adds a sector whose symbols are known.
@@ -56,15 +58,9 @@ impl LinearFit {
     /// # Errors
     /// [`DecodeError::Images`] when the images are not of the shape.
     pub fn add(&mut self, images: &SectorImages, symbols: &[u8]) -> Result<(), DecodeError> {
-        check(images, self.shape, self.medium.images(), self.per_pitch)?;
-        let flat = Flat::new(images, self.per_pitch);
-        let displacement = if self.is_registered {
-            Displacement::find(&flat, self.shape)
-        } else {
-            Displacement::none(self.shape)
-        };
-        let windows = Windows::new(&flat, &displacement, self.shape);
-        let medium = self.medium;
+        let Self { medium, per_pitch, is_registered, shape, .. } = *self;
+        let displacement = self.front.look(images, shape, medium, per_pitch, is_registered)?;
+        let windows = Windows::new(&self.front.flat, &displacement, self.shape);
         self.equations.add(&windows, |voxel| target(medium, symbols[voxel]));
         Ok(())
     }
@@ -82,10 +78,11 @@ impl LinearFit {
         let rough = Demapper::isotropic(self.medium, 1.0)?;
         let taps = Taps { images, weights };
         let mut linear = Linear::new(self.medium, self.per_pitch, self.is_registered, taps, rough);
+        let mut front = Front::default();
         let (mut estimates, mut symbols) = (Vec::new(), Vec::new());
         for (images, own) in scatter {
-            let (flat, displacement) = linear.front(images, self.shape)?;
-            estimates.extend(linear.estimates(&flat, &displacement, self.shape));
+            let displacement = linear.look(&mut front, images, self.shape)?;
+            estimates.extend(linear.estimates(&front.flat, &displacement, self.shape));
             symbols.extend_from_slice(own);
         }
         linear.demapper = Demapper::fit(self.medium, &estimates, &symbols)?;
@@ -111,11 +108,13 @@ impl Decoder for Refit {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
-        let (flat, displacement) = self.linear.front(images, shape)?;
+        let mut front = Front::default();
+        let displacement = self.linear.look(&mut front, images, shape)?;
+        let flat = &front.flat;
         let medium = self.linear.medium();
-        let mut best = self.linear.estimates(&flat, &displacement, shape);
+        let mut best = self.linear.estimates(flat, &displacement, shape);
         let mut spread = scatter(medium, &best);
-        let windows = Windows::new(&flat, &displacement, shape);
+        let windows = Windows::new(flat, &displacement, shape);
         for _ in 0..REFITS {
             let decided: Vec<u8> = best.iter().map(|z| nearest(medium, *z)).collect();
             let mut own = Equations::new(self.prior.size);
@@ -125,7 +124,7 @@ impl Decoder for Refit {
             own.lean(&self.prior, weight, self.linear.taps());
             let Ok(weights) = own.solve(RIDGE, Some(self.linear.taps())) else { break };
             let taps = Taps { images: medium.images(), weights };
-            let found = self.linear.with_taps(taps).estimates(&flat, &displacement, shape);
+            let found = self.linear.with_taps(taps).estimates(flat, &displacement, shape);
             // Decisions that are too often wrong would make it worse: only what gathers is taken.
             let found_spread = scatter(medium, &found);
             if found_spread < spread {
@@ -310,21 +309,21 @@ struct Windows {
 
 impl Windows {
     fn new(flat: &Flat, displacement: &Displacement, shape: SectorShape) -> Self {
-        let (rows, columns) = (flat.images[0].rows, flat.images[0].columns);
+        let [rows, columns] = flat.size();
         let wide = columns + 2 * BESIDE;
-        let resample = |plane: &fulgurite_glass::numeric::Plane| {
+        let resample = |image: usize| {
             let mut out = vec![0.0; (rows + 2 * BESIDE) * wide];
             for (row, line) in out.chunks_mut(wide).enumerate() {
                 let row = row.saturating_sub(BESIDE).min(rows - 1);
                 for (column, value) in line.iter_mut().enumerate() {
                     let column = column.saturating_sub(BESIDE).min(columns - 1);
                     let by = displacement.at(row / flat.per_pitch, column / flat.per_pitch);
-                    *value = sample(plane, [row, column], by);
+                    *value = sample(flat, image, [row, column], by);
                 }
             }
             out
         };
-        let images = flat.images.iter().map(resample).collect();
+        let images = (0..flat.images).map(resample).collect();
         Self { shape, columns: wide, images, per_pitch: flat.per_pitch }
     }
 
@@ -347,20 +346,18 @@ impl Windows {
     }
 }
 
-/// A plane at a pixel moved to the nearest eighth; borders repeat.
-fn sample(plane: &fulgurite_glass::numeric::Plane, at: [usize; 2], by: [f32; 2]) -> f32 {
+/// An image at a pixel moved to the nearest eighth; borders repeat.
+fn sample(flat: &Flat, image: usize, at: [usize; 2], by: [f32; 2]) -> f32 {
     let split = |at: usize, by: f32| {
         #[expect(clippy::cast_possible_truncation, reason = "a few pixels")]
         let eighths = at.cast_signed() * 8 + (by * 8.0).round() as isize;
         (eighths.div_euclid(8), fraction_weights(eighths.rem_euclid(8).cast_unsigned()))
     };
     let ((row, vertical), (column, horizontal)) = (split(at[0], by[0]), split(at[1], by[1]));
-    let inside = |at: isize, len: usize| at.clamp(0, len.cast_signed() - 1).cast_unsigned();
     let mut sum = 0.0;
     for (dy, v) in (-1..).zip(vertical) {
-        let line = plane.row(inside(row + dy, plane.rows));
         for (dx, h) in (-1..).zip(horizontal) {
-            sum += v * h * line[inside(column + dx, plane.columns)];
+            sum += v * h * flat.at(image, [row + dy, column + dx]);
         }
     }
     sum

@@ -14,13 +14,14 @@
 //! I/O but what opens a model or an engine's library when it is asked to.
 //! What probabilities become, soft bits and code words, is the crate `codes`.
 
+mod cubic;
 mod decoder;
 mod demap;
 mod error;
 mod fit;
 mod flat;
 mod frame;
-mod interleaved;
+mod front;
 #[cfg(feature = "learned")]
 mod learned;
 mod linear;
@@ -43,6 +44,7 @@ pub use error::DecodeError;
 pub use fit::{LinearFit, Refit};
 pub use flat::Flat;
 pub use frame::{GUARD, SectorFrame};
+pub use front::Front;
 #[cfg(feature = "learned")]
 pub use learned::{
     Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
@@ -53,7 +55,7 @@ pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
 pub use resample::registered;
 pub use score::{Score, Scores};
-pub use soft::{About, Drawn, Interval, SoftChannel, SoftFit, SoftStatistics};
+pub use soft::{About, Drawn, Interval, OutcomeReader, SoftChannel, SoftFit, SoftStatistics};
 pub use soft_reader::SoftReader;
 pub use standard::standard_linear;
 #[cfg(feature = "learned")]

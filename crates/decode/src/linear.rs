@@ -14,8 +14,9 @@ use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::vectorized;
 use serde::{Deserialize, Serialize};
 
-use crate::decoder::check;
-use crate::interleaved::{BORDER, Interleaved, cubic};
+use crate::cubic::cubic;
+use crate::flat::BORDER;
+use crate::front::Front;
 use crate::{DecodeError, Decoder, Demapper, Displacement, Flat, SymbolProbabilities};
 
 /// Pixels on each side of the middle of a window.
@@ -51,6 +52,7 @@ pub struct Linear {
     is_registered: bool,
     taps: Taps,
     bank: Vec<f32>,
+    front: Front,
     /// From estimates to probabilities.
     pub demapper: Demapper,
 }
@@ -72,7 +74,7 @@ impl Linear {
         demapper: Demapper,
     ) -> Self {
         let bank = bank(&taps);
-        Self { medium, per_pitch, is_registered, taps, bank, demapper }
+        Self { medium, per_pitch, is_registered, taps, bank, front: Front::default(), demapper }
     }
 
     /// The same with other taps.
@@ -88,20 +90,14 @@ impl Linear {
         self.medium
     }
 
-    /// Flat images, and where the voxels are.
-    pub(crate) fn front(
+    /// Where the voxels of a sector are; its flat images are in `front`.
+    pub(crate) fn look(
         &self,
+        front: &mut Front,
         images: &SectorImages,
         shape: SectorShape,
-    ) -> Result<(Flat, Displacement), DecodeError> {
-        check(images, shape, self.medium.images(), self.per_pitch)?;
-        let flat = Flat::new(images, self.per_pitch);
-        let displacement = if self.is_registered {
-            Displacement::find(&flat, shape)
-        } else {
-            Displacement::none(shape)
-        };
-        Ok((flat, displacement))
+    ) -> Result<Displacement, DecodeError> {
+        front.look(images, shape, self.medium, self.per_pitch, self.is_registered)
     }
 
     /// The estimate of each voxel.
@@ -111,7 +107,6 @@ impl Linear {
         displacement: &Displacement,
         shape: SectorShape,
     ) -> Vec<[f32; 2]> {
-        let interleaved = Interleaved::new(flat);
         let mut estimates = vec![[0.0; 2]; shape.voxels()];
         let constant = [0, 1].map(|part| self.taps.weights[part].last().copied().unwrap_or(0.0));
         vectorized(
@@ -123,11 +118,11 @@ impl Linear {
                         let at = [row, column].map(|voxel| voxel * self.per_pitch);
                         let by = displacement.at(row, column);
                         let (from, fraction) =
-                            interleaved.window(at.map(|at| at + self.per_pitch / 2), by);
-                        let sums = if interleaved.images == 4 {
-                            interleaved.sums::<4>(from, &self.bank, fraction)
+                            flat.window(at.map(|at| at + self.per_pitch / 2), by);
+                        let sums = if flat.images == 4 {
+                            flat.sums::<4>(from, &self.bank, fraction)
                         } else {
-                            interleaved.sums::<1>(from, &self.bank, fraction)
+                            flat.sums::<1>(from, &self.bank, fraction)
                         };
                         *estimate = [sums[0] + constant[0], sums[1] + constant[1]];
                     }
@@ -186,12 +181,17 @@ impl Decoder for Linear {
         images: &SectorImages,
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
-        let (flat, displacement) = self.front(images, shape)?;
-        Ok(self.demapper.probabilities(&self.estimates(&flat, &displacement, shape)))
+        let mut front = std::mem::take(&mut self.front);
+        let found = self.look(&mut front, images, shape).map(|displacement| {
+            let estimates = self.estimates(&front.flat, &displacement, shape);
+            self.demapper.probabilities(&estimates)
+        });
+        self.front = front;
+        found
     }
 }
 
-impl Interleaved {
+impl Flat {
     /// First pixel of the wide window around a place, and the fraction in the bank.
     #[inline(always)]
     fn window(&self, at: [usize; 2], by: [f32; 2]) -> (usize, usize) {

@@ -50,13 +50,13 @@ impl Matched {
         shape: SectorShape,
     ) -> Result<Vec<[f32; 2]>, DecodeError> {
         check(images, shape, self.medium.images(), self.per_pitch)?;
-        let field = Flat::new(images, self.per_pitch).field();
+        let flat = Flat::new(images, self.per_pitch);
         let displacement = if self.is_registered {
-            Displacement::of_field(&field, self.per_pitch, shape)
+            Displacement::find(&flat, shape)
         } else {
             Displacement::none(shape)
         };
-        let smooth = field.map(|plane| blur(&plane, SMOOTH_PIXELS));
+        let smooth = flat.field().map(|plane| blur(&plane, SMOOTH_PIXELS));
         let mut estimates = Vec::with_capacity(shape.voxels());
         let middle = self.per_pitch / 2;
         for row in 0..shape.rows() {

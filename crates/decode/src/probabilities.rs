@@ -89,7 +89,7 @@ pub(crate) type Block<const SYMBOLS: usize> = [[f32; LANES]; SYMBOLS];
 
 /// Makes the exponentials of each voxel of a block add to 1.
 #[inline(always)]
-pub(crate) fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
+fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
     let mut most = [f32::NEG_INFINITY; LANES];
     for values in &*block {
         for lane in 0..LANES {
@@ -112,9 +112,21 @@ pub(crate) fn normalize<const SYMBOLS: usize>(block: &mut Block<SYMBOLS>) {
     }
 }
 
-/// Puts a block's numbers voxel by voxel, as many voxels as there is room for.
+/// Normalizes a block, and puts its numbers voxel by voxel, as many voxels as there is room for.
 #[inline(always)]
-pub(crate) fn store<const SYMBOLS: usize>(block: &Block<SYMBOLS>, out: &mut [[f32; SYMBOLS]]) {
+pub(crate) fn store_normalized<const SYMBOLS: usize>(
+    mut block: Block<SYMBOLS>,
+    out: &mut [[f32; SYMBOLS]],
+) {
+    normalize(&mut block);
+    match out.as_chunks_mut::<LANES>().0 {
+        [all] => store(&block, all),
+        _ => store(&block, out),
+    }
+}
+
+#[inline(always)]
+fn store<const SYMBOLS: usize>(block: &Block<SYMBOLS>, out: &mut [[f32; SYMBOLS]]) {
     for (lane, voxel) in out.iter_mut().enumerate() {
         for symbol in 0..SYMBOLS {
             voxel[symbol] = block[symbol][lane];
@@ -134,8 +146,7 @@ fn normalize_all<const SYMBOLS: usize>(logarithms: &mut [f32]) {
                         block[symbol][lane] = voxels[lane][symbol];
                     }
                 }
-                normalize(&mut block);
-                store(&block, voxels);
+                store_normalized(block, voxels);
             }
         },
     );

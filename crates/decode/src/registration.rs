@@ -3,9 +3,11 @@
 //! Light is strongest at the middle of voxels, so the energy of the field has a tone with the
 //! period of the pitch, and the phase of that tone is the shift (Oerder and Meyr, IEEE Trans. Comm.
 //! 36, 605, 1988, in two dimensions). It is found to half a pitch either way, at no search at all.
-//! A block and its neighbors are heard together; shifts are interpolated between blocks. Searching
-//! for the most energy over shifts, as the written experiment does, was tried first: interpolated
-//! energy is highest at whole pixels, which drew small shifts to zero.
+//!
+//! Three things were tried and cost sectors (docs/design/0007): searching for the most energy over
+//! shifts, which draws small shifts to zero; blurring the field first, which takes the tone away;
+//! and taking the phase of each block by itself, which at corners is off by a whole pitch as soon
+//! as the sector is turned or stretched by more than half of one.
 
 use fulgurite_glass::channel::SectorShape;
 use fulgurite_glass::numeric::{LANES, Plane, blur, sincos_turns, vectorized};
@@ -15,11 +17,16 @@ use crate::Flat;
 /// Voxels of a block's side.
 const BLOCK: usize = 16;
 
-/// Blur of the field before its energy is taken, in pitches.
-const SMOOTH_PITCHES: f32 = 0.45;
+/// Slopes that are tried first, in pixels from the middle of a sector to its border.
+const COARSE_PIXELS: f32 = 0.25;
+const COARSE_STEPS: i8 = 8;
 
-/// How much a block outweighs what it is given by the blocks around it (a blur of one block).
-const NEIGHBORS: f32 = 0.5;
+/// Those around the best of them.
+const FINE_PIXELS: f32 = 0.05;
+const FINE_STEPS: i8 = 3;
+
+/// Blur over blocks, in blocks.
+const HELP_BLOCKS: f32 = 1.5;
 
 /// Where the middle of each voxel is, in pixels from where it should be.
 #[derive(Clone, Debug)]
@@ -38,23 +45,7 @@ impl Displacement {
     /// Finds the voxels of a sector.
     #[must_use]
     pub fn find(flat: &Flat, shape: SectorShape) -> Self {
-        Self::of_field(&flat.field(), flat.per_pitch, shape)
-    }
-
-    pub(crate) fn of_field(field: &[Plane; 2], per_pitch: usize, shape: SectorShape) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
-        let sigma = SMOOTH_PITCHES * per_pitch as f32;
-        let [mut energy, other] = [0, 1].map(|part| blur(&field[part], sigma));
-        vectorized(
-            #[inline(always)]
-            || {
-                for (a, b) in energy.values.iter_mut().zip(&other.values) {
-                    *a = *a * *a + b * b;
-                }
-            },
-        );
-        let blocks = [shape.rows().div_ceil(BLOCK), shape.columns().div_ceil(BLOCK)];
-        let shifts = tones(&energy, per_pitch, blocks).map(|tone| shift(tone, per_pitch));
+        let shifts = flat.tones.by_axis().map(|tone| shift(tone, flat.per_pitch));
         Self { by: shifts.map(|plane| between_blocks(&plane, shape)) }
     }
 
@@ -67,48 +58,70 @@ impl Displacement {
 
 /// The tone of the pitch in each block, down and to the right: sums of the energy times
 /// exp(-2 pi i distance / pitch), the distance from the nominal middles of voxels.
-fn tones(
-    energy: &Plane,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tones {
     per_pitch: usize,
-    [block_rows, block_columns]: [usize; 2],
-) -> [[Plane; 2]; 2] {
-    let mut tones = [0, 1].map(|_| [0, 1].map(|_| Plane::new(block_rows, block_columns)));
-    #[expect(clippy::cast_precision_loss, reason = "at most 4")]
-    let turns: Vec<(f32, f32)> = (0..per_pitch)
-        .map(|at| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32))
-        .collect();
-    let side = BLOCK * per_pitch;
-    let mut profile = vec![0.0; energy.columns];
-    for block_row in 0..block_rows {
-        profile.fill(0.0);
-        for row in (block_row * side..(block_row + 1) * side).take_while(|row| *row < energy.rows) {
-            let (sin, cos) = turns[row % per_pitch];
-            let pixels = energy.row(row);
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (sum, pixel) in profile.iter_mut().zip(pixels) {
-                        *sum += pixel;
-                    }
-                },
-            );
-            for (block, pixels) in pixels.chunks(side).enumerate() {
-                let sum: f32 = vectorized(
-                    #[inline(always)]
-                    || sum(pixels),
-                );
-                tones[0][0].row_mut(block_row)[block] += cos * sum;
-                tones[0][1].row_mut(block_row)[block] -= sin * sum;
-            }
-        }
-        for (block, pixels) in profile.chunks(side).enumerate() {
-            for (pixel, (sin, cos)) in pixels.iter().zip(turns.iter().cycle()) {
-                tones[1][0].row_mut(block_row)[block] += cos * pixel;
-                tones[1][1].row_mut(block_row)[block] -= sin * pixel;
-            }
+    /// Sine and cosine for the pixels of a pitch.
+    turns: Vec<(f32, f32)>,
+    /// Real and imaginary part, down.
+    down: [Plane; 2],
+    /// Sums over the rows of each row of blocks.
+    profiles: Plane,
+}
+
+impl Tones {
+    /// Of so many pixels, all dark.
+    pub(crate) fn new(rows: usize, columns: usize, per_pitch: usize) -> Self {
+        let [block_rows, block_columns] =
+            [rows, columns].map(|pixels| pixels.div_ceil(BLOCK * per_pitch));
+        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
+        let turn =
+            |at: usize| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32);
+        Self {
+            per_pitch,
+            turns: (0..per_pitch).map(turn).collect(),
+            down: [0, 1].map(|_| Plane::new(block_rows, block_columns)),
+            profiles: Plane::new(block_rows, columns),
         }
     }
-    tones
+
+    /// Adds a row of pixels' energy.
+    pub(crate) fn add(&mut self, row: usize, energy: &[f32]) {
+        let Self { per_pitch, turns, down, profiles } = self;
+        let side = BLOCK * *per_pitch;
+        let (sin, cos) = turns[row % *per_pitch];
+        let [real, imaginary] = down.each_mut().map(|plane| plane.row_mut(row / side));
+        let profile = profiles.row_mut(row / side);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (sum, value) in profile.iter_mut().zip(energy) {
+                    *sum += value;
+                }
+                for (block, energy) in energy.chunks(side).enumerate() {
+                    let sum = sum(energy);
+                    real[block] += cos * sum;
+                    imaginary[block] -= sin * sum;
+                }
+            },
+        );
+    }
+
+    /// Those down, and those to the right.
+    fn by_axis(&self) -> [[Plane; 2]; 2] {
+        let Self { per_pitch, turns, down, profiles } = self;
+        let mut right = [0, 1].map(|_| Plane::new(down[0].rows, down[0].columns));
+        for block_row in 0..profiles.rows {
+            let [real, imaginary] = right.each_mut().map(|plane| plane.row_mut(block_row));
+            for (block, pixels) in profiles.row(block_row).chunks(BLOCK * per_pitch).enumerate() {
+                for (pixel, (sin, cos)) in pixels.iter().zip(turns.iter().cycle()) {
+                    real[block] += cos * pixel;
+                    imaginary[block] -= sin * pixel;
+                }
+            }
+        }
+        [down.clone(), right]
+    }
 }
 
 /// A sum in sixteen lanes.
@@ -124,19 +137,104 @@ fn sum(values: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// The shift in pixels that the phase of a tone is, each block helped by its neighbors.
+/// The shift in pixels that the phase of a tone is.
+///
+/// A phase says a shift but for whole pitches, and single blocks are unsure when the focus is bad.
+/// So the offset and the slopes at which all blocks agree best are found first; what is left of
+/// each block, helped by its neighbors, is far less than half a pitch.
 fn shift(tone: [Plane; 2], per_pitch: usize) -> Plane {
-    let [mut real, mut imaginary] = tone.map(|plane| {
-        let mut helped = blur(&plane, 1.0);
-        helped.add(NEIGHBORS, &plane);
-        helped
-    });
     #[expect(clippy::cast_precision_loss, reason = "at most 4")]
-    let pixels = per_pitch as f32 / std::f32::consts::TAU;
-    for (re, im) in real.values.iter_mut().zip(&mut imaginary.values) {
-        *re = -im.atan2(*re) * pixels;
+    let pitch = per_pitch as f32;
+    let trend = Trend::of(&tone, pitch);
+    let [mut real, mut imaginary] = tone;
+    let mut shifts = Plane::new(real.rows, real.columns);
+    for row in 0..shifts.rows {
+        for column in 0..shifts.columns {
+            let shift = trend.at(&shifts, [row, column]);
+            shifts.row_mut(row)[column] = shift;
+            let (sin, cos) = sincos_turns(shift / pitch);
+            let (re, im) = (&mut real.row_mut(row)[column], &mut imaginary.row_mut(row)[column]);
+            (*re, *im) = (*re * cos - *im * sin, *re * sin + *im * cos);
+        }
     }
-    real
+    let [real, imaginary] = [real, imaginary].map(|plane| blur(&plane, HELP_BLOCKS));
+    for ((shift, re), im) in shifts.values.iter_mut().zip(&real.values).zip(&imaginary.values) {
+        *shift -= im.atan2(*re) / std::f32::consts::TAU * pitch;
+    }
+    shifts
+}
+
+/// What a sector's shifts would be if it were moved, turned and stretched only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trend {
+    /// In the middle, in pixels.
+    offset: f32,
+    /// From the middle to the border, down and to the right.
+    slopes: [f32; 2],
+}
+
+impl Trend {
+    /// The trend at which the tones of all blocks add up best.
+    fn of(tone: &[Plane; 2], pitch: f32) -> Self {
+        let mut best = (0.0, Self::default());
+        for (step, steps) in [(COARSE_PIXELS, COARSE_STEPS), (FINE_PIXELS, FINE_STEPS)] {
+            let [down, right] = best.1.slopes;
+            for across in -steps..=steps {
+                let right = right + step * f32::from(across);
+                let rows = turned(tone, right / pitch);
+                for along in -steps..=steps {
+                    let down = down + step * f32::from(along);
+                    let [re, im] = sum_turned(&rows, down / pitch);
+                    let power = re * re + im * im;
+                    if power > best.0 {
+                        let offset = -im.atan2(re) / std::f32::consts::TAU * pitch;
+                        best = (power, Self { offset, slopes: [down, right] });
+                    }
+                }
+            }
+        }
+        best.1
+    }
+
+    fn at(&self, blocks: &Plane, [row, column]: [usize; 2]) -> f32 {
+        let [down, right] = self.slopes;
+        self.offset + down * place(row, blocks.rows) + right * place(column, blocks.columns)
+    }
+}
+
+/// Where a block lies between the borders, which are -1 and 1.
+fn place(block: usize, blocks: usize) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "hundreds of blocks")]
+    let (block, blocks) = (block as f32, blocks as f32);
+    (2.0 * block + 1.0) / blocks - 1.0
+}
+
+/// Sums over each row of blocks, each turned by a multiple of its place.
+fn turned(tone: &[Plane; 2], turns: f32) -> Vec<[f32; 2]> {
+    let [real, imaginary] = tone;
+    let factors: Vec<(f32, f32)> =
+        (0..real.columns).map(|column| sincos_turns(turns * place(column, real.columns))).collect();
+    let sum = |row: usize| {
+        let mut sum = [0.0; 2];
+        let pairs = real.row(row).iter().zip(imaginary.row(row));
+        for ((re, im), (sin, cos)) in pairs.zip(&factors) {
+            sum[0] += re * cos - im * sin;
+            sum[1] += re * sin + im * cos;
+        }
+        sum
+    };
+    (0..real.rows).map(sum).collect()
+}
+
+/// The sum of rows of blocks, each turned by a multiple of its place.
+fn sum_turned(rows: &[[f32; 2]], turns: f32) -> [f32; 2] {
+    let mut sum = [0.0; 2];
+    for (row, [re, im]) in rows.iter().enumerate() {
+        let (sin, cos) = sincos_turns(turns * place(row, rows.len()));
+        sum[0] += re * cos - im * sin;
+        sum[1] += re * sin + im * cos;
+    }
+    sum
 }
 
 /// From blocks to voxels, linearly; beyond the middles of the outer blocks it stays.

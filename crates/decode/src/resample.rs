@@ -6,51 +6,61 @@
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
 use fulgurite_glass::numeric::{Plane, vectorized};
 
-use crate::decoder::check;
-use crate::interleaved::{BORDER, Interleaved, cubic};
+use crate::cubic::cubic;
+use crate::flat::BORDER;
+use crate::front::Front;
 use crate::{DecodeError, Displacement, Flat};
 
-/// Flat images of a sector, registered and resampled: a plane an image, with each voxel in the
-/// middle of its own square of `per_pitch` pixels.
+/// What [`Front::registered`] makes of one sector.
 ///
 /// # Errors
-/// [`DecodeError::Images`] when the images do not have the sector's size or count.
+/// As that.
 pub fn registered(
     images: &SectorImages,
     shape: SectorShape,
     medium: Medium,
     per_pitch: usize,
 ) -> Result<Vec<Plane>, DecodeError> {
-    check(images, shape, medium.images(), per_pitch)?;
-    let flat = Flat::new(images, per_pitch);
-    let displacement = Displacement::find(&flat, shape);
-    let interleaved = Interleaved::new(&flat);
-    Ok(match (images.count, per_pitch) {
-        (4, 3) => resample::<4, 3, 6>(&interleaved, &displacement, shape),
-        (4, 4) => resample::<4, 4, 7>(&interleaved, &displacement, shape),
-        (1, 3) => resample::<1, 3, 6>(&interleaved, &displacement, shape),
-        (1, 4) => resample::<1, 4, 7>(&interleaved, &displacement, shape),
+    Front::new().registered(images, shape, medium, per_pitch).map(|planes| planes.to_vec())
+}
+
+/// Moves each voxel of flat images to its place; `out` becomes a plane an image.
+pub(crate) fn resample(
+    flat: &Flat,
+    displacement: &Displacement,
+    shape: SectorShape,
+    out: &mut Vec<Plane>,
+) {
+    out.resize_with(flat.images, Plane::default);
+    for plane in &mut *out {
+        plane.resize(shape.rows() * flat.per_pitch, shape.columns() * flat.per_pitch);
+    }
+    match (flat.images, flat.per_pitch) {
+        (4, 3) => rows::<4, 3, 6>(flat, displacement, shape, out),
+        (4, 4) => rows::<4, 4, 7>(flat, displacement, shape, out),
+        (1, 3) => rows::<1, 3, 6>(flat, displacement, shape, out),
+        (1, 4) => rows::<1, 4, 7>(flat, displacement, shape, out),
         _ => unreachable!("a channel has 1 or 4 images of 3 or 4 pixels a voxel"),
-    })
+    }
 }
 
 /// Moves the `PITCH` x `PITCH` pixels of each voxel by its displacement, bicubically, from the
 /// `WIDE` x `WIDE` around them; `N` images at once. Images lie side by side until a row of voxels
 /// is done: a step of one pixel then is one of `N` numbers, and a line of all is a few vectors.
-fn resample<const N: usize, const PITCH: usize, const WIDE: usize>(
-    from: &Interleaved,
+fn rows<const N: usize, const PITCH: usize, const WIDE: usize>(
+    from: &Flat,
     displacement: &Displacement,
     shape: SectorShape,
-) -> Vec<Plane> {
+    out: &mut [Plane],
+) {
     let width = shape.columns() * PITCH;
-    let mut out: Vec<Plane> = (0..N).map(|_| Plane::new(shape.rows() * PITCH, width)).collect();
     let (pixels, _) = from.values.as_chunks::<N>();
     let mut strip = vec![[0.0f32; N]; PITCH * width];
-    vectorized(
-        #[inline(always)]
-        || {
-            for row in 0..shape.rows() {
-                let [by_down, by_right] = [0, 1].map(|part| displacement.by[part].row(row));
+    for row in 0..shape.rows() {
+        let [by_down, by_right] = [0, 1].map(|part| displacement.by[part].row(row));
+        vectorized(
+            #[inline(always)]
+            || {
                 for (column, by) in by_down.iter().zip(by_right).enumerate() {
                     let (top, down) = split(row * PITCH, *by.0, from.rows - WIDE);
                     let (left, right) = split(column * PITCH, *by.1, from.columns - WIDE);
@@ -72,10 +82,9 @@ fn resample<const N: usize, const PITCH: usize, const WIDE: usize>(
                         *value = pixel[image];
                     }
                 }
-            }
-        },
-    );
-    out
+            },
+        );
+    }
 }
 
 /// One row of the pixels of a voxel: down first, then to the right.

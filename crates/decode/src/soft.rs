@@ -13,11 +13,18 @@
 //! drawn from; that keeps the spread of sectors, which is what makes codewords fail. What is lost
 //! is where in the sector errors are: voxels are drawn independently. The interleaver spreads each
 //! codeword over the sector, so that matters little; `fulgurite glass compare` says how little.
+//! Fidelity `sector` draws the outcome of a whole sector from the same bins.
 
+mod outcomes;
+
+use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{Demapper, Method};
 use fulgurite_glass::channel::{Medium, SectorShape, Shares};
 use fulgurite_units::{RandomStream, Seed};
 use serde::{Deserialize, Serialize};
+
+pub use outcomes::OutcomeReader;
+use outcomes::Outcomes;
 
 use crate::frame::{SOFT_SCALE, alphabet, split_mix};
 use crate::{DecodeError, GUARD, Score, SymbolProbabilities};
@@ -35,12 +42,12 @@ const SURE: f32 = 0.999;
 const STEPS: f32 = 8.0;
 
 /// What the file says it is.
-const FORMAT: &str = "fulgurite soft statistics 1";
+const FORMAT: &str = "fulgurite soft statistics 2";
 
 /// Shares of sectors below the bins' upper ends: finer towards the worst.
 fn edges() -> Vec<f64> {
-    let tail = [512.0, 256.0, 128.0, 64.0, 32.0].map(|part| 1.0 / part);
-    tail.into_iter().chain((1..=16).map(|part| f64::from(part) / 16.0)).collect()
+    let tail = (5..=13).rev().map(|power| 0.5f64.powi(power));
+    tail.chain((1..=16).map(|part| f64::from(part) / 16.0)).collect()
 }
 
 /// What was measured on sectors, with 95 % intervals.
@@ -95,6 +102,8 @@ pub struct SoftStatistics {
     /// Sectors that could not be decoded, and at which rate of the code.
     pub failure_rate: Interval,
     bins: Vec<Bin>,
+    /// What becomes of the sectors of each bin.
+    outcomes: Vec<Outcomes>,
 }
 
 /// Gathers decoded sectors.
@@ -179,9 +188,9 @@ impl SoftFit {
             return Err(DecodeError::Fit { reason });
         }
         let bins = self.bins();
-        let About { preset, decoder, seed, side, shares, measured } = about;
+        let About { preset, decoder, seed, side, shares, measured, rate, sector_bytes } = about;
         let [symbol_error_rate, information, failure_rate] = measured;
-        Ok(SoftStatistics {
+        let mut statistics = SoftStatistics {
             format: FORMAT.to_owned(),
             preset,
             decoder,
@@ -194,7 +203,10 @@ impl SoftFit {
             information,
             failure_rate,
             bins,
-        })
+            outcomes: Vec::new(),
+        };
+        statistics.outcomes = outcomes::measure(&statistics, rate, sector_bytes)?;
+        Ok(statistics)
     }
 }
 
@@ -213,6 +225,10 @@ pub struct About {
     pub shares: Shares,
     /// Symbol error rate, information, failure rate.
     pub measured: [Interval; 3],
+    /// Rate of the sectors' code.
+    pub rate: Rate,
+    /// Bytes of a sector, with header and checksum.
+    pub sector_bytes: usize,
 }
 
 /// Whether a medium's symbols are a circle without a first one.
@@ -278,6 +294,10 @@ impl SoftStatistics {
         }
         for bin in &statistics.bins {
             bin.check(statistics.medium)?;
+        }
+        let are_whole = statistics.outcomes.iter().all(Outcomes::are_whole);
+        if !are_whole || statistics.outcomes.len() != statistics.bins.len() {
+            return Err(refuse("the outcomes of sectors are not whole".to_owned()));
         }
         Ok(statistics)
     }
@@ -403,13 +423,17 @@ impl SoftChannel {
         below(quality)
     }
 
+    /// The bin of a quality.
+    fn bin(&self, quality: f64) -> usize {
+        self.bins.partition_point(|bin| bin.until <= quality).min(self.bins.len() - 1)
+    }
+
     /// Draws the soft bits of voxels: those of each voxel together.
     ///
     /// # Panics
     /// When a symbol is not of the medium.
     pub fn draw(&self, quality: f64, symbols: &[u8], seed: &Seed, soft: &mut Vec<i8>) -> Drawn {
-        let bin = self.bins.iter().find(|bin| quality < bin.until).or_else(|| self.bins.last());
-        let bin = bin.unwrap_or_else(|| unreachable!("statistics have bins"));
+        let bin = &self.bins[self.bin(quality)];
         let mut state = seed.child(b"soft voxels").stream().next_u64();
         soft.clear();
         soft.reserve(symbols.len() * self.bits);

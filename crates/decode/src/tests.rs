@@ -8,8 +8,8 @@ use fulgurite_glass::channel::{
 use fulgurite_units::Seed;
 
 use crate::{
-    DecodeError, Decoder, Demapper, Displacement, Flat, LinearFit, Matched, Score, Scores,
-    SymbolProbabilities,
+    DecodeError, Decoder, Demapper, Displacement, Flat, Front, LinearFit, Matched, Score, Scores,
+    SymbolProbabilities, registered,
 };
 
 pub(crate) type Known = (SectorImages, Vec<u8>);
@@ -110,6 +110,45 @@ fn registration_finds_where_voxels_are() {
         }
     }
     assert!(spread > 0.4, "{spread}");
+}
+
+/// Sectors that are turned and stretched by more than half a pitch at their corners are read as well
+/// as those that are not.
+#[test]
+fn registration_follows_what_is_turned_and_stretched() {
+    let shape = shape(128);
+    let mut channel = Channel::preset("easy").unwrap();
+    channel.optics.focus_um = 0.0;
+    let train: Vec<Known> = (0..6).map(|i| sector(&channel, shape, i)).collect();
+    let mut fit = LinearFit::new(channel.medium, 3, true, shape);
+    known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
+    let (mut linear, _) = fit.finish(known(&train)).unwrap();
+    let mut errors_at = |warp_px: f64| {
+        channel.stage.warp_px = warp_px;
+        let test: Vec<Known> = (100..106).map(|i| sector(&channel, shape, i)).collect();
+        errors(&scores(&channel, &mut linear, &test))
+    };
+    let found = [errors_at(0.35), errors_at(0.9)];
+    assert!(found[1] < 1.5 * found[0] + 1e-3, "{found:?}");
+}
+
+/// Memory that is kept from other sectors is not seen.
+#[test]
+fn decoders_forget_the_sectors_before() {
+    let channel = Channel::preset("easy").unwrap();
+    let train: Vec<Known> = (0..4).map(|i| sector(&channel, shape(64), i)).collect();
+    let mut fit = LinearFit::new(channel.medium, 3, true, shape(64));
+    known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
+    let (fresh, _) = fit.finish(known(&train)).unwrap();
+    let mut used = fresh.clone();
+    let mut front = Front::new();
+    for (side, number) in [(64, 10), (32, 11), (96, 12), (64, 10)] {
+        let (images, _) = sector(&channel, shape(side), number);
+        let expected = fresh.clone().decode(&images, shape(side)).unwrap();
+        assert_eq!(used.decode(&images, shape(side)).unwrap(), expected, "{side} {number}");
+        let kept = front.registered(&images, shape(side), channel.medium, 3).unwrap();
+        assert_eq!(kept, registered(&images, shape(side), channel.medium, 3).unwrap());
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use fulgurite_archive::config::{
     MediumOptions, SealPolicy, Tariff,
 };
 use fulgurite_gateway::{Credentials, ServerConfig, TlsConfig};
-use fulgurite_units::ByteCount;
+use fulgurite_units::{ByteCount, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -237,9 +237,23 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
 /// How the medium is simulated.
 fn fidelity(medium: &config::Medium) -> anyhow::Result<Fidelity> {
     Ok(match medium.fidelity {
-        config::Fidelity::Sector => Fidelity::Sector {
-            sector_rate: medium.sector_failure_rate,
-            track_rate: medium.track_failure_rate,
+        config::Fidelity::Sector => match &medium.statistics {
+            None => Fidelity::Sector {
+                sector_rate: medium.sector_failure_rate,
+                track_rate: medium.track_failure_rate,
+            },
+            Some(_)
+                if [medium.sector_failure_rate, medium.track_failure_rate]
+                    .iter()
+                    .any(|rate| *rate != Ratio::ZERO) =>
+            {
+                let message = "medium.statistics says how often sectors fail; leave \
+                               medium.sector_failure_rate and medium.track_failure_rate at 0";
+                return Err(Coded::new(Exit::Config, message).into());
+            }
+            Some(statistics) => {
+                Fidelity::Drawn { statistics: statistics.clone(), reads_max: medium.reads_max }
+            }
         },
         config::Fidelity::Soft => {
             let statistics = medium.statistics.clone().ok_or_else(|| {

@@ -31,6 +31,7 @@ struct Network {
     decode: (&'static str, &'static str),
     pair: (&'static str, &'static str),
     read: (&'static str, &'static str),
+    ladder: &'static str,
 }
 
 const NETWORKS: [Network; 3] = [
@@ -40,7 +41,8 @@ const NETWORKS: [Network; 3] = [
         name: "tract, float32",
         decode: ("learned, tract", ">= 0.8"),
         pair: ("learned, tract, two processes", ">= 1.9 x one"),
-        read: ("analog read, tract", "none"),
+        read: ("analog read, learned alone, tract", "none"),
+        ladder: "analog read, tract",
     },
     Network {
         engine: "onnxruntime",
@@ -48,7 +50,8 @@ const NETWORKS: [Network; 3] = [
         name: PEER,
         decode: ("learned, ONNX Runtime", ">= 1.4"),
         pair: ("learned, ONNX Runtime, two processes", ">= 1.9 x one"),
-        read: ("analog read, ONNX Runtime", "none"),
+        read: ("analog read, learned alone, ONNX Runtime", "none"),
+        ladder: "analog read, ONNX Runtime",
     },
     Network {
         engine: "onnxruntime",
@@ -56,7 +59,8 @@ const NETWORKS: [Network; 3] = [
         name: "ONNX Runtime, int8",
         decode: ("learned, ONNX Runtime int8", ">= 3.4"),
         pair: ("learned, ONNX Runtime int8, two processes", ">= 1.9 x one"),
-        read: ("analog read, ONNX Runtime int8", ">= 1.0"),
+        read: ("analog read, learned alone, ONNX Runtime int8", ">= 1.0"),
+        ladder: "analog read, ONNX Runtime int8",
     },
 ];
 
@@ -95,6 +99,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
     for network in networks() {
         rows.push(pair(&ours, network)?);
         rows.push(read(&ours, network)?);
+        rows.push(ladder(&ours, network)?);
     }
     Ok(rows)
 }
@@ -207,6 +212,35 @@ fn read(ours: &Example, network: &Network) -> Result<Measured> {
         input(network.name)
     );
     Ok(Measured { row, ours: rates, peer: None, unit: "MB/s", target, input })
+}
+
+/// The same as an archive does it: the linear decoder first, the network where that fails.
+fn ladder(ours: &Example, network: &Network) -> Result<Measured> {
+    let mut rates = Vec::new();
+    let mut counts = [0.0; 3];
+    for _ in 0..ROUNDS {
+        let text = ours.run(&["ladder", network.engine, network.model])?;
+        rates.push(rate(&text, "bytes", "")?);
+        let line: Value = serde_json::from_str(&text)?;
+        for (count, name) in counts.iter_mut().zip(["sectors", "decodes", "lost"]) {
+            *count = number(&line, name)?;
+        }
+    }
+    let [sectors, decodes, lost] = counts;
+    let input = format!(
+        "{}: images of {sectors:.0} sectors of 100 KiB, each of its own drive and platter, to \
+         checked bytes; linear first, {:.0} went on to the network, {lost:.0} lost",
+        input(network.name),
+        decodes - sectors
+    );
+    Ok(Measured {
+        row: network.ladder,
+        ours: rates,
+        peer: None,
+        unit: "MB/s",
+        target: ">= 1.0",
+        input,
+    })
 }
 
 fn input(what: &str) -> String {

@@ -1,12 +1,13 @@
 //! Archives at the fidelities of the medium: what is verified is in the catalog, sector by sector,
 //! and bytes come back.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, EngineChoice, Fidelity, InjectedDamage, MediumOptions, Tariff,
 };
 use fulgurite_archive::{StorageClass, Verification, VerifiedSector};
+use fulgurite_codes::ldpc::Rate;
 use fulgurite_decode::{About, Interval, Score, SoftFit, SymbolProbabilities};
 use fulgurite_glass::channel::{Medium, SectorShape, Shares};
 use fulgurite_glass::{Geometry, TrackRole};
@@ -102,19 +103,29 @@ fn statistics(path: &Path) {
         side: 64,
         shares: Shares { drive: 0.2, platter: 0.2 },
         measured: [none; 3],
+        rate: Rate::R9of10,
+        sector_bytes: 1024,
     };
     std::fs::write(path, fit.finish(about).unwrap().to_json()).unwrap();
 }
 
 #[tokio::test]
 async fn an_archive_at_soft_brings_every_byte_back() {
+    by_statistics(|statistics| Fidelity::Soft { statistics, reads_max: 1 }).await;
+}
+
+#[tokio::test]
+async fn an_archive_at_sector_by_statistics_brings_every_byte_back() {
+    by_statistics(|statistics| Fidelity::Drawn { statistics, reads_max: 1 }).await;
+}
+
+async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("test.soft");
     statistics(&path);
     let mut config = config(&dir.path().join("data"));
     config.geometry = Geometry::profile("sliver").unwrap();
-    config.medium =
-        MediumOptions { seed: 1, fidelity: Fidelity::Soft { statistics: path, reads_max: 1 } };
+    config.medium = MediumOptions { seed: 1, fidelity: fidelity(path) };
     let client = Client::open(config).await;
     let bodies: Vec<Vec<u8>> = (0..4).map(|seed| noise(seed, 40_000)).collect();
     for (number, body) in bodies.iter().enumerate() {
@@ -128,7 +139,7 @@ async fn an_archive_at_soft_brings_every_byte_back() {
         client.restored(&name).await.unwrap();
         assert!(client.get(&name, None).await.unwrap() == *body);
     }
-    // Every sector was decoded, and says by how much.
+    // Every sector says by how much it was read, or that it was lost.
     for report in client.archive.verify(None).await.unwrap() {
         let found = found(&client, report.platter).await;
         let sectors: Vec<VerifiedSector> =

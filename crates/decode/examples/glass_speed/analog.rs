@@ -8,16 +8,21 @@ use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_decode::{
-    Damage, DecodeError, Engine, GUARD, SymbolProbabilities, VoxelMedium, VoxelReader, registered,
+    Damage, DecodeError, Decoder, Engine, Front, GUARD, SymbolProbabilities, VoxelMedium,
+    VoxelReader, standard_linear,
 };
+use fulgurite_glass::SectorsAt;
 use fulgurite_glass::channel::{Channel, SectorImages};
-use fulgurite_units::Seed;
+use fulgurite_units::{PlatterId, Seed};
 
 use crate::media::place;
 use crate::{PRESET, learned, spent, timed};
 
 /// Sectors of a measurement.
 const SECTORS: usize = 3;
+
+/// Sectors of a measurement of the ladder: their qualities are many.
+const CLIMBED: usize = 48;
 
 /// An engine that counts its processor time.
 #[derive(Debug)]
@@ -53,14 +58,9 @@ pub(crate) fn analog(engine: &str, model: &str) {
     let nanos = Arc::new(AtomicU64::new(0));
     let decoder =
         learned(engine, model, |engine| Box::new(Timed { engine, nanos: Arc::clone(&nanos) }));
-    let medium = VoxelMedium {
-        channel: Channel::preset(PRESET).unwrap(),
-        rate: Rate::R9of10,
-        seed: Seed::new(1),
-        reads_max: 1,
-        damage: Damage::default(),
-    };
+    let medium = medium();
     let mut reader = VoxelReader::new(medium.clone(), vec![Box::new(decoder)]).unwrap();
+    let mut front = Front::new();
     let mut parts = Parts::default();
     for number in 0..=SECTORS {
         let written = sector(number);
@@ -69,10 +69,11 @@ pub(crate) fn analog(engine: &str, model: &str) {
         // The first one warms up, and engines plan.
         if number == 0 {
             nanos.store(0, Ordering::Relaxed);
-            one(&mut reader, &medium.channel, &images, &written, &mut Parts::default());
+            let parts = &mut Parts::default();
+            one(&mut reader, &mut front, &medium.channel, &images, &written, parts);
             nanos.store(0, Ordering::Relaxed);
         } else {
-            one(&mut reader, &medium.channel, &images, &written, &mut parts);
+            one(&mut reader, &mut front, &medium.channel, &images, &written, &mut parts);
         }
     }
     let voxels = SECTORS * reader.frame().unwrap().shape().voxels();
@@ -87,9 +88,69 @@ pub(crate) fn analog(engine: &str, model: &str) {
     );
 }
 
+fn medium() -> VoxelMedium {
+    VoxelMedium {
+        channel: Channel::preset(PRESET).unwrap(),
+        rate: Rate::R9of10,
+        seed: Seed::new(1),
+        reads_max: 1,
+        damage: Damage::default(),
+    }
+}
+
+/// Sectors as an archive reads them, each of a drive and a platter of its own: by the linear
+/// decoder, and by the learned one what that cannot read.
+pub(crate) fn ladder(engine: &str, model: &str) {
+    let decoders: Vec<Box<dyn Decoder + Send>> = vec![
+        Box::new(standard_linear(PRESET).unwrap()),
+        Box::new(learned(engine, model, |engine| engine)),
+    ];
+    let rungs = decoders.len();
+    let mut reader = VoxelReader::new(medium(), decoders).unwrap();
+    let (mut whole, mut decodes, mut lost) = (0.0, 0, 0);
+    for number in 0..=CLIMBED {
+        let written = sector(number);
+        let platter = PlatterId::from_bytes((number as u128).to_le_bytes());
+        let at = SectorsAt { platter, ..place() };
+        let drive = u32::try_from(number).unwrap();
+        let (images, _) = reader.images(at, &written, 0, drive, 1).unwrap();
+        let mut took = 0.0;
+        // The first one warms up, on every rung.
+        let is_first = number == 0;
+        let mut is_read = false;
+        for rung in 0..rungs {
+            let (bytes, seconds) = timed(|| {
+                let found = reader.decode(&images, rung).unwrap();
+                let (_, bytes) = reader.frame().unwrap().bytes_of(&found, at.number(0)).unwrap();
+                bytes.map(<[u8]>::to_vec)
+            });
+            took += seconds;
+            decodes += usize::from(!is_first);
+            if let Some(bytes) = bytes {
+                assert_eq!(bytes, written, "what was written");
+                is_read = true;
+                if !is_first {
+                    break;
+                }
+            }
+        }
+        if !is_first {
+            whole += took;
+            lost += usize::from(!is_read);
+        }
+    }
+    let voxels = CLIMBED * reader.frame().unwrap().shape().voxels();
+    println!(
+        "{{\"bytes\":{},\"voxels\":{voxels},\"processor_s\":{whole:.6},\"sectors\":{CLIMBED},\
+         \"decodes\":{decodes},\"lost\":{lost}}}",
+        CLIMBED * place().sector_bytes
+    );
+}
+
 /// Reads one sector; then the parts of that which do not tell their own time, once more each.
 fn one(
     reader: &mut VoxelReader,
+    front: &mut Front,
     channel: &Channel,
     images: &SectorImages,
     written: &[u8],
@@ -107,7 +168,10 @@ fn one(
     parts.whole += decode + bytes;
     let pitch = usize::from(channel.optics.pixels_per_pitch);
     let shape = frame.shape();
-    parts.registration += timed(|| registered(images, shape, channel.medium, pitch).unwrap()).1;
+    let register = || {
+        front.registered(images, shape, channel.medium, pitch).unwrap();
+    };
+    parts.registration += timed(register).1;
     let soft = soft(&found, shape.columns(), frame.coded_voxels());
     let code_words = timed(|| {
         let (_, bytes) = frame.bytes_of_soft(&soft, place().number(0)).unwrap();

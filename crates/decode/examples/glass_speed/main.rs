@@ -1,8 +1,8 @@
 //! How fast the glass is: one measurement a run, printed as one JSON object.
 //!
 //! `cargo run --release --example glass_speed -p fulgurite-decode WHAT`, where WHAT is one of
-//! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector` and `analog ENGINE
-//! MODEL`. ENGINE is `tract` or `onnxruntime` (the variable `FULGURITE_ONNXRUNTIME` names its
+//! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector`, `analog ENGINE
+//! MODEL` and `ladder ENGINE MODEL`. ENGINE is `tract` or `onnxruntime` (the variable `FULGURITE_ONNXRUNTIME` names its
 //! library), with the longest side of tiles behind it, if wanted: `tract@80`. MODEL is the path of
 //! a network.
 //! `cargo xtask bench glass` runs them all.
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fulgurite_decode::{
-    Decoder, Displacement, Engine, EngineChoice, Flat, Learned, Model, registered, standard_linear,
+    Decoder, Displacement, Engine, EngineChoice, Flat, Front, Learned, Model, standard_linear,
 };
 use fulgurite_glass::channel::{
     Channel, Neighbor, Population, ReadFaults, ReadHead, ReadSeeds, SectorImages, SectorShape,
@@ -51,6 +51,7 @@ fn main() {
         ["soft"] => media::soft(),
         ["sector"] => media::sector(),
         ["analog", engine, model] => analog::analog(engine, model),
+        ["ladder", engine, model] => analog::ladder(engine, model),
         _ => panic!("no such measurement: {words:?}"),
     }
 }
@@ -97,12 +98,19 @@ fn registration() {
     let sectors = sectors();
     let (channel, shape) = nominal();
     let pitch = usize::from(channel.optics.pixels_per_pitch);
-    let find = |images: &SectorImages| Displacement::find(&Flat::new(images, pitch), shape);
-    let front = |images: &SectorImages| registered(images, shape, channel.medium, pitch).unwrap();
+    let mut flat = Flat::default();
+    let mut find = |images: &SectorImages| {
+        flat.set(images, pitch);
+        Displacement::find(&flat, shape)
+    };
     find(&sectors[0]);
     let (_, find_s) = timed(|| sectors.iter().for_each(|images| drop(find(images))));
-    front(&sectors[0]);
-    let (_, registered_s) = timed(|| sectors.iter().for_each(|images| drop(front(images))));
+    let mut front = Front::new();
+    let mut register = |images: &SectorImages| {
+        front.registered(images, shape, channel.medium, pitch).unwrap();
+    };
+    register(&sectors[0]);
+    let (_, registered_s) = timed(|| sectors.iter().for_each(&mut register));
     println!(
         "{{\"voxels\":{},\"processor_s\":{find_s:.6},\"registered_s\":{registered_s:.6}}}",
         voxels(shape)

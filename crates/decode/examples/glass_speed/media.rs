@@ -82,6 +82,8 @@ fn statistics() -> SoftStatistics {
         side: shape.columns(),
         shares: channel.shares,
         measured: [only(errors), only(0.0), only(0.0)],
+        rate: Rate::R9of10,
+        sector_bytes: 4096,
     };
     fit.finish(about).unwrap()
 }

@@ -23,7 +23,7 @@ mod tract;
 use std::sync::Arc;
 
 use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
-use fulgurite_glass::numeric::Plane;
+use fulgurite_glass::numeric::{LANES, Plane, vectorized};
 
 pub use card::{Card, MODEL_FORMAT, ModelId};
 pub use engine::{Device, Engine, EngineChoice};
@@ -31,11 +31,13 @@ pub use model::Model;
 pub use models::{Following, Models};
 use tiles::{Span, Tiling};
 
-use crate::{DecodeError, Decoder, SymbolProbabilities, registered};
+use crate::front::Front;
+use crate::probabilities::{Block, store_normalized};
+use crate::{DecodeError, Decoder, SymbolProbabilities};
 
 /// Voxels of a tile's side at most. Of those measured the fastest with both engines, overlap
 /// counted (docs/design/0007).
-const TILE_SIDE_MAX: usize = 168;
+const TILE_SIDE_MAX: usize = 128;
 
 /// Decodes with one model.
 #[derive(Debug)]
@@ -44,6 +46,7 @@ pub struct Learned {
     medium: Medium,
     engine: Box<dyn Engine>,
     tile_side_max: usize,
+    front: Front,
     /// Images of a tile.
     input: Vec<f32>,
 }
@@ -73,7 +76,9 @@ impl Learned {
     ) -> Result<Self, DecodeError> {
         model.check(medium)?;
         let model = Arc::clone(model);
-        Ok(Self { model, medium, engine, tile_side_max: TILE_SIDE_MAX, input: Vec::new() })
+        let tile_side_max = TILE_SIDE_MAX;
+        let (front, input) = (Front::default(), Vec::new());
+        Ok(Self { model, medium, engine, tile_side_max, front, input })
     }
 
     /// With other tiles than those that were measured to be the fastest. What is decoded differs
@@ -96,16 +101,20 @@ impl Learned {
         self.engine.name()
     }
 
-    /// Logits `[voxel, symbol]` over the temperature, of registered images.
-    fn logits(&mut self, planes: &[Plane], shape: SectorShape) -> Result<Vec<f32>, DecodeError> {
+    /// Probabilities of registered images.
+    fn probabilities<const SYMBOLS: usize>(
+        &mut self,
+        planes: &[Plane],
+        shape: SectorShape,
+    ) -> Result<SymbolProbabilities, DecodeError> {
         let card = self.model.card();
         let sides = [shape.rows(), shape.columns()];
         let tiling = Tiling::new(sides, self.tile_side_max, card.block, card.margin);
-        let mut logits = vec![0.0; shape.voxels() * card.symbols];
+        let mut logarithms = vec![0.0; shape.voxels() * SYMBOLS];
         for tile in tiling.tiles() {
             gather(planes, tile, tiling.size, card.pixels_per_pitch, &mut self.input);
             let found = self.engine.run(tiling.size, &self.input)?;
-            let expected = card.symbols * tiling.size[0] * tiling.size[1];
+            let expected = SYMBOLS * tiling.size[0] * tiling.size[1];
             if found.len() != expected {
                 return Err(DecodeError::Engine {
                     engine: self.engine.name(),
@@ -113,13 +122,15 @@ impl Learned {
                     reason: format!("it gave {} logits of a tile's {expected}", found.len()),
                 });
             }
-            scatter(&found, tile, tiling.size, card, shape, &mut logits).map_err(|voxel| {
+            let out = logarithms.as_chunks_mut::<SYMBOLS>().0;
+            let scale = 1.0 / card.temperature;
+            scatter(&found, tile, tiling.size, scale, shape, out).map_err(|voxel| {
                 let [row, column] = voxel;
                 let place = format!("the logits of the voxel in row {row}, column {column}");
                 DecodeError::ModelNumber { model: self.model.id().to_string(), place }
             })?;
         }
-        Ok(logits)
+        Ok(SymbolProbabilities::of_normalized(SYMBOLS, logarithms))
     }
 }
 
@@ -138,9 +149,17 @@ impl Decoder for Learned {
         shape: SectorShape,
     ) -> Result<SymbolProbabilities, DecodeError> {
         let pitch = self.model.card().pixels_per_pitch;
-        let planes = registered(images, shape, self.medium, pitch)?;
-        let logits = self.logits(&planes, shape)?;
-        Ok(SymbolProbabilities::normalized(self.model.card().symbols, logits))
+        let mut front = std::mem::take(&mut self.front);
+        let found =
+            front.registered(images, shape, self.medium, pitch).and_then(|planes| {
+                match self.medium.symbols() {
+                    4 => self.probabilities::<4>(planes, shape),
+                    8 => self.probabilities::<8>(planes, shape),
+                    other => unreachable!("a medium has 4 or 8 symbols, not {other}"),
+                }
+            });
+        self.front = front;
+        found
     }
 }
 
@@ -164,31 +183,72 @@ fn gather(planes: &[Plane], tile: [Span; 2], size: [usize; 2], pitch: usize, out
     debug_assert_eq!(out.len(), planes.len() * rows * columns, "whole images");
 }
 
-/// Puts logits `[symbol, row, column]` of a tile where they belong. The error is a voxel whose
-/// logits are not finite.
-fn scatter(
+/// Puts probabilities where they belong, from logits `[symbol, row, column]` of a tile, which are
+/// multiplied by `scale`. The error is a voxel whose logits are not finite.
+fn scatter<const SYMBOLS: usize>(
     found: &[f32],
     tile: [Span; 2],
     size: [usize; 2],
-    card: &Card,
+    scale: f32,
     shape: SectorShape,
-    logits: &mut [f32],
+    out: &mut [[f32; SYMBOLS]],
 ) -> Result<(), [usize; 2]> {
     let [down, right] = tile;
-    let scale = 1.0 / card.temperature;
-    for (symbol, plane) in found.chunks_exact(size[0] * size[1]).enumerate() {
-        for row in down.from..down.to {
-            let line = &plane[(row - down.start) * size[1]..][..size[1]];
-            let line = &line[right.from - right.start..right.to - right.start];
-            let first = (row * shape.columns() + right.from) * card.symbols;
-            let voxels = logits[first..].chunks_exact_mut(card.symbols);
-            for (at, (voxel, value)) in voxels.zip(line).enumerate() {
-                if !value.is_finite() {
-                    return Err([row, right.from + at]);
+    let columns = right.from - right.start..right.to - right.start;
+    for row in down.from..down.to {
+        let line = (row - down.start) * size[1];
+        let planes: [&[f32]; SYMBOLS] = std::array::from_fn(|symbol| {
+            let from = symbol * size[0] * size[1] + line;
+            &found[from + columns.start..from + columns.end]
+        });
+        let out = &mut out[row * shape.columns() + right.from..][..columns.len()];
+        let mut is_finite = true;
+        vectorized(
+            #[inline(always)]
+            || {
+                for (at, out) in out.chunks_mut(LANES).enumerate() {
+                    let block = take(&planes, at * LANES, scale);
+                    is_finite &= all_finite(&block);
+                    store_normalized(block, out);
                 }
-                voxel[symbol] = scale * value;
-            }
+            },
+        );
+        if !is_finite {
+            let is_bad = |at: &usize| planes.iter().any(|plane| !plane[*at].is_finite());
+            let bad = (0..columns.len()).find(is_bad).unwrap_or_default();
+            return Err([row, right.from + bad]);
         }
     }
     Ok(())
+}
+
+/// Logits of the voxels from `at` on, scaled; zeros where there are no more.
+#[inline(always)]
+fn take<const SYMBOLS: usize>(planes: &[&[f32]; SYMBOLS], at: usize, scale: f32) -> Block<SYMBOLS> {
+    let mut block = [[0.0; LANES]; SYMBOLS];
+    for (values, plane) in block.iter_mut().zip(planes) {
+        let logits = &plane[at..];
+        if let Some(logits) = logits.first_chunk::<LANES>() {
+            for lane in 0..LANES {
+                values[lane] = scale * logits[lane];
+            }
+        } else {
+            for (value, logit) in values.iter_mut().zip(logits) {
+                *value = scale * logit;
+            }
+        }
+    }
+    block
+}
+
+#[inline(always)]
+fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
+    // A number that is none stays so in a sum of differences with itself.
+    let mut sums = [0.0f32; LANES];
+    for values in block {
+        for lane in 0..LANES {
+            sums[lane] += values[lane] - values[lane];
+        }
+    }
+    sums.iter().sum::<f32>().is_finite()
 }

@@ -1,9 +1,12 @@
 //! Tests of drawn probabilities: what was gathered comes out again, for good sectors and bad ones.
 
 use fulgurite_glass::channel::Channel;
+use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
 
 use super::*;
-use crate::Scores;
+use crate::voxels::margin;
+use crate::{Scores, SoftReader};
 
 /// Probabilities of a sector whose symbols are wrong at a rate, by the decoder's own account.
 fn decoded(medium: Medium, symbols: &[u8], rate: f64, seed: u64) -> SymbolProbabilities {
@@ -38,12 +41,17 @@ fn drawn_symbols(medium: Medium, count: usize, seed: u64) -> Vec<u8> {
 
 /// Statistics of 64 sectors whose errors go from 0.1 % to 6.4 %, and their mean scores.
 fn statistics(medium: Medium, shares: Shares) -> (SoftStatistics, Scores) {
+    statistics_in_steps(medium, shares, 0.001)
+}
+
+/// The same of sectors whose errors are multiples of a step.
+fn statistics_in_steps(medium: Medium, shares: Shares, step: f64) -> (SoftStatistics, Scores) {
     let shape = SectorShape::new(64, 64).unwrap();
     let mut fit = SoftFit::new(medium);
     let mut scores = Scores::default();
     for number in 1..=64u32 {
         let symbols = drawn_symbols(medium, shape.voxels(), number.into());
-        let found = decoded(medium, &symbols, 0.001 * f64::from(number), number.into());
+        let found = decoded(medium, &symbols, step * f64::from(number), number.into());
         let score = Score::of(medium, shape, &found, &symbols);
         fit.add(shape, &found, &symbols, &score);
         scores.0.push(score);
@@ -56,6 +64,8 @@ fn statistics(medium: Medium, shares: Shares) -> (SoftStatistics, Scores) {
         side: 64,
         shares,
         measured: [none; 3],
+        rate: Rate::R9of10,
+        sector_bytes: 1024,
     };
     (fit.finish(about).unwrap(), scores)
 }
@@ -137,6 +147,54 @@ fn quality_is_uniform_and_shared_by_drives() {
     assert!((0.35..0.65).contains(&ratio), "half of the spread is left within a drive: {ratio}");
 }
 
+/// Whole sectors are lost as often as those that are decoded, on the same platters, and the others
+/// have their margins.
+#[test]
+fn outcomes_are_those_of_decoded_sectors() {
+    let medium = Channel::nominal().medium;
+    let (statistics, _) = statistics_in_steps(medium, NO_SHARES, 0.006);
+    let seed = Seed::new(7);
+    let mut soft = SoftReader::new(&statistics, Rate::R9of10, seed, 1).unwrap();
+    let outcomes = OutcomeReader::new(&statistics, seed, 1).unwrap();
+    let bytes = vec![0xA5; 1024];
+    let (mut lost, mut margins, mut differ) = ([0u32; 2], [0u32; 2], 0);
+    let sectors = 1500;
+    let at = |number: u32| SectorsAt {
+        platter: PlatterId::from_bytes(u128::from(number).to_le_bytes()),
+        track: TrackIndex::new(0),
+        first: LayerIndex::new(0),
+        sector_bytes: bytes.len(),
+    };
+    for number in 0..sectors {
+        let at = at(number);
+        let (_, report, read) = soft.sector(at, 0, &bytes, 0, number.into(), 0).unwrap();
+        let decoded = read.map(|_| margin(&report));
+        let drawn = match outcomes.sector(at, 0, 0, number.into(), 0) {
+            SectorReading::Lost => None,
+            SectorReading::Read { margin } => margin,
+        };
+        for (which, reading) in [decoded, drawn].into_iter().enumerate() {
+            lost[which] += u32::from(reading.is_none());
+            margins[which] += u32::from(reading.unwrap_or(0));
+        }
+        differ += u32::from(decoded.is_none() != drawn.is_none());
+    }
+    let [decoded, drawn] = lost.map(|lost| f64::from(lost) / f64::from(sectors));
+    assert!((0.2..0.8).contains(&decoded), "{decoded} of the sectors are lost");
+    assert!((decoded - drawn).abs() < 0.02, "{decoded} and {drawn} are lost");
+    assert!(f64::from(differ) < 0.05 * f64::from(sectors), "{differ} are read by one only");
+    let mean = |which: usize| f64::from(margins[which]) / f64::from(sectors - lost[which]);
+    assert!((mean(0) - mean(1)).abs() < 1.5, "margins {} and {}", mean(0), mean(1));
+    // Images that are taken again are other images.
+    let again = OutcomeReader::new(&statistics, seed, 3).unwrap();
+    let is_lost = |reader: &OutcomeReader, number: u32| {
+        reader.read(at(number), 1, 0, number.into())[0] == SectorReading::Lost
+    };
+    let three = (0..sectors).filter(|number| is_lost(&again, *number)).count();
+    let expected = decoded.powi(3) * f64::from(sectors);
+    assert!((three as f64 - expected).abs() < 0.3 * expected + 10.0, "{three} for {expected}");
+}
+
 #[test]
 fn damaged_statistics_are_refused() {
     let medium = Channel::nominal().medium;
@@ -147,7 +205,7 @@ fn damaged_statistics_are_refused() {
         other => panic!("{other:?}"),
     };
     assert!(refused("{}").contains("missing field"));
-    assert!(refused(&text.replace("statistics 1", "statistics 9")).contains("statistics 9"));
+    assert!(refused(&text.replace("statistics 2", "statistics 9")).contains("statistics 9"));
     let more = text.replacen("\"unsure_voxels\":", "\"unsure_voxels\":9", 1);
     assert!(refused(&more).contains("not whole"));
     let few = SoftFit::new(medium).finish(About {
@@ -157,6 +215,8 @@ fn damaged_statistics_are_refused() {
         side: 0,
         shares: NO_SHARES,
         measured: [Interval { value: 0.0, low: 0.0, high: 0.0 }; 3],
+        rate: Rate::R9of10,
+        sector_bytes: 1024,
     });
     assert!(matches!(few, Err(DecodeError::Fit { .. })));
 }

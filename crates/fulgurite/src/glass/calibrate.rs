@@ -1,5 +1,5 @@
-//! `glass calibrate`: a decoder on many simulated sectors, and the statistics that fidelity `soft`
-//! draws from.
+//! `glass calibrate`: a decoder on many simulated sectors, and the statistics that the fidelities
+//! `soft` and `sector` draw from.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use fulgurite_decode::{About, Interval};
 use serde_json::json;
 
 use super::ReaderArgs;
-use super::sample::{RATE, Sample};
+use super::sample::{RATE, SECTOR_BYTES, Sample};
 use crate::output::Output;
 
 /// Flags of `glass calibrate`.
@@ -45,6 +45,8 @@ pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()
         side: shape.columns(),
         shares: channel.shares,
         measured: [errors, information, failures],
+        rate: RATE,
+        sector_bytes: SECTOR_BYTES,
     })?;
     let text = statistics.to_json();
     std::fs::write(&args.out, &text)
@@ -63,7 +65,7 @@ pub(super) fn calibrate(args: &CalibrateArgs, out: &Output) -> anyhow::Result<()
         "channel {} (simulated), decoder {decoder}\n\
          {} sectors of {} x {} voxels, each of its own drive and platter; 95 % intervals\n\
          {}\n{}\n{}\n\
-         statistics for fidelity soft: {}, {} bytes",
+         statistics for fidelities soft and sector: {}, {} bytes",
         args.reader.channel,
         args.sectors,
         shape.rows(),

@@ -11,7 +11,8 @@ use fulgurite_decode::{Interval, SoftStatistics};
 use serde::Serialize;
 
 use super::ReaderArgs;
-use super::sample::{Read, Reads, Sample, soft};
+use super::picture::{self, Panel};
+use super::sample::{Read, Reads, Sample, mean, sector, soft, wilson};
 use crate::exit::{Coded, Exit};
 use crate::output::Output;
 
@@ -27,13 +28,16 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 500,
           value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     sectors: u64,
-    /// Sectors at soft
+    /// Sectors at soft, and at sector
     #[arg(long, value_name = "COUNT", default_value_t = 20_000,
           value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
     soft_sectors: u64,
     /// Seed of the sectors, drives and platters
     #[arg(long, value_name = "NUMBER", default_value_t = 2)]
     seed: u64,
+    /// File to draw the comparison into, as SVG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 /// How far apart values may be.
@@ -45,7 +49,7 @@ struct Row {
     metric: &'static str,
     analog: Interval,
     soft: Interval,
-    /// What fidelity `sector` takes over; nothing, where it does not know the metric.
+    /// Nothing where fidelity `sector` does not know the metric.
     sector: Option<Interval>,
     agree: bool,
 }
@@ -72,14 +76,15 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
         Sample { channel: &channel, decoder: &make, seed: args.seed, sectors: args.sectors };
     let analog = sample.analog(out, &mut |_, _, _, _| {})?;
     let drawn = soft(&statistics, args.seed, args.soft_sectors)?;
-    let rows = rows(&analog, &drawn);
+    let outcomes = sector(&statistics, args.seed, args.soft_sectors)?;
+    let rows = rows(&analog, &drawn, &outcomes);
     for row in &rows {
         out.json(row)?;
     }
     out.text(format!(
         "channel {} (simulated), decoder {decoder}; statistics of {}\n\
-         {} sectors at analog, {} at soft; 95 % intervals\n\n\
-         {:20} {:^30} {:^30} {:^10}  agree",
+         {} sectors at analog, {} at soft and sector; 95 % intervals\n\n\
+         {:20} {:^30} {:^30} {:^30}  agree",
         args.reader.channel,
         statistics.decoder,
         args.sectors,
@@ -93,14 +98,23 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
         let show = |Interval { value, low, high }: &Interval| {
             format!("{value:.3e} ({low:.2e}, {high:.2e})")
         };
-        let sector = row.sector.map_or_else(|| "-".to_owned(), |i| format!("{:.2e}", i.value));
+        let sector = row.sector.as_ref().map_or_else(|| "-".to_owned(), show);
         let agree = if row.agree { "yes" } else { "NO" };
         out.text(format!(
-            "{:20} {:^30} {:^30} {sector:^10}  {agree}",
+            "{:20} {:^30} {:^30} {sector:^30}  {agree}",
             row.metric,
             show(&row.analog),
             show(&row.soft)
         ))?;
+    }
+    if let Some(path) = &args.picture {
+        let title = format!(
+            "channel {} (simulated), decoder {decoder}: {} sectors at analog, {} at soft and sector",
+            args.reader.channel, args.sectors, args.soft_sectors
+        );
+        let picture = picture::draw(&title, &rows.iter().map(Row::panel).collect::<Vec<_>>())?;
+        std::fs::write(path, picture)
+            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
     }
     let wrong = |reads: &Reads| reads.0.iter().filter(|read| read.is_wrong).count();
     let wrong = wrong(&analog) + wrong(&drawn);
@@ -114,26 +128,39 @@ pub(super) fn compare(args: &CompareArgs, out: &Output) -> anyhow::Result<()> {
     Err(Coded::new(Exit::Failure, "the fidelities do not agree").into())
 }
 
-fn rows(analog: &Reads, drawn: &Reads) -> Vec<Row> {
-    let row = |metric, of: &dyn Fn(&Read) -> f64, is_known: bool| {
-        let (analog, soft) = (analog.mean(of), drawn.mean(of));
-        let agree = agree(&analog, &soft);
-        Row { metric, analog, soft, sector: is_known.then_some(soft), agree }
-    };
-    let (failures, failures_drawn) = (analog.failure_rate(), drawn.failure_rate());
+impl Row {
+    /// Of a metric as each fidelity has it.
+    fn new(
+        metric: &'static str,
+        analog: Interval,
+        soft: Interval,
+        sector: Option<Interval>,
+    ) -> Self {
+        let agree = agree(&analog, &soft)
+            && sector.is_none_or(|sector| agree(&analog, &sector) && agree(&soft, &sector));
+        Self { metric, analog, soft, sector, agree }
+    }
+
+    fn panel(&self) -> Panel {
+        let mut levels = vec![("analog", self.analog), ("soft", self.soft)];
+        levels.extend(self.sector.map(|sector| ("sector", sector)));
+        Panel { metric: self.metric, agree: self.agree, levels }
+    }
+}
+
+fn rows(analog: &Reads, drawn: &Reads, outcomes: &[Option<u8>]) -> Vec<Row> {
+    let row =
+        |metric, of: &dyn Fn(&Read) -> f64| Row::new(metric, analog.mean(of), drawn.mean(of), None);
+    let lost = wilson(outcomes.iter().filter(|margin| margin.is_none()).count(), outcomes.len());
+    let margin = mean(outcomes.iter().map(|margin| f64::from(margin.unwrap_or(0)) / 100.0));
+    let of_report = |read: &Read| f64::from(read.report.margin);
     vec![
-        row("symbol errors", &|read| read.symbol_error_rate, false),
-        row("information", &|read| read.information, false),
-        row("iterations", &|read| read.report.iterations_mean(), false),
-        Row {
-            metric: "lost sectors",
-            analog: failures,
-            soft: failures_drawn,
-            sector: Some(failures_drawn),
-            agree: agree(&failures, &failures_drawn),
-        },
+        row("symbol errors", &|read| read.symbol_error_rate),
+        row("information", &|read| read.information),
+        row("iterations", &|read| read.report.iterations_mean()),
+        Row::new("lost sectors", analog.failure_rate(), drawn.failure_rate(), Some(lost)),
         wrong_bytes(analog, drawn),
-        row("margin", &|read| f64::from(read.report.margin), true),
+        Row::new("margin", analog.mean(of_report), drawn.mean(of_report), Some(margin)),
     ]
 }
 

@@ -3,6 +3,7 @@
 
 mod calibrate;
 mod compare;
+mod picture;
 mod render;
 mod sample;
 
@@ -20,7 +21,7 @@ use crate::output::Output;
 /// What `glass` can do.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GlassCommand {
-    /// Measure a decoder on simulated sectors, and write statistics for fidelity soft
+    /// Measure a decoder on simulated sectors, and write statistics for fidelities soft and sector
     Calibrate(calibrate::CalibrateArgs),
     /// Hold the fidelities against each other
     Compare(compare::CompareArgs),

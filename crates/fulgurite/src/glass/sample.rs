@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::sector::Report;
 use fulgurite_decode::{
-    Damage, Interval, Score, SoftFit, SoftReader, SoftStatistics, SymbolProbabilities, VoxelMedium,
-    VoxelReader,
+    Damage, Interval, OutcomeReader, Score, SoftFit, SoftReader, SoftStatistics,
+    SymbolProbabilities, VoxelMedium, VoxelReader,
 };
-use fulgurite_glass::SectorsAt;
 use fulgurite_glass::channel::{Channel, SectorShape};
+use fulgurite_glass::{SectorReading, SectorsAt};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
 
 use super::MakeDecoder;
@@ -169,17 +169,27 @@ pub(super) fn soft(statistics: &SoftStatistics, seed: u64, sectors: u64) -> anyh
     Ok(Reads(reads))
 }
 
+/// Draws what becomes of sectors by statistics: their margins, or nothing where they are lost.
+pub(super) fn sector(
+    statistics: &SoftStatistics,
+    seed: u64,
+    sectors: u64,
+) -> anyhow::Result<Vec<Option<u8>>> {
+    let reader = OutcomeReader::new(statistics, Seed::new(seed), 1)?;
+    let of_one = |number| match reader.sector(place(number), 0, drive(number), number, 0) {
+        SectorReading::Lost => None,
+        SectorReading::Read { margin } => margin,
+    };
+    Ok((0..sectors).map(of_one).collect())
+}
+
 /// The normal quantile of 95 %.
 const Z: f64 = 1.96;
 
 impl Reads {
     /// A mean, with its 95 % interval from the spread of sectors.
     pub(super) fn mean(&self, of: impl Fn(&Read) -> f64) -> Interval {
-        let count = as_float(self.0.len());
-        let value = self.0.iter().map(&of).sum::<f64>() / count;
-        let squares: f64 = self.0.iter().map(|read| (of(read) - value).powi(2)).sum();
-        let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
-        Interval { value, low: value - Z * error, high: value + Z * error }
+        mean(self.0.iter().map(&of))
     }
 
     /// Share of sectors of which something is so, with Wilson's interval.
@@ -193,8 +203,17 @@ impl Reads {
     }
 }
 
+/// A mean, with its 95 % interval from the spread of the values.
+pub(super) fn mean(values: impl Iterator<Item = f64> + Clone) -> Interval {
+    let count = as_float(values.clone().count());
+    let value = values.clone().sum::<f64>() / count;
+    let squares: f64 = values.map(|each| (each - value).powi(2)).sum();
+    let error = (squares / (count - 1.0).max(1.0) / count).sqrt();
+    Interval { value, low: value - Z * error, high: value + Z * error }
+}
+
 /// Wilson's 95 % interval of a share (J. Am. Stat. Assoc. 22, 209, 1927).
-fn wilson(hits: usize, of: usize) -> Interval {
+pub(super) fn wilson(hits: usize, of: usize) -> Interval {
     let (hits, count) = (as_float(hits), as_float(of));
     let value = hits / count;
     let middle = (value + Z * Z / (2.0 * count)) / (1.0 + Z * Z / count);

@@ -20,6 +20,12 @@ impl Plane {
         Self { rows, columns, values: vec![0.0; rows * columns] }
     }
 
+    /// Takes another size; what it holds then is not said.
+    pub fn resize(&mut self, rows: usize, columns: usize) {
+        (self.rows, self.columns) = (rows, columns);
+        self.values.resize(rows * columns, 0.0);
+    }
+
     /// One row.
     #[must_use]
     pub fn row(&self, row: usize) -> &[f32] {

@@ -28,6 +28,9 @@ SWEEPS: Mapping[str, tuple[float, ...]] = {
     "camera.electrons": (100, 225, 450, 900, 1800, 3600),
     "optics.focus_um": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     "optics.crosstalk": (0.0, 0.5, 1.0, 1.5, 2.0),
+    "optics.aperture": (0.5, 0.55, 0.6, 0.65, 0.7),
+    "voxels.pitch_um": (0.42, 0.45, 0.5, 0.55, 0.6),
+    "polarization.swing_waves": (0.04, 0.06, 0.08, 0.1, 0.12),
     "defects": (0.0, 1.0, 3.0, 10.0),
 }
 # What `defects` multiplies.

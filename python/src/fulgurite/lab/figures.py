@@ -34,6 +34,9 @@ _AXES = {
     "camera.electrons": "electrons of a pixel",
     "optics.focus_um": "focus error, standard deviation in um",
     "optics.crosstalk": "light of neighboring layers, of all there is",
+    "optics.aperture": "numerical aperture",
+    "voxels.pitch_um": "pitch of voxels, um",
+    "polarization.swing_waves": "swing, waves",
     "defects": "dust, scratches and voids, times the preset's",
 }
 

@@ -1,0 +1,55 @@
+//! What all decoders begin with, in memory that is kept from sector to sector.
+
+use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_glass::numeric::Plane;
+
+use crate::decoder::check;
+use crate::resample::resample;
+use crate::{DecodeError, Displacement, Flat};
+
+/// Flat images and where the voxels are, of one sector after another.
+#[derive(Clone, Debug, Default)]
+pub struct Front {
+    pub(crate) flat: Flat,
+    registered: Vec<Plane>,
+}
+
+impl Front {
+    /// Of no sector yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks at a sector, and finds its voxels if they are to be found.
+    pub(crate) fn look(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        medium: Medium,
+        per_pitch: usize,
+        is_registered: bool,
+    ) -> Result<Displacement, DecodeError> {
+        check(images, shape, medium.images(), per_pitch)?;
+        self.flat.set(images, per_pitch);
+        let found = is_registered.then(|| Displacement::find(&self.flat, shape));
+        Ok(found.unwrap_or_else(|| Displacement::none(shape)))
+    }
+
+    /// Flat images of a sector, registered and resampled: a plane an image, with each voxel in the
+    /// middle of its own square of `per_pitch` pixels.
+    ///
+    /// # Errors
+    /// [`DecodeError::Images`] when the images do not have the sector's size or count.
+    pub fn registered(
+        &mut self,
+        images: &SectorImages,
+        shape: SectorShape,
+        medium: Medium,
+        per_pitch: usize,
+    ) -> Result<&mut [Plane], DecodeError> {
+        let displacement = self.look(images, shape, medium, per_pitch, true)?;
+        resample(&self.flat, &displacement, shape, &mut self.registered);
+        Ok(&mut self.registered)
+    }
+}

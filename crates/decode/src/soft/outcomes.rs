@@ -1,0 +1,142 @@
+//! Fidelity `sector`: what becomes of whole sectors, drawn from what became of drawn ones.
+//!
+//! For each bin of quality, some sectors are drawn at fidelity `soft` and decoded by the real code:
+//! the share that is lost, and the margins of the others. A sector's quality is drawn as at `soft`,
+//! from its drive, its platter and the read, so that bad sectors keep their company; no bit of it
+//! is looked at.
+
+use std::sync::Arc;
+
+use fulgurite_codes::ldpc::Rate;
+use fulgurite_glass::{SectorReading, SectorsAt};
+use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
+use serde::{Deserialize, Serialize};
+
+use super::{SoftChannel, SoftStatistics};
+use crate::voxels::{margin, place_seeds};
+use crate::{DecodeError, SectorFrame};
+
+/// Sectors that are drawn for each bin.
+const DRAWN: u32 = 512;
+
+/// Margins of a bin that are kept, at evenly spaced ranks.
+const KEPT: usize = 64;
+
+/// What becomes of the sectors of one bin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Outcomes {
+    /// Share that cannot be decoded.
+    lost: f64,
+    /// Margins of the others, the smallest first, in hundredths.
+    margins: Vec<u8>,
+}
+
+impl Outcomes {
+    /// Whether a bin's outcomes are what [`measure`] makes.
+    pub(super) fn are_whole(&self) -> bool {
+        (0.0..=1.0).contains(&self.lost) && (self.lost >= 1.0 || !self.margins.is_empty())
+    }
+}
+
+/// Draws sectors of every bin, and decodes them.
+pub(super) fn measure(
+    statistics: &SoftStatistics,
+    rate: Rate,
+    sector_bytes: usize,
+) -> Result<Vec<Outcomes>, DecodeError> {
+    let channel = SoftChannel::new(statistics)?;
+    let mut frame = SectorFrame::new(statistics.medium, rate, sector_bytes)?;
+    let seed = Seed::new(statistics.seed).child(b"sector outcomes");
+    let place = SectorsAt {
+        platter: PlatterId::from_bytes([0; 16]),
+        track: TrackIndex::new(0),
+        first: LayerIndex::new(0),
+        sector_bytes,
+    };
+    let mut bytes = vec![0; sector_bytes];
+    let mut soft = Vec::new();
+    let mut below = 0.0;
+    let mut of_bin = |until: f64| {
+        let quality = f64::midpoint(below, until);
+        below = until;
+        let mut margins = Vec::new();
+        for number in 0..DRAWN {
+            let seed = seed.child(&until.to_le_bytes()).child(&number.to_le_bytes());
+            seed.child(b"bytes").stream().fill(&mut bytes);
+            let symbols = frame.coded_symbols(&bytes, place.number(0))?;
+            channel.draw(quality, symbols, &seed, &mut soft);
+            let (report, read) = frame.bytes_of_soft(&soft, place.number(0))?;
+            if read.is_some() {
+                margins.push(margin(&report));
+            }
+        }
+        margins.sort_unstable();
+        let read = margins.len();
+        let kept = KEPT.min(read);
+        let margins = (0..kept).map(|i| margins[(2 * i + 1) * read / (2 * kept)]).collect();
+        #[expect(clippy::cast_precision_loss, reason = "hundreds")]
+        let lost = 1.0 - read as f64 / f64::from(DRAWN);
+        Ok(Outcomes { lost, margins })
+    };
+    statistics.bins.iter().map(|bin| of_bin(bin.until)).collect()
+}
+
+/// Reads sectors by drawing what becomes of them.
+#[derive(Clone, Debug)]
+pub struct OutcomeReader {
+    channel: Arc<SoftChannel>,
+    outcomes: Arc<[Outcomes]>,
+    seed: Seed,
+    reads_max: u8,
+}
+
+impl OutcomeReader {
+    /// Reads by these statistics; the seed is the archive's.
+    ///
+    /// # Errors
+    /// [`DecodeError::Fit`] when they cannot be drawn from.
+    pub fn new(
+        statistics: &SoftStatistics,
+        seed: Seed,
+        reads_max: u8,
+    ) -> Result<Self, DecodeError> {
+        let channel = Arc::new(SoftChannel::new(statistics)?);
+        Ok(Self { channel, outcomes: statistics.outcomes.clone().into(), seed, reads_max })
+    }
+
+    /// Reads so many neighboring sectors of a track, as [`fulgurite_glass::Medium::read`] does.
+    /// `read` tells this reading from all others.
+    #[must_use]
+    pub fn read(&self, at: SectorsAt, count: usize, drive: u32, read: u64) -> Vec<SectorReading> {
+        let of_one = |number| {
+            let again = 0..self.reads_max.max(1);
+            let mut readings = again.map(|again| self.sector(at, number, drive, read, again));
+            let found = readings.find(|reading| *reading != SectorReading::Lost);
+            found.unwrap_or(SectorReading::Lost)
+        };
+        (0..count).map(of_one).collect()
+    }
+
+    /// Reads one sector once.
+    #[must_use]
+    pub fn sector(
+        &self,
+        at: SectorsAt,
+        number: usize,
+        drive: u32,
+        read: u64,
+        again: u8,
+    ) -> SectorReading {
+        let seeds = place_seeds(&self.seed, at, number, drive, read, again);
+        let quality = self.channel.quality(&seeds.drive, &seeds.platter, &seeds.read);
+        let outcomes = &self.outcomes[self.channel.bin(quality)];
+        let mut stream = seeds.read.child(b"sector outcome").stream();
+        if stream.unit() < outcomes.lost {
+            return SectorReading::Lost;
+        }
+        let rank = stream.below(outcomes.margins.len() as u64);
+        let margin = usize::try_from(rank).ok().and_then(|rank| outcomes.margins.get(rank));
+        SectorReading::Read { margin: margin.copied() }
+    }
+}
