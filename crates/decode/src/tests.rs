@@ -112,8 +112,8 @@ fn registration_finds_where_voxels_are() {
     assert!(spread > 0.4, "{spread}");
 }
 
-/// Sectors that are turned and stretched by more than half a pitch at their corners are read as well
-/// as those that are not.
+/// Sectors that are turned and stretched by more than half a pitch at their corners are read as
+/// well as those that are not.
 #[test]
 fn registration_follows_what_is_turned_and_stretched() {
     let shape = shape(128);

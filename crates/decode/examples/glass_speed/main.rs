@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release --example glass_speed -p fulgurite-decode WHAT`, where WHAT is one of
 //! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector`, `analog ENGINE
-//! MODEL` and `ladder ENGINE MODEL`. ENGINE is `tract` or `onnxruntime` (the variable `FULGURITE_ONNXRUNTIME` names its
-//! library), with the longest side of tiles behind it, if wanted: `tract@80`. MODEL is the path of
-//! a network.
+//! MODEL` and `ladder ENGINE MODEL`. ENGINE is `tract` or `onnxruntime` (the variable
+//! `FULGURITE_ONNXRUNTIME` names its library), with the longest side of tiles behind it, if wanted:
+//! `tract@80`. MODEL is the path of a network.
 //! `cargo xtask bench glass` runs them all.
 //!
 //! One thread, in processor time: other work on the machine does not count, though it slows caches.

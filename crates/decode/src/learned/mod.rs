@@ -243,11 +243,11 @@ fn take<const SYMBOLS: usize>(planes: &[&[f32]; SYMBOLS], at: usize, scale: f32)
 
 #[inline(always)]
 fn all_finite<const SYMBOLS: usize>(block: &Block<SYMBOLS>) -> bool {
-    // A number that is none stays so in a sum of differences with itself.
+    // What is not finite is no number when it is multiplied by zero, and stays so in a sum.
     let mut sums = [0.0f32; LANES];
     for values in block {
         for lane in 0..LANES {
-            sums[lane] += values[lane] - values[lane];
+            sums[lane] += 0.0 * values[lane];
         }
     }
     sums.iter().sum::<f32>().is_finite()

@@ -103,6 +103,11 @@ proptest! {
         let heaviest = (0..columns).map(column).max().unwrap();
         let cell = *weights.iter().max().unwrap();
         let share = total / u64::from(count) + heaviest / u64::from(count / 2);
+        // Runs of whole shelves are as even as shelves allow.
+        let side = total * u64::from(count.div_ceil(2)) / u64::from(count) + heaviest;
+        let (shelves, runs) = (u64::from(floor.shape().shelves_per_panel), u64::from(count / 2));
+        let whole = if runs <= shelves { side * shelves.div_ceil(runs) / shelves } else { 0 };
+        let share = share.max(whole);
         let bound = share + share / 4 + cell + 2;
         for (sum, _) in weigh(&floor, &partitions, &weights) {
             prop_assert!(sum <= bound, "{} is more than {}", sum, bound);
