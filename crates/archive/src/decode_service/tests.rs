@@ -204,6 +204,22 @@ fn threads_wake_for_held_parts() {
     assert_eq!((wanted, outcome.unwrap().bytes), (0..1, written(1)));
 }
 
+/// One thread waits for an hour; when it has come all of them work.
+#[test]
+fn an_hour_that_begins_wakes_all_threads() {
+    let pool = pool(2, |_| false);
+    let release = Instant::now() + Duration::from_millis(100);
+    let held = (0..6).map(|first| part(first, Urgency::Deferred, Some(release)));
+    let (parts, answers): (Vec<Part>, Vec<Answers>) = held.unzip();
+    pool.shared.push(parts);
+    pool.wake();
+    assert_eq!(pool.status().workers, 1);
+    for answers in answers {
+        answers.recv_timeout(Duration::from_secs(60)).unwrap().1.unwrap();
+    }
+    assert_eq!(pool.status().workers, 2);
+}
+
 /// In dear hours verification waits and restores do not; stopping waits for neither.
 #[test]
 fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {

@@ -122,11 +122,19 @@ impl Pool {
     }
 
     /// The next part, or nothing when there was none for a while; then the worker ends.
-    fn next(&self) -> Option<Part> {
+    fn next(self: &Arc<Self>) -> Option<Part> {
         let mut running = self.lock();
+        let mut has_begun = false;
         loop {
             let held = match self.shared.next() {
-                Next::Part(part) => return Some(part),
+                Next::Part(part) => {
+                    drop(running);
+                    // An hour that was waited for is everybody's.
+                    if has_begun {
+                        self.wake();
+                    }
+                    return Some(part);
+                }
                 Next::Wait(held) => held,
             };
             running.idle += 1;
@@ -135,6 +143,7 @@ impl Pool {
             let (guard, waited) = waited.unwrap_or_else(PoisonError::into_inner);
             running = guard;
             running.idle -= 1;
+            has_begun = held.is_some();
             if waited.timed_out() && self.shared.is_empty() {
                 running.all -= 1;
                 return None;

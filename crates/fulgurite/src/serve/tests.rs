@@ -1,6 +1,10 @@
 //! Small decisions of `serve`.
 
-use super::{endpoint_of, fail_point};
+use fulgurite_archive::config::Fidelity;
+use fulgurite_units::Ratio;
+
+use super::{endpoint_of, fail_point, fidelity};
+use crate::config;
 
 #[test]
 fn endpoints_can_be_reached_from_here() {
@@ -18,4 +22,24 @@ fn fail_points_are_a_name_and_a_count() {
     for wrong in ["put-staged", "put-staged:", "put-staged:x", "put-staged:-1"] {
         assert!(fail_point(Some(wrong)).is_err(), "{wrong}");
     }
+}
+
+/// Fidelity `sector` takes rates or statistics, never both; `soft` needs statistics.
+#[test]
+fn statistics_and_rates_exclude_each_other() {
+    let medium = |fidelity, statistics: Option<&str>, rate: f64| config::Medium {
+        fidelity,
+        statistics: statistics.map(Into::into),
+        sector_failure_rate: Ratio::new(rate).unwrap(),
+        ..config::Medium::default()
+    };
+    let sector = config::Fidelity::Sector;
+    let rates = fidelity(&medium(sector, None, 0.1)).unwrap();
+    assert!(matches!(rates, Fidelity::Sector { .. }), "{rates:?}");
+    let drawn = fidelity(&medium(sector, Some("nominal.soft"), 0.0)).unwrap();
+    assert!(matches!(drawn, Fidelity::Drawn { reads_max: 3, .. }), "{drawn:?}");
+    let both = fidelity(&medium(sector, Some("nominal.soft"), 0.1)).unwrap_err();
+    assert!(both.to_string().contains("leave medium.sector_failure_rate"), "{both}");
+    let none = fidelity(&medium(config::Fidelity::Soft, None, 0.0)).unwrap_err();
+    assert!(none.to_string().contains("glass calibrate"), "{none}");
 }
