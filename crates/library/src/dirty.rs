@@ -1,5 +1,7 @@
 //! Whom an event may have given something to do. Each is noted once, and taken in the order noted.
 
+use std::collections::BTreeSet;
+
 use fulgurite_units::DriveIndex;
 
 use crate::PanelIndex;
@@ -9,6 +11,8 @@ pub(crate) struct Dirty {
     drives: Marks,
     groups: Marks,
     panels: Marks,
+    /// Groups with a full picker and no place for what is in it: any drive would do.
+    stuck: BTreeSet<u16>,
 }
 
 /// Indices noted, each once.
@@ -44,12 +48,14 @@ impl Dirty {
             drives: Marks::new(drives),
             groups: Marks::new(groups),
             panels: Marks::new(usize::from(panels)),
+            stuck: BTreeSet::new(),
         }
     }
 
     /// Groups have been made anew: all are looked at.
     pub(crate) fn regroup(&mut self, groups: usize) {
         self.groups = Marks::new(groups);
+        self.stuck.clear();
         self.all_groups();
     }
 
@@ -59,6 +65,19 @@ impl Dirty {
 
     pub(crate) fn group(&mut self, group: u16) {
         self.groups.note(group);
+    }
+
+    /// A group was looked at, and is stuck or is not. What gave one that is not something to do may
+    /// have made room for those that are.
+    pub(crate) fn looked_at(&mut self, group: u16, is_stuck: bool) {
+        if is_stuck {
+            self.stuck.insert(group);
+            return;
+        }
+        self.stuck.remove(&group);
+        for stuck in &self.stuck {
+            self.groups.note(*stuck);
+        }
     }
 
     pub(crate) fn all_groups(&mut self) {

@@ -106,25 +106,29 @@ impl Library {
         let at = self.shuttles[shuttle.as_usize()].at;
         // Where it came from does not count any more.
         let (from, kind) = (Source::EjectBay(at.panel), TripKind::Return);
+        let stored = |slot| Errand { kind, platter: key, from, to: Destination::Storage(slot) };
         let to = match self.platter(key).stage {
             Stage::Stored { home } | Stage::Storing { home, .. }
                 if self.is_open(home) && self.gets_to(at, home) =>
             {
                 home
             }
-            Stage::Unverified { .. } | Stage::Checked { .. }
-                if let Some(drive) = self.nearest_with(group, DriveSlot::Second, at) =>
-            {
+            Stage::Unverified { .. } | Stage::Checked { .. } => {
+                let drive = match self.nearest_with(group, DriveSlot::Second, at) {
+                    Some(drive) => drive,
+                    None => match self.free_spare(at) {
+                        Some(slot) => return Some(stored(slot)),
+                        // What its drives hold it cannot fetch with its picker full.
+                        None => self.nearest_on_panel(DriveSlot::Second, at)?,
+                    },
+                };
                 let to = Destination::Drive(drive, DriveSlot::Second);
                 let errand = Errand { kind: TripKind::Collect, platter: key, from, to };
                 return (!self.damaged || self.has_way_for(shuttle, &errand)).then_some(errand);
             }
-            Stage::Unverified { .. }
-            | Stage::Checked { .. }
-            | Stage::Storing { .. }
-            | Stage::Stored { .. } => self.free_spare(at)?,
+            Stage::Storing { .. } | Stage::Stored { .. } => self.free_spare(at)?,
         };
-        Some(Errand { kind, platter: key, from, to: Destination::Storage(to) })
+        Some(stored(to))
     }
 
     /// A platter that lies released in a drive and is not needed there; the group that brought it
@@ -424,6 +428,14 @@ impl Library {
         let drives = self.partitions.group(group).drives.iter().copied();
         let empty = drives.filter(|drive| self.drives[drive.as_usize()].admits(slot));
         empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
+    }
+
+    /// The same of the drives of all groups of a panel.
+    fn nearest_on_panel(&self, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
+        let groups = self.partitions.groups.iter().filter(|group| group.panel == from.panel);
+        let drives = groups.flat_map(|group| group.drives.iter().copied());
+        let empty = drives.filter(|drive| self.drives[drive.as_usize()].admits(slot));
+        empty.min_by_key(|drive| (from.cost_to(self.floor.dock(*drive, from.shelf)), *drive))
     }
 
     /// Whether a shuttle picks or places in front of the same shelf of the same rack.

@@ -31,9 +31,15 @@ impl Library {
             let mut found = Findings::default();
             let trip = self.next_trip(group, &mut found);
             self.note_findings(&found);
-            let Some((shuttle, errand)) = trip else { return };
+            let Some((shuttle, errand)) = trip else { break };
             self.start_trip(group, shuttle, errand, out);
         }
+        let is_stuck = |at: &ShuttleIndex| {
+            let shuttle = &self.shuttles[at.as_usize()];
+            shuttle.is_ready() && shuttle.cargo.is_some()
+        };
+        let is_stuck = self.partitions.group(group).shuttles.iter().any(is_stuck);
+        self.dirty.looked_at(group, is_stuck);
     }
 
     /// An idle shuttle of a group and its errand, if there are such; those that hold a platter

@@ -208,6 +208,14 @@ fn a_way_out_that_closes_is_given_up_for_another() {
     assert_served(Run { seed, instant: false, troubles_per_mille: 33, batteries: false });
 }
 
+/// A new platter in the picker, another one in its group's only drive, which that shuttle should
+/// take out, and no spare slot: both waited for ever.
+#[test]
+fn a_full_picker_goes_to_another_groups_drive() {
+    let seed = 15_932_703_909_584_809_464;
+    assert_served(Run { seed, instant: false, troubles_per_mille: 18, batteries: false });
+}
+
 #[test]
 fn a_seed_repeats_itself() {
     let run = |seed| {
