@@ -129,7 +129,7 @@ impl Flat {
     /// A pixel of one image; beyond the images, the nearest of their borders.
     ///
     /// # Panics
-    /// When there is no such image, or the pixel is beyond the border.
+    /// When there is no such image.
     #[must_use]
     pub fn at(&self, image: usize, [row, column]: [isize; 2]) -> f32 {
         let [row, column] =
