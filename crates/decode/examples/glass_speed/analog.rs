@@ -22,7 +22,7 @@ use crate::{PRESET, learned, spent, timed};
 const SECTORS: usize = 3;
 
 /// Sectors of a measurement of the ladder: their qualities are many.
-const CLIMBED: usize = 48;
+const CLIMBED: usize = 100;
 
 /// An engine that counts its processor time.
 #[derive(Debug)]
@@ -112,8 +112,9 @@ pub(crate) fn ladder(engine: &str, model: &str) {
         let written = sector(number);
         let platter = PlatterId::from_bytes((number as u128).to_le_bytes());
         let at = SectorsAt { platter, ..place() };
-        let drive = u32::try_from(number).unwrap();
-        let (images, _) = reader.images(at, &written, 0, drive, 1).unwrap();
+        // Its own read too: the share of a sector's quality that is the read's is the read's alone.
+        let (drive, read) = (u32::try_from(number).unwrap(), number as u64);
+        let (images, _) = reader.images(at, &written, 0, drive, read).unwrap();
         let mut took = 0.0;
         // The first one warms up, on every rung.
         let is_first = number == 0;
