@@ -123,8 +123,9 @@ impl QueueAddress {
         options.connect(self.server.clone()).await.map_err(|error| error.to_string())
     }
 
-    /// Connects and makes what is not there yet.
-    pub(super) async fn open(&self, name: &str) -> Result<Queues, String> {
+    /// Connects and makes what is not there yet, as archives do and workers do not: what two
+    /// clients make at once, some servers make twice, and one of them gets no messages.
+    async fn open(&self, name: &str) -> Result<Queues, String> {
         let client = self.connect(name).await?;
         let context = jetstream::new(client.clone());
         let stream = |name: &str, subjects: String| StreamConfig {
@@ -134,11 +135,42 @@ impl QueueAddress {
             max_age: PATIENCE,
             ..StreamConfig::default()
         };
-        let make = async |config| {
-            context.get_or_create_stream(config).await.map_err(|error| error.to_string())
+        let make = async |config: StreamConfig| {
+            let name = config.name.clone();
+            match context.get_or_create_stream(config).await {
+                Ok(stream) => Ok(stream),
+                // Another archive made it between the look and the making, which the server may
+                // call an overlap of subjects.
+                Err(error) => context.get_stream(name).await.map_err(|_| error.to_string()),
+            }
         };
         let jobs = make(stream(JOBS, format!("{JOB_SUBJECT}.*"))).await?;
         let answers = make(stream(ANSWERS, format!("{ANSWER_SUBJECT}.*"))).await?;
+        // So that jobs are kept for workers that come later.
+        for urgency in [Urgency::Urgent, Urgency::Deferred] {
+            let config = pull::Config {
+                durable_name: Some(word(urgency).to_owned()),
+                ack_policy: AckPolicy::Explicit,
+                ack_wait: ACK_WAIT,
+                max_deliver: DELIVERIES,
+                filter_subject: job_subject(urgency),
+                ..pull::Config::default()
+            };
+            let made = jobs.get_or_create_consumer(word(urgency), config).await;
+            made.map_err(|error| error.to_string())?;
+        }
+        Ok(Queues { client, context, jobs, answers })
+    }
+
+    /// Connects to what an archive made.
+    pub(super) async fn find(&self, name: &str) -> Result<Queues, String> {
+        let client = self.connect(name).await?;
+        let context = jetstream::new(client.clone());
+        let find = async |name| {
+            let found = context.get_stream(name).await;
+            found.map_err(|error| format!("{error}; no archive made the stream {name} yet"))
+        };
+        let (jobs, answers) = (find(JOBS).await?, find(ANSWERS).await?);
         Ok(Queues { client, context, jobs, answers })
     }
 }
@@ -146,16 +178,7 @@ impl QueueAddress {
 impl Queues {
     /// The jobs of one urgency, for workers.
     pub(super) async fn jobs(&self, urgency: Urgency) -> Result<PullConsumer, String> {
-        let name = word(urgency);
-        let config = pull::Config {
-            durable_name: Some(name.to_owned()),
-            ack_policy: AckPolicy::Explicit,
-            ack_wait: ACK_WAIT,
-            max_deliver: DELIVERIES,
-            filter_subject: job_subject(urgency),
-            ..pull::Config::default()
-        };
-        self.jobs.get_or_create_consumer(name, config).await.map_err(|error| error.to_string())
+        self.jobs.get_consumer(word(urgency)).await.map_err(|error| error.to_string())
     }
 
     /// The answers to one archive, taken as they come.
@@ -321,10 +344,6 @@ impl Sender {
     /// Sends and takes until something goes wrong with the server.
     async fn serve(&mut self, address: &QueueAddress) -> Result<(), String> {
         let queues = address.open("fulgurite archive").await?;
-        // So that jobs are kept for workers that come later.
-        for urgency in [Urgency::Urgent, Urgency::Deferred] {
-            queues.jobs(urgency).await?;
-        }
         let too_often = format!("$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{JOBS}.*");
         let subscribed = queues.client.subscribe(too_often).await;
         let mut too_often = subscribed.map_err(|error| error.to_string())?;

@@ -120,10 +120,15 @@ impl DecodeWorker {
     async fn thread(&self, number: usize) -> WorkerTotals {
         let name = format!("{}/{number}", self.options.name);
         let mut thread = Thread { name, reader: None, totals: WorkerTotals::default() };
-        let mut worked = Instant::now();
+        let (mut worked, mut trouble) = (Instant::now(), String::new());
         while !self.stop.ends() && !self.is_idle_since(worked) {
             if let Err(error) = self.serve(&mut thread, &mut worked).await {
-                tracing::warn!("the decode queue {} cannot be used: {error}", self.options.queue);
+                // Said once: it may be long until an archive comes.
+                if trouble != error {
+                    let queue = &self.options.queue;
+                    tracing::warn!("the decode queue {queue} cannot be used: {error}");
+                    trouble = error;
+                }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
                     () = self.stop.wake.notified() => {}
@@ -139,7 +144,7 @@ impl DecodeWorker {
 
     /// Works until it is to end, or something goes wrong with the server.
     async fn serve(&self, thread: &mut Thread, worked: &mut Instant) -> Result<(), String> {
-        let queues = self.options.queue.open(&thread.name).await?;
+        let queues = self.options.queue.find(&thread.name).await?;
         let urgent = queues.jobs(Urgency::Urgent).await?;
         let deferred = queues.jobs(Urgency::Deferred).await?;
         while !self.stop.ends() && !self.is_idle_since(*worked) {

@@ -1,6 +1,5 @@
 //! The way over a real NATS server: workers come late, die, say things twice; the server dies.
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 
@@ -31,14 +30,27 @@ impl Server {
             return None;
         }
         let store = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Self::spawn(port, &store);
-        Some(Self { child, port, store })
+        // The server takes a free port and says which: one found free here could be another's by
+        // the time it is bound.
+        let child = Self::spawn("-1", &store);
+        let said = store.path().join(format!("nats-server_{}.ports", child.id()));
+        let mut server = Self { child, port: 0, store };
+        while server.port == 0 {
+            assert!(server.child.try_wait().unwrap().is_none(), "nats-server ended");
+            std::thread::sleep(Duration::from_millis(10));
+            // Until the file is there, and whole.
+            let Ok(text) = std::fs::read_to_string(&said) else { continue };
+            let Ok(ports) = serde_json::from_str::<serde_json::Value>(&text) else { continue };
+            let port = ports["nats"][0].as_str().and_then(|nats| nats.rsplit(':').next());
+            server.port = port.unwrap().parse().unwrap();
+        }
+        Some(server)
     }
 
-    fn spawn(port: u16, store: &tempfile::TempDir) -> Child {
+    fn spawn(port: &str, store: &tempfile::TempDir) -> Child {
         let mut command = Command::new("nats-server");
-        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(store.path());
+        command.args(["-a", "127.0.0.1", "-p", port, "-js", "-sd"]).arg(store.path());
+        command.arg("--ports_file_dir").arg(store.path());
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
@@ -53,7 +65,7 @@ impl Server {
     }
 
     fn start_again(&mut self) {
-        self.child = Self::spawn(self.port, &self.store);
+        self.child = Self::spawn(&self.port.to_string(), &self.store);
     }
 }
 
@@ -113,8 +125,17 @@ fn by_hand<T>(
 ) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let queues = server.address().open("by hand").await.unwrap();
-        let jobs = queues.jobs(Urgency::Urgent).await.unwrap();
+        let find = async || {
+            let queues = server.address().find("by hand").await?;
+            let jobs = queues.jobs(Urgency::Urgent).await?;
+            Ok::<_, String>((queues, jobs))
+        };
+        let (queues, jobs) = loop {
+            match find().await {
+                Ok(found) => break found,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        };
         act(&queues.context, &jobs).await
     })
 }
