@@ -3,9 +3,9 @@
 //! `cargo run --release -p fulgurite-decode --example decoders -- PRESET TEST TRAIN SIDE MODELS`,
 //! any number of them; without sectors to TRAIN with, only the models.
 //!
-//! `MODELS` are paths of networks, each with an engine before it: `tract:models/nominal-md.onnx`,
+//! `MODELS` are paths of networks, each with an engine before it: `builtin:models/nominal-md.onnx`,
 //! `onnxruntime:models/nominal-md-int8.onnx` (the variable `FULGURITE_ONNXRUNTIME` names its
-//! library), and with a longest side of tiles, if wanted: `tract@80:..`. Speeds are of processor
+//! library), and with a longest side of tiles, if wanted: `builtin@80:..`. Speeds are of processor
 //! time, that of decoding alone: other work on the machine does not count, though it slows caches.
 #![expect(
     clippy::print_stdout,
@@ -101,9 +101,9 @@ fn learned(medium: Medium, named: &str) -> Learned {
     let (engine, path) = named.split_once(':').unwrap();
     let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
     let choice = match engine {
-        "tract" => EngineChoice::Tract,
+        "builtin" => EngineChoice::BuiltIn,
         "onnxruntime" => EngineChoice::onnx_runtime(),
-        _ => panic!("engines are tract and onnxruntime"),
+        _ => panic!("engines are builtin and onnxruntime"),
     };
     let model = Arc::new(Model::open(Path::new(path)).unwrap());
     let decoder = Learned::new(&model, medium, &choice).unwrap();

@@ -48,6 +48,7 @@ pub use front::Front;
 #[cfg(feature = "learned")]
 pub use learned::{
     Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
+    Tile,
 };
 pub use linear::Linear;
 pub use matched::Matched;

@@ -9,16 +9,16 @@ use std::sync::Arc;
 use crate::Model;
 use crate::{DecodeError, Linear};
 
-/// The learned decoder for fused silica, trained on the preset `nominal`. Its card says on what and
-/// how well; other presets are read with it as well, and the linear decoder is tried first.
+/// The learned decoder for fused silica, trained on the preset `nominal`, in 8 bits. Its card says on
+/// what and how well; other presets are read with it as well, and the linear decoder is tried first.
 ///
 /// # Errors
 /// None, as long as both files are those of one export.
 #[cfg(feature = "learned")]
 pub fn standard_model() -> Result<Arc<Model>, DecodeError> {
-    let onnx = include_bytes!("../../../models/nominal-md.onnx").to_vec();
-    let card = include_bytes!("../../../models/nominal-md.json");
-    Model::new(onnx, card, Path::new("models/nominal-md.onnx")).map(Arc::new)
+    let onnx = include_bytes!("../../../models/nominal-md-int8.onnx").to_vec();
+    let card = include_bytes!("../../../models/nominal-md-int8.json");
+    Model::new(onnx, card, Path::new("models/nominal-md-int8.onnx")).map(Arc::new)
 }
 
 /// The linear decoder of a preset (`examples/fit_linear.rs` made them).

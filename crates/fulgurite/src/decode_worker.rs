@@ -33,7 +33,7 @@ pub(crate) struct DecodeWorkerArgs {
     #[arg(long, value_name = "FILE")]
     model: Vec<PathBuf>,
     /// What runs learned decoders
-    #[arg(long, value_enum, value_name = "NAME", default_value = "tract")]
+    #[arg(long, value_enum, value_name = "NAME", default_value = "builtin")]
     engine: Engine,
     /// End when there was no job for so long, like 5m
     #[arg(long, value_name = "TIME")]

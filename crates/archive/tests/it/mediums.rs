@@ -165,7 +165,7 @@ fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
     let analog = AnalogOptions {
         preset: "easy".to_owned(),
         model: None,
-        engine: EngineChoice::Tract,
+        engine: EngineChoice::BuiltIn,
         reads_max: 1,
         workers: 0,
         queue: None,

@@ -8,7 +8,7 @@ use fulgurite_codes::ldpc::Rate;
 use fulgurite_codes::symbols::{Alphabet, Axis, Demapper, Method};
 use fulgurite_codes::{CHECKSUM_BYTES, sector_checksum};
 use fulgurite_decode::{
-    Damage, DecodeError, Decoder, Engine, Front, GUARD, SymbolProbabilities, VoxelMedium,
+    Damage, DecodeError, Decoder, Engine, Front, GUARD, SymbolProbabilities, Tile, VoxelMedium,
     VoxelReader, standard_linear,
 };
 use fulgurite_glass::SectorsAt;
@@ -36,9 +36,13 @@ impl Engine for Timed {
         self.engine.name()
     }
 
-    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
+    fn tile_side_max(&self) -> usize {
+        self.engine.tile_side_max()
+    }
+
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
         let start = spent();
-        let found = self.engine.run(size, images);
+        let found = self.engine.run(tile);
         let took = Duration::from_secs_f64((spent() - start).max(0.0));
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.fetch_add(nanos, Ordering::Relaxed);

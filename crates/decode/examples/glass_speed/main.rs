@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release --example glass_speed -p fulgurite-decode WHAT`, where WHAT is one of
 //! `channel`, `registration`, `linear`, `learned ENGINE MODEL`, `soft`, `sector`, `analog ENGINE
-//! MODEL` and `ladder ENGINE MODEL`. ENGINE is `tract` or `onnxruntime` (the variable
+//! MODEL` and `ladder ENGINE MODEL`. ENGINE is `builtin` or `onnxruntime` (the variable
 //! `FULGURITE_ONNXRUNTIME` names its library), with the longest side of tiles behind it, if wanted:
-//! `tract@80`. MODEL is the path of a network.
+//! `builtin@80`. MODEL is the path of a network.
 //! `cargo xtask bench glass` runs them all.
 //!
 //! One thread, in processor time: other work on the machine does not count, though it slows caches.
@@ -138,9 +138,9 @@ fn learned(
 ) -> Learned {
     let (engine, side) = engine.split_once('@').map_or((engine, None), |(e, s)| (e, Some(s)));
     let choice = match engine {
-        "tract" => EngineChoice::Tract,
+        "builtin" => EngineChoice::BuiltIn,
         "onnxruntime" => EngineChoice::onnx_runtime(),
-        _ => panic!("engines are tract and onnxruntime"),
+        _ => panic!("engines are builtin and onnxruntime"),
     };
     let model = Arc::new(Model::open(Path::new(model)).unwrap());
     let (channel, _) = nominal();

@@ -64,7 +64,7 @@ fn statistics() -> SoftStatistics {
     let medium = channel.medium;
     let population = Population::new(channel.clone(), shape, 3, 3, None, None);
     let model = standard_model().unwrap();
-    let mut decoder = Learned::new(&model, medium, &EngineChoice::Tract).unwrap();
+    let mut decoder = Learned::new(&model, medium, &EngineChoice::BuiltIn).unwrap();
     let mut fit = SoftFit::new(medium);
     let mut errors = 0.0;
     for number in 0..FITTED {

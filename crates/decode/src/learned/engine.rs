@@ -4,8 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::integer::Integer;
 use super::model::Model;
 use super::onnxruntime::OnnxRuntime;
+use super::tile::Tile;
 use super::tract::Tract;
 use crate::DecodeError;
 
@@ -14,21 +16,26 @@ pub trait Engine: fmt::Debug + Send {
     /// What it is called, and what it runs on.
     fn name(&self) -> &'static str;
 
-    /// Logits `[symbol, row, column]` of a tile of so many rows and columns of voxels, from its
-    /// images `[state, pixel row, pixel column]`.
+    /// Voxels of a tile's side at most: of those measured the fastest, overlap counted
+    /// (docs/design/0007).
+    fn tile_side_max(&self) -> usize {
+        128
+    }
+
+    /// Logits `[symbol, row, column]` of a tile's voxels.
     ///
     /// # Errors
     /// [`DecodeError::Engine`] when it cannot.
-    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError>;
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError>;
 }
 
 /// Which engine is to run a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// tract: built in, pure Rust, networks of float32 only.
+    /// What is built in: our own for networks of 8 bits, tract for those of float32.
     #[default]
-    Tract,
-    /// ONNX Runtime: a library of the machine, about twice as fast, also for int8.
+    BuiltIn,
+    /// ONNX Runtime: a library of the machine, for both, and for GPUs.
     OnnxRuntime {
         /// Its file; without one, that of the variable `FULGURITE_ONNXRUNTIME` or
         /// `ORT_DYLIB_PATH`.
@@ -64,7 +71,8 @@ impl EngineChoice {
     /// it refuses the model.
     pub fn start(&self, model: &Arc<Model>) -> Result<Box<dyn Engine>, DecodeError> {
         Ok(match self {
-            Self::Tract => Box::new(Tract::new(Arc::clone(model))),
+            Self::BuiltIn if model.card().precision == "int8" => Box::new(Integer::new(model)?),
+            Self::BuiltIn => Box::new(Tract::new(Arc::clone(model))),
             Self::OnnxRuntime { library, device } => {
                 Box::new(OnnxRuntime::new(model, library.as_deref(), *device)?)
             }

@@ -1,7 +1,7 @@
 //! The learned decoder: a network from registered images to the logits of every voxel.
 //!
 //! ```text
-//! images --registered()--> planes --tiles--> Engine (tract | ONNX Runtime) --> logits
+//! images --registered()--> planes --tiles--> Engine (ours | tract | ONNX Runtime) --> logits
 //!                                                                               | / temperature
 //! Models (by name) --> Model = ONNX + card                    SymbolProbabilities
 //! ```
@@ -12,11 +12,13 @@
 mod card;
 mod engine;
 mod graph;
+mod integer;
 mod model;
 mod models;
 mod onnxruntime;
 #[cfg(test)]
 mod tests;
+mod tile;
 mod tiles;
 mod tract;
 
@@ -29,15 +31,12 @@ pub use card::{Card, MODEL_FORMAT, ModelId};
 pub use engine::{Device, Engine, EngineChoice};
 pub use model::Model;
 pub use models::{Following, Models};
+pub use tile::Tile;
 use tiles::{Span, Tiling};
 
 use crate::front::Front;
 use crate::probabilities::{Block, store_normalized};
 use crate::{DecodeError, Decoder, SymbolProbabilities};
-
-/// Voxels of a tile's side at most. Of those measured the fastest with both engines, overlap
-/// counted (docs/design/0007).
-const TILE_SIDE_MAX: usize = 128;
 
 /// Decodes with one model.
 #[derive(Debug)]
@@ -47,8 +46,6 @@ pub struct Learned {
     engine: Box<dyn Engine>,
     tile_side_max: usize,
     front: Front,
-    /// Images of a tile.
-    input: Vec<f32>,
 }
 
 impl Learned {
@@ -76,9 +73,8 @@ impl Learned {
     ) -> Result<Self, DecodeError> {
         model.check(medium)?;
         let model = Arc::clone(model);
-        let tile_side_max = TILE_SIDE_MAX;
-        let (front, input) = (Front::default(), Vec::new());
-        Ok(Self { model, medium, engine, tile_side_max, front, input })
+        let tile_side_max = engine.tile_side_max();
+        Ok(Self { model, medium, engine, tile_side_max, front: Front::default() })
     }
 
     /// With other tiles than those that were measured to be the fastest. What is decoded differs
@@ -112,8 +108,9 @@ impl Learned {
         let tiling = Tiling::new(sides, self.tile_side_max, card.block, card.margin);
         let mut logarithms = vec![0.0; shape.voxels() * SYMBOLS];
         for tile in tiling.tiles() {
-            gather(planes, tile, tiling.size, card.pixels_per_pitch, &mut self.input);
-            let found = self.engine.run(tiling.size, &self.input)?;
+            let pixels = |voxels: usize| voxels * card.pixels_per_pitch;
+            let from = tile.map(|span| pixels(span.start));
+            let found = self.engine.run(&Tile::new(planes, from, tiling.size.map(pixels)))?;
             let expected = SYMBOLS * tiling.size[0] * tiling.size[1];
             if found.len() != expected {
                 return Err(DecodeError::Engine {
@@ -161,26 +158,6 @@ impl Decoder for Learned {
         self.front = front;
         found
     }
-}
-
-/// Images of a tile, state by state. Beyond the sector there is no light, as the network was taught
-/// by its own padding.
-fn gather(planes: &[Plane], tile: [Span; 2], size: [usize; 2], pitch: usize, out: &mut Vec<f32>) {
-    let [rows, columns] = size.map(|side| side * pitch);
-    let [top, left] = tile.map(|span| span.start * pitch);
-    out.clear();
-    for plane in planes {
-        let width = columns.min(plane.columns - left);
-        for row in top..top + rows {
-            if row < plane.rows {
-                out.extend_from_slice(&plane.row(row)[left..left + width]);
-                out.resize(out.len() + columns - width, 0.0);
-            } else {
-                out.resize(out.len() + columns, 0.0);
-            }
-        }
-    }
-    debug_assert_eq!(out.len(), planes.len() * rows * columns, "whole images");
 }
 
 /// Puts probabilities where they belong, from logits `[symbol, row, column]` of a tile, which are

@@ -14,6 +14,7 @@ use ort::value::TensorRef;
 
 use super::engine::{Device, Engine};
 use super::model::Model;
+use super::tile::Tile;
 use crate::DecodeError;
 
 /// Variables that name the library: ours, and the one of the crate `ort`.
@@ -21,7 +22,7 @@ const VARIABLES: [&str; 2] = ["FULGURITE_ONNXRUNTIME", "ORT_DYLIB_PATH"];
 
 const NAME: &str = "onnxruntime";
 const REMEDY: &str = "name the file libonnxruntime.so of version 1.20 or later by the variable \
-                      FULGURITE_ONNXRUNTIME, or take the engine tract";
+                      FULGURITE_ONNXRUNTIME, or take the built-in engine";
 const REMEDY_CUDA: &str = "take the library of onnxruntime-gpu with its CUDA libraries, or the CPU";
 
 /// The library of this process, which cannot change, and its one environment.
@@ -30,8 +31,7 @@ static LOADED: Mutex<Option<(PathBuf, Environment)>> = Mutex::new(None);
 /// ONNX Runtime with a model.
 pub(crate) struct OnnxRuntime {
     session: Session,
-    /// States and pixels of a voxel's side.
-    input: [usize; 2],
+    input: Vec<f32>,
     model: String,
     is_cuda: bool,
 }
@@ -63,15 +63,14 @@ impl OnnxRuntime {
         let session = builder
             .and_then(|mut builder| builder.commit_from_memory(model.onnx()))
             .map_err(|error| refused(&name, &error))?;
-        let card = model.card();
-        let input = [card.states, card.pixels_per_pitch];
-        Ok(Self { session, input, model: name, is_cuda })
+        Ok(Self { session, input: Vec::new(), model: name, is_cuda })
     }
 
-    fn infer(&mut self, size: [usize; 2], images: &[f32]) -> ort::Result<Vec<f32>> {
-        let [states, pitch] = self.input;
-        let shape = [1, states, size[0] * pitch, size[1] * pitch];
-        let input = TensorRef::from_array_view((shape, images))?;
+    fn infer(&mut self, tile: &Tile<'_>) -> ort::Result<Vec<f32>> {
+        let [rows, columns] = tile.size();
+        let shape = [1, tile.states(), rows, columns];
+        tile.gather(&mut self.input);
+        let input = TensorRef::from_array_view((shape, &self.input[..]))?;
         let outputs = self.session.run(ort::inputs![input])?;
         Ok(outputs[0].try_extract_tensor::<f32>()?.1.to_vec())
     }
@@ -82,8 +81,8 @@ impl Engine for OnnxRuntime {
         if self.is_cuda { "onnxruntime-cuda" } else { NAME }
     }
 
-    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
-        self.infer(size, images).map_err(|error| refused(&self.model, &error))
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
+        self.infer(tile).map_err(|error| refused(&self.model, &error))
     }
 }
 

@@ -12,6 +12,7 @@ use tract_onnx::prelude::*;
 
 use super::engine::Engine;
 use super::model::Model;
+use super::tile::Tile;
 use crate::DecodeError;
 
 /// Plans of a model that are kept: tiles of a sector have one size, and there are few kinds of
@@ -20,9 +21,9 @@ const PLANS_MAX: usize = 8;
 
 const NAME: &str = "tract";
 
-/// Plans by rows and columns of voxels.
+/// Plans by the shape of images.
 #[derive(Default)]
-pub(crate) struct Plans(Mutex<BTreeMap<[usize; 2], Arc<TypedRunnableModel>>>);
+pub(crate) struct Plans(Mutex<BTreeMap<[usize; 4], Arc<TypedRunnableModel>>>);
 
 impl fmt::Debug for Plans {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -33,20 +34,20 @@ impl fmt::Debug for Plans {
 
 impl Plans {
     /// The plan for a size. Others wait while one is made: they want the same one.
-    fn get(&self, model: &Model, size: [usize; 2]) -> TractResult<Arc<TypedRunnableModel>> {
+    fn get(&self, model: &Model, shape: [usize; 4]) -> TractResult<Arc<TypedRunnableModel>> {
         let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = plans.get(&size) {
+        if let Some(plan) = plans.get(&shape) {
             return Ok(Arc::clone(plan));
         }
         let plan = onnx()
             .model_for_read(&mut model.onnx())?
-            .with_input_fact(0, f32::fact(shape(model, size)).into())?
+            .with_input_fact(0, f32::fact(shape).into())?
             .into_optimized()?
             .into_runnable()?;
         if plans.len() >= PLANS_MAX {
             plans.clear();
         }
-        plans.insert(size, Arc::clone(&plan));
+        plans.insert(shape, Arc::clone(&plan));
         Ok(plan)
     }
 }
@@ -55,16 +56,20 @@ impl Plans {
 #[derive(Debug)]
 pub(crate) struct Tract {
     model: Arc<Model>,
+    input: Vec<f32>,
 }
 
 impl Tract {
     pub(crate) const fn new(model: Arc<Model>) -> Self {
-        Self { model }
+        Self { model, input: Vec::new() }
     }
 
-    fn infer(&self, size: [usize; 2], images: &[f32]) -> TractResult<Vec<f32>> {
-        let plan = self.model.plans().get(&self.model, size)?;
-        let input = Tensor::from_shape(&shape(&self.model, size), images)?;
+    fn infer(&mut self, tile: &Tile<'_>) -> TractResult<Vec<f32>> {
+        let [rows, columns] = tile.size();
+        let shape = [1, tile.states(), rows, columns];
+        let plan = self.model.plans().get(&self.model, shape)?;
+        tile.gather(&mut self.input);
+        let input = Tensor::from_shape(&shape, &self.input)?;
         let logits = plan.run(tvec!(input.into()))?;
         Ok(logits[0].try_as_plain_ram()?.as_slice::<f32>()?.to_vec())
     }
@@ -75,16 +80,11 @@ impl Engine for Tract {
         NAME
     }
 
-    fn run(&mut self, size: [usize; 2], images: &[f32]) -> Result<Vec<f32>, DecodeError> {
-        self.infer(size, images).map_err(|error| DecodeError::Engine {
+    fn run(&mut self, tile: &Tile<'_>) -> Result<Vec<f32>, DecodeError> {
+        self.infer(tile).map_err(|error| DecodeError::Engine {
             engine: NAME,
             model: self.model.id().to_string(),
             reason: format!("{error:#}"),
         })
     }
-}
-
-fn shape(model: &Model, [rows, columns]: [usize; 2]) -> [usize; 4] {
-    let pitch = model.card().pixels_per_pitch;
-    [1, model.card().states, rows * pitch, columns * pitch]
 }

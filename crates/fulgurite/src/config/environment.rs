@@ -113,9 +113,9 @@ fn set_fidelity(field: &mut Fidelity, value: &str) -> Result<(), String> {
 
 fn set_engine(field: &mut Engine, value: &str) -> Result<(), String> {
     *field = match value {
-        "tract" => Engine::Tract,
+        "builtin" => Engine::BuiltIn,
         "onnxruntime" => Engine::OnnxRuntime,
-        _ => return Err(format!("\"{value}\" is neither tract nor onnxruntime")),
+        _ => return Err(format!("\"{value}\" is neither builtin nor onnxruntime")),
     };
     Ok(())
 }

@@ -158,10 +158,11 @@ pub(crate) enum Fidelity {
 /// What runs a learned decoder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
+#[value(rename_all = "lower")]
 pub(crate) enum Engine {
-    /// Built in
+    /// Our own for networks of 8 bits, tract for those of float32
     #[default]
-    Tract,
+    BuiltIn,
     /// ONNX Runtime, a library of the machine that the variable FULGURITE_ONNXRUNTIME names
     OnnxRuntime,
 }
@@ -170,7 +171,7 @@ impl Engine {
     /// As decoders want it.
     pub(crate) const fn choice(self) -> EngineChoice {
         match self {
-            Self::Tract => EngineChoice::Tract,
+            Self::BuiltIn => EngineChoice::BuiltIn,
             Self::OnnxRuntime => EngineChoice::onnx_runtime(),
         }
     }

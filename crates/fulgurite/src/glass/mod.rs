@@ -42,7 +42,7 @@ struct ReaderArgs {
     #[arg(long, value_name = "FILE")]
     model: Option<PathBuf>,
     /// What runs a learned decoder
-    #[arg(long, value_enum, value_name = "NAME", default_value = "tract")]
+    #[arg(long, value_enum, value_name = "NAME", default_value = "builtin")]
     engine: Engine,
 }
 

@@ -125,7 +125,7 @@ fn config_show_prints_a_file() {
             sector_failure_rate = 0.0
             track_failure_rate = 0.0
             channel = "nominal"
-            engine = "tract"
+            engine = "builtin"
             reads_max = 3
             decode_workers = 0
             decode_within = "0s"

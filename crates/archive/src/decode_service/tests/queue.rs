@@ -102,7 +102,7 @@ impl Worker {
             threads: 2,
             name: "test".to_owned(),
             models: Vec::new(),
-            engine: EngineChoice::Tract,
+            engine: EngineChoice::BuiltIn,
             idle_exit: None,
         });
         let work = move || {
@@ -142,7 +142,10 @@ fn by_hand<T>(
 
 async fn take(jobs: &PullConsumer) -> async_nats::jetstream::Message {
     let mut taken = jobs.batch().max_messages(1).expires(ACK_WAIT * 20).messages().await.unwrap();
-    taken.next().await.unwrap().unwrap()
+    match taken.next().await {
+        Some(message) => message.unwrap(),
+        None => panic!("no job came: {:?}", jobs.clone().info().await),
+    }
 }
 
 type Read = (Result<(), GlassError>, Vec<u8>, Vec<SectorReading>);
@@ -190,7 +193,7 @@ fn workers_elsewhere_read_what_threads_read() {
     let medium = MediumSettings { preset: "nominal".to_owned(), ..medium() };
     let make = {
         let medium = medium.clone();
-        move || medium.reader(&[], &EngineChoice::Tract)
+        move || medium.reader(&[], &EngineChoice::BuiltIn)
     };
     let threads = DecodeService::threads(Box::new(make), 2, 3, ENERGY).unwrap();
     let sent = service(&server, medium);
@@ -218,7 +221,7 @@ fn dead_workers_and_double_answers_lose_nothing() {
         take(jobs).await;
         let message = take(jobs).await;
         let job: Job = parse(&message.payload).unwrap();
-        let mut reader = job.medium.reader(&[], &EngineChoice::Tract).unwrap();
+        let mut reader = job.medium.reader(&[], &EngineChoice::BuiltIn).unwrap();
         let outcome = JobOutcome::Decoded(job.decode(&mut reader).unwrap());
         let answer = |number| Answer {
             number,
@@ -382,7 +385,7 @@ fn jobs_that_lie_are_refused() {
         read: 0,
         bytes: written(1),
     };
-    let mut reader = job.medium.reader(&[], &EngineChoice::Tract).unwrap();
+    let mut reader = job.medium.reader(&[], &EngineChoice::BuiltIn).unwrap();
     assert_eq!(job.decode(&mut reader).unwrap().bytes, written(1));
     for (wanted, sector_bytes) in [(0..2, 640), (1..1, 640), (0..1, 0), (0..1, 641)] {
         let wrong = Job { wanted, sector_bytes, ..job.clone() };

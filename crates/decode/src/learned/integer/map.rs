@@ -1,0 +1,74 @@
+//! Channels of 8 bits, in the order that kernels want.
+//!
+//! ```text
+//! group 0  row    [ c0 c1 c2 c3 | c0 c1 c2 c3 | ..   a pixel: four channels, one lane of a vector
+//!          row    [ ..                               behind the last column up to the next 16
+//! group 1  row    [ c4 c5 c6 c7 | ..                 and in the border: the number of zero
+//! ```
+//!
+//! So a vector is 16 pixels side by side, whatever the number of channels, and a kernel's neighbors
+//! are the same pixels at another place in memory.
+
+/// Channels of a group.
+pub(super) const GROUP: usize = 4;
+
+/// Pixels of a vector.
+pub(super) const LANES: usize = 16;
+
+/// Channels of 8 bits with a border of zeros.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Pixels of the border.
+    pub(super) border: usize,
+    /// Pixels from row to row.
+    pub(super) stride: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Map {
+    /// All zeros, which are represented by `zero`.
+    pub(super) fn new(groups: usize, [rows, columns]: [usize; 2], border: usize, zero: u8) -> Self {
+        let stride = columns.next_multiple_of(LANES) + 2 * border;
+        // The last vector of the last row may be read some pixels further on.
+        let rest = LANES * GROUP;
+        let bytes = vec![zero; groups * (rows + 2 * border) * stride * GROUP + rest];
+        Self { rows, columns, border, stride, bytes }
+    }
+
+    /// Whether it has the same places.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let of = |map: &Self| (map.bytes.len(), map.rows, map.columns, map.border);
+        of(self) == of(other)
+    }
+
+    /// Bytes of a group.
+    pub(super) const fn plane(&self) -> usize {
+        (self.rows + 2 * self.border) * self.stride * GROUP
+    }
+
+    /// Where the first pixel of a row begins.
+    pub(super) const fn row(&self, group: usize, row: usize) -> usize {
+        group * self.plane() + ((row + self.border) * self.stride + self.border) * GROUP
+    }
+
+    /// Makes its border, and what is behind the last column, zeros again.
+    pub(super) fn clear_border(&mut self, zero: u8) {
+        let (plane, row) = (self.plane(), self.stride * GROUP);
+        let (edge, inner) = (self.border * (row + GROUP), self.columns * GROUP);
+        for plane in self.bytes.chunks_exact_mut(plane) {
+            plane[..edge].fill(zero);
+            for end in 0..self.rows {
+                let from = edge + end * row + inner;
+                plane[from..from + row - inner].fill(zero);
+            }
+            plane[edge + self.rows * row..].fill(zero);
+        }
+    }
+
+    /// Pixels of a row.
+    pub(super) fn pixels(&self, group: usize, row: usize) -> &[[u8; GROUP]] {
+        self.bytes[self.row(group, row)..][..self.columns * GROUP].as_chunks().0
+    }
+}

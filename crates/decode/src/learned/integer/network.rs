@@ -1,0 +1,467 @@
+//! What a network of 8 bits does, taken from its graph.
+//!
+//! ```text
+//! images -Quantize-> u8 -Dequantize-> Conv | Add | DepthToSpace -Quantize-> u8 -Dequantize-> ..
+//! weights i8, bias i32 -Dequantize----^
+//! ```
+//!
+//! That is the form QDQ of ONNX: operators in real numbers between conversions, which are to be
+//! run in integers. Sizes are not in it: a network reads images of any.
+
+use std::collections::BTreeMap;
+
+use tract_onnx::onnx;
+use tract_onnx::pb::{GraphProto, NodeProto, TensorProto};
+use tract_onnx::prelude::Framework as _;
+
+use super::map::GROUP;
+
+/// Numbers of ONNX's types.
+const FLOAT: i32 = 1;
+const UINT8: i32 = 2;
+const INT8: i32 = 3;
+const INT32: i32 = 6;
+
+/// Longest side of a convolution, and greatest number of channels: what bounds a graph's memory
+/// and keeps sums within 32 bits.
+const SIDE_MAX: usize = 16;
+const CHANNELS_MAX: usize = 1024;
+const TERMS_MAX: usize = 1 << 15;
+
+/// What real numbers are as 8 bits: `(q - zero) * scale`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Range {
+    pub(super) scale: f32,
+    pub(super) zero: u8,
+}
+
+/// Channels of 8 bits that a step makes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tensor {
+    pub(super) channels: usize,
+    pub(super) range: Range,
+}
+
+/// A convolution's numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Weights {
+    pub(super) side: usize,
+    pub(super) stride: usize,
+    /// Pixels of zeros that its input is seen with on each side.
+    pub(super) padding: usize,
+    /// By output channel: four input channels at a place, by group, row and column.
+    pub(super) channels: Vec<Vec<[i8; GROUP]>>,
+    /// What is added to an output channel's sum.
+    pub(super) bias: Vec<i32>,
+    /// A unit of that sum in units of the output.
+    pub(super) scale: Vec<f32>,
+}
+
+/// What makes a tensor, of tensors before it.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// The images.
+    Input,
+    Convolution {
+        from: usize,
+        weights: Weights,
+    },
+    Add {
+        from: [usize; 2],
+    },
+    /// Channels to places: those of a square of `side` lie one behind the other, channel by
+    /// channel in each of its places.
+    Spread {
+        from: usize,
+        side: usize,
+    },
+}
+
+impl Step {
+    /// The tensors that it is made of.
+    pub(super) fn reads(&self) -> Vec<usize> {
+        match self {
+            Self::Input => Vec::new(),
+            Self::Convolution { from, .. } | Self::Spread { from, .. } => vec![*from],
+            Self::Add { from } => from.to_vec(),
+        }
+    }
+}
+
+/// Steps, each of which makes the tensor of its number; the last one makes logits.
+#[derive(Clone, Debug)]
+pub(super) struct Network {
+    pub(super) tensors: Vec<Tensor>,
+    pub(super) steps: Vec<Step>,
+}
+
+impl Network {
+    /// Reads a file of ONNX; why it cannot be run is the error.
+    pub(super) fn read(file: &[u8]) -> Result<Self, String> {
+        let model = onnx().proto_model_for_read(&mut &file[..]).map_err(|e| e.to_string())?;
+        Self::of(&model.graph.ok_or("it has no graph")?)
+    }
+
+    /// Reads a graph.
+    pub(super) fn of(graph: &GraphProto) -> Result<Self, String> {
+        Builder::new(graph)?.build(graph)
+    }
+}
+
+/// A constant that a Dequantize node makes a real one.
+#[derive(Clone, Copy)]
+struct Constant<'a> {
+    values: &'a TensorProto,
+    scale: &'a TensorProto,
+}
+
+/// What a name stands for while a graph is read.
+#[derive(Clone)]
+enum Value<'a> {
+    Images,
+    Constant(Constant<'a>),
+    /// 8 bits, or the same as real numbers.
+    Tensor(usize),
+    /// What is not yet made 8 bits.
+    Made {
+        step: Made<'a>,
+        channels: usize,
+    },
+}
+
+#[derive(Clone)]
+enum Made<'a> {
+    Convolution { from: usize, node: &'a NodeProto, weights: Constant<'a>, bias: Constant<'a> },
+    Add { from: [usize; 2] },
+    Spread { from: usize, side: usize },
+}
+
+struct Builder<'a> {
+    initializers: BTreeMap<&'a str, &'a TensorProto>,
+    values: BTreeMap<&'a str, Value<'a>>,
+    network: Network,
+}
+
+impl<'a> Builder<'a> {
+    fn new(graph: &'a GraphProto) -> Result<Self, String> {
+        let initializers: BTreeMap<_, _> =
+            graph.initializer.iter().map(|tensor| (&*tensor.name, tensor)).collect();
+        let mut inputs = graph.input.iter().filter(|i| !initializers.contains_key(&*i.name));
+        let input = inputs.next().ok_or("it has no input")?;
+        let values = BTreeMap::from([(&*input.name, Value::Images)]);
+        let network = Network { tensors: Vec::new(), steps: Vec::new() };
+        Ok(Self { initializers, values, network })
+    }
+
+    fn build(mut self, graph: &'a GraphProto) -> Result<Network, String> {
+        for node in &graph.node {
+            let value = self
+                .node(node)
+                .map_err(|error| format!("its node {:?}, {}: {error}", node.name, node.op_type))?;
+            let [output] = &node.output[..] else {
+                return Err(format!("its node {:?} has several outputs", node.name));
+            };
+            self.values.insert(output, value);
+        }
+        let output = graph.output.first().ok_or("it has no output")?;
+        if !matches!(self.network.steps.first(), Some(Step::Input)) {
+            return Err("its first step is not the images'".to_owned());
+        }
+        match self.values.get(&*output.name) {
+            Some(Value::Tensor(last)) if last + 1 == self.network.steps.len() => Ok(self.network),
+            Some(_) | None => Err("its output is not the last that it makes in 8 bits".to_owned()),
+        }
+    }
+
+    fn node(&mut self, node: &'a NodeProto) -> Result<Value<'a>, String> {
+        match &*node.op_type {
+            "DequantizeLinear" => self.dequantize(node),
+            "QuantizeLinear" => self.quantize(node),
+            "Conv" => {
+                let from = self.tensor(node, 0)?;
+                let (weights, bias) = (self.constant(node, 1)?, self.constant(node, 2)?);
+                let channels = dims(weights.values)?[0];
+                let step = Made::Convolution { from, node, weights, bias };
+                Ok(Value::Made { step, channels })
+            }
+            "Add" => {
+                let from = [self.tensor(node, 0)?, self.tensor(node, 1)?];
+                let [a, b] = from.map(|of| self.network.tensors[of].channels);
+                let is_image =
+                    from.iter().any(|from| matches!(self.network.steps[*from], Step::Input));
+                if a != b || from[0] == from[1] || is_image {
+                    return Err(format!("{a} channels and {b} of the steps {from:?}"));
+                }
+                Ok(Value::Made { step: Made::Add { from }, channels: a })
+            }
+            "DepthToSpace" => {
+                let from = self.tensor(node, 0)?;
+                let side = integer(node, "blocksize")?;
+                let mode = node.attribute.iter().find(|attribute| attribute.name == "mode");
+                if mode.is_none_or(|mode| mode.s != b"CRD") {
+                    return Err("its mode is not CRD".to_owned());
+                }
+                let channels = self.network.tensors[from].channels;
+                if side == 0 || !channels.is_multiple_of(side * side * GROUP) {
+                    return Err(format!("{channels} channels are not groups in squares of {side}"));
+                }
+                let channels = channels / (side * side);
+                Ok(Value::Made { step: Made::Spread { from, side }, channels })
+            }
+            _ => Err("no operator of a network in 8 bits".to_owned()),
+        }
+    }
+
+    fn dequantize(&self, node: &'a NodeProto) -> Result<Value<'a>, String> {
+        let name = input(node, 0)?;
+        if let Some(values) = self.initializers.get(name).copied() {
+            let scale = self.initializer(node, 1)?;
+            if let Ok(zero) = self.initializer(node, 2)
+                && integers(zero)?.iter().any(|zero| *zero != 0)
+            {
+                return Err("weights with a zero that is not 0".to_owned());
+            }
+            return Ok(Value::Constant(Constant { values, scale }));
+        }
+        let tensor = self.tensor(node, 0)?;
+        if self.range(node)? != self.network.tensors[tensor].range {
+            return Err("another range than that it was made with".to_owned());
+        }
+        Ok(Value::Tensor(tensor))
+    }
+
+    fn quantize(&mut self, node: &'a NodeProto) -> Result<Value<'a>, String> {
+        let range = self.range(node)?;
+        let name = input(node, 0)?;
+        let (step, channels) = match self.values.get(name).cloned() {
+            Some(Value::Images) if self.network.steps.is_empty() => (Step::Input, 0),
+            Some(Value::Made { step, channels }) => (self.finish(&step, range)?, channels),
+            Some(Value::Images | Value::Constant(_) | Value::Tensor(_)) | None => {
+                return Err(format!("{name:?} is made 8 bits once more, or not computed"));
+            }
+        };
+        if channels > CHANNELS_MAX {
+            return Err(format!("{channels} channels; {CHANNELS_MAX} are possible"));
+        }
+        self.network.steps.push(step);
+        self.network.tensors.push(Tensor { channels, range });
+        Ok(Value::Tensor(self.network.steps.len() - 1))
+    }
+
+    /// A step, now that the range of what it makes is known.
+    fn finish(&mut self, made: &Made<'a>, range: Range) -> Result<Step, String> {
+        match *made {
+            Made::Add { from } => Ok(Step::Add { from }),
+            Made::Convolution { from, node, weights, bias } => {
+                let weights = self.weights(from, node, weights, bias, range)?;
+                Ok(Step::Convolution { from, weights })
+            }
+            Made::Spread { from, side } => {
+                let tensor = self.network.tensors[from];
+                if tensor.range != range {
+                    return Err("a range other than that of its input".to_owned());
+                }
+                // What was just made, and by a convolution, is made in the order that this wants.
+                let last = self.network.steps.len() - 1;
+                match self.network.steps.last_mut() {
+                    Some(Step::Convolution { weights, .. }) if from == last => {
+                        weights.sort_for_spread(side * side);
+                    }
+                    Some(_) | None => return Err("its input is not a convolution's".to_owned()),
+                }
+                Ok(Step::Spread { from, side })
+            }
+        }
+    }
+
+    fn weights(
+        &mut self,
+        from: usize,
+        node: &NodeProto,
+        weights: Constant<'_>,
+        bias: Constant<'_>,
+        to: Range,
+    ) -> Result<Weights, String> {
+        let [outputs, inputs, side, other] = dims(weights.values)?[..] else {
+            return Err("weights that are not of two dimensions".to_owned());
+        };
+        let stride = equal(node, "strides")?;
+        let padding = equal(node, "pads")?;
+        if side != other || side == 0 || side > SIDE_MAX || stride == 0 || padding >= side {
+            return Err(format!("a kernel of {side} by {other}, stride {stride}, pads {padding}"));
+        }
+        if equal(node, "dilations")? != 1 || integer(node, "group")? != 1 {
+            return Err("a convolution with gaps or in groups".to_owned());
+        }
+        let tensor = &mut self.network.tensors[from];
+        // How many images there are, only their convolution says.
+        if matches!(self.network.steps[from], Step::Input) && tensor.channels == 0 {
+            tensor.channels = inputs;
+        }
+        let terms = inputs * side * side;
+        if tensor.channels != inputs || inputs == 0 || terms > TERMS_MAX {
+            return Err(format!("{inputs} input channels where {} are", tensor.channels));
+        }
+        let values: Vec<i8> = integers(weights.values)?
+            .into_iter()
+            .map(i8::try_from)
+            .collect::<Result<_, _>>()
+            .map_err(|e| e.to_string())?;
+        let (scales, biases) = (floats(weights.scale)?, integers(bias.values)?);
+        let bias_scales = floats(bias.scale)?;
+        if weights.values.data_type != INT8
+            || outputs > CHANNELS_MAX
+            || values.len() != outputs * terms
+            || biases.len() != outputs
+        {
+            return Err("weights or biases of another type or number".to_owned());
+        }
+        let range = tensor.range;
+        let area = side * side;
+        let mut found =
+            Weights { side, stride, padding, channels: vec![], bias: vec![], scale: vec![] };
+        for (output, own) in values.chunks_exact(terms).enumerate() {
+            let weight = |group: usize, at: usize| {
+                std::array::from_fn(|lane| {
+                    let input = group * GROUP + lane;
+                    if input < inputs { own[input * area + at] } else { 0 }
+                })
+            };
+            let groups = 0..inputs.div_ceil(GROUP);
+            let taps = groups.flat_map(|group| (0..area).map(move |at| (group, at)));
+            found.channels.push(taps.map(|(group, at)| weight(group, at)).collect());
+            // In units of a sum: of an input's by a weight's.
+            let unit = f64::from(range.scale) * scale_of(&scales, output)?;
+            let bias = f64::from(biases[output]) * scale_of(&bias_scales, output)? / unit;
+            // Inputs are greater by their zero than they stand for.
+            let sum: i32 = own.iter().map(|weight| i32::from(*weight)).sum();
+            let bias = bias.round_ties_even() - f64::from(sum * i32::from(range.zero));
+            // What is no number is not within.
+            let is_small = bias.abs() < f64::from(1 << 30);
+            if !is_small {
+                return Err(format!("a bias of {bias} units of its sum"));
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "a whole number below 2^30")]
+            found.bias.push(bias as i32);
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to single precision")]
+            let scale = (unit / f64::from(to.scale)) as f32;
+            if !(scale > 0.0 && scale.is_finite()) {
+                return Err(format!("a scale of {scale}"));
+            }
+            found.scale.push(scale);
+        }
+        Ok(found)
+    }
+
+    fn tensor(&self, node: &NodeProto, at: usize) -> Result<usize, String> {
+        let name = input(node, at)?;
+        match self.values.get(name) {
+            Some(Value::Tensor(tensor)) => Ok(*tensor),
+            Some(Value::Images | Value::Constant(_) | Value::Made { .. }) | None => {
+                Err(format!("{name:?} is not in 8 bits"))
+            }
+        }
+    }
+
+    fn constant(&self, node: &NodeProto, at: usize) -> Result<Constant<'a>, String> {
+        let name = input(node, at)?;
+        match self.values.get(name) {
+            Some(Value::Constant(constant)) => Ok(*constant),
+            Some(Value::Images | Value::Tensor(_) | Value::Made { .. }) | None => {
+                Err(format!("{name:?} is not a constant in integers"))
+            }
+        }
+    }
+
+    fn initializer(&self, node: &NodeProto, at: usize) -> Result<&'a TensorProto, String> {
+        let name = input(node, at)?;
+        let found = self.initializers.get(name).copied();
+        found.ok_or_else(|| format!("{name:?} is not a constant"))
+    }
+
+    /// The range that a node converts to or from.
+    fn range(&self, node: &NodeProto) -> Result<Range, String> {
+        let (scale, zero) = (self.initializer(node, 1)?, self.initializer(node, 2)?);
+        let (&[scale], &[value]) = (&floats(scale)?[..], &integers(zero)?[..]) else {
+            return Err("a range for each channel".to_owned());
+        };
+        let zero_is = zero.data_type == UINT8;
+        let value = u8::try_from(value).ok().filter(|_| zero_is);
+        let zero = value.ok_or("a range that is not of unsigned 8 bits")?;
+        if !(scale > 0.0 && scale.is_finite()) {
+            return Err(format!("a scale of {scale}"));
+        }
+        Ok(Range { scale, zero })
+    }
+}
+
+impl Weights {
+    /// Puts output channels that are one channel's places in a square of `places` into the order
+    /// place by place, channel by channel.
+    fn sort_for_spread(&mut self, places: usize) {
+        fn sort<T: Clone>(list: &mut Vec<T>, places: usize) {
+            *list = (0..places)
+                .flat_map(|place| list.iter().skip(place).step_by(places).cloned())
+                .collect();
+        }
+        sort(&mut self.channels, places);
+        sort(&mut self.bias, places);
+        sort(&mut self.scale, places);
+    }
+}
+
+fn input(node: &NodeProto, at: usize) -> Result<&str, String> {
+    node.input.get(at).map(|name| &**name).ok_or_else(|| format!("it has no input {at}"))
+}
+
+fn integer(node: &NodeProto, name: &str) -> Result<usize, String> {
+    let found = node.attribute.iter().find(|attribute| attribute.name == name);
+    let found = found.and_then(|attribute| usize::try_from(attribute.i).ok());
+    found.ok_or_else(|| format!("it does not say {name}"))
+}
+
+/// A number that is the same in all directions.
+fn equal(node: &NodeProto, name: &str) -> Result<usize, String> {
+    let found = node.attribute.iter().find(|attribute| attribute.name == name);
+    let list = found.map(|attribute| &attribute.ints[..]).unwrap_or_default();
+    let first = list.first().and_then(|first| usize::try_from(*first).ok());
+    match first {
+        Some(first) if list.iter().all(|one| *one == list[0]) => Ok(first),
+        Some(_) | None => Err(format!("{name} of {list:?}")),
+    }
+}
+
+fn dims(tensor: &TensorProto) -> Result<Vec<usize>, String> {
+    let dims: Result<Vec<usize>, _> = tensor.dims.iter().map(|dim| usize::try_from(*dim)).collect();
+    match dims {
+        Ok(dims) if !dims.is_empty() => Ok(dims),
+        Ok(_) | Err(_) => Err(format!("the dimensions of {:?}", tensor.name)),
+    }
+}
+
+/// One for all, or each its own.
+fn scale_of(list: &[f32], at: usize) -> Result<f64, String> {
+    match list {
+        [one] => Ok(f64::from(*one)),
+        list => list.get(at).copied().map(f64::from).ok_or_else(|| "too few scales".to_owned()),
+    }
+}
+
+fn floats(tensor: &TensorProto) -> Result<Vec<f32>, String> {
+    if tensor.data_type != FLOAT {
+        return Err(format!("{:?} is not float32", tensor.name));
+    }
+    let raw = tensor.raw_data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    Ok(raw.chain(tensor.float_data.iter().copied()).collect())
+}
+
+fn integers(tensor: &TensorProto) -> Result<Vec<i32>, String> {
+    let raw = &tensor.raw_data;
+    let raw: Vec<i32> = match tensor.data_type {
+        UINT8 => raw.iter().map(|byte| i32::from(*byte)).collect(),
+        INT8 => raw.iter().map(|byte| i32::from(byte.cast_signed())).collect(),
+        INT32 => raw.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect(),
+        _ => return Err(format!("{:?} is not of integers", tensor.name)),
+    };
+    Ok(raw.into_iter().chain(tensor.int32_data.iter().copied()).collect())
+}

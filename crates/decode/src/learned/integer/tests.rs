@@ -1,0 +1,177 @@
+//! Tests of the engine by the network that is shipped: every level of instructions, sizes, and
+//! graphs that are not for it.
+
+use std::path::Path;
+
+use fulgurite_codes::Isa;
+use fulgurite_glass::numeric::Plane;
+use tract_onnx::onnx;
+use tract_onnx::pb::GraphProto;
+use tract_onnx::prelude::Framework as _;
+
+use super::Integer;
+use super::kernel::Kernel;
+use super::network::Network;
+use crate::learned::{Engine as _, Model, Tile};
+
+fn model() -> Model {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    Model::open(&models.join("nominal-md-int8.onnx")).unwrap()
+}
+
+/// Images of nothing in particular, in the range of real ones.
+fn images([rows, columns]: [usize; 2]) -> Vec<Plane> {
+    let value = |at: u32| (at.wrapping_mul(2_654_435_761) >> 8) as f32 / 1.2e7 - 0.7;
+    let plane = |state: u32| {
+        let mut plane = Plane::new(3 * rows, 3 * columns);
+        (state << 20..).zip(&mut plane.values).for_each(|(at, pixel)| *pixel = value(at));
+        plane
+    };
+    (0..4).map(plane).collect()
+}
+
+/// A whole tile of these images.
+fn run(engine: &mut Integer, images: &[Plane]) -> Result<Vec<f32>, String> {
+    let size = [images[0].rows, images[0].columns];
+    engine.run(&Tile::new(images, [0, 0], size)).map_err(|error| error.to_string())
+}
+
+/// Levels of instructions make the same logits, bit by bit, in tiles of whole vectors and others.
+#[test]
+fn levels_make_the_same_logits() {
+    let model = model();
+    for size in [[4, 4], [12, 40], [32, 32]] {
+        let images = images(size);
+        let run = |isa| {
+            let mut engine = Integer::with_kernel(&model, Kernel::of(isa)).unwrap();
+            run(&mut engine, &images).unwrap()
+        };
+        let expected = run(Isa::Scalar);
+        let first = expected[0].to_bits();
+        assert!(expected.iter().any(|logit| logit.to_bits() != first));
+        for isa in Isa::supported() {
+            assert!(run(isa) == expected, "{} {size:?}", isa.name());
+        }
+    }
+}
+
+/// What an engine ran before leaves nothing behind, in tiles of the same size and of others.
+#[test]
+fn tiles_are_forgotten() {
+    let model = model();
+    let (one, other) = ([12, 40], [32, 32]);
+    let fresh = |size| run(&mut Integer::new(&model).unwrap(), &images(size)).unwrap();
+    let mut used = Integer::new(&model).unwrap();
+    for size in [one, other, one, one] {
+        let mut bright = images(size);
+        bright.iter_mut().for_each(|plane| plane.values.fill(9.0));
+        run(&mut used, &bright).unwrap();
+        assert!(run(&mut used, &images(size)).unwrap() == fresh(size), "{size:?}");
+    }
+}
+
+/// Beyond a sector's edge a tile is what the edge of images is to the network: nothing.
+#[test]
+fn tiles_end_in_darkness() {
+    let model = model();
+    let planes = images([12, 16]);
+    let mut padded = planes.clone();
+    for plane in &mut padded {
+        let mut larger = Plane::new(48, 60);
+        for row in 0..36 {
+            larger.row_mut(row)[..48].copy_from_slice(plane.row(row));
+        }
+        *plane = larger;
+    }
+    let mut engine = Integer::new(&model).unwrap();
+    let beyond = engine.run(&Tile::new(&planes, [0, 0], [48, 60])).unwrap();
+    assert!(beyond == run(&mut engine, &padded).unwrap());
+    let part = engine.run(&Tile::new(&planes, [24, 12], [24, 36])).unwrap();
+    let cut: Vec<Plane> = planes
+        .iter()
+        .map(|plane| {
+            let mut part = Plane::new(24, 36);
+            for row in 0..12 {
+                part.row_mut(row).copy_from_slice(&plane.row(24 + row)[12..]);
+            }
+            part
+        })
+        .collect();
+    assert!(part == run(&mut engine, &cut).unwrap());
+}
+
+#[test]
+fn tiles_that_are_none_are_refused() {
+    let mut engine = Integer::new(&model()).unwrap();
+    let found = run(&mut engine, &images([4, 4])[..3]).unwrap_err();
+    assert!(found.contains("it reads 4 images, not 3"), "{found}");
+    // What is not in blocks comes out shorter than it went in.
+    let found = run(&mut engine, &images([6, 4])).unwrap_err();
+    assert!(found.contains("it adds [2, 2] pixels and [3, 2]"), "{found}");
+    let found = run(&mut engine, &images([0, 0])).unwrap_err();
+    assert!(found.contains("images of [0, 0] pixels are too small"), "{found}");
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut planes = images([4, 4]);
+        planes[2].row_mut(7)[3] = bad;
+        let found = run(&mut engine, &planes).unwrap_err();
+        assert!(found.contains("row 7 of its images has what is no number"), "{found}");
+    }
+    assert!(run(&mut engine, &images([4, 4])).is_ok());
+}
+
+/// A graph that is changed in one place, and what is said of it.
+#[test]
+fn graphs_that_it_cannot_run_are_refused() {
+    let model = model();
+    let graph = onnx().proto_model_for_read(&mut model.onnx()).unwrap().graph.unwrap();
+    assert_eq!(Network::of(&graph).unwrap().steps.len(), 26);
+    let refused = |change: &dyn Fn(&mut GraphProto), expected: &str| {
+        let mut graph = graph.clone();
+        change(&mut graph);
+        let found = Network::of(&graph).unwrap_err();
+        assert!(found.contains(expected), "{found}");
+    };
+    let at = |kind: &str| graph.node.iter().position(|node| node.op_type == kind).unwrap();
+    let (conv, shuffle, quantize) = (at("Conv"), at("DepthToSpace"), at("QuantizeLinear"));
+    let attribute = |graph: &mut GraphProto, node: usize, name: &str, value: i64| {
+        let attributes = &mut graph.node[node].attribute;
+        let found = attributes.iter_mut().find(|attribute| attribute.name == name).unwrap();
+        found.i = value;
+        found.ints.fill(value);
+    };
+    let tensor = |graph: &mut GraphProto, name: &str, bytes: &[u8]| {
+        let found = graph.initializer.iter_mut().find(|tensor| tensor.name == name).unwrap();
+        found.raw_data = bytes.to_vec();
+        found.float_data.clear();
+        found.int32_data.clear();
+    };
+    refused(&|graph| graph.node[conv].op_type = "Gelu".to_owned(), "Gelu: no operator of a");
+    refused(&|graph| attribute(graph, conv, "dilations", 2), "with gaps or in groups");
+    refused(&|graph| attribute(graph, conv, "group", 2), "with gaps or in groups");
+    refused(&|graph| attribute(graph, conv, "strides", 0), "stride 0");
+    refused(&|graph| attribute(graph, conv, "strides", -1), "strides of [-1, -1]");
+    refused(&|graph| attribute(graph, conv, "pads", 7), "pads 7");
+    refused(&|graph| attribute(graph, shuffle, "blocksize", 5), "not groups in squares of 5");
+    refused(&|graph| graph.node[shuffle].attribute.clear(), "does not say blocksize");
+    refused(&|graph| graph.node[conv].input.truncate(1), "it has no input 1");
+    refused(&|graph| graph.node[conv].input[0] = "images".to_owned(), "\"images\" is not in 8 b");
+    refused(&|graph| graph.node.truncate(graph.node.len() - 2), "its output is not the last");
+    refused(&|graph| graph.node[quantize].input[1] = "none".to_owned(), "is not a constant");
+    for scale in [0.0f32, -1.0, f32::NAN, f32::INFINITY] {
+        let bytes = scale.to_le_bytes();
+        refused(&|graph| tensor(graph, "images_scale", &bytes), "a scale of ");
+    }
+    refused(&|graph| tensor(graph, "head.weight_quantized", &[1; 7]), "another type or number");
+    refused(&|graph| tensor(graph, "head.bias_quantized_scale", &[0, 0, 128, 127]), "a bias of");
+    refused(&|graph| tensor(graph, "head.weight_scale", &[]), "too few scales");
+}
+
+/// A network of float32 is for another engine.
+#[test]
+fn real_numbers_are_refused() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    let model = Model::open(&models.join("nominal-md.onnx")).unwrap();
+    let found = Integer::new(&model).unwrap_err().to_string();
+    assert!(found.starts_with("integer cannot run the model nominal-md 2"), "{found}");
+    assert!(found.contains("is not in 8 bits") && found.ends_with("the other engine"), "{found}");
+}
