@@ -74,7 +74,7 @@ def export_int8(model: Model, exported: Path, version: str = "1") -> Path:
     """Quantize an exported network to 8 bits, statically and by channel; returns the new file.
 
     Products are int8, their ranges those of some calibration sectors. Graphs of this kind
-    (QuantizeLinear, DequantizeLinear) are for ONNX Runtime.
+    (QuantizeLinear, DequantizeLinear) are for the archive's own engine and for ONNX Runtime.
     """
     try:
         import onnx

@@ -4,17 +4,18 @@
 //! same bytes on every processor. A network is what the lab exports (`network`); maps of it belong
 //! to the engine and are kept for tiles of one size.
 
+mod graph;
 mod kernel;
 mod map;
 mod network;
+mod passes;
 #[cfg(test)]
 mod tests;
 
-use fulgurite_glass::numeric::vectorized;
-
 use self::kernel::{BLOCK, Convolution, Kernel};
 use self::map::{GROUP, Map};
-use self::network::{Network, Range, Step, Tensor, Weights};
+use self::network::{Network, Step, Tensor, Weights};
+use self::passes::{add, dequantize, sort_images, sort_row, spread};
 use super::engine::Engine;
 use super::model::Model;
 use super::tile::Tile;
@@ -24,9 +25,6 @@ const NAME: &str = "integer";
 
 /// The first step: the images.
 const IMAGES: usize = 0;
-
-/// What is added to a number below 2^22 so that its last bits are the nearest integer.
-const ROUND: f32 = 12_582_912.0;
 
 /// Runs a network of 8 bits.
 #[derive(Debug)]
@@ -272,7 +270,7 @@ impl Engine for Integer {
     }
 
     fn tile_side_max(&self) -> usize {
-        // It takes 200 bytes a voxel and runs as fast in any tile, so less overlap is faster.
+        // It takes some 250 bytes a voxel and runs as fast in any tile, so less overlap is faster.
         384
     }
 
@@ -300,128 +298,4 @@ fn taps(map: &Map, weights: &Weights, start: usize) -> Vec<usize> {
 /// Whether a convolution reads its input sorted.
 fn is_sorted(from: usize, weights: &Weights) -> bool {
     from == IMAGES || weights.stride > 1
-}
-
-/// Images to 8 bits, their states side by side, and sorted for a convolution.
-fn sort_images(
-    tile: &Tile<'_>,
-    range: Range,
-    weights: &Weights,
-    out: &mut Map,
-) -> Result<(), String> {
-    let (scale, zero) = (1.0 / range.scale, f32::from(range.zero));
-    let [rows, columns] = tile.size();
-    let mut made: [Vec<f32>; GROUP] = std::array::from_fn(|_| vec![0.0; columns]);
-    let mut line = vec![[0; GROUP]; columns];
-    for group in 0..tile.states().div_ceil(GROUP) {
-        for row in 0..rows {
-            let mut state = group * GROUP;
-            let [a, b, c, d] = made.each_mut().map(|made| {
-                state += 1;
-                // Where there is no image, its weights are zero.
-                if state <= tile.states() { tile.row(state - 1, row, made) } else { &made[..] }
-            });
-            let mut is_finite = true;
-            vectorized(
-                #[inline(always)]
-                || {
-                    for ((((out, a), b), c), d) in line.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                        is_finite &= (a + b + c + d).is_finite();
-                        let [a, b, c, d] = [a, b, c, d].map(|value| whole(value * scale + zero));
-                        *out = (a | b << 8 | c << 16 | d << 24).to_le_bytes();
-                    }
-                },
-            );
-            if !is_finite {
-                return Err(format!("row {row} of its images has what is no number"));
-            }
-            sort_row(&line, [group, row], weights, out);
-        }
-    }
-    Ok(())
-}
-
-/// Adds a map to another, borders and all.
-fn add(out: &mut Map, of_out: Range, other: &Map, of_other: Range, to: Range) {
-    let [by_out, by_other] = [of_out, of_other].map(|range| range.scale / to.scale);
-    let zeros = by_out * f32::from(of_out.zero) + by_other * f32::from(of_other.zero);
-    let zero = f32::from(to.zero) - zeros;
-    vectorized(
-        #[inline(always)]
-        || {
-            for (out, other) in out.bytes.iter_mut().zip(&other.bytes) {
-                *out = byte(by_out * f32::from(*out) + by_other * f32::from(*other) + zero);
-            }
-        },
-    );
-}
-
-/// The nearest of 0 to 255, to even; 0 for what is no number.
-#[inline(always)]
-fn whole(value: f32) -> u32 {
-    (value.clamp(0.0, 255.0) + ROUND).to_bits() & 0xff
-}
-
-/// The same as a byte.
-#[inline(always)]
-fn byte(value: f32) -> u8 {
-    whole(value).to_le_bytes()[0]
-}
-
-/// Channels to places (see [`Step::Spread`]); `groups` of them.
-fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
-    for group in 0..groups {
-        for row in 0..from.rows {
-            for place in 0..side * side {
-                let pixels = from.pixels(place * groups + group, row);
-                let at = out.row(group, row * side + place / side) + place % side * GROUP;
-                let to = out.bytes[at..].as_chunks_mut::<GROUP>().0;
-                to.iter_mut().step_by(side).zip(pixels).for_each(|(to, pixel)| *to = *pixel);
-            }
-        }
-    }
-}
-
-/// Puts columns that are the same modulo the stride side by side, padding before them.
-fn sort_row(pixels: &[[u8; GROUP]], [group, row]: [usize; 2], weights: &Weights, out: &mut Map) {
-    let Weights { stride, padding, .. } = *weights;
-    for phase in 0..stride {
-        // The first column of this phase that is not padding.
-        let first = (phase + stride - padding % stride) % stride;
-        let at =
-            out.row(group * stride + phase, row + padding) + (first + padding) / stride * GROUP;
-        let to = out.bytes[at..].as_chunks_mut::<GROUP>().0;
-        let pixels = pixels.get(first..).unwrap_or_default();
-        match stride {
-            2 => every::<2>(pixels, to),
-            3 => every::<3>(pixels, to),
-            _ => pixels.iter().step_by(stride).zip(to).for_each(|(from, to)| *to = *from),
-        }
-    }
-}
-
-/// Takes one pixel of `STEP`.
-fn every<const STEP: usize>(from: &[[u8; GROUP]], to: &mut [[u8; GROUP]]) {
-    let (chunks, rest) = from.as_chunks::<STEP>();
-    let (most, last) = to.split_at_mut(chunks.len());
-    vectorized(
-        #[inline(always)]
-        || most.iter_mut().zip(chunks).for_each(|(to, chunk)| *to = chunk[0]),
-    );
-    last.iter_mut().zip(rest.first()).for_each(|(to, from)| *to = *from);
-}
-
-/// 8 bits to logits, channel by channel.
-fn dequantize(map: &Map, tensor: Tensor) -> Vec<f32> {
-    let Range { scale, zero } = tensor.range;
-    let zero = f32::from(zero);
-    let mut out = Vec::with_capacity(tensor.channels * map.rows * map.columns);
-    for channel in 0..tensor.channels {
-        for row in 0..map.rows {
-            let pixels = map.pixels(channel / GROUP, row);
-            let lane = channel % GROUP;
-            out.extend(pixels.iter().map(|pixel| (f32::from(pixel[lane]) - zero) * scale));
-        }
-    }
-    out
 }

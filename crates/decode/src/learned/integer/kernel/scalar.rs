@@ -1,7 +1,7 @@
 //! The twin that the others are held against.
 
-use super::super::byte;
 use super::super::map::{GROUP, LANES};
+use super::super::passes::byte;
 use super::{BLOCK, Convolution, Kernel};
 
 pub(super) static KERNEL: Kernel = Kernel {
