@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::Model;
 use crate::{DecodeError, Linear};
 
-/// The learned decoder for fused silica, trained on the preset `nominal`, in 8 bits. Its card says on
-/// what and how well; other presets are read with it as well, and the linear decoder is tried first.
+/// The learned decoder for fused silica, trained on the preset `nominal`, in 8 bits. Its card says
+/// on what and how well; other presets are read with it as well, and the linear decoder is tried
+/// first.
 ///
 /// # Errors
 /// None, as long as both files are those of one export.
