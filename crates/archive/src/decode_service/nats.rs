@@ -123,8 +123,8 @@ impl QueueAddress {
         options.connect(self.server.clone()).await.map_err(|error| error.to_string())
     }
 
-    /// Connects and makes what is not there yet, as archives do and workers do not: what two
-    /// clients make at once, some servers make twice, and one of them gets no messages.
+    /// Connects and makes what is not there yet, as archives do and workers do not: of two clients
+    /// that make the same at once, a server may refuse one.
     async fn open(&self, name: &str) -> Result<Queues, String> {
         let client = self.connect(name).await?;
         let context = jetstream::new(client.clone());

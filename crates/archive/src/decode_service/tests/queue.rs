@@ -118,24 +118,18 @@ impl Worker {
     }
 }
 
-/// What a client sees that takes urgent jobs and does with them what it likes.
+/// What a client sees that takes urgent jobs and does with them what it likes. It comes when there
+/// is one: what a client asks of a consumer that is just being made, the server forgets.
 fn by_hand<T>(
     server: &Server,
+    service: &DecodeService,
     act: impl AsyncFnOnce(&async_nats::jetstream::Context, &PullConsumer) -> T,
 ) -> T {
+    stored(service, 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let find = async || {
-            let queues = server.address().find("by hand").await?;
-            let jobs = queues.jobs(Urgency::Urgent).await?;
-            Ok::<_, String>((queues, jobs))
-        };
-        let (queues, jobs) = loop {
-            match find().await {
-                Ok(found) => break found,
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        };
+        let queues = server.address().find("by hand").await.unwrap();
+        let jobs = queues.jobs(Urgency::Urgent).await.unwrap();
         act(&queues.context, &jobs).await
     })
 }
@@ -145,6 +139,13 @@ async fn take(jobs: &PullConsumer) -> async_nats::jetstream::Message {
     match taken.next().await {
         Some(message) => message.unwrap(),
         None => panic!("no job came: {:?}", jobs.clone().info().await),
+    }
+}
+
+/// Waits until so many jobs are in the queue.
+fn stored(service: &DecodeService, count: u64) {
+    while service.status().in_flight < count {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -216,7 +217,7 @@ fn dead_workers_and_double_answers_lose_nothing() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 4);
-    by_hand(&server, async |context, jobs| {
+    by_hand(&server, &service, async |context, jobs| {
         // Taken, and never heard of again.
         take(jobs).await;
         let message = take(jobs).await;
@@ -267,7 +268,7 @@ fn a_poisoned_job_is_lost_alone() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 1);
-    by_hand(&server, async |_, jobs| {
+    by_hand(&server, &service, async |_, jobs| {
         for _ in 0..DELIVERIES {
             take(jobs).await;
         }
@@ -290,10 +291,7 @@ fn a_crash_of_the_server_loses_nothing() {
     let Some(mut server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 16);
-    // All are stored.
-    while service.status().in_flight < 8 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    stored(&service, 8);
     server.crash();
     let worker = Worker::start(&server);
     std::thread::sleep(Duration::from_millis(200));
@@ -310,9 +308,7 @@ fn a_service_that_stops_refuses_what_is_on_the_way() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 2);
-    while service.status().in_flight < 2 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    stored(&service, 2);
     service.stop();
     let (result, _, _) = reading.join().unwrap();
     assert!(result.unwrap_err().to_string().contains(CLOSED));
