@@ -75,7 +75,7 @@ pub(super) fn byte(value: f32) -> u8 {
     whole(value).to_le_bytes()[0]
 }
 
-/// Channels to places (see [`Step::Spread`]); `groups` of them.
+/// Channels to places, in squares of `side`; `groups` of them come out.
 pub(super) fn spread(from: &Map, side: usize, groups: usize, out: &mut Map) {
     for group in 0..groups {
         for row in 0..from.rows {
