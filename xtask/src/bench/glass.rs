@@ -21,9 +21,6 @@ const ROUNDS: usize = 5;
 const FLOAT: &str = "models/nominal-md.onnx";
 const INT8: &str = "models/nominal-md-int8.onnx";
 
-/// Where the networks of ONNX Runtime are among all, which the built-in ones are compared with.
-const PEERS: [Option<usize>; 4] = [Some(1), None, None, Some(2)];
-
 /// A decoder with a network: what the example is told, names of rows, targets.
 struct Network {
     engine: &'static str,
@@ -33,6 +30,8 @@ struct Network {
     pair: (&'static str, &'static str),
     read: (&'static str, &'static str),
     ladder: &'static str,
+    /// The network of ONNX Runtime that it is compared with, by its place.
+    peer: Option<usize>,
 }
 
 const NETWORKS: [Network; 4] = [
@@ -44,6 +43,7 @@ const NETWORKS: [Network; 4] = [
         pair: ("learned, tract, two processes", ">= 1.9 x one"),
         read: ("analog read, learned alone, tract", "none"),
         ladder: "analog read, tract",
+        peer: Some(1),
     },
     Network {
         engine: "onnxruntime",
@@ -53,6 +53,7 @@ const NETWORKS: [Network; 4] = [
         pair: ("learned, ONNX Runtime, two processes", ">= 1.9 x one"),
         read: ("analog read, learned alone, ONNX Runtime", "none"),
         ladder: "analog read, ONNX Runtime",
+        peer: None,
     },
     Network {
         engine: "onnxruntime",
@@ -62,6 +63,7 @@ const NETWORKS: [Network; 4] = [
         pair: ("learned, ONNX Runtime int8, two processes", ">= 1.9 x one"),
         read: ("analog read, learned alone, ONNX Runtime int8", ">= 1.0"),
         ladder: "analog read, ONNX Runtime int8",
+        peer: None,
     },
     Network {
         engine: "builtin",
@@ -71,6 +73,7 @@ const NETWORKS: [Network; 4] = [
         pair: ("learned, built in, int8, two processes", ">= 1.9 x one"),
         read: ("analog read, learned alone, built in, int8", ">= 1.0"),
         ladder: "analog read, built in, int8",
+        peer: Some(2),
     },
 ];
 
@@ -98,7 +101,7 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
     }
     for (at, network) in networks() {
         let (row, target) = network.decode;
-        let peer = PEERS[at].filter(|_| has_library);
+        let peer = network.peer.filter(|_| has_library);
         let peer = peer.map(|peer| (NETWORKS[peer].name, runs[peer].clone()));
         let (ours, unit) = (runs[at].clone(), "M voxels/s");
         rows.push(Measured {

@@ -119,15 +119,16 @@ impl DecodeWorker {
     /// One job after the other.
     async fn thread(&self, number: usize) -> WorkerTotals {
         let name = format!("{}/{number}", self.options.name);
-        let mut thread = Thread { name, reader: None, totals: WorkerTotals::default() };
-        let (mut worked, mut trouble) = (Instant::now(), String::new());
+        let mut thread =
+            Thread { name, reader: None, trouble: String::new(), totals: WorkerTotals::default() };
+        let mut worked = Instant::now();
         while !self.stop.ends() && !self.is_idle_since(worked) {
             if let Err(error) = self.serve(&mut thread, &mut worked).await {
                 // Said once: it may be long until an archive comes.
-                if trouble != error {
+                if thread.trouble != error {
                     let queue = &self.options.queue;
                     tracing::warn!("the decode queue {queue} cannot be used: {error}");
-                    trouble = error;
+                    thread.trouble = error;
                 }
                 tokio::select! {
                     () = tokio::time::sleep(PAUSE) => {}
@@ -147,6 +148,7 @@ impl DecodeWorker {
         let queues = self.options.queue.find(&thread.name).await?;
         let urgent = queues.jobs(Urgency::Urgent).await?;
         let deferred = queues.jobs(Urgency::Deferred).await?;
+        thread.trouble.clear();
         while !self.stop.ends() && !self.is_idle_since(*worked) {
             let job = match ask(&urgent, None).await? {
                 Some(job) => Some(job),
@@ -215,6 +217,8 @@ impl DecodeWorker {
 struct Thread {
     name: String,
     reader: Option<Made>,
+    /// What was last said of the queue.
+    trouble: String,
     totals: WorkerTotals,
 }
 

@@ -197,7 +197,8 @@ impl<'a> Builder<'a> {
                     return Err("its mode is not CRD".to_owned());
                 }
                 let channels = self.network.tensors[from].channels;
-                if side == 0 || !channels.is_multiple_of(side * side * GROUP) {
+                if !(1..=SIDE_MAX).contains(&side) || !channels.is_multiple_of(side * side * GROUP)
+                {
                     return Err(format!("{channels} channels are not groups in squares of {side}"));
                 }
                 let channels = channels / (side * side);
@@ -277,24 +278,14 @@ impl<'a> Builder<'a> {
         bias: Constant<'_>,
         to: Range,
     ) -> Result<Weights, String> {
-        let [outputs, inputs, side, other] = dims(weights.values)?[..] else {
-            return Err("weights that are not of two dimensions".to_owned());
-        };
-        let stride = equal(node, "strides")?;
-        let padding = equal(node, "pads")?;
-        if side != other || side == 0 || side > SIDE_MAX || stride == 0 || padding >= side {
-            return Err(format!("a kernel of {side} by {other}, stride {stride}, pads {padding}"));
-        }
-        if equal(node, "dilations")? != 1 || integer(node, "group")? != 1 {
-            return Err("a convolution with gaps or in groups".to_owned());
-        }
+        let [outputs, inputs, side, stride, padding] = form(node, weights.values)?;
         let tensor = &mut self.network.tensors[from];
         // How many images there are, only their convolution says.
         if matches!(self.network.steps[from], Step::Input) && tensor.channels == 0 {
             tensor.channels = inputs;
         }
         let terms = inputs * side * side;
-        if tensor.channels != inputs || inputs == 0 || terms > TERMS_MAX {
+        if tensor.channels != inputs || terms > TERMS_MAX {
             return Err(format!("{inputs} input channels where {} are", tensor.channels));
         }
         let values: Vec<i8> = integers(weights.values)?
@@ -305,7 +296,6 @@ impl<'a> Builder<'a> {
         let (scales, biases) = (floats(weights.scale)?, integers(bias.values)?);
         let bias_scales = floats(bias.scale)?;
         if weights.values.data_type != INT8
-            || outputs > CHANNELS_MAX
             || values.len() != outputs * terms
             || biases.len() != outputs
         {
@@ -403,4 +393,28 @@ impl Weights {
         sort(&mut self.bias, places);
         sort(&mut self.scale, places);
     }
+}
+
+/// A convolution's output and input channels, side, stride and padding.
+fn form(node: &NodeProto, weights: &TensorProto) -> Result<[usize; 5], String> {
+    let [outputs, inputs, side, other] = dims(weights)?[..] else {
+        return Err("weights that are not of two dimensions".to_owned());
+    };
+    let stride = equal(node, "strides")?;
+    let padding = equal(node, "pads")?;
+    let is_sound = side == other
+        && (1..=SIDE_MAX).contains(&side)
+        && (1..=SIDE_MAX).contains(&stride)
+        && padding < side;
+    if !is_sound {
+        return Err(format!("a kernel of {side} by {other}, stride {stride}, pads {padding}"));
+    }
+    let channels = 1..=CHANNELS_MAX;
+    if !channels.contains(&inputs) || !channels.contains(&outputs) {
+        return Err(format!("{inputs} channels to {outputs}; 1 to {CHANNELS_MAX} are possible"));
+    }
+    if equal(node, "dilations")? != 1 || integer(node, "group")? != 1 {
+        return Err("a convolution with gaps or in groups".to_owned());
+    }
+    Ok([outputs, inputs, side, stride, padding])
 }

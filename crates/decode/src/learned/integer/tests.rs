@@ -149,6 +149,8 @@ fn graphs_that_it_cannot_run_are_refused() {
     refused(&|graph| attribute(graph, conv, "dilations", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "group", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "strides", 0), "stride 0");
+    refused(&|graph| attribute(graph, conv, "strides", i64::MAX), "stride 9223372036854775807");
+    refused(&|graph| attribute(graph, shuffle, "blocksize", i64::MAX), "in squares of 9223");
     refused(&|graph| attribute(graph, conv, "strides", -1), "strides of [-1, -1]");
     refused(&|graph| attribute(graph, conv, "pads", 7), "pads 7");
     refused(&|graph| attribute(graph, shuffle, "blocksize", 5), "not groups in squares of 5");
@@ -161,6 +163,15 @@ fn graphs_that_it_cannot_run_are_refused() {
         let bytes = scale.to_le_bytes();
         refused(&|graph| tensor(graph, "images_scale", &bytes), "a scale of ");
     }
+    let length = |graph: &mut GraphProto, name: &str, at: usize, value: i64| {
+        let found = graph.initializer.iter_mut().find(|tensor| tensor.name == name).unwrap();
+        found.dims[at] = value;
+    };
+    let stem = &graph.node[conv].input[1].replace("_DequantizeLinear_Output", "_quantized");
+    refused(&|graph| length(graph, "head.weight_quantized", 0, 0), "24 channels to 0; 1 to 1024");
+    refused(&|graph| length(graph, stem, 1, i64::MAX), "9223372036854775807 channels to 24");
+    refused(&|graph| length(graph, stem, 1, -1), "the dimensions of");
+    refused(&|graph| length(graph, stem, 3, 6), "a kernel of 7 by 6");
     refused(&|graph| tensor(graph, "head.weight_quantized", &[1; 7]), "another type or number");
     refused(&|graph| tensor(graph, "head.bias_quantized_scale", &[0, 0, 128, 127]), "a bias of");
     refused(&|graph| tensor(graph, "head.weight_scale", &[]), "too few scales");
