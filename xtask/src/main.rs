@@ -69,7 +69,8 @@ fn run_bench(args: &[String]) -> anyhow::Result<()> {
 #[cfg(not(feature = "bench"))]
 fn run_bench(args: &[String]) -> anyhow::Result<()> {
     let mut command = shell::cargo();
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--features", "bench"]);
+    let features = if cfg!(feature = "tract") { "bench,tract" } else { "bench" };
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--features", features]);
     command.args(["--", "bench"]).args(args);
     shell::run(&mut command)
 }

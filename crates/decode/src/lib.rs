@@ -24,6 +24,8 @@ mod frame;
 mod front;
 #[cfg(feature = "learned")]
 mod learned;
+#[cfg(feature = "learned")]
+mod limits;
 mod linear;
 mod matched;
 mod probabilities;

@@ -3,7 +3,9 @@
 //! Ours is the example `glass_speed` of the crate `decode`, one measurement a process, in processor
 //! time: on a shared machine the clock measures the others. ONNX Runtime, the peer of the engine
 //! that is built in, is the library that `FULGURITE_ONNXRUNTIME` names, or that of the lab's
-//! environment; without one its rows are left out with a line that says so. No GPU is measured.
+//! environment; without one its rows are left out with a line that says so. tract, the other engine
+//! for networks of float32, is measured when xtask is built with the feature `tract`. No GPU is
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -13,6 +15,9 @@ use serde_json::Value;
 
 use super::{Bench, Measured};
 use crate::shell;
+
+/// Whether the decoder that is measured is built with tract.
+const HAS_TRACT: bool = cfg!(feature = "tract");
 
 /// Rounds in which everything runs once.
 const ROUNDS: usize = 5;
@@ -88,10 +93,14 @@ pub(super) fn glass(_: &Bench) -> Result<Vec<Measured>> {
         );
     }
     eprintln!("not measured: CUDA: a GPU is not what this benchmark runs on");
-    let networks = || {
-        let all = NETWORKS.iter().enumerate();
-        all.filter(|(_, network)| has_library || network.engine == "builtin")
+    if !HAS_TRACT {
+        eprintln!("skipped: tract: build xtask with `--features tract` to measure it");
+    }
+    let is_there = |network: &Network| match network.engine {
+        "builtin" => network.model == INT8 || HAS_TRACT,
+        _ => has_library,
     };
+    let networks = || NETWORKS.iter().enumerate().filter(|(_, network)| is_there(network));
     let mut rows = plain(&ours)?;
     let mut runs = vec![Vec::new(); NETWORKS.len()];
     for _ in 0..ROUNDS {
@@ -312,6 +321,9 @@ fn example() -> Result<PathBuf> {
         "--example",
         "glass_speed",
     ]);
+    if HAS_TRACT {
+        command.args(["--features", "tract"]);
+    }
     shell::run(&mut command)?;
     Ok(shell::target().join("release/examples/glass_speed"))
 }

@@ -8,6 +8,7 @@ use super::integer::Integer;
 use super::model::Model;
 use super::onnxruntime::OnnxRuntime;
 use super::tile::Tile;
+#[cfg(feature = "tract")]
 use super::tract::Tract;
 use crate::DecodeError;
 
@@ -32,7 +33,8 @@ pub trait Engine: fmt::Debug + Send {
 /// Which engine is to run a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// What is built in: our own for networks of 8 bits, tract for those of float32.
+    /// What is built in: our own, which runs networks of 8 bits. Those of float32 are run by tract
+    /// where the program is built with the feature `tract`, and are refused where it is not.
     #[default]
     BuiltIn,
     /// ONNX Runtime: a library of the machine, for both, and for GPUs.
@@ -72,7 +74,20 @@ impl EngineChoice {
     pub fn start(&self, model: &Arc<Model>) -> Result<Box<dyn Engine>, DecodeError> {
         Ok(match self {
             Self::BuiltIn if model.card().precision == "int8" => Box::new(Integer::new(model)?),
+            #[cfg(feature = "tract")]
             Self::BuiltIn => Box::new(Tract::new(Arc::clone(model))),
+            #[cfg(not(feature = "tract"))]
+            Self::BuiltIn => {
+                return Err(DecodeError::EngineMissing {
+                    engine: "built-in engine for networks of float32",
+                    reason: format!(
+                        "the model {} is one, and this program was built without tract",
+                        model.id()
+                    ),
+                    remedy: "take the engine onnxruntime (ONNX Runtime), a network of 8 bits, or \
+                             a program that was built with `--features tract`",
+                });
+            }
             Self::OnnxRuntime { library, device } => {
                 Box::new(OnnxRuntime::new(model, library.as_deref(), *device)?)
             }

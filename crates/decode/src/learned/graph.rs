@@ -1,11 +1,9 @@
 //! What the file of a network says of itself, read before any engine sees it. It does not judge
 //! whether the graph can be run: engines do.
 
-use tract_onnx::onnx;
-use tract_onnx::pb::tensor_shape_proto::dimension::Value as Length;
-use tract_onnx::pb::type_proto::Value as Type;
-use tract_onnx::pb::{GraphProto, TensorProto, ValueInfoProto};
-use tract_onnx::prelude::Framework as _;
+use std::collections::BTreeSet;
+
+use super::onnx::{self, Port, Tensor};
 
 /// ONNX's number of the type float32.
 const FLOAT: i32 = 1;
@@ -25,13 +23,13 @@ pub(crate) struct Graph {
 
 /// Reads a file; what is wrong with it is the error.
 pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
-    let network = onnx().proto_model_for_read(&mut &file[..]).map_err(|error| error.to_string())?;
-    let format = network.metadata_props.iter().find(|entry| entry.key == "format");
-    let format = format.map(|entry| entry.value.clone());
-    let graph = network.graph.ok_or_else(|| "it has no graph".to_owned())?;
+    let network = onnx::File::read(file)?;
+    let format = network.metadata.iter().find(|(key, _)| key == "format");
+    let format = format.map(|(_, value)| value.clone());
+    let graph = network.graph.ok_or("it has no graph")?;
     let inputs = inputs(&graph);
-    let ([input], [output]) = (&inputs[..], &graph.output[..]) else {
-        let (ins, outs) = (inputs.len(), graph.output.len());
+    let ([input], [output]) = (&inputs[..], &graph.outputs[..]) else {
+        let (ins, outs) = (inputs.len(), graph.outputs.len());
         return Err(format!("it has {ins} inputs and {outs} outputs; one of each is meant"));
     };
     let not_a_number = weights(&graph)
@@ -41,29 +39,25 @@ pub(crate) fn read(file: &[u8]) -> Result<Graph, String> {
 }
 
 /// Inputs that are not weights; older writers list both.
-fn inputs(graph: &GraphProto) -> Vec<&ValueInfoProto> {
-    let is_weight = |name: &str| graph.initializer.iter().any(|tensor| tensor.name == name);
-    graph.input.iter().filter(|input| !is_weight(&input.name)).collect()
+fn inputs(graph: &onnx::Graph) -> Vec<&Port> {
+    let weights: BTreeSet<&str> = graph.weights.iter().map(|tensor| &*tensor.name).collect();
+    graph.inputs.iter().filter(|input| !weights.contains(&*input.name)).collect()
 }
 
 /// The second length of `[n, channels, rows, columns]`.
-fn channels(of: &ValueInfoProto) -> Option<usize> {
-    let Type::TensorType(tensor) = of.r#type.as_ref()?.value.as_ref()?;
-    match tensor.shape.as_ref()?.dim.get(1)?.value.as_ref()? {
-        Length::DimValue(count) => usize::try_from(*count).ok(),
-        Length::DimParam(_) => None,
-    }
+fn channels(of: &Port) -> Option<usize> {
+    of.lengths.get(1).copied().flatten().and_then(|count| usize::try_from(count).ok())
 }
 
-fn weights(graph: &GraphProto) -> impl Iterator<Item = &TensorProto> {
-    let attributes = graph.node.iter().flat_map(|node| &node.attribute);
-    graph.initializer.iter().chain(attributes.filter_map(|attribute| attribute.t.as_ref()))
+fn weights(graph: &onnx::Graph) -> impl Iterator<Item = &Tensor> {
+    let attributes = graph.nodes.iter().flat_map(|node| &node.attributes);
+    graph.weights.iter().chain(attributes.filter_map(|attribute| attribute.tensor.as_ref()))
 }
 
-fn is_finite(tensor: &TensorProto) -> bool {
-    if tensor.data_type != FLOAT {
+fn is_finite(tensor: &Tensor) -> bool {
+    if tensor.kind != FLOAT {
         return true;
     }
-    let raw = tensor.raw_data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-    raw.chain(tensor.float_data.iter().copied()).all(f32::is_finite)
+    let raw = tensor.raw.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    raw.chain(tensor.floats.iter().copied()).all(f32::is_finite)
 }

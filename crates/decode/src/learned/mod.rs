@@ -15,11 +15,13 @@ mod graph;
 mod integer;
 mod model;
 mod models;
+mod onnx;
 mod onnxruntime;
 #[cfg(test)]
 mod tests;
 mod tile;
 mod tiles;
+#[cfg(feature = "tract")]
 mod tract;
 
 use std::sync::Arc;

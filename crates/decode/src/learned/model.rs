@@ -1,13 +1,16 @@
 //! A model: a network in ONNX and its card, checked against each other.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use fulgurite_glass::channel::Medium;
 
 use super::card::{Card, ModelId, check_format};
 use super::graph;
+#[cfg(feature = "tract")]
 use super::tract::Plans;
 use crate::DecodeError;
+use crate::limits::FILE_BYTES_MAX;
 
 /// A trained network that is sound: its file is the one of its card, its graph leads from images to
 /// logits, its weights are numbers. Any number of decoders may share it.
@@ -15,6 +18,7 @@ use crate::DecodeError;
 pub struct Model {
     card: Card,
     onnx: Vec<u8>,
+    #[cfg(feature = "tract")]
     plans: Plans,
 }
 
@@ -25,7 +29,7 @@ impl Model {
     /// [`DecodeError::ModelMissing`] when a file cannot be read, and what [`Self::new`] refuses.
     pub fn open(onnx: &Path) -> Result<Self, DecodeError> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| DecodeError::ModelMissing {
+            read_bounded(path).map_err(|error| DecodeError::ModelMissing {
                 path: path.to_path_buf(),
                 reason: error.to_string(),
             })
@@ -62,7 +66,12 @@ impl Model {
                 return Err(DecodeError::ModelCard { path: card_path, reason });
             }
         }
-        Ok(Self { card, onnx, plans: Plans::default() })
+        Ok(Self {
+            card,
+            onnx,
+            #[cfg(feature = "tract")]
+            plans: Plans::default(),
+        })
     }
 
     /// What is known of it.
@@ -103,7 +112,22 @@ impl Model {
         &self.onnx
     }
 
+    #[cfg(feature = "tract")]
     pub(crate) const fn plans(&self) -> &Plans {
         &self.plans
     }
+}
+
+/// A file, unless it is larger than any network is.
+#[expect(clippy::disallowed_methods, reason = "a model is opened here and nowhere else")]
+fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A byte more tells what is too long from what is not.
+    let limit = FILE_BYTES_MAX as u64 + 1;
+    std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    if bytes.len() > FILE_BYTES_MAX {
+        let reason = format!("it is larger than {FILE_BYTES_MAX} bytes, as no network is");
+        return Err(std::io::Error::other(reason));
+    }
+    Ok(bytes)
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use fulgurite_glass::channel::{Channel, Medium, SectorShape};
 use fulgurite_glass::numeric::Plane;
 use serde_json::{Value, json};
-use tract_onnx::onnx;
-use tract_onnx::prelude::Framework as _;
 
+use super::onnx::File;
 use super::{Device, Engine, EngineChoice, Following, Learned, Model, Models, Tile};
 use crate::tests::{Known, errors, known, scores, sector, shape};
 use crate::{DecodeError, Decoder, LinearFit, Scores, registered};
@@ -44,6 +43,26 @@ fn tiny() -> Arc<Model> {
 
 fn message<T: std::fmt::Debug>(result: Result<T, DecodeError>) -> String {
     result.unwrap_err().to_string()
+}
+
+/// The networks that are shipped: one of 8 bits, and what it was made of.
+const INT8: &str = "nominal-md-int8.onnx";
+const FLOAT: &str = "nominal-md.onnx";
+
+fn shipped(name: &str) -> Arc<Model> {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    Arc::new(Model::open(&models.join(name)).unwrap())
+}
+
+/// The network of 8 bits, with a card that is changed in these keys.
+fn small(changes: &Value) -> Arc<Model> {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
+    let path = models.join(INT8);
+    let card = std::fs::read(path.with_extension("json")).unwrap();
+    let mut card: Value = serde_json::from_slice(&card).unwrap();
+    card.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    let onnx = std::fs::read(&path).unwrap();
+    Arc::new(Model::new(onnx, card.to_string().as_bytes(), &path).unwrap())
 }
 
 /// Registered images of a sector.
@@ -140,6 +159,7 @@ fn tiles_are_cut_and_put_together() {
 }
 
 /// The whole sector at once and in tiles: alike everywhere, the same where no edge is in sight.
+#[cfg(feature = "tract")]
 #[test]
 fn tiles_decode_as_the_whole_does() {
     let side = shape(96);
@@ -167,6 +187,7 @@ fn tiles_decode_as_the_whole_does() {
 }
 
 /// The same network in both engines, whole and in tiles.
+#[cfg(feature = "tract")]
 #[test]
 fn engines_agree() {
     let model = tiny();
@@ -184,13 +205,15 @@ fn engines_agree() {
 fn decoding_says_which_model_it_was() {
     let channel = Channel::preset("easy").unwrap();
     let (images, _) = sector(&channel, shape(32), 5);
-    let mut decoder = Learned::new(&tiny(), channel.medium, &EngineChoice::default()).unwrap();
+    let model = shipped(INT8);
+    let mut decoder = Learned::new(&model, channel.medium, &EngineChoice::default()).unwrap();
     let found = decoder.decode(&images, shape(32)).unwrap();
     assert_eq!((found.voxels(), found.symbols()), (1024, 8));
     assert!((found.voxel(77).iter().map(|p| p.exp()).sum::<f32>() - 1.0).abs() < 1e-5);
     let id = decoder.model_id().unwrap();
-    assert_eq!((&*id.name, &*id.version, id.hash.len()), ("tiny", "1", 8));
-    assert_eq!(id.to_string(), format!("tiny 1 ({})", id.hash));
+    assert_eq!(id.hash.len(), 8);
+    assert_eq!(id.to_string(), format!("{} {} ({})", id.name, id.version, id.hash));
+    assert!(model.card().blake3.starts_with(&id.hash) && id.name == model.card().name);
 }
 
 /// A decoder changes models between sectors; what has begun ends with its own.
@@ -199,9 +222,10 @@ fn models_are_exchanged_while_decoders_run() {
     let channel = Channel::preset("easy").unwrap();
     let side = shape(32);
     let (images, _) = sector(&channel, side, 6);
-    let model = |changes: Value| Arc::new(open(ONNX, &with(changes)).unwrap());
-    let models = Arc::new(Models::new(tiny()));
-    assert!(models.insert(model(json!({ "name": "other", "temperature": 2.0 }))).is_none());
+    let tiny = small(&json!({ "name": "tiny", "version": "1", "temperature": 1.0 }));
+    let models = Arc::new(Models::new(tiny));
+    let other = small(&json!({ "name": "other", "temperature": 2.0 }));
+    assert!(models.insert(other).is_none());
     let follow = |name: Option<&str>| {
         let (models, name) = (Arc::clone(&models), name.map(str::to_owned));
         Following::new(models, name, channel.medium, EngineChoice::default())
@@ -212,7 +236,8 @@ fn models_are_exchanged_while_decoders_run() {
     assert_eq!(other.model_id().unwrap().name, "other");
 
     let kept = models.get(None).unwrap();
-    let replaced = models.insert(model(json!({ "version": "2", "temperature": 2.0 }))).unwrap();
+    let second = small(&json!({ "name": "tiny", "version": "2", "temperature": 2.0 }));
+    let replaced = models.insert(second).unwrap();
     assert!(Arc::ptr_eq(&kept, &replaced));
     assert_eq!(default.model_id().unwrap().version, "1");
     assert_eq!(default.decode(&images, side).unwrap(), other.decode(&images, side).unwrap());
@@ -333,9 +358,9 @@ fn models_of_another_medium_are_refused() {
 
 #[test]
 fn weights_that_are_no_numbers_are_refused() {
-    let graph = onnx().proto_model_for_read(&mut &ONNX[..]).unwrap().graph.unwrap();
-    let weights = graph.initializer.iter().find(|tensor| tensor.raw_data.len() > 64).unwrap();
-    let at = ONNX.windows(weights.raw_data.len()).position(|bytes| bytes == weights.raw_data);
+    let graph = File::read(ONNX).unwrap().graph.unwrap();
+    let weights = graph.weights.iter().find(|tensor| tensor.raw.len() > 64).unwrap();
+    let at = ONNX.windows(weights.raw.len()).position(|bytes| bytes == weights.raw);
     for bad in [f32::NAN, f32::INFINITY] {
         let mut bytes = ONNX.to_vec();
         bytes[at.unwrap() + 8..][..4].copy_from_slice(&bad.to_le_bytes());
@@ -373,7 +398,8 @@ fn logits_that_are_no_numbers_are_refused() {
 fn images_of_another_size_are_refused() {
     let channel = Channel::preset("easy").unwrap();
     let (images, _) = sector(&channel, shape(32), 8);
-    let mut decoder = Learned::new(&tiny(), channel.medium, &EngineChoice::default()).unwrap();
+    let model = shipped(INT8);
+    let mut decoder = Learned::new(&model, channel.medium, &EngineChoice::default()).unwrap();
     let error = decoder.decode(&images, shape(64)).unwrap_err();
     assert!(matches!(error, DecodeError::Images { rows: 64, columns: 64, .. }), "{error}");
 }
@@ -421,12 +447,6 @@ fn a_gpu_is_used_only_when_asked_for() {
     }
 }
 
-/// The network that is shipped, if this is a whole checkout.
-fn shipped(name: &str) -> Arc<Model> {
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
-    Arc::new(Model::open(&models.join(name)).unwrap())
-}
-
 /// Sectors of drives and platters that neither decoder has seen: the learned one makes less than
 /// half the errors.
 #[test]
@@ -440,7 +460,7 @@ fn the_shipped_network_beats_the_linear_decoder() {
     let mut fit = LinearFit::new(channel.medium, 3, true, side);
     known(&train).for_each(|(images, symbols)| fit.add(images, symbols).unwrap());
     let (mut linear, _) = fit.finish(known(&train)).unwrap();
-    let model = shipped("nominal-md.onnx");
+    let model = shipped(INT8);
     let mut learned = Learned::new(&model, channel.medium, &EngineChoice::BuiltIn).unwrap();
     let (by_linear, by_learned) =
         (scores(&channel, &mut linear, &test), scores(&channel, &mut learned, &test));
@@ -450,24 +470,57 @@ fn the_shipped_network_beats_the_linear_decoder() {
     let found = [information(&by_linear), information(&by_learned)];
     assert!(found[1] > found[0] && found[1] > 2.9, "{found:?}");
 
-    // With eight bits, nearly as well; the other engine reads the same.
-    let eight_bits = shipped("nominal-md-int8.onnx");
-    let mut small = Learned::new(&eight_bits, channel.medium, &EngineChoice::BuiltIn).unwrap();
-    let by_small = information(&scores(&channel, &mut small, &test));
-    assert!((by_small - found[1]).abs() < 0.01, "{by_small} and {found:?}");
+    // The other engine reads the same, and nearly the same with the network in full.
+    let Some(mut theirs) = onnx_runtime(&model) else { return };
+    let by_theirs = information(&scores(&channel, &mut theirs, &test));
+    assert!((by_theirs - found[1]).abs() < 0.01, "{by_theirs} and {found:?}");
+    let mut full = onnx_runtime(&shipped(FLOAT)).unwrap();
+    let by_full = information(&scores(&channel, &mut full, &test));
+    assert!((by_full - found[1]).abs() < 0.01, "{by_full} and {found:?}");
+}
+
+/// tract runs the network in full as ONNX Runtime does, if that is there, and reads as well as our
+/// own engine does with its 8 bits.
+#[cfg(feature = "tract")]
+#[test]
+fn tract_reads_with_the_network_in_full() {
+    let channel = Channel::preset("nominal").unwrap();
+    let side = shape(96);
+    let test: Vec<Known> = (1000..1008).map(|number| sector(&channel, side, number)).collect();
+    let (model, small) = (shipped(FLOAT), shipped(INT8));
+    let decoder = |model| Learned::new(model, channel.medium, &EngineChoice::BuiltIn).unwrap();
+    let (mut full, mut small) = (decoder(&model), decoder(&small));
+    assert_eq!((full.engine(), small.engine()), ("tract", "integer"));
+    let found = [&mut full, &mut small]
+        .map(|of| scores(&channel, of, &test).mean(|score| score.information).0);
+    assert!(found[0] > 2.9 && (found[0] - found[1]).abs() < 0.01, "{found:?}");
     let Some(mut theirs) = onnx_runtime(&model) else { return };
     let planes = registered(&test[0].0, side, channel.medium, 3).unwrap();
-    let [a, b] = [&mut learned, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
+    let [a, b] = [&mut full, &mut theirs].map(|of| logarithms(of, &planes, side).unwrap());
     assert!(difference(&a, &b) < 1e-3, "{}", difference(&a, &b));
-    let mut small = onnx_runtime(&eight_bits).unwrap();
-    let by_small = information(&scores(&channel, &mut small, &test));
-    assert!((by_small - found[1]).abs() < 0.01, "{by_small} and {found:?}");
+}
+
+/// Without tract a network of float32 is ONNX Runtime's; the error says all that can be done.
+#[cfg(not(feature = "tract"))]
+#[test]
+fn networks_of_float32_are_for_another_engine() {
+    let model = tiny();
+    let found = message(Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn));
+    assert_eq!(
+        found,
+        format!(
+            "no built-in engine for networks of float32: the model {} is one, and this program was \
+             built without tract; take the engine onnxruntime (ONNX Runtime), a network of 8 bits, \
+             or a program that was built with `--features tract`",
+            model.id()
+        )
+    );
 }
 
 /// Our engine and ONNX Runtime make the same of the same file, to what rounding may differ by.
 #[test]
 fn integers_are_those_of_onnx_runtime() {
-    let model = shipped("nominal-md-int8.onnx");
+    let model = shipped(INT8);
     let mut ours = Learned::new(&model, Medium::Birefringent, &EngineChoice::BuiltIn).unwrap();
     assert_eq!(ours.engine(), "integer");
     let Some(mut theirs) = onnx_runtime(&model) else { return };

@@ -1,4 +1,5 @@
-//! The engine that is built in: tract, which is pure Rust.
+//! The engine that may be built in for networks of float32: tract, which is pure Rust. It costs
+//! three quarters of a build, so it is the feature `tract`, off unless asked for.
 //!
 //! tract plans for one size of images, so plans are kept by size. They belong to the model: all
 //! decoders of a model share them. Images go one by one; more at once cost it twice as much each.

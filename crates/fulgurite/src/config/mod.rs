@@ -160,7 +160,7 @@ pub(crate) enum Fidelity {
 #[serde(rename_all = "lowercase")]
 #[value(rename_all = "lower")]
 pub(crate) enum Engine {
-    /// Our own for networks of 8 bits, tract for those of float32
+    /// Our own for networks of 8 bits; tract for those of float32, if built with `--features tract`
     #[default]
     BuiltIn,
     /// ONNX Runtime, a library of the machine that the variable FULGURITE_ONNXRUNTIME names

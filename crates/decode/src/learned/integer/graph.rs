@@ -1,6 +1,6 @@
 //! Words and numbers of ONNX's nodes and tensors.
 
-use tract_onnx::pb::{NodeProto, TensorProto};
+use crate::learned::onnx::{Node, Tensor};
 
 // Numbers of ONNX's types.
 const FLOAT: i32 = 1;
@@ -9,21 +9,21 @@ pub(super) const INT8: i32 = 3;
 const INT32: i32 = 6;
 
 /// The name of an input.
-pub(super) fn input(node: &NodeProto, at: usize) -> Result<&str, String> {
-    node.input.get(at).map(|name| &**name).ok_or_else(|| format!("it has no input {at}"))
+pub(super) fn input(node: &Node, at: usize) -> Result<&str, String> {
+    node.inputs.get(at).map(|name| &**name).ok_or_else(|| format!("it has no input {at}"))
 }
 
 /// A number that a node must say.
-pub(super) fn integer(node: &NodeProto, name: &str) -> Result<usize, String> {
-    let found = node.attribute.iter().find(|attribute| attribute.name == name);
-    let found = found.and_then(|attribute| usize::try_from(attribute.i).ok());
+pub(super) fn integer(node: &Node, name: &str) -> Result<usize, String> {
+    let found = node.attributes.iter().find(|attribute| attribute.name == name);
+    let found = found.and_then(|attribute| usize::try_from(attribute.integer).ok());
     found.ok_or_else(|| format!("it does not say {name}"))
 }
 
 /// A number that is the same in all directions.
-pub(super) fn equal(node: &NodeProto, name: &str) -> Result<usize, String> {
-    let found = node.attribute.iter().find(|attribute| attribute.name == name);
-    let list = found.map(|attribute| &attribute.ints[..]).unwrap_or_default();
+pub(super) fn equal(node: &Node, name: &str) -> Result<usize, String> {
+    let found = node.attributes.iter().find(|attribute| attribute.name == name);
+    let list = found.map(|attribute| &attribute.integers[..]).unwrap_or_default();
     let first = list.first().and_then(|first| usize::try_from(*first).ok());
     match first {
         Some(first) if list.iter().all(|one| *one == list[0]) => Ok(first),
@@ -32,8 +32,9 @@ pub(super) fn equal(node: &NodeProto, name: &str) -> Result<usize, String> {
 }
 
 /// Lengths of a tensor, one at least.
-pub(super) fn dims(tensor: &TensorProto) -> Result<Vec<usize>, String> {
-    let dims: Result<Vec<usize>, _> = tensor.dims.iter().map(|dim| usize::try_from(*dim)).collect();
+pub(super) fn dims(tensor: &Tensor) -> Result<Vec<usize>, String> {
+    let dims: Result<Vec<usize>, _> =
+        tensor.lengths.iter().map(|dim| usize::try_from(*dim)).collect();
     match dims {
         Ok(dims) if !dims.is_empty() => Ok(dims),
         Ok(_) | Err(_) => Err(format!("the dimensions of {:?}", tensor.name)),
@@ -49,22 +50,22 @@ pub(super) fn scale_of(list: &[f32], at: usize) -> Result<f64, String> {
 }
 
 /// Numbers of float32.
-pub(super) fn floats(tensor: &TensorProto) -> Result<Vec<f32>, String> {
-    if tensor.data_type != FLOAT {
+pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>, String> {
+    if tensor.kind != FLOAT {
         return Err(format!("{:?} is not float32", tensor.name));
     }
-    let raw = tensor.raw_data.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
-    Ok(raw.chain(tensor.float_data.iter().copied()).collect())
+    let raw = tensor.raw.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
+    Ok(raw.chain(tensor.floats.iter().copied()).collect())
 }
 
 /// Numbers of 8 or 32 bits.
-pub(super) fn integers(tensor: &TensorProto) -> Result<Vec<i32>, String> {
-    let raw = &tensor.raw_data;
-    let raw: Vec<i32> = match tensor.data_type {
+pub(super) fn integers(tensor: &Tensor) -> Result<Vec<i32>, String> {
+    let raw = &tensor.raw;
+    let raw: Vec<i32> = match tensor.kind {
         UINT8 => raw.iter().map(|byte| i32::from(*byte)).collect(),
         INT8 => raw.iter().map(|byte| i32::from(byte.cast_signed())).collect(),
         INT32 => raw.as_chunks::<4>().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect(),
         _ => return Err(format!("{:?} is not of integers", tensor.name)),
     };
-    Ok(raw.into_iter().chain(tensor.int32_data.iter().copied()).collect())
+    Ok(raw.into_iter().chain(tensor.integers.iter().copied()).collect())
 }

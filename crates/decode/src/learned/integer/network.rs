@@ -10,12 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use tract_onnx::onnx;
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto};
-use tract_onnx::prelude::Framework as _;
-
 use super::graph::{INT8, UINT8, dims, equal, floats, input, integer, integers, scale_of};
 use super::map::GROUP;
+use crate::learned::onnx::{File, Graph, Node, Tensor as Numbers};
 
 /// Longest side of a convolution, and greatest number of channels: what bounds a graph's memory
 /// and keeps sums within 32 bits.
@@ -93,12 +90,11 @@ pub(super) struct Network {
 impl Network {
     /// Reads a file of ONNX; why it cannot be run is the error.
     pub(super) fn read(file: &[u8]) -> Result<Self, String> {
-        let model = onnx().proto_model_for_read(&mut &file[..]).map_err(|e| e.to_string())?;
-        Self::of(&model.graph.ok_or("it has no graph")?)
+        Self::of(&File::read(file)?.graph.ok_or("it has no graph")?)
     }
 
     /// Reads a graph.
-    pub(super) fn of(graph: &GraphProto) -> Result<Self, String> {
+    pub(super) fn of(graph: &Graph) -> Result<Self, String> {
         Builder::new(graph)?.build(graph)
     }
 }
@@ -106,8 +102,8 @@ impl Network {
 /// A constant that a Dequantize node makes a real one.
 #[derive(Clone, Copy)]
 struct Constant<'a> {
-    values: &'a TensorProto,
-    scale: &'a TensorProto,
+    values: &'a Numbers,
+    scale: &'a Numbers,
 }
 
 /// What a name stands for while a graph is read.
@@ -126,39 +122,39 @@ enum Value<'a> {
 
 #[derive(Clone)]
 enum Made<'a> {
-    Convolution { from: usize, node: &'a NodeProto, weights: Constant<'a>, bias: Constant<'a> },
+    Convolution { from: usize, node: &'a Node, weights: Constant<'a>, bias: Constant<'a> },
     Add { from: [usize; 2] },
     Spread { from: usize, side: usize },
 }
 
 struct Builder<'a> {
-    initializers: BTreeMap<&'a str, &'a TensorProto>,
+    initializers: BTreeMap<&'a str, &'a Numbers>,
     values: BTreeMap<&'a str, Value<'a>>,
     network: Network,
 }
 
 impl<'a> Builder<'a> {
-    fn new(graph: &'a GraphProto) -> Result<Self, String> {
+    fn new(graph: &'a Graph) -> Result<Self, String> {
         let initializers: BTreeMap<_, _> =
-            graph.initializer.iter().map(|tensor| (&*tensor.name, tensor)).collect();
-        let mut inputs = graph.input.iter().filter(|i| !initializers.contains_key(&*i.name));
+            graph.weights.iter().map(|tensor| (&*tensor.name, tensor)).collect();
+        let mut inputs = graph.inputs.iter().filter(|i| !initializers.contains_key(&*i.name));
         let input = inputs.next().ok_or("it has no input")?;
         let values = BTreeMap::from([(&*input.name, Value::Images)]);
         let network = Network { tensors: Vec::new(), steps: Vec::new() };
         Ok(Self { initializers, values, network })
     }
 
-    fn build(mut self, graph: &'a GraphProto) -> Result<Network, String> {
-        for node in &graph.node {
+    fn build(mut self, graph: &'a Graph) -> Result<Network, String> {
+        for node in &graph.nodes {
             let value = self
                 .node(node)
-                .map_err(|error| format!("its node {:?}, {}: {error}", node.name, node.op_type))?;
-            let [output] = &node.output[..] else {
+                .map_err(|error| format!("its node {:?}, {}: {error}", node.name, node.operator))?;
+            let [output] = &node.outputs[..] else {
                 return Err(format!("its node {:?} has several outputs", node.name));
             };
             self.values.insert(output, value);
         }
-        let output = graph.output.first().ok_or("it has no output")?;
+        let output = graph.outputs.first().ok_or("it has no output")?;
         if !matches!(self.network.steps.first(), Some(Step::Input)) {
             return Err("its first step is not the images'".to_owned());
         }
@@ -168,8 +164,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn node(&mut self, node: &'a NodeProto) -> Result<Value<'a>, String> {
-        match &*node.op_type {
+    fn node(&mut self, node: &'a Node) -> Result<Value<'a>, String> {
+        match &*node.operator {
             "DequantizeLinear" => self.dequantize(node),
             "QuantizeLinear" => self.quantize(node),
             "Conv" => {
@@ -192,8 +188,8 @@ impl<'a> Builder<'a> {
             "DepthToSpace" => {
                 let from = self.tensor(node, 0)?;
                 let side = integer(node, "blocksize")?;
-                let mode = node.attribute.iter().find(|attribute| attribute.name == "mode");
-                if mode.is_none_or(|mode| mode.s != b"CRD") {
+                let mode = node.attributes.iter().find(|attribute| attribute.name == "mode");
+                if mode.is_none_or(|mode| mode.text != b"CRD") {
                     return Err("its mode is not CRD".to_owned());
                 }
                 let channels = self.network.tensors[from].channels;
@@ -208,7 +204,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn dequantize(&self, node: &'a NodeProto) -> Result<Value<'a>, String> {
+    fn dequantize(&self, node: &'a Node) -> Result<Value<'a>, String> {
         let name = input(node, 0)?;
         if let Some(values) = self.initializers.get(name).copied() {
             let scale = self.initializer(node, 1)?;
@@ -226,7 +222,7 @@ impl<'a> Builder<'a> {
         Ok(Value::Tensor(tensor))
     }
 
-    fn quantize(&mut self, node: &'a NodeProto) -> Result<Value<'a>, String> {
+    fn quantize(&mut self, node: &'a Node) -> Result<Value<'a>, String> {
         let range = self.range(node)?;
         let name = input(node, 0)?;
         let (step, channels) = match self.values.get(name).cloned() {
@@ -273,7 +269,7 @@ impl<'a> Builder<'a> {
     fn weights(
         &mut self,
         from: usize,
-        node: &NodeProto,
+        node: &Node,
         weights: Constant<'_>,
         bias: Constant<'_>,
         to: Range,
@@ -295,9 +291,7 @@ impl<'a> Builder<'a> {
             .map_err(|e| e.to_string())?;
         let (scales, biases) = (floats(weights.scale)?, integers(bias.values)?);
         let bias_scales = floats(bias.scale)?;
-        if weights.values.data_type != INT8
-            || values.len() != outputs * terms
-            || biases.len() != outputs
+        if weights.values.kind != INT8 || values.len() != outputs * terms || biases.len() != outputs
         {
             return Err("weights or biases of another type or number".to_owned());
         }
@@ -338,7 +332,7 @@ impl<'a> Builder<'a> {
         Ok(found)
     }
 
-    fn tensor(&self, node: &NodeProto, at: usize) -> Result<usize, String> {
+    fn tensor(&self, node: &Node, at: usize) -> Result<usize, String> {
         let name = input(node, at)?;
         match self.values.get(name) {
             Some(Value::Tensor(tensor)) => Ok(*tensor),
@@ -348,7 +342,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn constant(&self, node: &NodeProto, at: usize) -> Result<Constant<'a>, String> {
+    fn constant(&self, node: &Node, at: usize) -> Result<Constant<'a>, String> {
         let name = input(node, at)?;
         match self.values.get(name) {
             Some(Value::Constant(constant)) => Ok(*constant),
@@ -358,19 +352,19 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn initializer(&self, node: &NodeProto, at: usize) -> Result<&'a TensorProto, String> {
+    fn initializer(&self, node: &Node, at: usize) -> Result<&'a Numbers, String> {
         let name = input(node, at)?;
         let found = self.initializers.get(name).copied();
         found.ok_or_else(|| format!("{name:?} is not a constant"))
     }
 
     /// The range that a node converts to or from.
-    fn range(&self, node: &NodeProto) -> Result<Range, String> {
+    fn range(&self, node: &Node) -> Result<Range, String> {
         let (scale, zero) = (self.initializer(node, 1)?, self.initializer(node, 2)?);
         let (&[scale], &[value]) = (&floats(scale)?[..], &integers(zero)?[..]) else {
             return Err("a range for each channel".to_owned());
         };
-        let zero_is = zero.data_type == UINT8;
+        let zero_is = zero.kind == UINT8;
         let value = u8::try_from(value).ok().filter(|_| zero_is);
         let zero = value.ok_or("a range that is not of unsigned 8 bits")?;
         if !(scale > 0.0 && scale.is_finite()) {
@@ -396,7 +390,7 @@ impl Weights {
 }
 
 /// A convolution's output and input channels, side, stride and padding.
-fn form(node: &NodeProto, weights: &TensorProto) -> Result<[usize; 5], String> {
+fn form(node: &Node, weights: &Numbers) -> Result<[usize; 5], String> {
     let [outputs, inputs, side, other] = dims(weights)?[..] else {
         return Err("weights that are not of two dimensions".to_owned());
     };

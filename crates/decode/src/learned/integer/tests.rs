@@ -5,13 +5,11 @@ use std::path::Path;
 
 use fulgurite_codes::Isa;
 use fulgurite_glass::numeric::Plane;
-use tract_onnx::onnx;
-use tract_onnx::pb::GraphProto;
-use tract_onnx::prelude::Framework as _;
 
 use super::Integer;
 use super::kernel::Kernel;
 use super::network::Network;
+use crate::learned::onnx::{File, Graph};
 use crate::learned::{Engine as _, Model, Tile};
 
 fn model() -> Model {
@@ -123,29 +121,29 @@ fn tiles_that_are_none_are_refused() {
 #[test]
 fn graphs_that_it_cannot_run_are_refused() {
     let model = model();
-    let graph = onnx().proto_model_for_read(&mut model.onnx()).unwrap().graph.unwrap();
+    let graph = File::read(model.onnx()).unwrap().graph.unwrap();
     assert_eq!(Network::of(&graph).unwrap().steps.len(), 26);
-    let refused = |change: &dyn Fn(&mut GraphProto), expected: &str| {
+    let refused = |change: &dyn Fn(&mut Graph), expected: &str| {
         let mut graph = graph.clone();
         change(&mut graph);
         let found = Network::of(&graph).unwrap_err();
         assert!(found.contains(expected), "{found}");
     };
-    let at = |kind: &str| graph.node.iter().position(|node| node.op_type == kind).unwrap();
+    let at = |kind: &str| graph.nodes.iter().position(|node| node.operator == kind).unwrap();
     let (conv, shuffle, quantize) = (at("Conv"), at("DepthToSpace"), at("QuantizeLinear"));
-    let attribute = |graph: &mut GraphProto, node: usize, name: &str, value: i64| {
-        let attributes = &mut graph.node[node].attribute;
+    let attribute = |graph: &mut Graph, node: usize, name: &str, value: i64| {
+        let attributes = &mut graph.nodes[node].attributes;
         let found = attributes.iter_mut().find(|attribute| attribute.name == name).unwrap();
-        found.i = value;
-        found.ints.fill(value);
+        found.integer = value;
+        found.integers.fill(value);
     };
-    let tensor = |graph: &mut GraphProto, name: &str, bytes: &[u8]| {
-        let found = graph.initializer.iter_mut().find(|tensor| tensor.name == name).unwrap();
-        found.raw_data = bytes.to_vec();
-        found.float_data.clear();
-        found.int32_data.clear();
+    let tensor = |graph: &mut Graph, name: &str, bytes: &[u8]| {
+        let found = graph.weights.iter_mut().find(|tensor| tensor.name == name).unwrap();
+        found.raw = bytes.to_vec();
+        found.floats.clear();
+        found.integers.clear();
     };
-    refused(&|graph| graph.node[conv].op_type = "Gelu".to_owned(), "Gelu: no operator of a");
+    refused(&|graph| graph.nodes[conv].operator = "Gelu".to_owned(), "Gelu: no operator of a");
     refused(&|graph| attribute(graph, conv, "dilations", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "group", 2), "with gaps or in groups");
     refused(&|graph| attribute(graph, conv, "strides", 0), "stride 0");
@@ -154,20 +152,20 @@ fn graphs_that_it_cannot_run_are_refused() {
     refused(&|graph| attribute(graph, conv, "strides", -1), "strides of [-1, -1]");
     refused(&|graph| attribute(graph, conv, "pads", 7), "pads 7");
     refused(&|graph| attribute(graph, shuffle, "blocksize", 5), "not groups in squares of 5");
-    refused(&|graph| graph.node[shuffle].attribute.clear(), "does not say blocksize");
-    refused(&|graph| graph.node[conv].input.truncate(1), "it has no input 1");
-    refused(&|graph| graph.node[conv].input[0] = "images".to_owned(), "\"images\" is not in 8 b");
-    refused(&|graph| graph.node.truncate(graph.node.len() - 2), "its output is not the last");
-    refused(&|graph| graph.node[quantize].input[1] = "none".to_owned(), "is not a constant");
+    refused(&|graph| graph.nodes[shuffle].attributes.clear(), "does not say blocksize");
+    refused(&|graph| graph.nodes[conv].inputs.truncate(1), "it has no input 1");
+    refused(&|graph| graph.nodes[conv].inputs[0] = "images".to_owned(), "\"images\" is not in 8 b");
+    refused(&|graph| graph.nodes.truncate(graph.nodes.len() - 2), "its output is not the last");
+    refused(&|graph| graph.nodes[quantize].inputs[1] = "none".to_owned(), "is not a constant");
     for scale in [0.0f32, -1.0, f32::NAN, f32::INFINITY] {
         let bytes = scale.to_le_bytes();
         refused(&|graph| tensor(graph, "images_scale", &bytes), "a scale of ");
     }
-    let length = |graph: &mut GraphProto, name: &str, at: usize, value: i64| {
-        let found = graph.initializer.iter_mut().find(|tensor| tensor.name == name).unwrap();
-        found.dims[at] = value;
+    let length = |graph: &mut Graph, name: &str, at: usize, value: i64| {
+        let found = graph.weights.iter_mut().find(|tensor| tensor.name == name).unwrap();
+        found.lengths[at] = value;
     };
-    let stem = &graph.node[conv].input[1].replace("_DequantizeLinear_Output", "_quantized");
+    let stem = &graph.nodes[conv].inputs[1].replace("_DequantizeLinear_Output", "_quantized");
     refused(&|graph| length(graph, "head.weight_quantized", 0, 0), "24 channels to 0; 1 to 1024");
     refused(&|graph| length(graph, stem, 1, i64::MAX), "9223372036854775807 channels to 24");
     refused(&|graph| length(graph, stem, 1, -1), "the dimensions of");

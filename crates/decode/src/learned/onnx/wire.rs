@@ -1,0 +1,245 @@
+//! The wire format of protobuf, as far as ONNX needs it: a message is fields, one behind the other.
+//!
+//! ```text
+//! field   | key: varint = number << 3 | kind | value |
+//! kind    0 varint | 1 eight bytes | 2 varint n, then n bytes | 5 four bytes
+//! varint  seven bits a byte, the lowest first; the highest bit says that there is more
+//! ```
+//!
+//! Kinds 3 and 4, groups, are of a time before ONNX and are refused. Whatever the bytes are, this
+//! ends with fields or a reason: nothing is allocated here, each field consumes a byte at least,
+//! and all messages of a file draw on one budget of fields. A message inside another is only read
+//! by who knows what it is, so depth is bounded by the types of `super`, not by the file.
+
+use std::cell::Cell;
+
+use crate::limits::ONNX_FIELDS_MAX;
+
+/// Bytes of a varint: ten times seven bits hold 64.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// Greatest number of a field.
+const NUMBER_MAX: u64 = (1 << 29) - 1;
+
+/// Fields that may still be read of a file.
+#[derive(Debug)]
+pub(super) struct Budget(Cell<usize>);
+
+impl Budget {
+    pub(super) const fn of_a_file() -> Self {
+        Self(Cell::new(ONNX_FIELDS_MAX))
+    }
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value<'a> {
+    Varint(u64),
+    Eight([u8; 8]),
+    Bytes(&'a [u8]),
+    Four([u8; 4]),
+}
+
+/// A field of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field<'a> {
+    /// Its number, which says what it is.
+    pub(super) number: u32,
+    value: Value<'a>,
+    /// Where in the file its value begins, behind the length if it has one.
+    at: usize,
+}
+
+/// The fields of a message, one after the other. After an error there are no more.
+#[derive(Clone, Debug)]
+pub(super) struct Fields<'a> {
+    rest: &'a [u8],
+    /// Where in the file the rest begins.
+    at: usize,
+    budget: &'a Budget,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a whole file.
+    pub(super) const fn of_a_file(file: &'a [u8], budget: &'a Budget) -> Self {
+        Self { rest: file, at: 0, budget }
+    }
+
+    fn field(&mut self) -> Result<Field<'a>, String> {
+        let at = self.at;
+        let left = self.budget.0.get().checked_sub(1);
+        let left = left.ok_or_else(|| format!("byte {at}: over {ONNX_FIELDS_MAX} fields"))?;
+        self.budget.0.set(left);
+        let key = self.varint()?;
+        let number = key >> 3;
+        if !(1..=NUMBER_MAX).contains(&number) {
+            return Err(format!("byte {at}: a field of the number {number}"));
+        }
+        let value = match key & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Eight(self.array()?),
+            2 => {
+                let length = self.varint()?;
+                Value::Bytes(self.bytes(length)?)
+            }
+            5 => Value::Four(self.array()?),
+            kind => return Err(format!("byte {at}: a field of the kind {kind}")),
+        };
+        let length = match value {
+            Value::Varint(_) => 0,
+            Value::Eight(_) => 8,
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Four(_) => 4,
+        };
+        let number = u32::try_from(number).map_err(|error| error.to_string())?;
+        Ok(Field { number, value, at: self.at - length })
+    }
+
+    fn varint(&mut self) -> Result<u64, String> {
+        let at = self.at;
+        let (value, length) = varint(self.rest).map_err(|reason| format!("byte {at}: {reason}"))?;
+        self.skip(length);
+        Ok(value)
+    }
+
+    fn array<const BYTES: usize>(&mut self) -> Result<[u8; BYTES], String> {
+        let found = self.rest.first_chunk().copied();
+        let found = found.ok_or_else(|| self.ends_within(BYTES as u64))?;
+        self.skip(BYTES);
+        Ok(found)
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<&'a [u8], String> {
+        let fits = usize::try_from(length).ok().and_then(|length| self.rest.get(..length));
+        let found = fits.ok_or_else(|| self.ends_within(length))?;
+        self.skip(found.len());
+        Ok(found)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = &self.rest[bytes..];
+        self.at += bytes;
+    }
+
+    fn ends_within(&self, length: u64) -> String {
+        format!("byte {}: it ends within {length} bytes", self.at)
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<Field<'a>, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.rest = &[];
+        }
+        Some(field)
+    }
+}
+
+impl<'a> Field<'a> {
+    /// A message.
+    pub(super) fn message(&self, budget: &'a Budget) -> Result<Fields<'a>, String> {
+        Ok(Fields { rest: self.bytes()?, at: self.at, budget })
+    }
+
+    pub(super) fn bytes(&self) -> Result<&'a [u8], String> {
+        match self.value {
+            Value::Bytes(bytes) => Ok(bytes),
+            Value::Varint(_) | Value::Eight(_) | Value::Four(_) => Err(self.is_not("bytes")),
+        }
+    }
+
+    pub(super) fn text(&self) -> Result<String, String> {
+        let text = str::from_utf8(self.bytes()?).map_err(|_| self.is_not("text in UTF-8"))?;
+        Ok(text.to_owned())
+    }
+
+    /// A number with a sign.
+    pub(super) fn int64(&self) -> Result<i64, String> {
+        match self.value {
+            Value::Varint(value) => Ok(value.cast_signed()),
+            Value::Bytes(_) | Value::Eight(_) | Value::Four(_) => Err(self.is_not("a number")),
+        }
+    }
+
+    pub(super) fn int32(&self) -> Result<i32, String> {
+        i32::try_from(self.int64()?).map_err(|_| self.is_not("a number of 32 bits"))
+    }
+
+    /// Adds a number of a list, or many that are packed.
+    pub(super) fn int64s(&self, list: &mut Vec<i64>) -> Result<(), String> {
+        self.numbers(list, Ok)
+    }
+
+    /// The same with numbers of 32 bits.
+    pub(super) fn int32s(&self, list: &mut Vec<i32>) -> Result<(), String> {
+        self.numbers(list, |value| {
+            i32::try_from(value).map_err(|_| self.is_not("numbers of 32 bits"))
+        })
+    }
+
+    /// The same with real numbers.
+    pub(super) fn floats(&self, list: &mut Vec<f32>) -> Result<(), String> {
+        match self.value {
+            Value::Four(bytes) => list.push(f32::from_le_bytes(bytes)),
+            Value::Bytes(bytes) => {
+                let (whole, rest) = bytes.as_chunks::<4>();
+                if !rest.is_empty() {
+                    return Err(self.is_not("numbers of four bytes"));
+                }
+                list.extend(whole.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+            }
+            Value::Varint(_) | Value::Eight(_) => return Err(self.is_not("real numbers")),
+        }
+        Ok(())
+    }
+
+    fn numbers<T>(
+        &self,
+        list: &mut Vec<T>,
+        make: impl Fn(i64) -> Result<T, String>,
+    ) -> Result<(), String> {
+        let Value::Bytes(mut packed) = self.value else {
+            list.push(make(self.int64()?)?);
+            return Ok(());
+        };
+        while !packed.is_empty() {
+            let (value, length) =
+                varint(packed).map_err(|reason| format!("byte {}: {reason}", self.at))?;
+            packed = &packed[length..];
+            list.push(make(value.cast_signed())?);
+        }
+        Ok(())
+    }
+
+    /// An error that says where.
+    fn is_not(&self, what: &str) -> String {
+        format!("byte {}: the field {} is not {what}", self.at, self.number)
+    }
+}
+
+/// A varint at the start of bytes, and its length.
+fn varint(bytes: &[u8]) -> Result<(u64, usize), &'static str> {
+    let mut value = 0u64;
+    for (at, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
+        let bits = u64::from(byte & 0x7f);
+        let shifted = bits << (7 * at);
+        if shifted >> (7 * at) != bits {
+            return Err("a varint of over 64 bits");
+        }
+        value |= shifted;
+        if byte & 0x80 == 0 {
+            return Ok((value, at + 1));
+        }
+    }
+    Err(if bytes.len() < VARINT_BYTES_MAX {
+        "it ends within a varint"
+    } else {
+        "a varint of over 10 bytes"
+    })
+}
