@@ -30,6 +30,7 @@ fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
         },
         log_capacity: ByteCount::gib(1),
         master_key: None,
+        key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
         day: Duration::from_secs(86_400),
         fail_point: None,

@@ -255,5 +255,6 @@ pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Re
             account(tx, *kind, extents, true)?;
         }
     }
-    Ok(())
+    let slots = bodies.iter().map(|body| body.key_slot.saturating_add(1)).max();
+    slots.map_or(Ok(()), |slots| rows::raise_key_slots(tx, slots))
 }

@@ -146,6 +146,9 @@ pub struct ArchiveConfig {
     pub log_capacity: ByteCount,
     /// Master key file; `None` is `DATA/keys/master.key`, made on first use.
     pub master_key: Option<PathBuf>,
+    /// Files of the key table, all of which hold the same; none given means `DATA/keys/table` and
+    /// `DATA/keys/table.copy`.
+    pub key_tables: Vec<PathBuf>,
     /// Expedited on `DEEP_ARCHIVE`.
     pub expedited: ExpeditedPolicy,
     /// Length of a restore day; shorter only for tests, shown as such by status.

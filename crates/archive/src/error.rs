@@ -92,6 +92,8 @@ pub enum ArchiveError {
     Unusable { path: String, reason: String },
     #[error("master key is wrong: it does not open {what}")]
     WrongMasterKey { what: String },
+    #[error("the key table cannot be used any more: {what}")]
+    KeysFailed { what: String },
     #[error("archive is stopping")]
     Stopping,
     #[error(transparent)]
@@ -144,7 +146,10 @@ impl ArchiveError {
             | Self::InvalidArgument { .. }
             | Self::Unusable { .. }
             | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
-            Self::Catalog(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+            Self::Catalog(_)
+            | Self::KeysFailed { .. }
+            | Self::Io { .. }
+            | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
 

@@ -58,6 +58,7 @@ impl Archive {
     pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         blocking(move || {
             let store = Arc::new(Store::open(config, clock)?);
+            crate::key_files::note_named(&store)?;
             let workers = Arc::new(Workers::start(&store)?);
             Ok(Self { store, workers, is_ready: Arc::new(AtomicBool::new(true)) })
         })
@@ -72,6 +73,12 @@ impl Archive {
         self.is_ready.store(false, Ordering::SeqCst);
         let workers = Arc::clone(&self.workers);
         blocking(move || workers.stop()).await
+    }
+
+    /// Returns when the archive has failed for good and its process should end: a sync of the key
+    /// table failed, so that nobody knows which keys the disk holds. Says why.
+    pub async fn failed(&self) -> String {
+        self.store.keys.failed().await
     }
 
     /// Whether requests can be served now.

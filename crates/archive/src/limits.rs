@@ -31,6 +31,8 @@ pub const TAG_BYTES: usize = 16;
 pub const CHUNK_BYTES: usize = 512 << 10;
 /// A body no larger than this is written inline, without a trip to the blocking pool.
 pub const INLINE_BYTES_MAX: usize = FRAME_BYTES;
+/// Most copies of the key table: each is written and synced before any key is used.
+pub const KEY_TABLES_MAX: usize = 4;
 /// Size at which a log segment is closed and the next begun.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
 /// Smallest free stretch of a segment whose blocks are given back before the segment goes.

@@ -25,7 +25,8 @@ use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, UnixTime
 use self::run::unbroken;
 use crate::config::ArchiveConfig;
 use crate::entry::Entry;
-use crate::key_table::UsedSlot;
+use crate::key_files;
+use crate::key_table::{KeyTable, UsedSlot};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
@@ -110,15 +111,17 @@ pub fn recover(config: ArchiveConfig, progress: &dyn Fn(RecoverProgress)) -> Res
             reason: "there is a catalog; move it away to rebuild it from the platters".to_owned(),
         });
     }
-    if !layout.key_table().exists() {
+    if !key_files::exist(&config) {
         return Err(ArchiveError::Unusable {
             path: layout.key_table().display().to_string(),
-            reason: "the key table is missing; restore it from its backup".to_owned(),
+            reason: "the key table is missing; bring it, or its copy, back from a backup"
+                .to_owned(),
         });
     }
     let files = PlatterFiles::new(layout.platters());
     let paths = files.all()?;
-    let archive = find_archive(&paths)?;
+    let from_keys = || KeyTable::archive_of(&key_files::key_tables(&config));
+    let archive = find_archive(&paths)?.or_else(from_keys);
     let store = Arc::new(Store::open_for_recovery(config, archive)?);
     let keys: BTreeMap<ObjectId, UsedSlot> =
         store.keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();

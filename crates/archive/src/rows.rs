@@ -410,6 +410,22 @@ pub(crate) fn put<T: Serialize>(
     Ok(tx.put(space, key, encode(row)?)?)
 }
 
+const KEY_SLOTS_KEY: &[u8] = b"key-slots";
+
+/// Slots that the key table has at the least: one more than the highest that a row ever named.
+/// `None` in a catalog that does not count them yet.
+pub(crate) fn key_slots(view: &dyn ReadView) -> Result<Option<u32>> {
+    get(view, META, KEY_SLOTS_KEY)
+}
+
+/// Counts the slots that these bodies name.
+pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()> {
+    if key_slots(tx)?.is_some_and(|known| known >= slots) {
+        return Ok(());
+    }
+    put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
+}
+
 const TOTALS_KEY: &[u8] = b"totals";
 
 pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {

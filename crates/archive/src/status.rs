@@ -42,6 +42,9 @@ pub struct Status {
     pub staged_damaged: Vec<DamagedBody>,
     /// When the oldest staged body came.
     pub staged_oldest: Option<UnixTime>,
+    /// Slots of the key table that hold no key that opens, in any of its files.
+    #[serde(default)]
+    pub keys_lost: u64,
     /// Bytes the staging, online and restored logs hold on disk.
     pub log_bytes: u64,
     /// Most they may hold.
@@ -195,6 +198,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         staged_bytes: totals.staged_bytes,
         staged_damaged: damaged(store)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
+        keys_lost: store.keys.lost(),
         log_bytes: store.budget.used(),
         log_bytes_max: store.budget.max(),
         platters: sets

@@ -18,10 +18,12 @@ use crate::body::{SecretKey, random_bytes};
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::fail_point::FailPoints;
+use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::{Budget, LogKind, SegmentLog, sync_dir};
 use crate::medium::ArchiveMedium;
 use crate::pipeline::{Bells, Order};
+use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES};
 use crate::{ArchiveError, Result};
 
@@ -94,6 +96,9 @@ impl Layout {
     }
     pub(crate) fn catalog(&self) -> PathBuf {
         self.root.join("catalog")
+    }
+    pub(crate) fn key_table_copy(&self) -> PathBuf {
+        self.keys().join("table.copy")
     }
     /// Where a recovery builds a catalog before it is whole.
     pub(crate) fn catalog_part(&self) -> PathBuf {
@@ -236,9 +241,7 @@ impl Store {
         if is_new && !(is_empty_dir(&layout.platters()) && is_empty_dir(&layout.catalog())) {
             return Err(unusable(&config.data, "archive.json is missing; run recover"));
         }
-        let has_keys = std::fs::metadata(layout.key_table())
-            .is_ok_and(|table| table.len() > crate::key_table::EMPTY_TABLE_BYTES);
-        let has_content = has_keys || !is_empty_dir(&layout.platters());
+        let has_content = key_files::have_keys(&config) || !is_empty_dir(&layout.platters());
         if !is_new && is_empty_dir(&layout.catalog()) && has_content {
             return Err(unusable(
                 &config.data,
@@ -248,12 +251,13 @@ impl Store {
         for dir in [layout.keys(), layout.catalog(), layout.platters()] {
             make_dir(&dir)?;
         }
+        private::secure(&config)?;
         // The identity is written last, so that a first start cut short is a first start again.
-        let may_create_key = !layout.key_table().exists();
+        let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config.data)?;
-        let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
         let kv = Arc::new(FjallStore::open(&layout.catalog(), &SPACES, &FjallConfig::default())?);
+        let keys = key_files::open(&config, master, identity.archive, &*kv)?;
         Self::assemble(config, clock, identity.archive, kv, keys, lock)
     }
 
@@ -276,7 +280,8 @@ impl Store {
         }
         let master = master_key(&master_key_path(&config), false)?;
         let identity = identity(&config.data)?;
-        let keys = KeyTable::open(&layout.key_table(), master, identity.archive)?;
+        let paths = key_files::key_tables(&config);
+        let keys = KeyTable::open(&paths, master, identity.archive, false)?;
         let part = layout.catalog_part();
         if part.exists() {
             std::fs::remove_dir_all(&part).map_err(ArchiveError::io("remove", &part))?;
@@ -297,6 +302,11 @@ impl Store {
         let fail = FailPoints::new(config.fail_point.as_ref())
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
         let committer = Committer::start(Arc::clone(&kv) as Arc<dyn KeyValue>)?;
+        // Before anything is changed: with an older key table nothing may be.
+        let run = keys.begin_run(rows::totals(&*kv)?.run)?;
+        committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            rows::with_totals(tx, |totals| totals.run = run)
+        })?;
         let budget = Arc::new(Budget::new(config.log_capacity));
         let live = live_segments(&kv)?;
         let layout = Layout::new(&config.data);
@@ -308,16 +318,6 @@ impl Store {
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;
         sync_dir(&config.data)?;
-        let run_max = keys.run_max();
-        let run = committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u64> {
-            rows::with_totals(tx, |totals| {
-                // A catalog behind the keys came from a backup: a number is left out, so that no
-                // run of before counts as the one before this.
-                totals.run = if run_max > totals.run { run_max + 2 } else { totals.run + 1 };
-                totals.run
-            })
-        })?;
-        keys.set_run(run);
         let repairs = Repairs::default();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
         let (bells, pipeline, restore) = Bells::new();

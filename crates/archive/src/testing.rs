@@ -25,8 +25,8 @@ pub(crate) fn dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
-    let config = ArchiveConfig {
+pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
+    ArchiveConfig {
         data: dir.path().to_owned(),
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
@@ -41,11 +41,15 @@ pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
         },
         log_capacity: ByteCount::gib(1),
         master_key: None,
+        key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Standard,
         day: Duration::from_secs(86_400),
         fail_point: None,
-    };
-    Arc::new(Store::open(config, Clock::new(|| NOW)).unwrap())
+    }
+}
+
+pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
+    Arc::new(Store::open(config(dir), Clock::new(|| NOW)).unwrap())
 }
 
 pub(crate) fn bucket(name: &str) -> BucketName {

@@ -191,6 +191,12 @@ fn show_status(s: &Status) -> String {
             ByteCount::new(body.bytes)
         ));
     }
+    if s.keys_lost > 0 {
+        lines.push(format!(
+            "keys lost  {}: in no file of the key table; bring a backup of it back",
+            grouped(s.keys_lost)
+        ));
+    }
     if let Some(seconds) = s.debug_day_seconds {
         lines.push(format!("day        {seconds} s: for tests, not a real day"));
     }

@@ -19,6 +19,9 @@ use crate::output::{Output, grouped};
 /// The variable that holds what a queue's server wants: `USER:PASSWORD` or a token.
 pub(crate) const CREDENTIALS: &str = "FULGURITE_QUEUE_CREDENTIALS";
 
+/// The variable that holds the secret under which messages of the queue carry their codes.
+pub(crate) const KEY: &str = "FULGURITE_QUEUE_KEY";
+
 /// `decode-worker`
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DecodeWorkerArgs {
@@ -40,9 +43,17 @@ pub(crate) struct DecodeWorkerArgs {
     idle_exit: Option<Span>,
 }
 
-/// The address with what the server wants.
+/// The address with what the server wants, and with the key of messages.
 pub(crate) fn with_credentials(address: QueueAddress) -> QueueAddress {
-    address.with_credentials(std::env::var(CREDENTIALS).ok().filter(|value| !value.is_empty()))
+    let secret = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let address = address.with_credentials(secret(CREDENTIALS)).with_key(secret(KEY));
+    if !address.is_authenticated() {
+        tracing::warn!(
+            "whoever reaches the decode queue {address} can forge jobs and answers: set {KEY}, the \
+             same for archives and workers"
+        );
+    }
+    address
 }
 
 /// Works until it is told to stop; then it says what it did.

@@ -37,6 +37,8 @@ pub(crate) enum Exit {
     Locked = 9,
     /// Some objects were done and some were not; each failure was named.
     Partial = 10,
+    /// The server ended itself: what its disk holds of the key table is not known.
+    KeysFailed = 11,
 }
 
 /// The table as `--help` and the manual show it.
@@ -52,7 +54,8 @@ Exit codes:
    7  server unreachable or overloaded
    8  damaged bytes: a checksum or a comparison failed
    9  data directory is in use by another process
-  10  some objects failed, the others were done";
+  10  some objects failed, the others were done
+  11  `serve` ended itself: the key table could not be synced";
 
 /// An error that knows its exit code.
 #[derive(Debug)]
@@ -114,6 +117,9 @@ fn exit_of_archive(error: &ArchiveError) -> Exit {
     use fulgurite_archive::ErrorKind;
     if matches!(error, ArchiveError::Locked { .. }) {
         return Exit::Locked;
+    }
+    if matches!(error, ArchiveError::KeysFailed { .. }) {
+        return Exit::KeysFailed;
     }
     if matches!(error, ArchiveError::Unusable { .. } | ArchiveError::WrongMasterKey { .. }) {
         return Exit::Config;

@@ -16,7 +16,7 @@ use crate::exit::{Coded, Exit};
 use crate::objects::counted;
 use crate::output::{Output, note, rate};
 use crate::progress::count_bar;
-use crate::serve::archive_config;
+use crate::serve::{archive_config, keep_private};
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -37,6 +37,7 @@ pub(crate) struct RecoverArgs {
 
 /// Runs `recover`.
 pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
+    keep_private();
     let config = Config::load(args.config.as_deref(), of_process(), Overrides::default())?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());

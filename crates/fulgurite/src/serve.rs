@@ -78,6 +78,7 @@ pub(crate) struct Running {
 
 /// Runs `serve`.
 pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> {
+    keep_private();
     let config = args.config.load()?;
     let data = &args.data;
     make_folder(data)?;
@@ -104,7 +105,10 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
     file.write(data)?;
     banner::show(&banner::Banner { data, config: &config, file: &file, keys: &keys, origin }, out)?;
     out.flush()?;
-    wait_for(&mut terminate, &mut interrupt).await;
+    let failure = tokio::select! {
+        () = wait_for(&mut terminate, &mut interrupt) => None,
+        why = running.failed() => Some(why),
+    };
     tracing::info!("stopping");
     let stopped = tokio::select! {
         stopped = running.stop() => stopped,
@@ -114,7 +118,20 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
         }
     };
     ServerFile::remove(data);
-    stopped
+    match failure {
+        Some(why) => {
+            let message =
+                format!("the archive ended itself: {why}; mend the disk, then start again");
+            Err(Coded::new(Exit::KeysFailed, message).into())
+        }
+        None => stopped,
+    }
+}
+
+/// What this process makes from now on is its owner's alone: an archive holds secrets.
+pub(crate) fn keep_private() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
 }
 
 /// Makes the data directory, readable by its owner only.
@@ -180,6 +197,11 @@ pub(crate) async fn listen(
 }
 
 impl Running {
+    /// Returns when the archive cannot go on, with why.
+    async fn failed(&self) -> String {
+        self.archive.failed().await
+    }
+
     /// Lets running requests finish, then the archive.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         drop(self.shutdown);
@@ -225,6 +247,7 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         },
         log_capacity: config.storage.log_capacity,
         master_key: config.keys.master_key.clone(),
+        key_tables: config.keys.tables.clone(),
         expedited: match config.restore.expedited {
             Expedited::Refuse => ExpeditedPolicy::Refuse,
             Expedited::Standard => ExpeditedPolicy::Standard,

@@ -40,6 +40,9 @@ pub struct DecodeStatus {
     pub deaths: u64,
     /// Answers to what was answered already.
     pub duplicates: u64,
+    /// Answers that did not carry the code of the queue's key, and were dropped.
+    #[serde(default)]
+    pub forged: u64,
     /// Energy of busy workers, by the configured watts of one.
     pub joules: f64,
     /// Mean price of that energy over the mean of the configured prices of a day.
@@ -57,6 +60,7 @@ pub(super) struct Counters {
     busy_us: AtomicU64,
     pub(super) deaths: AtomicU64,
     pub(super) duplicates: AtomicU64,
+    pub(super) forged: AtomicU64,
     /// Seconds times price.
     paid: Mutex<f64>,
 }
@@ -75,6 +79,7 @@ impl Counters {
             busy_us: zero(),
             deaths: zero(),
             duplicates: zero(),
+            forged: zero(),
             paid: Mutex::new(0.0),
         }
     }
@@ -126,6 +131,7 @@ impl Counters {
             busy_seconds: busy,
             deaths: get(&self.deaths),
             duplicates: get(&self.duplicates),
+            forged: get(&self.forged),
             joules: busy * watts,
             price: (busy > 0.0 && price_mean > 0.0).then(|| paid / busy / price_mean),
             ..DecodeStatus::default()

@@ -14,16 +14,12 @@ use fulgurite_decode::{
 use fulgurite_glass::channel::{self, Channel};
 use fulgurite_glass::{SectorReading, SectorsAt};
 use fulgurite_units::{LayerIndex, PlatterId, Seed, TrackIndex};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::injected::InjectedDamage;
 
 /// The rate of the sectors' code.
 pub(crate) const RATE: Rate = Rate::R9of10;
-
-/// First byte of every message: what is of another version is refused.
-const VERSION: u8 = 1;
 
 /// The glass and the drives, as far as a worker has to know them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,22 +199,4 @@ pub(crate) enum JobOutcome {
     Died,
     /// It cannot be decoded, by nobody, for this reason.
     Refused(String),
-}
-
-/// The bytes of a message.
-pub(crate) fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    let bytes = postcard::to_extend(message, vec![VERSION]);
-    bytes.expect("a message has nothing that postcard cannot write")
-}
-
-/// A message of this version, or nothing.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (version, rest) = bytes.split_first()?;
-    if *version != VERSION {
-        return None;
-    }
-    match postcard::take_from_bytes(rest) {
-        Ok((message, [])) => Some(message),
-        Ok(_) | Err(_) => None,
-    }
 }

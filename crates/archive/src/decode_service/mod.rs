@@ -16,6 +16,7 @@
 
 mod counters;
 mod job;
+mod mac;
 mod nats;
 mod queue;
 mod tariff;

@@ -23,7 +23,8 @@ use futures::StreamExt as _;
 use serde::Deserialize;
 use tokio::sync::Notify;
 
-use super::job::{Answer, Job, JobOutcome, MediumSettings, encode, parse};
+use super::job::{Answer, Job, JobOutcome, MediumSettings};
+use super::mac::{NoMessage, QueueKey};
 use super::queue::{CLOSED, Failure, Next, Part, Shared, Urgency};
 
 /// The stream of jobs, and what its subjects begin with.
@@ -58,6 +59,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub struct QueueAddress {
     server: ServerAddr,
     credentials: Option<String>,
+    key: Option<String>,
 }
 
 impl QueueAddress {
@@ -65,6 +67,24 @@ impl QueueAddress {
     #[must_use]
     pub fn with_credentials(self, credentials: Option<String>) -> Self {
         Self { credentials, ..self }
+    }
+
+    /// With the secret under which messages carry their codes, which archives and workers share;
+    /// without one it follows from the credentials.
+    #[must_use]
+    pub fn with_key(self, key: Option<String>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Whether anything secret is behind the codes of messages.
+    #[must_use]
+    pub const fn is_authenticated(&self) -> bool {
+        self.key.is_some() || self.credentials.is_some()
+    }
+
+    /// The key of messages.
+    pub(super) fn queue_key(&self) -> QueueKey {
+        QueueKey::new(self.key.as_deref().or(self.credentials.as_deref()).unwrap_or_default())
     }
 }
 
@@ -82,7 +102,7 @@ impl FromStr for QueueAddress {
             return Err("a decode queue's address has no credentials: they are a variable, \
                         FULGURITE_QUEUE_CREDENTIALS");
         }
-        Ok(Self { server, credentials: None })
+        Ok(Self { server, credentials: None, key: None })
     }
 }
 
@@ -253,6 +273,7 @@ impl Dispatcher {
             medium,
             neighbors,
             id: hex::encode(id),
+            key: address.queue_key(),
             signal: Arc::clone(&signal),
             workers: Arc::clone(&workers),
             in_flight: BTreeMap::new(),
@@ -316,6 +337,7 @@ struct Sender {
     neighbors: usize,
     /// Of this start of the archive.
     id: String,
+    key: QueueKey,
     signal: Arc<Signal>,
     workers: Arc<Mutex<BTreeMap<String, Instant>>>,
     in_flight: BTreeMap<u64, Sent>,
@@ -386,11 +408,12 @@ impl Sender {
                 Next::Wait(hold) => break hold,
             };
             self.next += 1;
-            let job = encode(&self.job(&part));
+            let subject = job_subject(part.urgency);
+            let job = self.key.seal(&subject, &self.job(&part));
             let message = PublishMessage::build()
                 .payload(job.into())
                 .message_id(format!("{}.{}", self.id, self.next));
-            let sent = queues.context.send_publish(job_subject(part.urgency), message).await;
+            let sent = queues.context.send_publish(subject, message).await;
             let stored = match sent {
                 Ok(stored) => stored.await,
                 Err(error) => Err(error),
@@ -439,9 +462,15 @@ impl Sender {
 
     /// An answer came.
     fn take(&mut self, payload: &[u8]) {
-        let Some(answer) = parse::<Answer>(payload) else {
-            tracing::warn!("an answer of a decode worker of another version was dropped");
-            return;
+        let answer = match self.key.open::<Answer>(&answer_subject(&self.id), payload) {
+            Ok(answer) => answer,
+            Err(why) => {
+                if why == NoMessage::Forged {
+                    self.shared.counters.forged.fetch_add(1, Ordering::Relaxed);
+                }
+                tracing::warn!("an answer on the decode queue was dropped: {why}");
+                return;
+            }
         };
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         workers.retain(|_, seen| seen.elapsed() < WORKER_SEEN);

@@ -11,7 +11,7 @@ use fulgurite_decode::{EngineChoice, Model, VoxelReader};
 use futures::StreamExt as _;
 use tokio::sync::Notify;
 
-use super::job::{Answer, Job, JobOutcome, MediumSettings, encode, names, parse};
+use super::job::{Answer, Job, JobOutcome, MediumSettings, names};
 use super::nats::{ACK_WAIT, DELIVERIES, QueueAddress, Queues};
 use super::queue::Urgency;
 
@@ -173,9 +173,14 @@ impl DecodeWorker {
         message: &Message,
     ) -> Result<(), String> {
         let ack = async |kind| message.double_ack_with(kind).await.map_err(|e| e.to_string());
-        let Some(job) = parse::<Job>(&message.payload) else {
-            tracing::warn!("a job of another version was dropped");
-            return ack(AckKind::Term).await;
+        let key = self.options.queue.queue_key();
+        let job = match key.open::<Job>(&message.subject, &message.payload) {
+            Ok(job) => job,
+            Err(why) => {
+                tracing::warn!("a job on the decode queue was dropped: {why}");
+                thread.totals.refused += 1;
+                return ack(AckKind::Term).await;
+            }
         };
         let delivered = message.info().map_or(1, |info| info.delivered);
         let models = &self.options.models;
@@ -206,7 +211,8 @@ impl DecodeWorker {
         let took = started.elapsed();
         thread.totals.count(&outcome, took);
         let busy_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        let answer = encode(&Answer { number, worker: thread.name.clone(), busy_us, outcome });
+        let answer = Answer { number, worker: thread.name.clone(), busy_us, outcome };
+        let answer = key.seal(&answer_to, &answer);
         let stored = queues.context.publish(answer_to, answer.into()).await;
         stored.map_err(|error| error.to_string())?.await.map_err(|error| error.to_string())?;
         ack(AckKind::Ack).await

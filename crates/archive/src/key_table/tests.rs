@@ -1,69 +1,249 @@
-//! Keys come back only with the right master key, and destroyed ones leave no byte behind.
+//! Keys come back only with the right master key, destroyed ones leave no byte behind, and what one
+//! copy of the table lost the other gives back.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::slot::{SEALED, SLOT_BYTES};
 use super::*;
 
 fn archive() -> ArchiveId {
     ArchiveId::from_bytes([3; 16])
 }
 
-fn open(path: &Path, master: u8) -> Result<KeyTable> {
-    KeyTable::open(path, SecretKey::from_bytes([master; 32]), archive())
+fn master(seed: u8) -> SecretKey {
+    SecretKey::from_bytes([seed; 32])
+}
+
+fn body(number: u8) -> ObjectId {
+    ObjectId::from_bytes([number; 16])
+}
+
+/// A table in two files of a directory, with keys for bodies 10, 11, ...
+struct World {
+    dir: TempDir,
+    run: u64,
+}
+
+impl World {
+    fn new(keys: u8) -> Self {
+        let mut world = Self { dir: crate::testing::dir(), run: 0 };
+        let table = world.start().unwrap();
+        for number in 0..keys {
+            table.create(body(number + 10)).unwrap();
+        }
+        table.sync_blocking().unwrap();
+        world
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        ["table", "table.copy"].map(|name| self.dir.path().join(name)).to_vec()
+    }
+
+    fn open(&self) -> Result<KeyTable> {
+        KeyTable::open(&self.paths(), master(1), archive(), self.run == 0)
+    }
+
+    /// As a server starts: the catalog counts the run after the table has it.
+    fn start(&mut self) -> Result<KeyTable> {
+        let table = self.open()?;
+        self.run = table.begin_run(self.run)?;
+        Ok(table)
+    }
+
+    fn bytes(&self, copy: usize) -> Vec<u8> {
+        std::fs::read(&self.paths()[copy]).unwrap()
+    }
+
+    fn change(&self, copy: usize, change: impl FnOnce(&mut Vec<u8>)) {
+        let mut bytes = self.bytes(copy);
+        change(&mut bytes);
+        std::fs::write(&self.paths()[copy], bytes).unwrap();
+    }
+
+    fn has_all(&self, table: &KeyTable, keys: u8) -> bool {
+        (0..keys).all(|number| table.load(u32::from(number) + 1, body(number + 10)).is_ok())
+    }
 }
 
 #[test]
-fn destroyed_keys_leave_no_trace_in_the_file() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("table");
-    let table = open(&path, 1).unwrap();
-    let body = ObjectId::from_bytes([5; 16]);
-    let (key, slot) = table.create(body).unwrap();
-    let before = std::fs::read(&path).unwrap();
-    let wrapped = before[slot as usize * SLOT_BYTES..][SEALED].to_vec();
-    assert_eq!(open(&path, 1).unwrap().load(slot, body).unwrap().expose(), key.expose());
+fn destroyed_keys_leave_no_trace_in_any_file() {
+    let world = World::new(0);
+    let table = world.open().unwrap();
+    let (key, slot) = table.create(body(5)).unwrap();
+    let wrapped = world.bytes(0)[slot as usize * SLOT_BYTES..][SEALED].to_vec();
+    assert_eq!(world.open().unwrap().load(slot, body(5)).unwrap().expose(), key.expose());
 
-    table.destroy_blocking(&[(slot, body)]).unwrap();
-    assert!(table.load(slot, body).is_err());
-    let after = std::fs::read(&path).unwrap();
-    assert!(!after.windows(wrapped.len()).any(|window| window == wrapped));
-    assert!(!after.windows(16).any(|window| window == body.to_bytes()));
+    table.destroy_blocking(&[(slot, body(5))]).unwrap();
+    assert!(table.load(slot, body(5)).is_err());
+    for copy in [world.bytes(0), world.bytes(1)] {
+        assert!(!copy.windows(wrapped.len()).any(|window| window == wrapped));
+        assert!(!copy.windows(16).any(|window| window == body(5).to_bytes()));
+    }
     // The slot is used again, and a late second destroy of the old key leaves the new one alone.
-    let next = ObjectId::from_bytes([6; 16]);
-    assert_eq!(table.create(next).unwrap().1, slot);
-    table.destroy_blocking(&[(slot, body)]).unwrap();
-    assert!(table.load(slot, next).is_ok());
+    assert_eq!(table.create(body(6)).unwrap().1, slot);
+    table.destroy_blocking(&[(slot, body(5))]).unwrap();
+    assert!(table.load(slot, body(6)).is_ok());
 }
 
 #[test]
 fn a_wrong_master_key_is_refused_at_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("table");
-    open(&path, 1).unwrap();
-    assert!(matches!(open(&path, 2), Err(ArchiveError::WrongMasterKey { .. })));
-    assert!(open(&path, 1).is_ok());
+    let world = World::new(2);
+    let open = |seed| KeyTable::open(&world.paths(), master(seed), archive(), false);
+    assert!(matches!(open(2), Err(ArchiveError::WrongMasterKey { .. })));
+    assert!(open(1).is_ok());
+    // Also when no probe is left to say so.
+    for copy in 0..2 {
+        world.change(copy, |bytes| bytes[..SLOT_BYTES].fill(0xAA));
+    }
+    assert!(matches!(open(2), Err(ArchiveError::WrongMasterKey { .. })));
+    assert!(world.has_all(&open(1).unwrap(), 2));
 }
 
 #[test]
-fn a_table_cut_in_a_slot_still_opens() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("table");
-    let table = open(&path, 1).unwrap();
-    let bodies: Vec<_> = (0..5).map(|i| ObjectId::from_bytes([i + 10; 16])).collect();
-    let slots: Vec<_> = bodies.iter().map(|&b| table.create(b).unwrap().1).collect();
+fn a_table_of_another_archive_is_refused() {
+    let world = World::new(1);
+    let other = ArchiveId::from_bytes([4; 16]);
+    let opened = KeyTable::open(&world.paths(), master(1), other, false);
+    assert!(matches!(opened, Err(ArchiveError::Unusable { .. })));
+    assert_eq!(KeyTable::archive_of(&world.paths()), Some(archive()));
+}
+
+#[test]
+fn each_copy_is_rebuilt_from_the_other() {
+    type Damage = fn(&Path);
+    let damages: [(&str, Damage); 5] = [
+        ("missing", |path| std::fs::remove_file(path).unwrap()),
+        ("empty", |path| drop(File::create(path).unwrap())),
+        ("cut", |path| File::options().write(true).open(path).unwrap().set_len(200).unwrap()),
+        ("a page of zeros", |path| {
+            File::options().write(true).open(path).unwrap().write_all_at(&[0; 4096], 0).unwrap();
+        }),
+        ("a page of noise", |path| {
+            File::options().write(true).open(path).unwrap().write_all_at(&[9; 4096], 0).unwrap();
+        }),
+    ];
+    for (name, damage) in damages {
+        for copy in 0..2 {
+            let mut world = World::new(40);
+            damage(&world.paths()[copy]);
+            let table = world.start().unwrap();
+            assert!(world.has_all(&table, 40), "{name} of copy {copy}");
+            assert_eq!(table.lost(), 0, "{name} of copy {copy}");
+            assert_eq!(world.bytes(0), world.bytes(1), "{name} of copy {copy}");
+        }
+    }
+}
+
+#[test]
+fn without_any_copy_an_archive_with_keys_does_not_open() {
+    let world = World::new(3);
+    for path in world.paths() {
+        std::fs::remove_file(path).unwrap();
+    }
+    let error = KeyTable::open(&world.paths(), master(1), archive(), false).unwrap_err();
+    assert!(error.to_string().contains("table.copy"), "it says which files: {error}");
+    assert!(matches!(error, ArchiveError::Unusable { .. }));
+}
+
+#[test]
+fn an_older_copy_brings_no_destroyed_key_back() {
+    let mut world = World::new(2);
+    let old = world.bytes(1);
+    let table = world.start().unwrap();
+    table.destroy_blocking(&[(1, body(10))]).unwrap();
+    table.create(body(20)).unwrap();
     drop(table);
-    let file = File::options().write(true).open(&path).unwrap();
-    file.set_len(5 * SLOT_BYTES as u64 + 40).unwrap();
-    let table = open(&path, 1).unwrap();
-    assert!(table.load(slots[3], bodies[3]).is_ok());
-    assert!(table.load(slots[4], bodies[4]).is_err());
-    assert_eq!(table.scan().unwrap().len(), 4);
+    std::fs::write(&world.paths()[1], &old).unwrap();
+    let table = world.start().unwrap();
+    assert!(table.load(1, body(10)).is_err());
+    assert!(table.load(1, body(20)).is_ok());
+    assert!(table.load(2, body(11)).is_ok());
+    assert_eq!(world.bytes(0), world.bytes(1));
+}
+
+#[test]
+fn a_table_that_missed_runs_is_refused_whole() {
+    let mut world = World::new(2);
+    let old = world.bytes(0);
+    world.start().unwrap();
+    for path in world.paths() {
+        std::fs::write(path, &old).unwrap();
+    }
+    assert!(matches!(world.start(), Err(ArchiveError::Unusable { .. })));
+}
+
+#[test]
+fn of_a_destruction_cut_short_the_key_stays_until_it_is_done_again() {
+    let mut world = World::new(3);
+    world.change(0, |bytes| bytes[SLOT_BYTES..2 * SLOT_BYTES].fill(0));
+    let table = world.start().unwrap();
+    assert!(table.load(1, body(10)).is_ok(), "it may as well be damage");
+    table.destroy_blocking(&[(1, body(10))]).unwrap();
+    assert!(table.load(1, body(10)).is_err());
+    assert_eq!(world.bytes(0), world.bytes(1));
+}
+
+#[test]
+fn a_slot_with_a_damaged_magic_is_not_free() {
+    let mut world = World::new(2);
+    for copy in 0..2 {
+        world.change(copy, |bytes| bytes[SLOT_BYTES..SLOT_BYTES + 40].fill(0x5A));
+    }
+    let table = world.start().unwrap();
+    assert_eq!(table.lost(), 1);
+    assert_eq!(table.create(body(30)).unwrap().1, 3, "no key is written over it");
+    assert_eq!(world.bytes(0)[SLOT_BYTES], 0x5A);
+}
+
+#[test]
+fn a_damaged_slot_is_mended_while_the_archive_runs() {
+    let mut world = World::new(1);
+    let table = world.start().unwrap();
+    world.change(0, |bytes| bytes[SLOT_BYTES + 30] ^= 0xFF);
+    assert!(table.load(1, body(10)).is_ok());
+    assert_eq!(world.bytes(0), world.bytes(1));
+}
+
+proptest! {
+    /// In every copy at once, so that no copy can help.
+    #[test]
+    fn a_flipped_bit_costs_no_key(bit in 0..3 * SLOT_BYTES * 8) {
+        let mut world = World::new(2);
+        for copy in 0..2 {
+            world.change(copy, |bytes| bytes[bit / 8] ^= 1 << (bit % 8));
+        }
+        let table = world.start().unwrap();
+        prop_assert!(world.has_all(&table, 2));
+        prop_assert_eq!(table.lost(), 0);
+        let mut found = table.scan().unwrap();
+        found.retain(|slot| slot.body == body(10) || slot.body == body(11));
+        prop_assert_eq!(found.len(), 2);
+    }
+
+    /// Bytes around a wrapped key, its body id left whole: the cipher tells.
+    #[test]
+    fn a_key_survives_damage_around_it(noise in any::<[u8; 40]>()) {
+        let mut world = World::new(1);
+        for copy in 0..2 {
+            world.change(copy, |bytes| {
+                bytes[SLOT_BYTES + 84..2 * SLOT_BYTES - 4].copy_from_slice(&noise);
+            });
+        }
+        let table = world.start().unwrap();
+        prop_assert!(world.has_all(&table, 1));
+    }
 }
 
 #[test]
 fn of_two_that_destroy_a_key_one_frees_its_slot() {
-    let dir = tempfile::tempdir().unwrap();
-    let table = open(&dir.path().join("table"), 1).unwrap();
+    let world = World::new(0);
+    let table = world.open().unwrap();
     for round in 0..300u32 {
-        let body = ObjectId::from_bytes([u8::try_from(round % 250).unwrap(); 16]);
+        let body = body(u8::try_from(round % 250).unwrap());
         let (_, slot) = table.create(body).unwrap();
         let barrier = std::sync::Barrier::new(2);
         let clear = || {
@@ -77,4 +257,23 @@ fn of_two_that_destroy_a_key_one_frees_its_slot() {
         assert_eq!(cleared, 1, "round {round}");
         table.lock().free.push(slot);
     }
+}
+
+#[test]
+fn after_a_failed_sync_nothing_is_taken_and_the_process_is_told() {
+    let world = World::new(1);
+    let table = world.open().unwrap();
+    let error = ArchiveError::Internal { what: "cannot sync".to_owned() };
+    assert!(table.synced(Err(error)).is_err());
+    assert!(matches!(table.create(body(20)), Err(ArchiveError::KeysFailed { .. })));
+    assert!(table.load(1, body(10)).is_ok(), "what is there can be read");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        assert!(table.failed().await.contains("cannot sync"));
+        assert!(matches!(table.sync().await, Err(ArchiveError::KeysFailed { .. })));
+        assert!(matches!(
+            table.destroy(&[(1, body(10))]).await,
+            Err(ArchiveError::KeysFailed { .. })
+        ));
+    });
 }

@@ -48,6 +48,7 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         },
         log_capacity: ByteCount::gib(4),
         master_key: None,
+        key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
         day: Duration::from_secs(86_400),
         fail_point: None,

@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 30] = [
+const SETTINGS: [(&str, Setter); 31] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -20,6 +20,7 @@ const SETTINGS: [(&str, Setter); 30] = [
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
+    ("FULGURITE_KEYS_TABLES", |c, v| set_paths(&mut c.keys.tables, v)),
     ("FULGURITE_MEDIUM_CHANNEL", |c, v| set(&mut c.medium.channel, v)),
     ("FULGURITE_MEDIUM_DAMAGE", |c, v| set_some(&mut c.medium.damage, v)),
     ("FULGURITE_MEDIUM_DECODE_PRICES", |c, v| set(&mut c.medium.decode_prices, v)),
@@ -44,7 +45,7 @@ const SETTINGS: [(&str, Setter); 30] = [
 ];
 
 /// Variables with the prefix that other parts of the program read.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 12] = [
     "FULGURITE_DATA",
     "FULGURITE_CONFIG",
     "FULGURITE_ENDPOINT",
@@ -55,6 +56,7 @@ const ELSEWHERE: [&str; 11] = [
     "FULGURITE_FAIL_POINT",
     "FULGURITE_ONNXRUNTIME",
     crate::decode_worker::CREDENTIALS,
+    crate::decode_worker::KEY,
     fulgurite_codes::ISA_VARIABLE,
 ];
 
@@ -87,6 +89,14 @@ fn set<T: FromStr<Err: Display>>(field: &mut T, value: &str) -> Result<(), Strin
 
 fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Result<(), String> {
     *field = Some(value.parse().map_err(|error: T::Err| error.to_string())?);
+    Ok(())
+}
+
+/// Paths with commas between, as in the file or without its brackets and quotes.
+#[expect(clippy::unnecessary_wraps, reason = "a setter like the others")]
+fn set_paths(field: &mut Vec<std::path::PathBuf>, value: &str) -> Result<(), String> {
+    let paths = value.trim_matches(['[', ']']).split(',');
+    *field = paths.map(|path| path.trim().trim_matches('"').into()).collect();
     Ok(())
 }
 

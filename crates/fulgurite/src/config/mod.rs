@@ -99,6 +99,10 @@ pub(crate) struct Keys {
     /// Master key file; by default `DATA/keys/master.key`, made on first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) master_key: Option<PathBuf>,
+    /// Files of the key table, each with the whole of it; by default `DATA/keys/table` and
+    /// `DATA/keys/table.copy`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tables: Vec<PathBuf>,
 }
 
 /// `[medium]`

@@ -167,6 +167,7 @@ fn environment_outranks_the_file_and_is_checked_alike() {
 fn every_setting_has_a_variable() {
     let mut config = Config { domain: Some("s3.example.org".to_owned()), ..Config::default() };
     config.keys.master_key = Some("master.key".into());
+    config.keys.tables = vec!["table".into(), "copy".into()];
     config.library.log = Some("library.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
     config.medium.damage = Some("damage.toml".into());
@@ -184,7 +185,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 30);
+    assert_eq!(settings.len(), 31);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
@@ -193,6 +194,7 @@ fn every_setting_has_a_variable() {
             "FULGURITE_DOMAIN",
             "FULGURITE_PROFILE",
             "FULGURITE_KEYS_MASTER_KEY",
+            "FULGURITE_KEYS_TABLES",
             "FULGURITE_LIBRARY_LOG",
             "FULGURITE_MEDIUM_CHANNEL",
             "FULGURITE_MEDIUM_DAMAGE",

@@ -61,6 +61,7 @@ fn help_is_complete() {
                8  damaged bytes: a checksum or a comparison failed
                9  data directory is in use by another process
               10  some objects failed, the others were done
+              11  `serve` ended itself: the key table could not be synced
             exit: 0
         "#]],
     );

@@ -97,7 +97,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         }
         E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
-        E::Stopping | E::PlatterOutOfReach { .. } | E::Undecoded { .. } => {
+        E::Stopping | E::KeysFailed { .. } | E::PlatterOutOfReach { .. } | E::Undecoded { .. } => {
             ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
         }
         E::Full { .. }

@@ -132,6 +132,11 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     let gauges = [
         ("fulgurite_staged_bytes", "Plain bytes of staged bodies.", status.staged_bytes),
         ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
+        (
+            "fulgurite_keys_lost",
+            "Slots of the key table without a key that opens.",
+            status.keys_lost,
+        ),
         ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
         ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),
         ("fulgurite_platters", "Platters stored.", status.platters),

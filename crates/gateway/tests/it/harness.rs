@@ -50,6 +50,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         },
         log_capacity: ByteCount::gib(4),
         master_key: None,
+        key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
         day: Duration::from_secs(86_400),
         fail_point: None,

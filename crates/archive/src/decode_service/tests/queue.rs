@@ -7,7 +7,8 @@ use async_nats::jetstream::consumer::PullConsumer;
 use fulgurite_decode::EngineChoice;
 use futures::StreamExt as _;
 
-use super::super::job::{Answer, Job, JobOutcome, encode, parse};
+use super::super::job::{Answer, Job, JobOutcome};
+use super::super::mac::{NoMessage, QueueKey};
 use super::super::nats::{ACK_WAIT, DELIVERIES};
 use super::*;
 use crate::injected::InjectedDamage;
@@ -55,7 +56,8 @@ impl Server {
     }
 
     fn address(&self) -> QueueAddress {
-        format!("nats://127.0.0.1:{}", self.port).parse().unwrap()
+        let address: QueueAddress = format!("nats://127.0.0.1:{}", self.port).parse().unwrap();
+        address.with_key(Some("the queue's key".to_owned()))
     }
 
     /// As a power cut: it gets no time to say anything.
@@ -221,7 +223,8 @@ fn dead_workers_and_double_answers_lose_nothing() {
         // Taken, and never heard of again.
         take(jobs).await;
         let message = take(jobs).await;
-        let job: Job = parse(&message.payload).unwrap();
+        let key = QueueKey::new("the queue's key");
+        let job: Job = key.open(&message.subject, &message.payload).unwrap();
         let mut reader = job.medium.reader(&[], &EngineChoice::BuiltIn).unwrap();
         let outcome = JobOutcome::Decoded(job.decode(&mut reader).unwrap());
         let answer = |number| Answer {
@@ -231,10 +234,15 @@ fn dead_workers_and_double_answers_lose_nothing() {
             outcome: outcome.clone(),
         };
         for number in [job.number, job.number, 1_000_000] {
-            let bytes = encode(&answer(number)).into();
+            let bytes = key.seal(&job.answer_to, &answer(number)).into();
             context.publish(job.answer_to.clone(), bytes).await.unwrap().await.unwrap();
         }
-        context.publish(job.answer_to, vec![9, 9].into()).await.unwrap().await.unwrap();
+        // Of somebody without the key, of somebody who heard an answer to another, and noise.
+        let forged = QueueKey::new("another").seal(&job.answer_to, &answer(job.number));
+        let overheard = key.seal("fulgurite.decode.answer.other", &answer(job.number));
+        for bytes in [forged, overheard, vec![9, 9]] {
+            context.publish(job.answer_to.clone(), bytes.into()).await.unwrap().await.unwrap();
+        }
         message.double_ack().await.unwrap();
     });
     let worker = Worker::start(&server);
@@ -243,6 +251,7 @@ fn dead_workers_and_double_answers_lose_nothing() {
     assert_eq!((images, lost(&readings)), (written(4), 0));
     let status = service.status();
     assert_eq!((status.duplicates, status.deaths, status.parts), (2, 0, 4), "{status:?}");
+    assert_eq!(status.forged, 2, "{status:?}");
     assert_eq!(worker.stop().jobs, 3);
 }
 
@@ -345,7 +354,7 @@ fn addresses_have_no_secrets() {
     assert!(!format!("{with} {with:?}").contains("secret"));
 }
 
-/// Messages of other versions, and cut ones, are nothing.
+/// Messages of other versions, cut ones and ones with a changed bit are nothing.
 #[test]
 fn messages_are_read_whole_or_not_at_all() {
     let answer = Answer {
@@ -354,15 +363,25 @@ fn messages_are_read_whole_or_not_at_all() {
         busy_us: 3,
         outcome: JobOutcome::Refused("no".to_owned()),
     };
-    let bytes = encode(&answer);
-    assert_eq!(parse::<Answer>(&bytes), Some(answer));
+    let key = QueueKey::new("key");
+    let open = |bytes: &[u8]| key.open::<Answer>("subject", bytes);
+    let bytes = key.seal("subject", &answer);
+    assert_eq!(open(&bytes), Ok(answer));
     for end in 0..bytes.len() {
-        assert_eq!(parse::<Answer>(&bytes[..end]), None, "{end}");
+        assert_eq!(open(&bytes[..end]), Err(NoMessage::Forged), "{end}");
     }
-    let longer = [bytes.as_slice(), &[0]].concat();
-    assert_eq!(parse::<Answer>(&longer), None);
+    assert_eq!(open(&[bytes.as_slice(), &[0]].concat()), Err(NoMessage::Forged));
     let other = [&[bytes[0] + 1], &bytes[1..]].concat();
-    assert_eq!(parse::<Answer>(&other), None);
+    assert_eq!(open(&other), Err(NoMessage::OtherVersion));
+    for bit in 8..bytes.len() * 8 {
+        let mut changed = bytes.clone();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(open(&changed), Err(NoMessage::Forged), "{bit}");
+    }
+    let of_another = QueueKey::new("other").open::<Answer>("subject", &bytes);
+    assert_eq!(of_another, Err(NoMessage::Forged));
+    assert_eq!(key.open::<Answer>("subjec", &bytes), Err(NoMessage::Forged));
+    assert_eq!(key.open::<Job>("subject", &bytes), Err(NoMessage::Malformed));
 }
 
 /// A job that asks for more than it carries is refused, by whoever gets it.

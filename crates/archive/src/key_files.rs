@@ -1,0 +1,117 @@
+//! The key table's files in a data directory: where they are, and whether they are all that the
+//! catalog knows of.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use fulgurite_catalog::{KeyRange, Order, ReadView, Transaction};
+use fulgurite_units::ArchiveId;
+
+use crate::body::SecretKey;
+use crate::config::ArchiveConfig;
+use crate::key_table::{EMPTY_TABLE_BYTES, KeyTable};
+use crate::limits::KEY_TABLES_MAX;
+use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
+use crate::store::{Layout, Store};
+use crate::{ArchiveError, Result};
+
+/// The files of the key table that `config` names, or the two that are taken without any.
+pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
+    if !config.key_tables.is_empty() {
+        return config.key_tables.clone();
+    }
+    let layout = Layout::new(&config.data);
+    vec![layout.key_table(), layout.key_table_copy()]
+}
+
+/// Whether some file of the key table holds more than its probe.
+pub(crate) fn have_keys(config: &ArchiveConfig) -> bool {
+    let has_keys =
+        |path: &PathBuf| std::fs::metadata(path).is_ok_and(|table| table.len() > EMPTY_TABLE_BYTES);
+    key_tables(config).iter().any(has_keys)
+}
+
+/// Whether any file of the key table is there.
+pub(crate) fn exist(config: &ArchiveConfig) -> bool {
+    key_tables(config).iter().any(|path| path.exists())
+}
+
+/// Opens the key table of an archive whose catalog is `view`.
+///
+/// # Errors
+/// `Unusable` when the catalog names keys beyond the end of every copy, or all copies are gone.
+pub(crate) fn open(
+    config: &ArchiveConfig,
+    master: SecretKey,
+    archive: ArchiveId,
+    view: &dyn ReadView,
+) -> Result<KeyTable> {
+    let paths = check_places(config)?;
+    let named = match rows::key_slots(view)? {
+        Some(slots) => slots,
+        None => count_named(view)?,
+    };
+    let table = KeyTable::open(&paths, master, archive, named == 0)?;
+    if table.count() < named {
+        return Err(ArchiveError::Unusable {
+            path: paths[0].display().to_string(),
+            reason: format!(
+                "the key table has {} slots, and the catalog names keys in {named}: every copy is \
+                 cut off or older. Bring {} back from a backup (any one of them is enough); if \
+                 there is none, move the catalog away and run recover: it keeps what these keys \
+                 open",
+                table.count(),
+                table.files()
+            ),
+        });
+    }
+    Ok(table)
+}
+
+fn check_places(config: &ArchiveConfig) -> Result<Vec<PathBuf>> {
+    let paths = key_tables(config);
+    let distinct: std::collections::BTreeSet<&PathBuf> = paths.iter().collect();
+    if paths.len() > KEY_TABLES_MAX || distinct.len() < paths.len() {
+        let what = format!("keys.tables names 1 to {KEY_TABLES_MAX} files, each once");
+        return Err(ArchiveError::InvalidArgument { what });
+    }
+    Ok(paths)
+}
+
+/// Counts what catalogs count since they know key slots; once, for older ones.
+fn count_named(view: &dyn ReadView) -> Result<u32> {
+    let mut named = 0;
+    for space in [BODIES, PARTS] {
+        let mut failure = None;
+        view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
+            let body = if space == BODIES {
+                rows::decode::<BodyRow>(space, value)
+            } else {
+                rows::decode::<PartRow>(space, value).map(|part| part.body)
+            };
+            match body {
+                Ok(body) => {
+                    named = named.max(body.key_slot.saturating_add(1));
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        failure.map_or(Ok(()), Err)?;
+    }
+    Ok(named)
+}
+
+/// Has the catalog know how many slots its rows name, if it does not yet.
+pub(crate) fn note_named(store: &Store) -> Result<()> {
+    if rows::key_slots(&*store.kv)?.is_some() {
+        return Ok(());
+    }
+    let named = count_named(&*store.kv)?;
+    store
+        .committer
+        .commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
+}

@@ -1,0 +1,132 @@
+//! What a start makes of several copies of the key table: one table, in all of them.
+//!
+//! ```text
+//! current copies               others                 what all copies get
+//! a whole slot                 -                      that slot (of two, the one of the later run)
+//! only damaged, one mends      -                      what it was mended to
+//! only damaged, none mends     a whole slot           that slot
+//! only damaged, none mends     none                   nothing: each keeps what it has
+//! empty                        -                      empty
+//! ```
+//!
+//! A copy is current when its probe names the latest run of all: every start writes it to each.
+//! One that missed a run is older, and what it holds beyond the current ones was destroyed since.
+//! Between current copies a whole slot wins over an empty one: either its key was made when a crash
+//! came, and nothing names it, or it was being destroyed, and the catalog has that noted, or the
+//! empty one is damage.
+
+use std::ops::ControlFlow;
+
+use super::copies::{Copy, for_each_slot};
+use super::slot::{self, Content, EMPTY, Slot};
+use crate::Result;
+use crate::body::SecretKey;
+
+/// A table that all copies agree on, as far as they can.
+#[derive(Debug, Default)]
+pub(super) struct Reconciled {
+    /// Slots without a key, lowest first.
+    pub(super) free: Vec<u32>,
+    /// Slots there are, used or not.
+    pub(super) count: u32,
+    /// Latest run that a key names.
+    pub(super) run_max: u64,
+    /// Slots of which some copy was written anew.
+    pub(super) mended: u64,
+    /// Slots that hold something, and no key that opens, in any copy.
+    pub(super) lost: Vec<u32>,
+}
+
+/// What becomes of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is this, in every copy.
+    Is(Slot),
+    /// Two copies hold keys of one run and different bodies; each is looked at when a key is asked
+    /// for.
+    Both,
+    /// Nobody can say.
+    Lost,
+}
+
+/// Makes all copies alike. `is_current` says which of them may be believed.
+pub(super) fn reconcile(
+    copies: &[Copy],
+    is_current: &[bool],
+    master: &SecretKey,
+    count: u32,
+) -> Result<Reconciled> {
+    let mut out = Reconciled { count, ..Reconciled::default() };
+    for_each_slot(copies, count, |index, found| {
+        out.take(index, judge(found, is_current, master), found, copies)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    if out.mended > 0 {
+        copies.iter().try_for_each(Copy::sync_blocking)?;
+    }
+    Ok(out)
+}
+
+impl Reconciled {
+    fn take(
+        &mut self,
+        index: u32,
+        verdict: Verdict,
+        found: &[Slot],
+        copies: &[Copy],
+    ) -> Result<()> {
+        match verdict {
+            Verdict::Is(slot) => {
+                let mut is_mended = false;
+                for (copy, _) in copies.iter().zip(found).filter(|(_, found)| **found != slot) {
+                    copy.write(index, &slot)?;
+                    is_mended = true;
+                }
+                self.mended += u64::from(is_mended);
+                match slot::content(&slot) {
+                    Content::Whole { run, .. } if index > 0 => self.run_max = self.run_max.max(run),
+                    Content::Whole { .. } | Content::Damaged => {}
+                    Content::Empty => self.free.push(index),
+                }
+            }
+            Verdict::Both => {
+                let runs = found.iter().filter_map(|slot| match slot::content(slot) {
+                    Content::Whole { run, .. } => Some(run),
+                    Content::Empty | Content::Damaged => None,
+                });
+                self.run_max = self.run_max.max(runs.max().unwrap_or(0));
+            }
+            Verdict::Lost => self.lost.push(index),
+        }
+        Ok(())
+    }
+}
+
+/// What a slot is, of which each copy holds one of `found`.
+pub(super) fn judge(found: &[Slot], is_current: &[bool], master: &SecretKey) -> Verdict {
+    if found.iter().all(|slot| *slot == found[0]) && slot::content(&found[0]) != Content::Damaged {
+        return Verdict::Is(found[0]);
+    }
+    let of = |current: bool| found.iter().zip(is_current).filter(move |(_, is)| **is == current);
+    let mut best: Option<(u64, Slot)> = None;
+    for (candidate, _) in of(true) {
+        let Content::Whole { run, .. } = slot::content(candidate) else { continue };
+        match best {
+            Some((other, slot)) if other == run && slot != *candidate => return Verdict::Both,
+            Some((other, _)) if other >= run => {}
+            Some(_) | None => best = Some((run, *candidate)),
+        }
+    }
+    if let Some((_, slot)) = best {
+        return Verdict::Is(slot);
+    }
+    let mut damaged = of(true).map(|(slot, _)| slot).filter(|slot| **slot != EMPTY).peekable();
+    if damaged.peek().is_none() {
+        return Verdict::Is(EMPTY);
+    }
+    let whole = |slot: &&Slot| matches!(slot::content(slot), Content::Whole { .. });
+    damaged
+        .find_map(|slot| slot::mend(master, slot))
+        .or_else(|| of(false).map(|(slot, _)| slot).find(whole).copied())
+        .map_or(Verdict::Lost, Verdict::Is)
+}

@@ -1,0 +1,72 @@
+//! Modes of what holds secrets: nobody but the owner reads the data directory, the key table and
+//! the master key.
+//!
+//! What lies in the data directory is mended, with a line in the log. A master key elsewhere is the
+//! operator's own file: if anybody may read it, the archive does not open.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use crate::config::ArchiveConfig;
+use crate::key_files;
+use crate::store::{Layout, master_key_path};
+use crate::{ArchiveError, Result};
+
+/// Mode bits of group and others.
+const NOT_OWNER: u32 = 0o077;
+/// Mode bits of others.
+const OTHERS: u32 = 0o007;
+
+/// Takes away what others may do with the data directory and its keys.
+///
+/// # Errors
+/// `Unusable` when something is open to others and cannot be mended.
+pub(crate) fn secure(config: &ArchiveConfig) -> Result<()> {
+    let layout = Layout::new(&config.data);
+    mend(&config.data)?;
+    mend(&layout.keys())?;
+    for table in key_files::key_tables(config) {
+        mend(&table)?;
+    }
+    let master = master_key_path(config);
+    if config.master_key.is_none() { mend(&master) } else { refuse_open(&master) }
+}
+
+fn mode(path: &Path) -> Result<Option<u32>> {
+    match std::fs::metadata(path) {
+        Ok(metadata) => Ok(Some(metadata.mode() & 0o7777)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ArchiveError::io("look at", path)(error)),
+    }
+}
+
+fn mend(path: &Path) -> Result<()> {
+    let Some(mode) = mode(path)?.filter(|mode| mode & NOT_OWNER != 0) else { return Ok(()) };
+    let narrow = std::fs::Permissions::from_mode(mode & !NOT_OWNER);
+    match std::fs::set_permissions(path, narrow) {
+        Ok(()) => {
+            let (path, mode) = (path.display(), format!("{mode:o}"));
+            tracing::warn!(%path, mode, "was open to others; now it is not");
+            Ok(())
+        }
+        Err(error) => Err(ArchiveError::Unusable {
+            path: path.display().to_string(),
+            reason: format!("its mode {mode:o} lets others in, and it cannot be changed: {error}"),
+        }),
+    }
+}
+
+fn refuse_open(path: &Path) -> Result<()> {
+    match mode(path)?.filter(|mode| mode & OTHERS != 0) {
+        None => Ok(()),
+        Some(mode) => Err(ArchiveError::Unusable {
+            path: path.display().to_string(),
+            reason: format!(
+                "every user of this machine may use this master key (mode {mode:o}); make it 600"
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;
