@@ -85,9 +85,21 @@ pub enum CatalogError {
         source: Cause,
     },
 
-    /// An earlier write failed, so the store takes no more writes until it is opened again.
-    #[error("catalog refuses writes after an earlier write failed")]
-    Poisoned,
+    /// An earlier write failed, so the store takes no writes until it was opened anew. Nothing of
+    /// what was asked for is written.
+    #[error("catalog takes no writes until it was opened anew: {reason}")]
+    Poisoned {
+        /// The write that failed.
+        reason: String,
+    },
+
+    /// The store is read from, so that it cannot be opened anew at this moment.
+    #[error("catalog is read from, and cannot be opened anew at this moment")]
+    InUse,
+
+    /// The store could not be opened anew yet, and cannot be read either.
+    #[error("catalog is closed until it can be opened anew")]
+    Closed,
 
     /// The committer was stopped before it ran the closure.
     #[error("catalog committer has stopped")]
@@ -158,7 +170,11 @@ impl CatalogError {
             Self::Damaged { .. } | Self::CorruptRow { .. } | Self::KeyEncoding { .. } => {
                 ErrorKind::Corrupt
             }
-            Self::Io { .. } | Self::Poisoned | Self::Stopped => ErrorKind::Unavailable,
+            Self::Io { .. }
+            | Self::Poisoned { .. }
+            | Self::InUse
+            | Self::Closed
+            | Self::Stopped => ErrorKind::Unavailable,
             Self::Version { .. }
             | Self::UnknownSpace { .. }
             | Self::KeyLength { .. }
@@ -166,6 +182,51 @@ impl CatalogError {
             | Self::TransactionSize { .. } => ErrorKind::Invalid,
             Self::Panicked { .. } | Self::Engine { .. } => ErrorKind::Internal,
         }
+    }
+}
+
+impl CatalogError {
+    /// What writes are refused with after `error`.
+    pub(crate) fn poisoned(error: &Self) -> Self {
+        match error {
+            Self::Poisoned { .. } => error.clone(),
+            other => Self::Poisoned { reason: other.chain() },
+        }
+    }
+
+    /// Whether writes that met this error may be there all the same.
+    #[must_use]
+    pub fn leaves_doubt(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Engine { .. })
+    }
+
+    /// Whether the disk had no room, or the user's quota had none.
+    #[must_use]
+    pub fn is_lack_of_room(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        let mut below: Option<&(dyn Error + 'static)> = Some(self);
+        while let Some(error) = below {
+            // A shared cause is an error of its own that hides the one inside.
+            let error = error.downcast_ref::<Cause>().map_or(error, |cause| &**cause);
+            let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+            if matches!(io, Some(StorageFull | QuotaExceeded)) {
+                return true;
+            }
+            below = error.source();
+        }
+        false
+    }
+
+    /// The message with those of the errors below it.
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut below = self.source();
+        while let Some(error) = below {
+            text.push_str(&format!(": {error}"));
+            below = error.source();
+        }
+        text
     }
 }
 

@@ -2,7 +2,9 @@
 //!
 //! What holds, from reading its source (3.1.13): a batch is written to the journal and
 //! `fdatasync`ed before any of its rows enter the memtables, so a row that can be read is durable.
-//! A failed journal write or background flush poisons the store until it is opened again.
+//! A failed journal write or background flush poisons the store until it is opened again, which
+//! [`KeyValue::reopen`] does in place, and opening begins with an empty journal: what the old one
+//! held is in synced tables before the store is written to (design note 0011).
 //!
 //! What does not hold: a fjall snapshot taken while a batch enters the memtables may see a part of
 //! it, and more of it later, because a flush or compaction that ends at that moment publishes a
@@ -27,20 +29,21 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::{Duration, Instant};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 use fulgurite_units::ByteCount;
 
 use crate::error::panic_message;
-use crate::limits::KEY_BYTES_MAX;
+use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX};
 use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
 
 mod errors;
 mod journal;
 mod layout;
+mod oblivion;
 
 /// How much memory and how many threads the store may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,16 +74,16 @@ const LEVEL_ZERO_TABLES_MAX: usize = 18;
 /// How often a waiting writer looks again.
 const STALL_POLL: Duration = Duration::from_millis(1);
 
-/// Most polls for the last flush when the store closes. What is not flushed is in the journal.
-const CLOSE_POLLS_MAX: u32 = 10_000;
-
 /// Open files kept by the store.
 const OPEN_FILES_MAX: usize = 256;
 
 /// An ordered key-value store in a directory of its own.
 pub struct FjallStore {
+    path: PathBuf,
     spaces: Vec<Space>,
-    engine: Arc<Engine>,
+    config: FjallConfig,
+    /// Nothing while it could not be opened anew.
+    engine: RwLock<Option<Arc<Engine>>>,
 }
 
 impl FjallStore {
@@ -93,15 +96,13 @@ impl FjallStore {
         if layout::is_absent(path)? {
             Self::create(path, spaces, config)?;
         }
-        let known = layout::check(path)?;
-        let engine = Engine::open(path, spaces, config, &known)?;
-        let mut directories = known.clone();
-        directories.extend(engine.directories()?);
-        if directories != known {
-            layout::write_spaces(path, &directories)?;
-        }
-        engine.rotate_memtables()?;
-        Ok(Self { spaces: spaces.to_vec(), engine: Arc::new(engine) })
+        let engine = Engine::open_settled(path, spaces, config)?;
+        Ok(Self {
+            path: path.to_owned(),
+            spaces: spaces.to_vec(),
+            config: *config,
+            engine: RwLock::new(Some(Arc::new(engine))),
+        })
     }
 
     // Built beside its place and renamed: a directory that exists is complete.
@@ -115,18 +116,42 @@ impl FjallStore {
 
     /// Bytes of all files of the store.
     pub fn disk_bytes(&self) -> Result<ByteCount, CatalogError> {
-        let bytes = self.engine.database.disk_space();
+        let bytes = self.engine()?.database.disk_space();
         bytes.map(ByteCount::new).map_err(|error| errors::write("measure the store", error))
     }
 
-    fn view(&self) -> View {
-        View { snapshot: self.engine.snapshot(), engine: Arc::clone(&self.engine) }
+    fn engine(&self) -> Result<Arc<Engine>, CatalogError> {
+        let engine = self.engine.read().unwrap_or_else(PoisonError::into_inner);
+        engine.clone().ok_or(CatalogError::Closed)
+    }
+
+    fn view(&self) -> Result<View, CatalogError> {
+        let engine = self.engine()?;
+        Ok(View { snapshot: engine.snapshot(), engine })
+    }
+
+    /// The place of the engine, when nobody reads from it. New readers are held up for a moment
+    /// at a time only: one may need a second view to end its first.
+    fn unread(&self) -> Result<RwLockWriteGuard<'_, Option<Arc<Engine>>>, CatalogError> {
+        for _ in 0..READERS_HELD_TIMES_MAX {
+            let engine = self.engine.write().unwrap_or_else(PoisonError::into_inner);
+            let until = Instant::now() + READERS_HELD_MAX;
+            while Instant::now() < until {
+                if engine.as_ref().is_none_or(|engine| Arc::strong_count(engine) == 1) {
+                    return Ok(engine);
+                }
+                std::thread::sleep(STALL_POLL);
+            }
+            drop(engine);
+            std::thread::sleep(READERS_HELD_MAX);
+        }
+        Err(CatalogError::InUse)
     }
 }
 
 impl ReadView for FjallStore {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
-        self.view().get(space, key)
+        self.view()?.get(space, key)
     }
 
     fn scan(
@@ -136,7 +161,7 @@ impl ReadView for FjallStore {
         order: Order,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
-        self.view().scan(space, range, order, visit)
+        self.view()?.scan(space, range, order, visit)
     }
 }
 
@@ -146,11 +171,58 @@ impl KeyValue for FjallStore {
     }
 
     fn snapshot(&self) -> Box<dyn ReadView> {
-        Box::new(self.view())
+        match self.view() {
+            Ok(view) => Box::new(view),
+            Err(error) => Box::new(Unreadable(error)),
+        }
     }
 
     fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
-        self.engine.apply(batch)
+        self.engine()?.apply(batch)
+    }
+
+    fn check(&self) -> Result<(), CatalogError> {
+        self.engine()?.check_usable()
+    }
+
+    fn reopen(&self) -> Result<(), CatalogError> {
+        // While it is usable, rows go to tables before readers are held up.
+        let is_flushed = match self.engine() {
+            Ok(engine) if engine.check_usable().is_ok() => engine.flush().map(|()| true)?,
+            _ => false,
+        };
+        let mut place = self.unread()?;
+        drop(place.take());
+        // The journal of a store that was flushed is not replayed: that would bring back deletions
+        // which compaction has forgotten.
+        let settled =
+            if is_flushed { layout::renew_journal(&self.path) } else { layout::settle(&self.path) };
+        let opened =
+            settled.and_then(|()| Engine::open_settled(&self.path, &self.spaces, &self.config));
+        let (engine, result) = match opened {
+            Ok(engine) => (Ok(engine), Ok(())),
+            // Without room for tables it can still be read.
+            Err(error) => {
+                (Engine::open_to_read(&self.path, &self.spaces, &self.config), Err(error))
+            }
+        };
+        *place = engine.ok().map(Arc::new);
+        result
+    }
+}
+
+impl Drop for FjallStore {
+    /// Leaves an empty journal, so that the next open has nothing to replay. Best effort: every
+    /// row is durable in the journal.
+    fn drop(&mut self) {
+        let place = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // A snapshot that is still open keeps the store open.
+        let Some(engine) = place.take().and_then(Arc::into_inner) else { return };
+        let flushed = engine.check_usable().and_then(|()| engine.flush());
+        drop(engine);
+        if let Err(error) = flushed.and_then(|()| layout::renew_journal(&self.path)) {
+            tracing::warn!(%error, "catalog closes before all rows are in tables; they are in the journal");
+        }
     }
 }
 
@@ -167,6 +239,9 @@ struct Engine {
     write_buffer: ByteCount,
     writer: Mutex<Writer>,
     latest: RwLock<fjall::Snapshot>,
+    /// Set when it was opened with batches in its journal that are not in tables: it is not
+    /// written to.
+    is_read_only: bool,
 }
 
 /// What only the thread that writes a batch may touch.
@@ -176,6 +251,45 @@ struct Writer {
 }
 
 impl Engine {
+    /// Opens the database in `path` with an empty journal.
+    ///
+    /// A journal may have pages that can be read and never reached the disk: those of a sync that
+    /// failed, in this process or the one before. So nothing is appended to one that was found:
+    /// its rows go to new tables, synced, then an empty journal takes its place.
+    fn open_settled(
+        path: &Path,
+        spaces: &[Space],
+        config: &FjallConfig,
+    ) -> Result<Self, CatalogError> {
+        let known = layout::check(path)?;
+        let is_settled = !layout::has_batches(path)?;
+        let engine = Self::open(path, spaces, config, &known)?;
+        let mut directories = known.clone();
+        directories.extend(engine.directories()?);
+        if directories != known {
+            layout::write_spaces(path, &directories)?;
+        }
+        if is_settled {
+            return Ok(engine);
+        }
+        engine.flush()?;
+        drop(engine);
+        layout::renew_journal(path)?;
+        Self::open(path, spaces, config, &directories)
+    }
+
+    /// Opens the database in `path` as it is, to be read only.
+    fn open_to_read(
+        path: &Path,
+        spaces: &[Space],
+        config: &FjallConfig,
+    ) -> Result<Self, CatalogError> {
+        let known = layout::check(path)?;
+        let mut engine = Self::open(path, spaces, config, &known)?;
+        engine.is_read_only = true;
+        Ok(engine)
+    }
+
     /// Opens the database in `path`, which must have all keyspaces of `known`.
     fn open(
         path: &Path,
@@ -208,7 +322,7 @@ impl Engine {
         })?;
         let latest = RwLock::new(database.snapshot());
         let (write_buffer, writer) = (config.write_buffer, Mutex::default());
-        Ok(Self { database, keyspaces, write_buffer, writer, latest })
+        Ok(Self { database, keyspaces, write_buffer, writer, latest, is_read_only: false })
     }
 
     /// The content after the last batch. Never waits for a batch that is being written.
@@ -234,6 +348,7 @@ impl Engine {
         // A panic while the lock was held came from fjall: the fate of that batch is unknown, as
         // after an error, and the committer writes no more.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_usable()?;
         for space in batch.spaces() {
             self.wait_for_workers(self.keyspace(space)?)?;
         }
@@ -272,10 +387,26 @@ impl Engine {
     }
 
     fn check_usable(&self) -> Result<(), CatalogError> {
+        if self.is_read_only {
+            let reason = "the rows of its journal are not in tables yet".to_owned();
+            return Err(CatalogError::Poisoned { reason });
+        }
         // Persisting to the operating system costs nothing after a synced commit; it is asked
         // for its check of the poison flag.
         let usable = self.database.persist(PersistMode::Buffer);
         usable.map_err(|error| errors::write("write the journal", error))
+    }
+
+    /// Writes all rows to tables, and returns when they are there, synced.
+    fn flush(&self) -> Result<(), CatalogError> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rotate_memtables()?;
+        writer.unrotated_bytes = 0;
+        while self.keyspaces.values().any(|space| space.sealed_memtable_count() > 0) {
+            self.check_usable()?;
+            std::thread::sleep(STALL_POLL);
+        }
+        Ok(())
     }
 
     /// Hands the rows in memory to the workers, which write them to tables.
@@ -284,24 +415,6 @@ impl Engine {
             keyspace.rotate_memtable().map_err(|error| errors::write("rotate rows", error))?;
         }
         Ok(())
-    }
-}
-
-impl Drop for Engine {
-    /// Writes all rows to tables, so that the next open has nothing to replay. Best effort: every
-    /// row is durable in the journal.
-    fn drop(&mut self) {
-        if self.check_usable().and_then(|()| self.rotate_memtables()).is_err() {
-            return;
-        }
-        for _ in 0..CLOSE_POLLS_MAX {
-            let flushed = self.keyspaces.values().all(|space| space.sealed_memtable_count() == 0);
-            if flushed || self.check_usable().is_err() {
-                return;
-            }
-            std::thread::sleep(STALL_POLL);
-        }
-        tracing::warn!("catalog closes before all rows are in tables; they are in the journal");
     }
 }
 
@@ -344,5 +457,24 @@ impl ReadView for View {
             }
         }
         Ok(())
+    }
+}
+
+/// What is read while there is no engine.
+struct Unreadable(CatalogError);
+
+impl ReadView for Unreadable {
+    fn get(&self, _: Space, _: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        Err(self.0.clone())
+    }
+
+    fn scan(
+        &self,
+        _: Space,
+        _: &KeyRange,
+        _: Order,
+        _: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        Err(self.0.clone())
     }
 }

@@ -4,7 +4,9 @@
 //! - keys are ordered bytewise, each space on its own;
 //! - a batch is atomic over all spaces: every reader sees the whole of it or nothing;
 //! - when `apply` returns success the batch is on stable storage; after an error its fate is
-//!   unknown until the store is opened again, and no later batch succeeds before that;
+//!   unknown until the store was opened anew, and no later batch succeeds before that;
+//! - `reopen` returns success when every batch that succeeded is there, one whose fate was unknown
+//!   is there whole and durable or not at all, and batches succeed again;
 //! - a snapshot never changes.
 //!
 //! It has no conditional writes and no write conflicts: there is one writer, the
@@ -113,4 +115,11 @@ pub trait KeyValue: ReadView {
 
     /// Writes `batch` atomically and returns once it is durable.
     fn apply(&self, batch: Batch) -> Result<(), CatalogError>;
+
+    /// An error if batches would fail, because something behind them did.
+    fn check(&self) -> Result<(), CatalogError>;
+
+    /// Opens the store anew in place. Only its writer may ask for it, between two batches. After
+    /// `InUse` nothing has changed; after any other error batches fail until a later call succeeds.
+    fn reopen(&self) -> Result<(), CatalogError>;
 }

@@ -27,7 +27,7 @@ mod metrics;
 mod transaction;
 
 pub use batch::Batch;
-pub use committer::{Committer, Ticket};
+pub use committer::{BeforeReopen, Committer, Ticket};
 pub use error::{CatalogError, Cause, ErrorKind};
 pub use fjall_store::{FjallConfig, FjallStore};
 pub use key_range::KeyRange;

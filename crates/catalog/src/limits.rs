@@ -3,6 +3,8 @@
 //! A limit is either a promise to the backend (it can store this) or a bound on memory and on the
 //! time one caller waits for another.
 
+use std::time::Duration;
+
 /// Longest key in bytes. The journal of the fjall backend holds key lengths in 16 bits; an S3 key
 /// of 1,024 bytes that is all zero bytes escapes to 2,050.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
@@ -30,6 +32,24 @@ pub const ROW_OVERHEAD_BYTES: usize = 64;
 /// closures.
 pub const GROUP_SIZE_BUCKETS: usize = 10;
 
+/// How often the committer asks a store whether it is still usable.
+pub const TICK: Duration = Duration::from_secs(1);
+
+/// Pause after the first failed try to open a store anew; it doubles with each further one. There
+/// is no last try.
+pub const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(50);
+
+/// Longest pause between two tries to open a store anew.
+pub const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Longest that new readers are held up at a time while a store waits for its last reader before
+/// it is opened anew. A reader that needs a second view to end its first waits no longer than this.
+pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
+
+/// How often that is done before the try ends and is made again later.
+pub const READERS_HELD_TIMES_MAX: u32 = 20;
+
+const _: () = assert!(REOPEN_PAUSE_MIN.as_nanos() <= REOPEN_PAUSE_MAX.as_nanos());
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX <= TRANSACTION_BYTES_MAX);
 const _: () = assert!(GROUP_BYTES_MAX <= TRANSACTION_BYTES_MAX);

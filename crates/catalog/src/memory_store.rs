@@ -75,6 +75,14 @@ impl KeyValue for MemoryStore {
         }
         Ok(())
     }
+
+    fn check(&self) -> Result<(), CatalogError> {
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), CatalogError> {
+        Ok(())
+    }
 }
 
 impl fmt::Debug for MemoryStore {

@@ -10,6 +10,8 @@ pub struct CommitterMetrics {
     groups: AtomicU64,
     groups_synced: AtomicU64,
     groups_failed: AtomicU64,
+    failures: AtomicU64,
+    mended: AtomicU64,
     closures: AtomicU64,
     closures_rejected: AtomicU64,
     closures_panicked: AtomicU64,
@@ -27,6 +29,10 @@ pub struct CommitterCounts {
     pub groups_synced: u64,
     /// Groups whose batch failed.
     pub groups_failed: u64,
+    /// Times the store became unusable.
+    pub failures: u64,
+    /// Times it was opened anew and became usable again.
+    pub mended: u64,
     /// Closures answered, whatever the answer.
     pub closures: u64,
     /// Closures that returned an error and left no trace, panics included.
@@ -49,6 +55,8 @@ impl CommitterMetrics {
             groups: load(&self.groups),
             groups_synced: load(&self.groups_synced),
             groups_failed: load(&self.groups_failed),
+            failures: load(&self.failures),
+            mended: load(&self.mended),
             closures: load(&self.closures),
             closures_rejected: load(&self.closures_rejected),
             closures_panicked: load(&self.closures_panicked),
@@ -74,6 +82,14 @@ impl CommitterMetrics {
 
     pub(crate) fn batch_failed(&self) {
         add(&self.groups_failed, 1);
+    }
+
+    pub(crate) fn became_unusable(&self) {
+        add(&self.failures, 1);
+    }
+
+    pub(crate) fn was_mended(&self) {
+        add(&self.mended, 1);
     }
 
     pub(crate) fn group_answered(&self, closures: usize) {

@@ -48,7 +48,8 @@ pub(super) fn read(space: Space, error: Error) -> CatalogError {
 /// An error while something is written.
 pub(super) fn write(action: &'static str, error: Error) -> CatalogError {
     if matches!(error, Error::Poisoned) {
-        return CatalogError::Poisoned;
+        let reason = "a write of rows to tables or to the journal failed".to_owned();
+        return CatalogError::Poisoned { reason };
     }
     CatalogError::Io { action, source: cause(error) }
 }

@@ -54,6 +54,19 @@ pub(super) fn check(journals: &[PathBuf]) -> Result<(), CatalogError> {
     Ok(())
 }
 
+/// Whether any of `journals`, which were checked, holds a batch.
+pub(super) fn hold_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
+    for path in journals {
+        let mut first = Vec::with_capacity(1);
+        let read = File::open(path).and_then(|journal| journal.take(1).read_to_end(&mut first));
+        read.map_err(|error| file("read a journal", error))?;
+        if first == [START] {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Reads whole batches; returns where they end and what follows up to the zeros.
 fn read_batches(path: &Path) -> io::Result<(u64, Vec<u8>)> {
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);

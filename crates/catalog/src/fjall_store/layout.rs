@@ -14,6 +14,7 @@
 //!   PATH/keyspaces/N       one keyspace; its tables are listed in the file `vM`, and the file
 //!                          `current` holds M and the checksum of `vM`
 //!   PATH/spaces            ours: a version line, then for each space `N NAME`
+//!   PATH/renewed.part      the empty journal that takes the place of another; scrap if found
 //!   PATH.part              a store that is being created; scrap if found
 //! ```
 
@@ -88,6 +89,49 @@ fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
         return Err(damaged(path, "no journal is there"));
     }
     Ok(journals.into_values().collect())
+}
+
+/// Whether the journals of the store, which was checked, hold batches.
+pub(super) fn has_batches(path: &Path) -> Result<bool, CatalogError> {
+    journal::hold_batches(&journals(path)?)
+}
+
+/// Puts an empty journal in the place of all there are. The store is closed, and every row of its
+/// journals is in tables.
+///
+/// The last one goes first, in one step: it is the only one that may have a page that never
+/// reached the disk, and as long as it is the last such a page is a torn end and not damage.
+pub(super) fn renew_journal(path: &Path) -> Result<(), CatalogError> {
+    let mut old = journals(path)?;
+    let Some(last) = old.pop() else { return Err(damaged(path, "no journal is there")) };
+    let part = path.join("renewed.part");
+    let renewed = File::create(&part)
+        .and_then(|journal| journal.sync_all())
+        .and_then(|()| fs::rename(&part, &last));
+    renewed.map_err(|error| file("renew the journal", error))?;
+    sync_directory(path)?;
+    for journal in old {
+        fs::remove_file(&journal).map_err(|error| file("remove an old journal", error))?;
+    }
+    sync_directory(path)
+}
+
+/// Syncs again what names the tables, after a sync may have failed. Their content was synced before
+/// it was named; only the names are in doubt, and those the file system keeps in order.
+pub(super) fn settle(path: &Path) -> Result<(), CatalogError> {
+    let keyspaces = path.join("keyspaces");
+    for entry in entries(&keyspaces)? {
+        if !is_kind(&entry, fs::FileType::is_dir)? {
+            continue;
+        }
+        let space = entry.path();
+        for inside in entries(&space)? {
+            sync_directory(&inside.path())?;
+        }
+        sync_directory(&space)?;
+    }
+    sync_directory(&keyspaces)?;
+    sync_directory(path)
 }
 
 /// Compares the list of tables of the keyspace at `path` with its checksum.

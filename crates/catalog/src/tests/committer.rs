@@ -3,6 +3,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -22,23 +23,42 @@ enum Fate {
     Panics,
 }
 
-/// A store that reports each batch and waits to be told its fate.
+/// What the committer asks of its store.
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    /// To write a batch of so many rows.
+    Batch(usize),
+    /// To be opened anew.
+    Reopen,
+}
+
+/// A store that reports each batch and each reopening and waits to be told its fate. Its check
+/// fails while `is_broken`.
 struct GatedStore {
     inner: MemoryStore,
-    arrived: Sender<usize>,
+    arrived: Sender<Asked>,
     fates: Mutex<Receiver<Fate>>,
+    is_broken: AtomicBool,
 }
 
 /// The test's side of a [`GatedStore`].
 struct Gate {
-    arrived: Receiver<usize>,
+    arrived: Receiver<Asked>,
     fates: Sender<Fate>,
 }
 
 impl Gate {
     /// Waits until a batch is at the gate; returns its rows.
     fn batch(&self) -> usize {
-        self.arrived.recv().unwrap()
+        match self.arrived.recv().unwrap() {
+            Asked::Batch(rows) => rows,
+            Asked::Reopen => panic!("a batch, not a reopening"),
+        }
+    }
+
+    /// Waits until the store is asked to be opened anew.
+    fn reopening(&self) {
+        assert_eq!(self.arrived.recv().unwrap(), Asked::Reopen);
     }
 
     fn open(&self, fate: Fate) {
@@ -49,7 +69,8 @@ impl Gate {
 fn gated() -> (Arc<GatedStore>, Gate) {
     let ((arrived, at_gate), (fates, decided)) = (channel(), channel());
     let inner = MemoryStore::new(&[ROWS]);
-    let store = GatedStore { inner, arrived, fates: Mutex::new(decided) };
+    let (fates_decided, is_broken) = (Mutex::new(decided), AtomicBool::new(false));
+    let store = GatedStore { inner, arrived, fates: fates_decided, is_broken };
     (Arc::new(store), Gate { arrived: at_gate, fates })
 }
 
@@ -79,14 +100,38 @@ impl KeyValue for GatedStore {
     }
 
     fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
-        self.arrived.send(batch.row_count()).unwrap();
-        match self.fates.lock().unwrap().recv().unwrap() {
-            Fate::Durable => self.inner.apply(batch),
-            Fate::Fails => {
+        self.arrived.send(Asked::Batch(batch.row_count())).unwrap();
+        self.meet_fate()?;
+        self.inner.apply(batch)
+    }
+
+    fn check(&self) -> Result<(), CatalogError> {
+        if self.is_broken.load(Ordering::SeqCst) {
+            return Err(CatalogError::Poisoned { reason: "a flush failed".to_owned() });
+        }
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), CatalogError> {
+        // A test that is over waits no more.
+        let _ = self.arrived.send(Asked::Reopen);
+        self.meet_fate()?;
+        self.is_broken.store(false, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl GatedStore {
+    fn meet_fate(&self) -> Result<(), CatalogError> {
+        // The lock is given back first: a panic would poison it.
+        let fate = self.fates.lock().unwrap().recv();
+        match fate {
+            Ok(Fate::Durable) => Ok(()),
+            Ok(Fate::Fails) | Err(_) => {
                 let source = Arc::new(std::io::Error::other("disk on fire"));
                 Err(CatalogError::Io { action: "write a batch", source })
             }
-            Fate::Panics => panic!("engine on fire"),
+            Ok(Fate::Panics) => panic!("engine on fire"),
         }
     }
 }
@@ -173,12 +218,20 @@ fn a_rejected_closure_leaves_no_trace_and_later_ones_see_accepted_writes() {
     assert_eq!((counts.closures, counts.closures_rejected, counts.closures_panicked), (5, 2, 1));
 }
 
+/// A committer that may open its store anew when the flag is set.
+fn careful(store: Arc<GatedStore>) -> (Committer, Arc<AtomicBool>) {
+    let may = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&may);
+    let before = Box::new(move |_: &CatalogError| asked.load(Ordering::SeqCst));
+    (Committer::start_with(store, before).unwrap(), may)
+}
+
 #[test]
-fn a_failed_batch_fails_its_whole_group_and_all_later_ones() {
+fn a_failed_batch_fails_its_whole_group_and_all_later_ones_until_it_was_reopened() {
     for (fate, kind) in [(Fate::Fails, ErrorKind::Unavailable), (Fate::Panics, ErrorKind::Internal)]
     {
         let (store, gate) = gated();
-        let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+        let (committer, may_reopen) = careful(Arc::clone(&store));
         let first = put(&committer, "first");
         gate.batch();
         let writer = put(&committer, "lost");
@@ -186,18 +239,77 @@ fn a_failed_batch_fails_its_whole_group_and_all_later_ones() {
         let rejected = committer.submit_blocking(|_| Err::<(), _>(UpperError::Refused));
         gate.open(Fate::Durable);
         first.wait().unwrap();
+        assert_eq!(committer.refusal(), None);
         gate.batch();
         gate.open(fate);
 
-        assert_eq!(writer.wait().unwrap_err().kind(), kind);
+        let lost = writer.wait().unwrap_err();
+        assert!(lost.kind() == kind && lost.leaves_doubt(), "{lost}");
         assert_eq!(reader.wait().unwrap_err().kind(), kind, "it saw a row that is lost");
         let Err(UpperError::Catalog(error)) = rejected.wait() else { panic!("the error") };
         assert_eq!(error.kind(), kind);
+        let reason = committer.refusal().unwrap();
+        assert!(reason.contains("on fire"), "{reason}");
         let later = put(&committer, "later").wait().unwrap_err();
         assert_eq!(later.kind(), ErrorKind::Unavailable, "the store is not asked again");
+        assert!(!later.leaves_doubt() && later.to_string().contains("on fire"), "{later}");
         assert_eq!(keys(&*store), ["first"]);
-        assert_eq!(committer.metrics().counts().groups_failed, 1);
+
+        may_reopen.store(true, Ordering::SeqCst);
+        gate.reopening();
+        gate.open(Fate::Fails);
+        gate.reopening();
+        gate.open(Fate::Durable);
+        // Queued behind the reopening, whose end the committer shows before it runs this.
+        let again = put(&committer, "again");
+        assert_eq!(gate.batch(), 1);
+        assert_eq!(committer.refusal(), None);
+        gate.open(Fate::Durable);
+        again.wait().unwrap();
+        assert_eq!(keys(&*store), ["again", "first"]);
+        let counts = committer.metrics().counts();
+        assert_eq!((counts.groups_failed, counts.failures, counts.mended), (1, 1, 1));
     }
+}
+
+#[test]
+fn a_store_that_broke_behind_its_batches_is_reopened_without_a_write() {
+    let (store, gate) = gated();
+    let committer = Committer::start(Arc::clone(&store) as Arc<dyn KeyValue>).unwrap();
+    store.is_broken.store(true, Ordering::SeqCst);
+    gate.reopening();
+    assert!(committer.refusal().unwrap().contains("a flush failed"));
+    gate.open(Fate::Durable);
+    let ticket = put(&committer, "key");
+    assert_eq!(gate.batch(), 1);
+    gate.open(Fate::Durable);
+    ticket.wait().unwrap();
+    assert_eq!(committer.refusal(), None);
+}
+
+#[test]
+fn reopening_on_request_comes_after_what_is_queued_before() {
+    let (store, gate) = gated();
+    let committer = Arc::new(Committer::start(store).unwrap());
+    let first = put(&committer, "first");
+    gate.batch();
+    let before = put(&committer, "before");
+    std::thread::scope(|scope| {
+        let reopened = scope.spawn(|| committer.reopen_blocking());
+        gate.open(Fate::Durable);
+        first.wait().unwrap();
+        assert_eq!(gate.batch(), 1);
+        gate.open(Fate::Durable);
+        before.wait().unwrap();
+        gate.reopening();
+        let after = put(&committer, "after");
+        gate.open(Fate::Durable);
+        reopened.join().unwrap().unwrap();
+        assert_eq!(gate.batch(), 1);
+        gate.open(Fate::Durable);
+        after.wait().unwrap();
+    });
+    assert_eq!(committer.metrics().counts().failures, 0);
 }
 
 #[test]

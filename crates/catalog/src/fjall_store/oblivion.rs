@@ -1,0 +1,50 @@
+//! Forgetting: rows that were deleted or replaced leave the files of the store.
+//!
+//! A deleted row stays where it was written until its table is compacted, and in the journal until
+//! that is replaced. Neither has a time of its own: a store that is written to seldom keeps both
+//! for years. Here the time is the caller's.
+//!
+//! ```text
+//!   compact(spaces)    memtables --> tables; all tables of a space --> one run on the last level,
+//!                      without deleted rows; in parallel with reads and writes
+//!   reopen             (by the committer) journal emptied, tables no longer listed unlinked
+//! ```
+
+use std::sync::Arc;
+
+use fjall::AbstractTree as _;
+use fulgurite_units::ByteCount;
+
+use super::{Engine, FjallStore, errors};
+use crate::{CatalogError, Space};
+
+impl FjallStore {
+    /// Rewrites the tables of `spaces` without the rows that were deleted or replaced before the
+    /// last batch; returns how many bytes of tables that were. What they leave in files goes when
+    /// the store is opened anew. Call it after a batch of your own, for the engine lets go of what
+    /// old snapshots saw only when it is written to.
+    ///
+    /// # Errors
+    /// `InUse` when a snapshot from before is still open: nothing was done.
+    pub fn compact(&self, spaces: &[Space]) -> Result<ByteCount, CatalogError> {
+        let engine: Arc<Engine> = self.engine()?;
+        let newest = engine.snapshot().seqno();
+        engine.flush()?;
+        // Rows are kept for the oldest snapshot; all that was replaced before it may go.
+        let kept_from = engine.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc() + 1;
+        if kept_from < newest {
+            return Err(CatalogError::InUse);
+        }
+        let mut bytes = 0;
+        for &space in spaces {
+            let keyspace = engine.keyspace(space)?;
+            if keyspace.tree.table_count() == 0 {
+                continue;
+            }
+            engine.check_usable()?;
+            bytes += keyspace.disk_space();
+            keyspace.major_compact().map_err(|error| errors::write("compact a space", error))?;
+        }
+        Ok(ByteCount::new(bytes))
+    }
+}
