@@ -35,6 +35,10 @@ pub const INLINE_BYTES_MAX: usize = FRAME_BYTES;
 pub const KEY_TABLES_MAX: usize = 4;
 /// Size at which a log segment is closed and the next begun.
 pub const SEGMENT_BYTES: u64 = 256 << 20;
+/// Longest sealed entry in a log: names and metadata have far shorter limits of their own.
+pub const ENTRY_RECORD_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a segment that a scan reads at a time.
+pub const SCAN_BUFFER_BYTES: usize = 512 << 10;
 /// Smallest free stretch of a segment whose blocks are given back before the segment goes.
 pub const PUNCH_BYTES_MIN: u64 = 1 << 20;
 /// Most bodies one platter-set plan holds in memory while it is sorted.

@@ -11,6 +11,11 @@
 //! segment. A new run never appends to an old segment. The log does not check bytes: frames
 //! authenticate themselves.
 
+#[allow(dead_code, reason = "what writes records and reads them again comes next")]
+pub(crate) mod record;
+#[allow(dead_code, reason = "as above")]
+pub(crate) mod scan;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -50,6 +55,11 @@ impl LogKind {
             Self::Online => 1,
             Self::Restored => 2,
         }
+    }
+
+    /// The log of this code.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 }
 

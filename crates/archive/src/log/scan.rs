@@ -1,0 +1,218 @@
+//! Reading a segment without a catalog: its header, and every record in it, in order of place.
+//!
+//! ```text
+//! |header|DATA ....|ENTRY|   hole   |torn...|DATA ......|ENTRY|
+//!         `-------> `---> `--------> `------> `--------> `---> end of the file
+//!          a record says where the next begins; behind a hole or bytes that are no record the
+//!          scan looks at every 64th byte
+//! ```
+//!
+//! The scan trusts a header's CRC and nothing else. It reads no ciphertext beyond what its buffer
+//! happens to hold, and writes nothing.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use fulgurite_codes::crc32c;
+
+use super::LogKind;
+use super::record::{HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, SegmentHeader, may_begin};
+use crate::limits::{ENTRY_RECORD_BYTES_MAX, SCAN_BUFFER_BYTES};
+use crate::{ArchiveError, Result};
+
+const _: () = assert!(SCAN_BUFFER_BYTES.is_multiple_of(HEADER_LEN), "a buffer is whole headers");
+const _: () =
+    assert!(SCAN_BUFFER_BYTES > ENTRY_RECORD_BYTES_MAX + HEADER_LEN, "an entry fits the buffer");
+
+/// What is stepped over where a disk does not give its bytes back.
+const PAGE_BYTES: u64 = 4096;
+
+/// A record as a scan finds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scanned<'a> {
+    /// A stretch of a body's ciphertext lies whole in the file, at [`RecordHeader::content`].
+    Data(RecordHeader),
+    /// A sealed entry, its CRC compared.
+    Entry(RecordHeader, &'a [u8]),
+    /// The header is whole, but the entry is not what was written, or the file ends before it
+    /// does.
+    Torn(RecordHeader),
+}
+
+impl Scanned<'_> {
+    /// The record's header.
+    pub(crate) const fn header(&self) -> &RecordHeader {
+        match self {
+            Self::Data(header) | Self::Entry(header, _) | Self::Torn(header) => header,
+        }
+    }
+}
+
+/// A scan of one segment file.
+#[derive(Debug)]
+pub(crate) struct SegmentScan {
+    path: PathBuf,
+    file: File,
+    kind: LogKind,
+    number: u32,
+    header: Option<SegmentHeader>,
+    file_bytes: u64,
+    buffer: Vec<u8>,
+    /// Place in the file of the buffer's first byte.
+    buffer_at: u64,
+    /// Where the next header is looked for.
+    at: u64,
+    foreign_bytes: u64,
+}
+
+impl SegmentScan {
+    /// Opens the segment in `path`, which its name says is number `number` of the log `kind`.
+    pub(crate) fn open(path: &Path, kind: LogKind, number: u32) -> Result<Self> {
+        let file = File::open(path).map_err(ArchiveError::io("open", path))?;
+        let file_bytes = file.metadata().map_err(ArchiveError::io("measure", path))?.len();
+        let mut scan = Self {
+            path: path.to_owned(),
+            file,
+            kind,
+            number,
+            header: None,
+            file_bytes,
+            buffer: Vec::new(),
+            buffer_at: 0,
+            at: 0,
+            foreign_bytes: 0,
+        };
+        scan.header = scan.read_header()?;
+        scan.at = HEADER_BYTES;
+        Ok(scan)
+    }
+
+    /// The segment's header; `None` for one that was written before segments had headers, and for
+    /// one whose header is damaged. Its records, if it has any, are found all the same.
+    pub(crate) const fn header(&self) -> Option<SegmentHeader> {
+        self.header
+    }
+
+    /// Length of the file, holes included.
+    pub(crate) const fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Bytes so far that are neither records nor zeros: what was torn, or of before headers.
+    pub(crate) const fn foreign_bytes(&self) -> u64 {
+        self.foreign_bytes
+    }
+
+    fn read_header(&mut self) -> Result<Option<SegmentHeader>> {
+        self.fill()?;
+        let header = self.buffer.first_chunk::<HEADER_LEN>().and_then(SegmentHeader::parse);
+        Ok(header.filter(|header| (header.kind, header.number) == (self.kind, self.number)))
+    }
+
+    /// The next record, or `None` at the end of the file.
+    pub(crate) fn next_record(&mut self) -> Result<Option<Scanned<'_>>> {
+        loop {
+            if self.window().len() < HEADER_LEN && !self.fill()? {
+                return Ok(None);
+            }
+            let Some(header) = self.find_in_window() else { continue };
+            return self.take(header).map(Some);
+        }
+    }
+
+    /// What the buffer holds from `at` on.
+    fn window(&self) -> &[u8] {
+        let skip = usize::try_from(self.at - self.buffer_at).unwrap_or(usize::MAX);
+        self.buffer.get(skip..).unwrap_or_default()
+    }
+
+    /// The first header in the window; `at` is moved to it, or past the window.
+    fn find_in_window(&mut self) -> Option<RecordHeader> {
+        let (mut at, mut foreign) = (self.at, 0);
+        let mut found = None;
+        for unit in self.window().as_chunks::<HEADER_LEN>().0 {
+            if may_begin(unit)
+                && let Some(header) = RecordHeader::parse(unit, at)
+                && (header.log, header.segment) == (self.kind, self.number)
+            {
+                found = Some(header);
+                break;
+            }
+            at += HEADER_BYTES;
+            foreign += if *unit == [0; HEADER_LEN] { 0 } else { HEADER_BYTES };
+        }
+        self.at = at;
+        self.foreign_bytes += foreign;
+        found
+    }
+
+    fn take(&mut self, header: RecordHeader) -> Result<Scanned<'_>> {
+        let content = header.content();
+        let is_cut = content.offset + content.bytes > self.file_bytes;
+        let RecordKind::Entry { payload_crc, .. } = header.kind else {
+            // A torn one is stepped into, not over: what follows it may be another's.
+            self.at = if is_cut { content.offset } else { header.end() };
+            return Ok(if is_cut { Scanned::Torn(header) } else { Scanned::Data(header) });
+        };
+        let bytes = usize::try_from(content.bytes).unwrap_or(usize::MAX);
+        if !is_cut && self.window().len() < HEADER_LEN + bytes {
+            self.fill()?;
+        }
+        let is_whole = self
+            .window()
+            .get(HEADER_LEN..HEADER_LEN + bytes)
+            .is_some_and(|payload| crc32c(payload) == payload_crc);
+        if !is_whole {
+            self.at = content.offset;
+            return Ok(Scanned::Torn(header));
+        }
+        let start = usize::try_from(content.offset - self.buffer_at).unwrap_or(usize::MAX);
+        self.at = header.end();
+        Ok(Scanned::Entry(header, &self.buffer[start..start + bytes]))
+    }
+
+    /// Fills the buffer from `at` on, behind a hole if there is one; `false` at the end.
+    fn fill(&mut self) -> Result<bool> {
+        if self.at + HEADER_BYTES > self.file_bytes {
+            return Ok(false);
+        }
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(self.at)) {
+            Ok(data) => self.at = self.at.max(data - data % HEADER_BYTES),
+            // Nothing but a hole follows.
+            Err(rustix::io::Errno::NXIO) => return Ok(false),
+            // A file system that knows no holes has none.
+            Err(_) => {}
+        }
+        if self.read(SCAN_BUFFER_BYTES).is_ok() {
+            return Ok(self.buffer.len() >= HEADER_LEN);
+        }
+        // Somewhere in there is a place that cannot be read: page by page, past those that are it.
+        while self.at + HEADER_BYTES <= self.file_bytes {
+            let page_left = PAGE_BYTES - self.at % PAGE_BYTES;
+            match self.read(usize::try_from(page_left).unwrap_or(HEADER_LEN)) {
+                Ok(()) => return Ok(self.buffer.len() >= HEADER_LEN),
+                Err(error) => {
+                    tracing::warn!(path = %self.path.display(), at = self.at, %error, "stepped over");
+                    self.at += page_left;
+                    self.foreign_bytes += page_left;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn read(&mut self, bytes_max: usize) -> std::io::Result<()> {
+        let left = usize::try_from(self.file_bytes - self.at).unwrap_or(usize::MAX);
+        self.buffer.resize(left.min(bytes_max), 0);
+        self.buffer_at = self.at;
+        let outcome = self.file.read_exact_at(&mut self.buffer, self.at);
+        if outcome.is_err() {
+            self.buffer.clear();
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests;

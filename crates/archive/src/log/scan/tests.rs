@@ -1,0 +1,196 @@
+//! A scan finds every whole record, whatever lies between them.
+
+use std::os::unix::fs::FileExt as _;
+
+use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
+use proptest::prelude::*;
+
+use super::*;
+use crate::log::record::{EntryForm, align};
+
+const NUMBER: u32 = 5;
+
+/// What is put between two records.
+#[derive(Clone, Debug)]
+enum Between {
+    Nothing,
+    Hole(u64),
+    Foreign(usize),
+}
+
+fn between() -> impl Strategy<Value = Between> {
+    prop_oneof![
+        3 => Just(Between::Nothing),
+        1 => (1u64..40).prop_map(|pages| Between::Hole(pages * PAGE_BYTES)),
+        1 => (1usize..200).prop_map(|units| Between::Foreign(units * HEADER_LEN)),
+    ]
+}
+
+/// A segment that is written record by record.
+struct Segment {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    file: File,
+    at: u64,
+}
+
+impl Segment {
+    fn new() -> Self {
+        let dir = crate::testing::dir();
+        let path = dir.path().join("00000005.seg");
+        let file = File::options().write(true).create_new(true).open(&path).unwrap();
+        Self { _dir: dir, path, file, at: HEADER_BYTES }
+    }
+
+    fn header(self, run: u64) -> Self {
+        let archive = ArchiveId::from_bytes([1; 16]);
+        let header = SegmentHeader { archive, kind: LogKind::Staging, number: NUMBER, run };
+        self.file.write_all_at(&header.encode(), 0).unwrap();
+        self
+    }
+
+    fn add(&mut self, body: u8, kind: RecordKind, content: &[u8]) -> RecordHeader {
+        let header = RecordHeader {
+            log: LogKind::Staging,
+            segment: NUMBER,
+            offset: self.at,
+            body: ObjectId::from_bytes([body; 16]),
+            run: 2,
+            bytes: content.len() as u64,
+            kind,
+        };
+        self.file.write_all_at(&header.encode(), self.at).unwrap();
+        self.file.write_all_at(content, self.at + HEADER_BYTES).unwrap();
+        self.at = header.end();
+        self.file.set_len(self.at).unwrap();
+        header
+    }
+
+    fn data(&mut self, body: u8, bytes: usize) -> RecordHeader {
+        // Bytes that look like the beginning of a header, at every place where one could begin.
+        let content: Vec<u8> = b"FGLR".iter().copied().cycle().take(bytes).collect();
+        self.add(body, RecordKind::Data { body_offset: 0 }, &content)
+    }
+
+    fn entry(&mut self, body: u8, payload: &[u8]) -> RecordHeader {
+        let kind = RecordKind::Entry {
+            form: EntryForm::Object,
+            written: UnixTime::from_millis(9),
+            payload_crc: crc32c(payload),
+        };
+        self.add(body, kind, payload)
+    }
+
+    fn skip(&mut self, between: &Between) {
+        match *between {
+            Between::Nothing => {}
+            Between::Hole(bytes) => self.at = align(self.at + bytes),
+            Between::Foreign(bytes) => {
+                let foreign: Vec<u8> = b"FGLR\x01".iter().copied().cycle().take(bytes).collect();
+                self.file.write_all_at(&foreign, self.at).unwrap();
+                self.at += bytes as u64;
+            }
+        }
+    }
+
+    fn scan(&self) -> SegmentScan {
+        SegmentScan::open(&self.path, LogKind::Staging, NUMBER).unwrap()
+    }
+
+    /// Every record as (body, is it torn, its entry).
+    fn records(&self) -> Vec<(u8, bool, Option<Vec<u8>>)> {
+        let mut scan = self.scan();
+        let mut found = Vec::new();
+        while let Some(record) = scan.next_record().unwrap() {
+            let entry = match record {
+                Scanned::Entry(_, payload) => Some(payload.to_vec()),
+                Scanned::Data(_) | Scanned::Torn(_) => None,
+            };
+            let is_torn = matches!(record, Scanned::Torn(_));
+            found.push((record.header().body.to_bytes()[0], is_torn, entry));
+        }
+        found
+    }
+}
+
+#[test]
+fn a_segment_of_before_headers_has_no_header_and_no_records() {
+    let segment = Segment::new();
+    segment.file.write_all_at(&[0x5A; 100_000], 0).unwrap();
+    let mut scan = segment.scan();
+    assert_eq!(scan.header(), None);
+    assert_eq!(scan.next_record().unwrap(), None);
+    assert!(scan.foreign_bytes() > 90_000);
+}
+
+#[test]
+fn records_are_found_behind_a_damaged_header_of_the_segment() {
+    let mut segment = Segment::new().header(4);
+    assert_eq!(segment.scan().header().map(|header| header.run), Some(4));
+    segment.data(1, 100);
+    segment.entry(1, b"sealed");
+    segment.file.write_all_at(b"X", 3).unwrap();
+    assert_eq!(segment.scan().header(), None);
+    assert_eq!(segment.records(), [(1, false, None), (1, false, Some(b"sealed".to_vec()))]);
+}
+
+#[test]
+fn a_segment_under_the_name_of_another_has_no_header_and_foreign_records() {
+    let mut segment = Segment::new().header(4);
+    segment.data(1, 100);
+    let mut scan = SegmentScan::open(&segment.path, LogKind::Staging, NUMBER + 1).unwrap();
+    assert_eq!(scan.header(), None);
+    assert_eq!(scan.next_record().unwrap(), None);
+}
+
+#[test]
+fn torn_records_are_told_and_stepped_into() {
+    let mut segment = Segment::new().header(1);
+    let torn = segment.entry(1, &[1; 200]);
+    segment.data(2, 5000);
+    let cut = segment.data(3, 5000);
+    segment.file.write_all_at(&[0], torn.offset + HEADER_BYTES + 100).unwrap();
+    assert_eq!(segment.records(), [(1, true, None), (2, false, None), (3, false, None)]);
+    segment.file.set_len(cut.offset + HEADER_BYTES + 4999).unwrap();
+    assert_eq!(segment.records(), [(1, true, None), (2, false, None), (3, true, None)]);
+    segment.file.set_len(cut.offset + 63).unwrap();
+    assert_eq!(segment.records(), [(1, true, None), (2, false, None)]);
+}
+
+#[test]
+fn entries_across_the_edge_of_the_buffer_are_whole() {
+    let mut segment = Segment::new().header(1);
+    segment.data(1, SCAN_BUFFER_BYTES - 4 * HEADER_LEN);
+    let payload = vec![7; ENTRY_RECORD_BYTES_MAX];
+    segment.entry(2, &payload);
+    assert_eq!(segment.records(), [(1, false, None), (2, false, Some(payload))]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_record_is_found(
+        records in prop::collection::vec(
+            (any::<bool>(), 0usize..20_000, between(), any::<bool>()), 1..40,
+        ),
+    ) {
+        let mut segment = Segment::new().header(1);
+        let mut expected = Vec::new();
+        for (index, (is_entry, bytes, between, is_damaged)) in records.iter().enumerate() {
+            let body = u8::try_from(index).unwrap();
+            let header = if *is_entry {
+                segment.entry(body, &vec![body; bytes % 700])
+            } else {
+                segment.data(body, *bytes)
+            };
+            if *is_damaged {
+                // A header that is gone takes its record with it and no other.
+                segment.file.write_all_at(b"torn", header.offset + 20).unwrap();
+            } else {
+                expected.push((body, false, is_entry.then(|| vec![body; bytes % 700])));
+            }
+            segment.skip(between);
+        }
+        prop_assert_eq!(segment.records(), expected);
+    }
+}
