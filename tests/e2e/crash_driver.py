@@ -124,13 +124,16 @@ class Driver:
         key.history.append("acknowledged")
 
     def _new_version(self, rng: random.Random, is_parts: bool) -> Version:
-        body_seed, size = rng.randrange(1 << 62), int(rng.random() ** 3 * BODY_BYTES_MAX)
+        body_seed, size = rng.randrange(1 << 62), self._body_bytes(rng)
         storage_class = rng.choice(["STANDARD", "GLACIER", "DEEP_ARCHIVE", "DEEP_ARCHIVE"])
         digest = hashlib.md5(random.Random(body_seed).randbytes(size))
         tag = digest.hexdigest()
         if is_parts:
             tag = hashlib.md5(digest.digest()).hexdigest() + "-1"
         return Version(body_seed, size, storage_class, tag)
+
+    def _body_bytes(self, rng: random.Random) -> int:
+        return int(rng.random() ** 3 * BODY_BYTES_MAX)
 
     def _put(self, client: Any, key: Key, rng: random.Random) -> None:
         version = self._new_version(rng, is_parts=False)

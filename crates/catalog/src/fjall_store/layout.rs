@@ -194,8 +194,10 @@ pub(super) fn publish(part: &Path, path: &Path) -> Result<(), CatalogError> {
     sync_directory(parent.unwrap_or_else(|| Path::new(".")))
 }
 
-/// Writes the list of spaces, durably and at once.
+/// Writes the list of spaces, durably and at once, after the directories that it names: fjall syncs
+/// what is in them, and not their own names.
 pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(), CatalogError> {
+    sync_directory(&path.join("keyspaces"))?;
     let mut text = format!("{HEADER}{VERSION}\n");
     for (name, number) in directories {
         text.push_str(&format!("{number} {name}\n"));
