@@ -40,10 +40,18 @@ use crate::error::panic_message;
 use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX};
 use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
 
+mod aside;
 mod errors;
 mod journal;
 mod layout;
+mod mend;
 mod oblivion;
+mod salvage;
+mod table;
+mod table_list;
+
+pub use aside::CutBatch;
+pub use salvage::{Damage, SalvageReport, SalvageVisitor};
 
 /// How much memory and how many threads the store may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +90,7 @@ pub struct FjallStore {
     path: PathBuf,
     spaces: Vec<Space>,
     config: FjallConfig,
+    cut_batch: Option<CutBatch>,
     /// Nothing while it could not be opened anew.
     engine: RwLock<Option<Arc<Engine>>>,
 }
@@ -96,11 +105,12 @@ impl FjallStore {
         if layout::is_absent(path)? {
             Self::create(path, spaces, config)?;
         }
-        let engine = Engine::open_settled(path, spaces, config)?;
+        let (engine, cut_batch) = Engine::open_settled(path, spaces, config)?;
         Ok(Self {
             path: path.to_owned(),
             spaces: spaces.to_vec(),
             config: *config,
+            cut_batch,
             engine: RwLock::new(Some(Arc::new(engine))),
         })
     }
@@ -112,6 +122,28 @@ impl FjallStore {
         layout::write_spaces(&part, &engine.directories()?)?;
         drop(engine);
         layout::publish(&part, path)
+    }
+
+    /// Reads the store at `path`, which nobody may have open, without opening or changing it, and
+    /// calls `visit` with the newest version that can be read of each row of `spaces`, by space and
+    /// key. Where that is not the newest there was, a row may be an older one, or one that was
+    /// deleted. The report says what was damaged; a store that is whole has none of that.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn salvage(
+        path: &Path,
+        spaces: &[Space],
+        visit: &mut SalvageVisitor<'_>,
+    ) -> Result<SalvageReport, CatalogError> {
+        salvage::salvage(path, spaces, visit)
+    }
+
+    /// The torn batch that opening the store cut off, if there was one. It was not acknowledged,
+    /// unless the disk lost what it had synced.
+    #[must_use]
+    pub const fn cut_batch(&self) -> Option<&CutBatch> {
+        self.cut_batch.as_ref()
     }
 
     /// Bytes of all files of the store.
@@ -200,7 +232,7 @@ impl KeyValue for FjallStore {
         let opened =
             settled.and_then(|()| Engine::open_settled(&self.path, &self.spaces, &self.config));
         let (engine, result) = match opened {
-            Ok(engine) => (Ok(engine), Ok(())),
+            Ok((engine, _)) => (Ok(engine), Ok(())),
             // Without room for tables it can still be read.
             Err(error) => {
                 (Engine::open_to_read(&self.path, &self.spaces, &self.config), Err(error))
@@ -251,7 +283,7 @@ struct Writer {
 }
 
 impl Engine {
-    /// Opens the database in `path` with an empty journal.
+    /// Opens the database in `path` with an empty journal; with it comes what had to be cut off.
     ///
     /// A journal may have pages that can be read and never reached the disk: those of a sync that
     /// failed, in this process or the one before. So nothing is appended to one that was found:
@@ -260,8 +292,8 @@ impl Engine {
         path: &Path,
         spaces: &[Space],
         config: &FjallConfig,
-    ) -> Result<Self, CatalogError> {
-        let known = layout::check(path)?;
+    ) -> Result<(Self, Option<CutBatch>), CatalogError> {
+        let (known, cut) = layout::check(path)?;
         let is_settled = !layout::has_batches(path)?;
         let engine = Self::open(path, spaces, config, &known)?;
         let mut directories = known.clone();
@@ -270,12 +302,12 @@ impl Engine {
             layout::write_spaces(path, &directories)?;
         }
         if is_settled {
-            return Ok(engine);
+            return Ok((engine, cut));
         }
         engine.flush()?;
         drop(engine);
         layout::renew_journal(path)?;
-        Self::open(path, spaces, config, &directories)
+        Ok((Self::open(path, spaces, config, &directories)?, cut))
     }
 
     /// Opens the database in `path` as it is, to be read only.
@@ -284,7 +316,7 @@ impl Engine {
         spaces: &[Space],
         config: &FjallConfig,
     ) -> Result<Self, CatalogError> {
-        let known = layout::check(path)?;
+        let (known, _) = layout::check(path)?;
         let mut engine = Self::open(path, spaces, config, &known)?;
         engine.is_read_only = true;
         Ok(engine)

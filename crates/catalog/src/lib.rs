@@ -12,7 +12,8 @@
 //! ```
 //!
 //! The engine knows nothing of objects: it stores bytes under byte keys. It is also not the only
-//! truth. The platters are, and a lost catalog is rebuilt from them.
+//! truth. Platters and logs are, and a lost catalog is rebuilt from them, with what can be read of
+//! a damaged one.
 
 mod batch;
 mod committer;
@@ -29,7 +30,7 @@ mod transaction;
 pub use batch::Batch;
 pub use committer::{BeforeReopen, Committer, Ticket};
 pub use error::{CatalogError, Cause, ErrorKind};
-pub use fjall_store::{FjallConfig, FjallStore};
+pub use fjall_store::{CutBatch, Damage, FjallConfig, FjallStore, SalvageReport, SalvageVisitor};
 pub use key_range::KeyRange;
 pub use kv::{Entry, KeyValue, Order, ReadView, Space, Visitor};
 pub use memory_store::MemoryStore;

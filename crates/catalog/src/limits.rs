@@ -28,6 +28,9 @@ pub const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Bytes counted for each row beside its key and value: the entry in the overlay.
 pub const ROW_OVERHEAD_BYTES: usize = 64;
 
+/// Torn batches kept beside the store, each from a start after a power cut; the oldest goes.
+pub const CUT_BATCHES_MAX: usize = 16;
+
 /// Buckets of the group size histogram: bucket `i` counts groups of `2^i` to `2^(i+1) - 1`
 /// closures.
 pub const GROUP_SIZE_BUCKETS: usize = 10;

@@ -8,19 +8,27 @@
 //!   end     03 | XXH3-64 of the rows u64 | "FJL" 03
 //! ```
 //!
-//! All integers are little-endian; behind the last batch a journal is zeros. Each batch is synced
-//! before the next is written. So an unreadable record with no whole batch after it, in the
-//! journal that was being written, is a batch that was never acknowledged: power failed while it
-//! was written. It is cut off, which fjall itself does for some of them and refuses to open for
-//! others. Any other unreadable record is damage, which fjall takes for the end of the journal.
+//! All integers are little-endian; behind the last batch a journal is zeros, and versions rise
+//! from batch to batch. Each batch is synced before the next is written. So an unreadable record
+//! with no whole batch after it, in the journal that was being written, may be a batch that was
+//! never acknowledged: power failed while it was written. fjall cuts some of them off and refuses
+//! to open for others. Any other unreadable record is damage, which fjall takes for the end of the
+//! journal.
+//!
+//! The last batch itself may be damaged too, and then it may be one that was acknowledged. What
+//! tells the two apart ([`Tail`]): a torn batch lacks whole sectors, which read as zeros, or its
+//! end; a damaged one has its end and all sectors, or becomes whole when one bit is changed. A
+//! damaged one is refused, for salvage to read; a torn one is kept aside and cut off.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, ErrorKind, Read, Seek as _, SeekFrom};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64;
 
+use super::aside::{CutBatch, keep_aside};
 use super::errors::{damaged, file};
+use super::mend;
 use crate::CatalogError;
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -38,20 +46,38 @@ const STORED_BYTES_MAX: usize = VALUE_BYTES_MAX + VALUE_BYTES_MAX / 255 + 16;
 
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Checks `journals`, of which the last was being written, and cuts off its torn end.
-pub(super) fn check(journals: &[PathBuf]) -> Result<(), CatalogError> {
+/// The least that a disk writes whole.
+const SECTOR_BYTES: usize = 512;
+
+/// Checks `journals`, of which the last was being written. A torn batch at its end is kept in the
+/// folder `aside` and cut off.
+pub(super) fn check(journals: &[PathBuf], aside: &Path) -> Result<Option<CutBatch>, CatalogError> {
+    let mut floor = 0;
     for (index, path) in journals.iter().enumerate() {
-        let (end, rest) = read_batches(path).map_err(|error| file("read a journal", error))?;
+        let content = read_written(path).map_err(|error| file("read a journal", error))?;
+        let end = end_of_batches(&content, &mut floor);
+        let rest = &content[end..];
         if rest.is_empty() {
             continue;
         }
-        if index + 1 < journals.len() || holds_a_batch(&rest) {
-            return Err(damaged(path, format!("the record at byte {end} is unreadable")));
+        let tail = tail(rest, end, floor);
+        if index + 1 < journals.len() || tail != Tail::Torn {
+            let reason = format!("the record at byte {end} {}", tail.reason());
+            return Err(damaged(path, reason));
         }
-        tracing::warn!(?path, at = end, bytes = rest.len(), "cutting a torn batch off the journal");
-        cut(path, end).map_err(|error| file("cut a torn batch off a journal", error))?;
+        let kept = keep_aside(aside, path, end, rest);
+        tracing::warn!(
+            ?path,
+            at = end,
+            bytes = rest.len(),
+            ?kept,
+            "cutting a torn batch off the journal"
+        );
+        cut(path, end as u64).map_err(|error| file("cut a torn batch off a journal", error))?;
+        let (journal, offset, bytes) = (path.clone(), end as u64, rest.len() as u64);
+        return Ok(Some(CutBatch { journal, offset, bytes, kept }));
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Whether any of `journals`, which were checked, holds a batch.
@@ -67,21 +93,64 @@ pub(super) fn hold_batches(journals: &[PathBuf]) -> Result<bool, CatalogError> {
     Ok(false)
 }
 
-/// Reads whole batches; returns where they end and what follows up to the zeros.
-fn read_batches(path: &Path) -> io::Result<(u64, Vec<u8>)> {
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path)?);
-    let mut scratch = Vec::new();
-    let mut end = 0;
-    while let Some(bytes) = read_batch(&mut reader, &mut scratch)? {
-        end += bytes;
+/// What lies behind the last whole batch of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tail {
+    /// A batch whose writing was cut short.
+    Torn,
+    /// A batch whose version is not above that of the batch before it.
+    Unordered,
+    /// Whole batches follow.
+    Followed,
+    /// It is whole but for one bit.
+    Flipped,
+    /// It was written to its end, and has changed since.
+    Changed,
+}
+
+impl Tail {
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Torn => "is cut short",
+            Self::Unordered => "has a version that is not above the one before it",
+            Self::Followed => "is unreadable, and batches follow it",
+            Self::Flipped => "is whole but for one flipped bit",
+            Self::Changed => "was written to its end, but is not what was written",
+        }
     }
-    let mut file = reader.into_inner();
-    file.seek(SeekFrom::Start(end))?;
+}
+
+/// Tells what `rest` is, which is not whole where it begins, at byte `start` of its journal.
+fn tail(rest: &[u8], start: usize, floor: u64) -> Tail {
+    if parse(rest).is_some() {
+        Tail::Unordered
+    } else if batch_starts(rest).any(|at| parse(&rest[at..]).is_some()) {
+        Tail::Followed
+    } else if mended(rest, floor).is_some() {
+        Tail::Flipped
+    } else if rest.ends_with(&END_MAGIC) && !lacks_a_sector(rest, start) {
+        Tail::Changed
+    } else {
+        Tail::Torn
+    }
+}
+
+/// Whether `rest`, which begins at byte `start` of its journal, lacks what it has of some sector.
+fn lacks_a_sector(rest: &[u8], start: usize) -> bool {
+    let first = (start.next_multiple_of(SECTOR_BYTES) - start).min(rest.len());
+    let (first, others) = rest.split_at(first);
+    let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+    (!first.is_empty() && is_blank(first)) || others.chunks(SECTOR_BYTES).any(is_blank)
+}
+
+/// The bytes of a journal up to the last that is not zero.
+pub(super) fn read_written(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
     let written = written_bytes(&mut file)?;
-    file.seek(SeekFrom::Start(end))?;
-    let mut rest = Vec::new();
-    file.take(written).read_to_end(&mut rest)?;
-    Ok((end, rest))
+    file.seek(SeekFrom::Start(0))?;
+    let mut content = Vec::new();
+    file.take(written).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// How many bytes there are up to the last that is not zero.
@@ -100,14 +169,46 @@ fn written_bytes(file: &mut File) -> io::Result<u64> {
     }
 }
 
-/// Whether a whole batch lies anywhere in `rest` but at its start, where one is unreadable.
-fn holds_a_batch(rest: &[u8]) -> bool {
-    let mut scratch = Vec::new();
-    (1..rest.len()).any(|at| {
-        let mut tail = &rest[at..];
-        let starts = tail[0] == START && matches!(tail.get(START_BYTES), Some(&(ROW | CLEAR)));
-        starts && read_batch(&mut tail, &mut scratch).is_ok_and(|batch| batch.is_some())
+/// Where the run of whole batches at the start of `content` ends. No version is below `floor`,
+/// which becomes the least that may follow.
+fn end_of_batches(content: &[u8], floor: &mut u64) -> usize {
+    let mut end = 0;
+    while let Some(batch) = parse(&content[end..]).filter(|batch| batch.version >= *floor) {
+        *floor = batch.version.saturating_add(1);
+        end += batch.bytes;
+    }
+    end
+}
+
+/// Where in `rest`, behind its first byte, the start of a batch may be.
+fn batch_starts(rest: &[u8]) -> impl Iterator<Item = usize> {
+    (1..rest.len()).filter(|&at| {
+        rest[at] == START && matches!(rest.get(at + START_BYTES), Some(&(ROW | CLEAR)))
     })
+}
+
+/// Where reading goes on behind the unreadable batch at the start of `rest`: at its end, if its
+/// lengths lead there, or where whole batches begin that follow each other to the end of `rest`.
+/// Less would not do: a value may hold the bytes of a batch.
+pub(super) fn next_batch(rest: &[u8]) -> usize {
+    if let Some((batch, _)) = parse_frame(rest) {
+        return batch.bytes;
+    }
+    let leads_to_the_end = |&at: &usize| {
+        let tail = &rest[at..];
+        let end = end_of_batches(tail, &mut 0);
+        end == tail.len()
+    };
+    batch_starts(rest).find(leads_to_the_end).unwrap_or(rest.len())
+}
+
+/// `bytes` as they were before one of their bits was flipped, if that makes one whole batch of
+/// all of them.
+pub(super) fn mended(bytes: &[u8], floor: u64) -> Option<Vec<u8>> {
+    let is_whole = |bytes: &[u8]| {
+        parse(bytes).is_some_and(|batch| batch.bytes == bytes.len() && batch.version >= floor)
+    };
+    mend::flip_back(bytes, is_whole)
 }
 
 fn cut(path: &Path, end: u64) -> io::Result<()> {
@@ -116,67 +217,93 @@ fn cut(path: &Path, end: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Reads one batch and returns its length; none if the bytes are not a whole batch.
-fn read_batch(reader: &mut impl Read, scratch: &mut Vec<u8>) -> io::Result<Option<u64>> {
-    match try_read_batch(reader, scratch) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
-        result => result,
+/// A whole batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawBatch<'a> {
+    pub(super) version: u64,
+    rows: &'a [u8],
+    /// Its length.
+    pub(super) bytes: usize,
+}
+
+/// A row of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RawRow<'a> {
+    pub(super) keyspace: u64,
+    pub(super) kind: u8,
+    pub(super) compression: u8,
+    pub(super) key: &'a [u8],
+    pub(super) stored: &'a [u8],
+    pub(super) value_bytes: usize,
+}
+
+impl<'a> RawBatch<'a> {
+    /// The rows, without clears, which nothing here writes.
+    pub(super) fn rows(self) -> impl Iterator<Item = RawRow<'a>> {
+        let mut rest = self.rows;
+        std::iter::from_fn(move || {
+            while !rest.is_empty() {
+                if let Some(row) = take_row(&mut rest)? {
+                    return Some(row);
+                }
+            }
+            None
+        })
     }
 }
 
-fn try_read_batch(reader: &mut impl Read, scratch: &mut Vec<u8>) -> io::Result<Option<u64>> {
-    if read::<1>(reader)? != [START] {
-        return Ok(None);
+/// The whole batch at the start of `bytes`.
+pub(super) fn parse(bytes: &[u8]) -> Option<RawBatch<'_>> {
+    let (batch, sum) = parse_frame(bytes)?;
+    (sum == xxh3_64(batch.rows)).then_some(batch)
+}
+
+/// The batch at the start of `bytes` by its lengths alone, and the checksum it has of its rows.
+fn parse_frame(bytes: &[u8]) -> Option<(RawBatch<'_>, u64)> {
+    let mut rest = bytes;
+    if take::<1>(&mut rest)? != [START] {
+        return None;
     }
-    let count = u32::from_le_bytes(read(reader)?);
-    let _version = read::<8>(reader)?;
-    let mut bytes = START_BYTES as u64;
-    let mut checksum = Xxh3::new();
+    let count = u32::from_le_bytes(take(&mut rest)?);
+    let version = u64::from_le_bytes(take(&mut rest)?);
+    let rows = rest;
     for _ in 0..count {
-        scratch.clear();
-        if !read_row(reader, scratch)? {
-            return Ok(None);
-        }
-        checksum.update(scratch);
-        bytes += scratch.len() as u64;
+        take_row(&mut rest)?;
     }
-    let end = read::<1>(reader)? == [END];
-    let sum = u64::from_le_bytes(read(reader)?);
-    let whole = end && sum == checksum.digest() && read(reader)? == END_MAGIC;
-    Ok(whole.then_some(bytes + 1 + 8 + END_MAGIC.len() as u64))
+    let rows = &rows[..rows.len() - rest.len()];
+    if take::<1>(&mut rest)? != [END] {
+        return None;
+    }
+    let sum = u64::from_le_bytes(take(&mut rest)?);
+    let is_ended = take(&mut rest)? == END_MAGIC;
+    is_ended.then(|| (RawBatch { version, rows, bytes: bytes.len() - rest.len() }, sum))
 }
 
-/// Reads one row into `row`; false if it is none.
-fn read_row(reader: &mut impl Read, row: &mut Vec<u8>) -> io::Result<bool> {
-    let tag = read::<1>(reader)?;
-    row.extend(tag);
-    if tag == [CLEAR] {
-        row.extend(read::<8>(reader)?);
-        return Ok(true);
+/// Takes a row off `rest`: none inside for a clear, none outside if it is neither.
+fn take_row<'a>(rest: &mut &'a [u8]) -> Option<Option<RawRow<'a>>> {
+    let [tag] = take(rest)?;
+    if tag == CLEAR {
+        take::<8>(rest)?;
+        return Some(None);
     }
-    if tag != [ROW] {
-        return Ok(false);
+    if tag != ROW {
+        return None;
     }
-    row.extend(read::<10>(reader)?);
-    let key_len = read::<2>(reader)?;
-    let value_len = read::<4>(reader)?;
-    let stored_len = read::<4>(reader)?;
-    row.extend(key_len);
-    row.extend(value_len);
-    row.extend(stored_len);
-    let key_len = usize::from(u16::from_le_bytes(key_len));
-    let Ok(stored_len) = usize::try_from(u32::from_le_bytes(stored_len)) else { return Ok(false) };
+    let [kind, compression] = take(rest)?;
+    let keyspace = u64::from_le_bytes(take(rest)?);
+    let key_len = usize::from(u16::from_le_bytes(take(rest)?));
+    let value_bytes = usize::try_from(u32::from_le_bytes(take(rest)?)).ok()?;
+    let stored_len = usize::try_from(u32::from_le_bytes(take(rest)?)).ok()?;
     if key_len > KEY_BYTES_MAX || stored_len > STORED_BYTES_MAX {
-        return Ok(false);
+        return None;
     }
-    let start = row.len();
-    row.resize(start + key_len + stored_len, 0);
-    reader.read_exact(&mut row[start..])?;
-    Ok(true)
+    let key = rest.split_off(..key_len)?;
+    let stored = rest.split_off(..stored_len)?;
+    Some(Some(RawRow { keyspace, kind, compression, key, stored, value_bytes }))
 }
 
-fn read<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    reader.read_exact(&mut bytes)?;
-    Ok(bytes)
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, others) = rest.split_first_chunk::<N>()?;
+    *rest = others;
+    Some(*first)
 }

@@ -16,6 +16,7 @@
 //!   PATH/spaces            ours: a version line, then for each space `N NAME`
 //!   PATH/renewed.part      the empty journal that takes the place of another; scrap if found
 //!   PATH.part              a store that is being created; scrap if found
+//!   PATH.cut               torn batches that were cut off; see `aside`
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,10 +24,8 @@ use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_128;
-
 use super::errors::{damaged, file};
-use super::journal;
+use super::{CutBatch, journal, table_list};
 use crate::CatalogError;
 
 /// The spaces of a store by name, and the number of the directory of each.
@@ -37,10 +36,10 @@ const HEADER: &str = "fulgurite catalog ";
 const VERSION: u8 = 1;
 
 /// The keyspace in which fjall lists the others.
-const KEYSPACE_LIST: u64 = 0;
+pub(super) const KEYSPACE_LIST: u64 = 0;
 
-/// The kind of checksum in `current`.
-const CHECKSUM_XXH3: u8 = 0;
+/// What the file `version` holds: the mark of fjall, and the version of its directory.
+pub(super) const MARKER: &[u8] = b"FJL\x03";
 
 /// Whether there is no store at `path`: no directory, or an empty one.
 pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
@@ -55,24 +54,25 @@ pub(super) fn is_absent(path: &Path) -> Result<bool, CatalogError> {
 }
 
 /// Checks that the store at `path` is unlocked and that all its parts are there.
-pub(super) fn check(path: &Path) -> Result<Directories, CatalogError> {
+/// A torn batch at the end of the journals is cut off.
+pub(super) fn check(path: &Path) -> Result<(Directories, Option<CutBatch>), CatalogError> {
     check_unlocked(path)?;
     if !exists(&path.join("version"))? {
         return Err(damaged(path, "version is missing"));
     }
     let directories = read_spaces(path)?;
     for number in directories.values().chain(&[KEYSPACE_LIST]) {
-        check_table_list(&path.join("keyspaces").join(number.to_string()))?;
+        table_list::read(&path.join("keyspaces").join(number.to_string()))?;
     }
-    journal::check(&journals(path)?)?;
+    let cut = journal::check(&journals(path)?, &beside(path, ".cut"))?;
     for entry in entries(&path.join("keyspaces"))? {
         check_keyspace(&entry)?;
     }
-    Ok(directories)
+    Ok((directories, cut))
 }
 
 /// The journals of the store, the one being written last.
-fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
+pub(super) fn journals(path: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let mut journals = BTreeMap::new();
     for entry in entries(path)? {
         let file = entry.path();
@@ -134,24 +134,6 @@ pub(super) fn settle(path: &Path) -> Result<(), CatalogError> {
     sync_directory(path)
 }
 
-/// Compares the list of tables of the keyspace at `path` with its checksum.
-fn check_table_list(path: &Path) -> Result<(), CatalogError> {
-    let current = read(&path.join("current"))?;
-    let mut fields = current.as_slice();
-    let (Some(number), Some(checksum), [CHECKSUM_XXH3]) =
-        (fields.split_off(..8), fields.split_off(..16), fields)
-    else {
-        return Err(damaged(path, "current is not a checksum"));
-    };
-    let number = number.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
-    let checksum = checksum.iter().rev().fold(0, |sum, &byte| sum << 8 | u128::from(byte));
-    let list = path.join(format!("v{number}"));
-    if xxh3_128(&read(&list)?) != checksum {
-        return Err(damaged(&list, "its checksum differs"));
-    }
-    Ok(())
-}
-
 fn check_keyspace(entry: &DirEntry) -> Result<(), CatalogError> {
     let path = entry.path();
     if !is_kind(entry, fs::FileType::is_dir)? {
@@ -174,11 +156,16 @@ pub(super) fn directory_number(path: &Path) -> Result<u64, CatalogError> {
     number.ok_or_else(|| damaged(path, "it is not a keyspace"))
 }
 
+/// The path beside `path` that is called like it and ends in `suffix`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// The place to create a store for `path`, empty.
 pub(super) fn clear_part(path: &Path) -> Result<PathBuf, CatalogError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    let part = PathBuf::from(name);
+    let part = beside(path, ".part");
     match fs::remove_dir_all(&part) {
         Ok(()) => Ok(part),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(part),
@@ -212,7 +199,7 @@ pub(super) fn write_spaces(path: &Path, directories: &Directories) -> Result<(),
     sync_directory(path)
 }
 
-fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
+pub(super) fn read_spaces(path: &Path) -> Result<Directories, CatalogError> {
     let text = String::from_utf8(read(&path.join("spaces"))?)
         .map_err(|_| damaged(path, "spaces is not text"))?;
     let version = text.lines().next().and_then(|line| line.strip_prefix(HEADER));
@@ -243,7 +230,7 @@ fn check_unlocked(path: &Path) -> Result<(), CatalogError> {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, CatalogError> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, CatalogError> {
     fs::read(path).map_err(|error| {
         if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) {
             return damaged(path, "it is missing");

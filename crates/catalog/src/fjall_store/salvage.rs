@@ -1,0 +1,365 @@
+//! Reading what can be read of a store that is damaged, without opening or changing it.
+//!
+//! ```text
+//!   spaces, or keyspaces/0      which keyspace is which space
+//!   keyspaces/N/vM              which tables are in use; if it is lost, all that are there
+//!   tables  --+
+//!   journals -+-- merged by key: the newest version that reads, deletions too --> the caller
+//! ```
+//!
+//! A journal may be long behind the tables or ahead of them; versions decide. Where the newest
+//! version of a row is lost, an older one comes out: the caller must know from elsewhere what is
+//! true. Rows that were deleted may come back the same way, and from tables that were already
+//! merged into others when the list of tables is lost.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::errors::file;
+use super::table::Table;
+use super::{journal, layout, table_list};
+use crate::{CatalogError, Space};
+
+/// Something in the directory that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub path: PathBuf,
+    /// What of it, and what that means for its rows.
+    pub what: String,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SalvageReport {
+    /// Rows given to the caller.
+    pub rows: u64,
+    /// What did not read, or had to be mended. Empty for a store that is whole.
+    pub damages: Vec<Damage>,
+}
+
+/// Called with the space, key and value of each row.
+pub type SalvageVisitor<'a> = dyn FnMut(Space, &[u8], &[u8]) + 'a;
+
+/// What a version of a row does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Value,
+    Deletion,
+}
+
+impl Kind {
+    /// The kind that the backend writes as `code`; none for those that nothing here writes.
+    pub(super) const fn of(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Value),
+            1 | 2 => Some(Self::Deletion),
+            _ => None,
+        }
+    }
+}
+
+/// One version of a row; without a value it is deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) key: Vec<u8>,
+    pub(super) version: u64,
+    pub(super) value: Option<Vec<u8>>,
+}
+
+/// Reads the store at `path`, which nobody may have open, and calls `visit` with the newest version
+/// that reads of each row, by space and key. Nothing in the directory is changed.
+pub(super) fn salvage(
+    path: &Path,
+    spaces: &[Space],
+    visit: &mut SalvageVisitor<'_>,
+) -> Result<SalvageReport, CatalogError> {
+    let read = |error| file("read the damaged store", error);
+    let mut report = SalvageReport::default();
+    let mut reading = Reading { path, damages: &mut report.damages };
+    reading.check_marker().map_err(read)?;
+    let names = reading.names().map_err(read)?;
+    let mut journaled = reading.journals(&names).map_err(read)?;
+    for (number, name) in names {
+        let Some(&space) = spaces.iter().find(|space| space.name() == name) else { continue };
+        let tables = reading.tables(number).map_err(read)?;
+        let journal = journaled.remove(&number).unwrap_or_default();
+        report.rows += merge(tables, journal, reading.damages, &mut |key, value| {
+            visit(space, key, value);
+        })
+        .map_err(read)?;
+    }
+    Ok(report)
+}
+
+type Journaled = BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)>;
+
+struct Reading<'a> {
+    path: &'a Path,
+    damages: &'a mut Vec<Damage>,
+}
+
+impl Reading<'_> {
+    fn damage(&mut self, path: PathBuf, what: impl Into<String>) {
+        self.damages.push(Damage { path, what: what.into() });
+    }
+
+    fn check_marker(&mut self) -> io::Result<()> {
+        let path = self.path.join("version");
+        if read_present(&path)?.as_deref() != Some(layout::MARKER) {
+            self.damage(path, "is not the marker of a store");
+        }
+        Ok(())
+    }
+
+    /// The number and name of every keyspace: as the file `spaces` has them, and as the backend's
+    /// own list has those that it lacks.
+    fn names(&mut self) -> io::Result<BTreeMap<u64, String>> {
+        let mut names = BTreeMap::new();
+        for table in self.tables(layout::KEYSPACE_LIST)? {
+            let mut table = table;
+            while let Some(row) = table.next(self.damages)? {
+                // 'n', then the number, big-endian: the name.
+                if let (Some((b'n', number)), Some(name)) = (row.key.split_first(), row.value)
+                    && let (Ok(number), Ok(name)) =
+                        (<[u8; 8]>::try_from(number), String::from_utf8(name))
+                {
+                    names.insert(number.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)), name);
+                }
+            }
+        }
+        match layout::read_spaces(self.path) {
+            Ok(listed) if !names.is_empty() => {
+                for (name, number) in &listed {
+                    if names.get(number).is_some_and(|other| other != name) {
+                        self.damage(self.path.join("spaces"), "differs from the list of keyspaces");
+                    }
+                    names.entry(*number).or_insert_with(|| name.clone());
+                }
+                if listed.len() < names.len() {
+                    self.damage(self.path.join("spaces"), "lacks a space");
+                }
+            }
+            Ok(listed) => names = listed.into_iter().map(|(name, number)| (number, name)).collect(),
+            Err(error) => self.damage(self.path.join("spaces"), error.to_string()),
+        }
+        Ok(names)
+    }
+
+    /// The tables of a keyspace that are in use.
+    fn tables(&mut self, number: u64) -> io::Result<Vec<Table>> {
+        let folder = self.path.join("keyspaces").join(number.to_string());
+        let listed = match table_list::read(&folder) {
+            Ok(listed) => Some(listed),
+            Err(error) => {
+                let mended = table_list::mended(&folder);
+                let read = if mended.is_some() { "it had a flipped bit" } else { "all are read" };
+                self.damage(folder.clone(), format!("the list of its tables: {error}; {read}"));
+                mended
+            }
+        };
+        let present = numbers_in(&folder.join("tables"))?;
+        let mut tables = Vec::new();
+        let wanted: BTreeSet<u64> = match &listed {
+            Some(listed) => listed.iter().map(|table| table.number).collect(),
+            None => present.clone(),
+        };
+        for number in wanted {
+            let path = folder.join("tables").join(number.to_string());
+            if !present.contains(&number) {
+                self.damage(path, "is missing");
+                continue;
+            }
+            if let Some(listed) = listed.iter().flatten().find(|table| table.number == number)
+                && checksum_of(&path)? != listed.checksum
+            {
+                self.damage(path.clone(), "is not as it was written");
+            }
+            tables.push(Table::open(&path)?);
+        }
+        Ok(tables)
+    }
+
+    /// The newest version of each row in the journals.
+    fn journals(&mut self, names: &BTreeMap<u64, String>) -> io::Result<BTreeMap<u64, Journaled>> {
+        let journals = match layout::journals(self.path) {
+            Ok(journals) => journals,
+            Err(error) => {
+                self.damage(self.path.to_owned(), error.to_string());
+                Vec::new()
+            }
+        };
+        let mut rows: BTreeMap<u64, Journaled> = BTreeMap::new();
+        let mut floor = 0;
+        for path in journals {
+            let content = journal::read_written(&path)?;
+            self.read_journal(&path, &content, &mut floor, &mut rows);
+        }
+        rows.retain(|number, _| names.contains_key(number));
+        Ok(rows)
+    }
+
+    fn read_journal(
+        &mut self,
+        path: &Path,
+        content: &[u8],
+        floor: &mut u64,
+        rows: &mut BTreeMap<u64, Journaled>,
+    ) {
+        let mut at = 0;
+        while at < content.len() {
+            let rest = &content[at..];
+            let whole = journal::parse(rest);
+            if let Some(batch) = whole.filter(|batch| batch.version >= *floor) {
+                *floor = batch.version.saturating_add(1);
+                keep_rows(batch, batch.version, rows);
+                at += batch.bytes;
+                continue;
+            }
+            let next = whole.map_or_else(|| journal::next_batch(rest), |batch| batch.bytes);
+            let mended =
+                if whole.is_none() { journal::mended(&rest[..next], *floor) } else { None };
+            let batch = mended.as_deref().and_then(journal::parse).or(whole);
+            let what = match batch {
+                Some(batch) => {
+                    // A batch whose version was changed comes after the one before it.
+                    let version = batch.version.max(*floor);
+                    keep_rows(batch, version, rows);
+                    if mended.is_some() {
+                        *floor = version.saturating_add(1);
+                    }
+                    "is a batch with a flipped bit; its rows are kept"
+                }
+                None => "is no whole batch; its rows are not read",
+            };
+            self.damage(path.to_owned(), format!("the record at byte {at} {what}"));
+            at += next;
+        }
+    }
+}
+
+fn keep_rows(batch: journal::RawBatch<'_>, version: u64, rows: &mut BTreeMap<u64, Journaled>) {
+    for row in batch.rows() {
+        let value = match (Kind::of(row.kind), row.compression) {
+            (Some(Kind::Deletion), _) => None,
+            (Some(Kind::Value), 0) => Some(row.stored.to_vec()),
+            (Some(Kind::Value), 1) => {
+                match lz4_flex::block::decompress(row.stored, row.value_bytes) {
+                    Ok(value) => Some(value),
+                    Err(_) => continue,
+                }
+            }
+            _ => continue,
+        };
+        match rows.entry(row.keyspace).or_default().entry(row.key.to_vec()) {
+            Entry::Vacant(entry) => {
+                entry.insert((version, value));
+            }
+            Entry::Occupied(mut entry) if entry.get().0 <= version => {
+                entry.insert((version, value));
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+}
+
+/// Where a row comes from, ordered so that the largest is the first key, and of it the newest.
+#[derive(PartialEq, Eq)]
+struct Head {
+    row: (std::cmp::Reverse<Vec<u8>>, u64),
+    value: Option<Vec<u8>>,
+    source: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.row.cmp(&other.row).then(self.source.cmp(&other.source))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Calls `visit` with the newest version of each row, unless it is a deletion; returns how many.
+fn merge(
+    mut tables: Vec<Table>,
+    journal: Journaled,
+    damages: &mut Vec<Damage>,
+    visit: &mut dyn FnMut(&[u8], &[u8]),
+) -> io::Result<u64> {
+    let journal_source = tables.len();
+    let mut journal =
+        journal.into_iter().map(|(key, (version, value))| Version { key, version, value });
+    let mut next = |source: usize, damages: &mut Vec<Damage>| -> io::Result<Option<Head>> {
+        let row = match tables.get_mut(source) {
+            Some(table) => table.next(damages)?,
+            None => journal.next(),
+        };
+        Ok(row.map(|Version { key, version, value }| Head {
+            row: (std::cmp::Reverse(key), version),
+            value,
+            source,
+        }))
+    };
+    let mut heads = BinaryHeap::new();
+    for source in 0..=journal_source {
+        heads.extend(next(source, damages)?);
+    }
+    let mut rows = 0;
+    let mut last: Option<Vec<u8>> = None;
+    while let Some(Head { row: (std::cmp::Reverse(key), _), value, source }) = heads.pop() {
+        heads.extend(next(source, damages)?);
+        if last.as_ref() == Some(&key) {
+            continue;
+        }
+        if let Some(value) = value {
+            visit(&key, &value);
+            rows += 1;
+        }
+        last = Some(key);
+    }
+    Ok(rows)
+}
+
+fn checksum_of(path: &Path) -> io::Result<u128> {
+    use std::io::Read as _;
+    let mut file = fs::File::open(path)?;
+    let mut checksum = xxhash_rust::xxh3::Xxh3::new();
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let bytes = file.read(&mut buffer)?;
+        if bytes == 0 {
+            return Ok(checksum.digest128());
+        }
+        checksum.update(&buffer[..bytes]);
+    }
+}
+
+/// The content of a file, or none if there is no such file.
+fn read_present(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(content) => Ok(Some(content)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The files of a folder that are called by numbers.
+fn numbers_in(folder: &Path) -> io::Result<BTreeSet<u64>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        Err(error) => return Err(error),
+    };
+    let mut numbers = BTreeSet::new();
+    for entry in entries {
+        numbers.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok()));
+    }
+    Ok(numbers)
+}
