@@ -28,13 +28,26 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// All zeros, which are represented by `zero`.
-    pub(super) fn new(groups: usize, [rows, columns]: [usize; 2], border: usize, zero: u8) -> Self {
-        let stride = columns.next_multiple_of(LANES) + 2 * border;
+    /// All zeros, which are represented by `zero`; its bytes are taken from those that are left.
+    pub(super) fn new(
+        groups: usize,
+        [rows, columns]: [usize; 2],
+        border: usize,
+        zero: u8,
+        left: &mut usize,
+    ) -> Result<Self, String> {
+        let too_large =
+            || format!("its maps of {groups} groups of {rows} by {columns} pixels are too large");
+        let stride =
+            columns.checked_next_multiple_of(LANES).and_then(|of| of.checked_add(2 * border));
+        let stride = stride.ok_or_else(too_large)?;
+        let pixels = rows.checked_add(2 * border).and_then(|rows| rows.checked_mul(stride));
+        let bytes = pixels.and_then(|pixels| pixels.checked_mul(groups * GROUP));
         // The last vector of the last row may be read some pixels further on.
-        let rest = LANES * GROUP;
-        let bytes = vec![zero; groups * (rows + 2 * border) * stride * GROUP + rest];
-        Self { rows, columns, border, stride, bytes }
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(LANES * GROUP));
+        let bytes = bytes.filter(|bytes| bytes <= left).ok_or_else(too_large)?;
+        *left -= bytes;
+        Ok(Self { rows, columns, border, stride, bytes: vec![zero; bytes] })
     }
 
     /// Whether it has the same places.

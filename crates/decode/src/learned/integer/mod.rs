@@ -20,6 +20,7 @@ use super::engine::Engine;
 use super::model::Model;
 use super::tile::Tile;
 use crate::DecodeError;
+use crate::limits::MAPS_BYTES_MAX;
 
 const NAME: &str = "integer";
 
@@ -111,10 +112,11 @@ impl Integer {
         self.maps.clear();
         // Maps that nobody reads after the step at hand.
         let mut free = Vec::new();
+        let mut left = MAPS_BYTES_MAX;
         for at in 0..self.steps.len() {
             let tensor = self.tensors[at];
-            let (shape, groups) = self.shape(at, size)?;
-            let new = Map::new(groups, shape, self.border, tensor.range.zero);
+            let (shape, groups) = self.shape(at, size, &mut left)?;
+            let new = Map::new(groups, shape, self.border, tensor.range.zero, &mut left)?;
             let step = &self.steps[at].step;
             let later: Vec<usize> =
                 self.steps[at + 1..].iter().flat_map(|work| work.step.reads()).collect();
@@ -127,7 +129,10 @@ impl Integer {
             }
             let fits = |map: &usize| self.maps[*map].is_like(&new);
             let map = match free.iter().rposition(fits) {
-                Some(found) => free.swap_remove(found),
+                Some(found) => {
+                    left += new.bytes.len();
+                    free.swap_remove(found)
+                }
                 None => {
                     self.maps.push(new);
                     self.maps.len() - 1
@@ -148,7 +153,12 @@ impl Integer {
     }
 
     /// Rows and columns of what a step makes, and its groups; finds its inputs' places on the way.
-    fn shape(&mut self, at: usize, size: [usize; 2]) -> Result<([usize; 2], usize), String> {
+    fn shape(
+        &mut self,
+        at: usize,
+        size: [usize; 2],
+        left: &mut usize,
+    ) -> Result<([usize; 2], usize), String> {
         let groups = self.tensors[at].channels.next_multiple_of(BLOCK) / GROUP;
         let (made, rest) = self.steps.split_at_mut(at);
         let work = &mut rest[0];
@@ -173,7 +183,8 @@ impl Integer {
                 if is_sorted(*from, weights) {
                     let groups = self.tensors[*from].channels.div_ceil(GROUP) * weights.stride;
                     let shape = [padded[0], padded[1].div_ceil(weights.stride)];
-                    work.sorted = Map::new(groups, shape, 0, self.tensors[*from].range.zero);
+                    let zero = self.tensors[*from].range.zero;
+                    work.sorted = Map::new(groups, shape, 0, zero, left)?;
                     work.taps = taps(&work.sorted, weights, 0);
                 } else {
                     work.taps = taps(map_of(*from), weights, self.border - weights.padding);

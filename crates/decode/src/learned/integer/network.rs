@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use super::graph::{INT8, UINT8, dims, equal, floats, input, integer, integers, scale_of};
 use super::map::GROUP;
 use crate::learned::onnx::{File, Graph, Node, Tensor as Numbers};
+use crate::limits::{STEPS_MAX, WEIGHTS_MAX};
 
 /// Longest side of a convolution, and greatest number of channels: what bounds a graph's memory
 /// and keeps sums within 32 bits.
@@ -131,6 +132,8 @@ struct Builder<'a> {
     initializers: BTreeMap<&'a str, &'a Numbers>,
     values: BTreeMap<&'a str, Value<'a>>,
     network: Network,
+    /// Weights that convolutions may still have.
+    weights_left: usize,
 }
 
 impl<'a> Builder<'a> {
@@ -141,7 +144,7 @@ impl<'a> Builder<'a> {
         let input = inputs.next().ok_or("it has no input")?;
         let values = BTreeMap::from([(&*input.name, Value::Images)]);
         let network = Network { tensors: Vec::new(), steps: Vec::new() };
-        Ok(Self { initializers, values, network })
+        Ok(Self { initializers, values, network, weights_left: WEIGHTS_MAX })
     }
 
     fn build(mut self, graph: &'a Graph) -> Result<Network, String> {
@@ -235,6 +238,9 @@ impl<'a> Builder<'a> {
         if channels > CHANNELS_MAX {
             return Err(format!("{channels} channels; {CHANNELS_MAX} are possible"));
         }
+        if self.network.steps.len() >= STEPS_MAX {
+            return Err(format!("over {STEPS_MAX} steps"));
+        }
         self.network.steps.push(step);
         self.network.tensors.push(Tensor { channels, range });
         Ok(Value::Tensor(self.network.steps.len() - 1))
@@ -284,6 +290,8 @@ impl<'a> Builder<'a> {
         if tensor.channels != inputs || terms > TERMS_MAX {
             return Err(format!("{inputs} input channels where {} are", tensor.channels));
         }
+        let left = self.weights_left.checked_sub(outputs * terms);
+        self.weights_left = left.ok_or_else(|| format!("over {WEIGHTS_MAX} weights in all"))?;
         let values: Vec<i8> = integers(weights.values)?
             .into_iter()
             .map(i8::try_from)

@@ -8,9 +8,11 @@ use fulgurite_glass::numeric::Plane;
 
 use super::Integer;
 use super::kernel::Kernel;
+use super::map::Map;
 use super::network::Network;
 use crate::learned::onnx::{File, Graph};
 use crate::learned::{Engine as _, Model, Tile};
+use crate::limits::STEPS_MAX;
 
 fn model() -> Model {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
@@ -173,6 +175,37 @@ fn graphs_that_it_cannot_run_are_refused() {
     refused(&|graph| tensor(graph, "head.weight_quantized", &[1; 7]), "another type or number");
     refused(&|graph| tensor(graph, "head.bias_quantized_scale", &[0, 0, 128, 127]), "a bias of");
     refused(&|graph| tensor(graph, "head.weight_scale", &[]), "too few scales");
+}
+
+/// What a small file can ask for is bounded: any number of convolutions may name one tensor, and
+/// channels that are spread to places make images larger and larger.
+#[test]
+fn graphs_that_ask_for_too_much_are_refused() {
+    let model = model();
+    let graph = File::read(model.onnx()).unwrap().graph.unwrap();
+    // A convolution and the conversion behind it, over and over.
+    let repeated = |conv: usize| {
+        let mut long = graph.clone();
+        let pair = long.nodes[conv..conv + 2].to_vec();
+        assert_eq!(pair[1].operator, "QuantizeLinear");
+        long.nodes.splice(conv..conv, pair.iter().cloned().cycle().take(2 * STEPS_MAX));
+        Network::of(&long).unwrap_err()
+    };
+    let head = graph.nodes.iter().rposition(|node| node.operator == "Conv").unwrap();
+    let found = repeated(head);
+    assert!(found.contains("over 1024 steps"), "{found}");
+    let largest = graph.weights.iter().max_by_key(|tensor| tensor.raw.len()).unwrap();
+    let name = largest.name.replace("_quantized", "_DequantizeLinear_Output");
+    let found =
+        repeated(graph.nodes.iter().position(|node| node.inputs.get(1) == Some(&name)).unwrap());
+    assert!(found.contains("over 67108864 weights"), "{found}");
+    let left = &mut 1000;
+    let found = Map::new(1, [10, 10], 0, 0, left).unwrap();
+    assert_eq!((found.bytes.len(), *left), (704, 296));
+    for (groups, size) in [(1, [10, 10]), (1 << 20, [1 << 20, 1 << 20]), (1, [usize::MAX, 1])] {
+        let found = Map::new(groups, size, 1, 0, left).unwrap_err();
+        assert!(found.contains("are too large"), "{found}");
+    }
 }
 
 /// A network of float32 is for another engine.

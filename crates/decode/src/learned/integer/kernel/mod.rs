@@ -136,7 +136,7 @@ mod tests {
         {
             let seed = &mut 1;
             let size = [3, columns];
-            let mut input = Map::new(groups, size, 1, 0);
+            let mut input = Map::new(groups, size, 1, 0, &mut { usize::MAX }).unwrap();
             input.bytes.iter_mut().for_each(|byte| *byte = noise(seed));
             input.bytes[..40].fill(255);
             let row = input.stride * 4;
@@ -152,7 +152,7 @@ mod tests {
             let scale: Vec<f32> =
                 (0..channels.len()).map(|_| f32::from(noise(seed)) / 2e5).collect();
 
-            let output = Map::new(2 * blocks, size, 1, 77);
+            let output = Map::new(2 * blocks, size, 1, 77, &mut { usize::MAX }).unwrap();
             let mut expected = output.bytes.clone();
             for (channel, weights) in channels.iter().enumerate() {
                 for row in 0..3 {

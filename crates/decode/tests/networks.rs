@@ -1,0 +1,86 @@
+//! The check of the fuzz target `network` with seeded changes of the networks that are shipped, so
+//! that every run of the tests makes some.
+#![cfg(feature = "learned")]
+
+#[path = "../../../fuzz/network_checks.rs"]
+mod network_checks;
+
+use fulgurite_units::{RandomStream, Seed};
+
+const SMALL: &[u8] = include_bytes!("../../../models/nominal-md-int8.onnx");
+const TINY: &[u8] = include_bytes!("models/tiny.onnx");
+
+/// Places near which a file says how long things are and what they are called; the rest is weights.
+fn structure(file: &[u8]) -> Vec<usize> {
+    let is_text = |window: &[u8]| window.iter().all(|byte| byte.is_ascii_graphic());
+    let starts = file.windows(5).enumerate().filter(|(_, window)| is_text(window));
+    starts.map(|(at, _)| at).collect()
+}
+
+/// Changes, cuts out, repeats and overwrites some bytes, mostly where the structure is.
+fn change(file: &mut Vec<u8>, places: &[usize], random: &mut RandomStream) {
+    // Half of them keep every length, and so the rest of the file, what it was.
+    if random.below(2) == 0 {
+        let at = places[random.below(places.len() as u64) as usize];
+        file[at] ^= 1 << random.below(8);
+        return;
+    }
+    for _ in 0..=random.below(3) {
+        let near = places[random.below(places.len() as u64) as usize];
+        let at = (near + random.below(16) as usize).saturating_sub(8).min(file.len() - 1);
+        let length = 1 + random.below(12) as usize;
+        let end = (at + length).min(file.len());
+        match random.below(5) {
+            0 => file[at] ^= 1 << random.below(8),
+            1 => file[at] = random.next_u64().to_le_bytes()[0],
+            2 => drop(file.drain(at..end)),
+            3 => {
+                let part = file[at..end].to_vec();
+                file.splice(at..at, part);
+            }
+            _ => {
+                const EXTREMES: [&[u8]; 5] = [
+                    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+                    &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
+                    &[0x80, 0x80, 0x80, 0x80, 0x10],
+                    &[0x00],
+                    &[0x00, 0x00, 0xc0, 0x7f],
+                ];
+                let extreme = EXTREMES[random.below(5) as usize];
+                file.splice(at..end, extreme.iter().copied());
+            }
+        }
+    }
+}
+
+#[test]
+fn changed_networks_are_run_or_refused() {
+    let mut reached = [0; 3];
+    for (name, file, count) in [("small", SMALL, 300), ("tiny", TINY, 300)] {
+        let places = structure(file);
+        for number in 0..count {
+            let mut random = Seed::new(number).child(name.as_bytes()).stream();
+            let mut file = file.to_vec();
+            change(&mut file, &places, &mut random);
+            reached[network_checks::network(&file)] += 1;
+        }
+    }
+    // It tells something only if all of this happens.
+    assert!(reached.iter().all(|count| *count > 10), "{reached:?}");
+}
+
+#[test]
+fn bytes_that_are_no_network_are_refused() {
+    for number in 0..300 {
+        let mut random = Seed::new(number).stream();
+        let mut file = vec![0; random.below(400) as usize];
+        random.fill(&mut file);
+        // Half of them as a graph, so that there is something to read: key, and a length of two
+        // bytes.
+        if number % 2 == 0 {
+            let length = file.len();
+            file.splice(0..0, [0x3a, (length & 0x7f) as u8 | 0x80, (length >> 7) as u8]);
+        }
+        assert_eq!(network_checks::network(&file), 0, "{number}");
+    }
+}
