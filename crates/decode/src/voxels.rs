@@ -4,7 +4,8 @@
 //! bytes as written --frame--> symbols --channel, platter's seed--> voxels
 //!                                                                    | drive's and read's seed
 //! bytes as read <--frame, LDPC-- probabilities <--a decoder-- images <-'
-//!                  failed?  the next decoder, then another read, its probabilities added
+//!                  failed?  the next decoder, then another read: each decoder's probabilities
+//!                           are added to its own, the one that left fewer code words goes first
 //! ```
 //!
 //! Voxels are not stored: they are a pure function of bytes and seeds, made again at every read,
@@ -13,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use fulgurite_codes::ldpc::Rate;
-use fulgurite_codes::sector::Report;
+use fulgurite_codes::sector::{Failure, Report};
 use fulgurite_glass::channel::{
     Channel, Neighbor, ReadFaults, ReadHead, ReadSeeds, SectorImages, WriteFaults,
 };
@@ -213,36 +214,34 @@ impl VoxelReader {
         Ok(())
     }
 
-    /// Reads one sector: decoder after decoder, then images anew.
+    /// Reads one sector: decoder after decoder, then images anew. Every decoder goes on with what it
+    /// made of earlier images, so none loses a sector by others being there; which comes first is
+    /// what each had left of the code words, not where it stands or how sure it says it is.
     fn sector(&mut self, job: &Job<'_>) -> Result<(SectorOutcome, Option<Vec<u8>>), DecodeError> {
-        let mut sum: Option<SymbolProbabilities> = None;
-        let (mut decodes, mut last) = (0, None);
-        for read in 0..self.medium.reads_max.max(1) {
-            let images = self.take(job, read)?;
-            // What the cheap decoders could not read once they will not read with more images.
-            let first = if read == 0 { 0 } else { self.decoders.len() - 1 };
-            for decoder in first..self.decoders.len() {
-                let mut found = self.decode(&images, decoder)?;
-                decodes += 1;
-                let is_last = decoder + 1 == self.decoders.len();
-                if is_last && let Some(sum) = &sum {
+        let mut sums: Vec<Option<SymbolProbabilities>> = vec![None; self.decoders.len()];
+        let mut order: Vec<(usize, usize)> = (0..self.decoders.len()).map(|at| (0, at)).collect();
+        let (mut decodes, mut last) = (0u8, None);
+        for reads in 1..=self.medium.reads_max.max(1) {
+            let images = self.take(job, reads - 1)?;
+            for (left, decoder) in &mut order {
+                let mut found = self.decode(&images, *decoder)?;
+                if let Some(sum) = &sums[*decoder] {
                     found = found.plus(sum);
                 }
+                decodes = decodes.saturating_add(1);
                 let place = job.at.number(job.number);
                 let (report, bytes) = self.frame()?.bytes_of(&found, place)?;
-                let reads = read + 1;
-                let margin = Some(margin(&report));
+                let outcome =
+                    |reading| SectorOutcome { reading, decoder: *decoder, reads, decodes, report };
                 if let Some(bytes) = bytes {
-                    let reading = SectorReading::Read { margin };
-                    let outcome = SectorOutcome { reading, decoder, reads, decodes, report };
-                    return Ok((outcome, Some(bytes.to_vec())));
+                    let reading = SectorReading::Read { margin: Some(margin(&report)) };
+                    return Ok((outcome(reading), Some(bytes.to_vec())));
                 }
-                let reading = SectorReading::Lost;
-                last = Some(SectorOutcome { reading, decoder, reads, decodes, report });
-                if is_last {
-                    sum = Some(found);
-                }
+                last = Some(outcome(SectorReading::Lost));
+                *left = words_left(&report);
+                sums[*decoder] = Some(found);
             }
+            order.sort_unstable();
         }
         let lost = last.unwrap_or_else(|| unreachable!("at least one decoder, one read"));
         Ok((lost, None))
@@ -351,6 +350,16 @@ pub(crate) fn place_seeds(
 
 fn drive_seed(seed: &Seed, drive: u32) -> Seed {
     seed.child(b"drive").child(&drive.to_le_bytes())
+}
+
+/// Code words that a decoder's probabilities did not make one of: its measure at read time, which
+/// the code says and not the decoder. Words that are all wrong words are no better than none.
+fn words_left(report: &Report) -> usize {
+    match report.failure {
+        Some(Failure::Codewords { count, .. }) => count,
+        Some(_) => report.codewords,
+        None => 0,
+    }
 }
 
 /// A report's margin in hundredths.

@@ -240,3 +240,44 @@ fn averaging_reads_what_one_image_could_not() {
     let (once, often) = (lost(1), lost(6));
     assert!(once >= 6 && often * 2 <= once, "{once} lost with one read, {often} with six");
 }
+
+/// A decoder beside a better one takes nothing from it: sector by sector, whatever it alone reads
+/// from several images is read, in either order.
+#[test]
+fn a_worse_decoder_costs_no_sector() {
+    let mut dim = VoxelMedium { reads_max: 4, ..medium(Damage::default()) };
+    dim.channel.camera.electrons = 60.0;
+    let linear = || -> Box<dyn Decoder + Send> { Box::new(standard_linear("easy").unwrap()) };
+    let written = track(12);
+    let read = |decoders: Vec<Box<dyn Decoder + Send>>| {
+        let mut reader = VoxelReader::new(dim.clone(), decoders).unwrap();
+        read_all(&mut reader, &written, 1).0
+    };
+    let alone = read(vec![linear()]);
+    let late = alone.iter().filter(|outcome| is_read(outcome) && outcome.reads > 1).count();
+    assert!(late > 2, "it takes several images: {alone:?}");
+    for ladder in [vec![linear(), Box::new(Blind)], vec![Box::new(Blind), linear()]] {
+        for (alone, found) in alone.iter().zip(read(ladder)) {
+            assert_eq!((alone.reading, alone.reads), (found.reading, found.reads));
+        }
+    }
+}
+
+/// With new images the decoder that left fewer code words is asked first: the other one is not
+/// needed any more.
+#[test]
+fn the_decoder_that_left_less_goes_first() {
+    let mut dim = VoxelMedium { reads_max: 2, ..medium(Damage::default()) };
+    dim.channel.camera.electrons = 75.0;
+    let linear = Box::new(standard_linear("easy").unwrap());
+    let mut reader = VoxelReader::new(dim, vec![Box::new(Blind), linear]).unwrap();
+    let bytes = 30_000;
+    let at = SectorsAt { sector_bytes: bytes, ..at(1) };
+    let mut images = vec![0; 6 * bytes];
+    Seed::new(9).stream().fill(&mut images);
+    let outcomes = reader.read(at, &mut images, 0..6, 0, 1).unwrap();
+    let second = |outcome: &&SectorOutcome| is_read(outcome) && outcome.reads == 2;
+    let decodes: Vec<u8> = outcomes.iter().filter(second).map(|found| found.decodes).collect();
+    // Two of the first images, one of the second.
+    assert!(decodes.contains(&3), "{outcomes:?}");
+}
