@@ -214,12 +214,12 @@ impl VoxelReader {
         Ok(())
     }
 
-    /// Reads one sector: decoder after decoder, then images anew. Every decoder goes on with what it
-    /// made of earlier images, so none loses a sector by others being there; which comes first is
-    /// what each had left of the code words, not where it stands or how sure it says it is.
+    /// Reads one sector: decoder after decoder, then images anew. Every decoder goes on with what
+    /// it made of earlier images, so none loses a sector by others being there; the one that left
+    /// fewer code words comes first, wherever it stands and however sure it is.
     fn sector(&mut self, job: &Job<'_>) -> Result<(SectorOutcome, Option<Vec<u8>>), DecodeError> {
         let mut sums: Vec<Option<SymbolProbabilities>> = vec![None; self.decoders.len()];
-        let mut order: Vec<(usize, usize)> = (0..self.decoders.len()).map(|at| (0, at)).collect();
+        let mut order: Vec<_> = (0..self.decoders.len()).map(|at| (0usize, at)).collect();
         let (mut decodes, mut last) = (0u8, None);
         for reads in 1..=self.medium.reads_max.max(1) {
             let images = self.take(job, reads - 1)?;

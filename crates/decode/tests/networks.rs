@@ -10,6 +10,10 @@ use fulgurite_units::{RandomStream, Seed};
 const SMALL: &[u8] = include_bytes!("../../../models/nominal-md-int8.onnx");
 const TINY: &[u8] = include_bytes!("models/tiny.onnx");
 
+fn below(random: &mut RandomStream, bound: usize) -> usize {
+    usize::try_from(random.below(bound as u64)).unwrap_or_default()
+}
+
 /// Places near which a file says how long things are and what they are called; the rest is weights.
 fn structure(file: &[u8]) -> Vec<usize> {
     let is_text = |window: &[u8]| window.iter().all(|byte| byte.is_ascii_graphic());
@@ -21,14 +25,14 @@ fn structure(file: &[u8]) -> Vec<usize> {
 fn change(file: &mut Vec<u8>, places: &[usize], random: &mut RandomStream) {
     // Half of them keep every length, and so the rest of the file, what it was.
     if random.below(2) == 0 {
-        let at = places[random.below(places.len() as u64) as usize];
+        let at = places[below(random, places.len())];
         file[at] ^= 1 << random.below(8);
         return;
     }
     for _ in 0..=random.below(3) {
-        let near = places[random.below(places.len() as u64) as usize];
-        let at = (near + random.below(16) as usize).saturating_sub(8).min(file.len() - 1);
-        let length = 1 + random.below(12) as usize;
+        let near = places[below(random, places.len())];
+        let at = (near + below(random, 16)).saturating_sub(8).min(file.len() - 1);
+        let length = 1 + below(random, 12);
         let end = (at + length).min(file.len());
         match random.below(5) {
             0 => file[at] ^= 1 << random.below(8),
@@ -46,7 +50,7 @@ fn change(file: &mut Vec<u8>, places: &[usize], random: &mut RandomStream) {
                     &[0x00],
                     &[0x00, 0x00, 0xc0, 0x7f],
                 ];
-                let extreme = EXTREMES[random.below(5) as usize];
+                let extreme = EXTREMES[below(random, EXTREMES.len())];
                 file.splice(at..end, extreme.iter().copied());
             }
         }
@@ -73,13 +77,13 @@ fn changed_networks_are_run_or_refused() {
 fn bytes_that_are_no_network_are_refused() {
     for number in 0..300 {
         let mut random = Seed::new(number).stream();
-        let mut file = vec![0; random.below(400) as usize];
+        let mut file = vec![0; below(&mut random, 400)];
         random.fill(&mut file);
         // Half of them as a graph, so that there is something to read: key, and a length of two
         // bytes.
         if number % 2 == 0 {
-            let length = file.len();
-            file.splice(0..0, [0x3a, (length & 0x7f) as u8 | 0x80, (length >> 7) as u8]);
+            let [low, high] = u16::try_from(2 * file.len()).unwrap().to_le_bytes();
+            file.splice(0..0, [0x3a, low >> 1 | 0x80, high]);
         }
         assert_eq!(network_checks::network(&file), 0, "{number}");
     }
