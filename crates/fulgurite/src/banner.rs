@@ -9,6 +9,7 @@ use crate::credentials::{KeyPair, credentials_path};
 use crate::output::Output;
 use crate::serve::KeyOrigin;
 use crate::server_file::ServerFile;
+use crate::style::{self, Tone};
 
 /// What is told.
 #[derive(Clone, Copy, Debug)]
@@ -75,28 +76,36 @@ fn clients(file: &ServerFile, access_key: &str, secret: &str) -> String {
     let aws_ca = ca.as_ref().map_or_else(String::new, |ca| format!(" AWS_CA_BUNDLE='{ca}'"));
     let boto_ca = ca.as_ref().map_or_else(String::new, |ca| format!(", verify=\"{ca}\""));
     let aws = format!(
-        "aws\n\
+        "{}\n\
          \x20 export AWS_ACCESS_KEY_ID={access_key} AWS_SECRET_ACCESS_KEY={secret} \
          AWS_REGION=us-east-1 AWS_ENDPOINT_URL={endpoint}{aws_ca}\n\
          \x20 aws s3 mb s3://my-bucket\n\
          \x20 aws s3 cp FILE s3://my-bucket/ --storage-class DEEP_ARCHIVE\n\
-         \x20 aws s3api restore-object --bucket my-bucket --key FILE --restore-request Days=7\n"
+         \x20 aws s3api restore-object --bucket my-bucket --key FILE --restore-request Days=7\n\
+         \x20 aws s3 cp --recursive --force-glacier-transfer s3://my-bucket DIR   # when restored\n\
+         \x20 before version 1.29 or 2.13 the CLI does not know AWS_ENDPOINT_URL and would talk to \
+         AWS:\n\
+         \x20 add --endpoint-url {endpoint} to each command\n",
+        title("aws")
     );
     let boto3 = format!(
-        "boto3\n\
+        "{}\n\
          \x20 s3 = boto3.client(\"s3\", endpoint_url=\"{endpoint}\", region_name=\"us-east-1\",\n\
          \x20     aws_access_key_id=\"{access_key}\", \
-         aws_secret_access_key=\"{secret}\"{boto_ca})\n"
+         aws_secret_access_key=\"{secret}\"{boto_ca})\n",
+        title("boto3")
     );
-    let rclone = match ca {
-        None => "rclone\n  needs TLS: start with --tls auto\n".to_owned(),
-        Some(ca) => format!(
-            "rclone\n\
-             \x20 rclone config create fulgurite s3 provider=Other endpoint={endpoint} \
-             access_key_id={access_key} secret_access_key={secret}\n\
-             \x20 rclone copy DIR fulgurite:my-bucket --ca-cert '{ca}' \
-             --s3-storage-class DEEP_ARCHIVE\n"
-        ),
-    };
+    let rclone_ca = ca.map_or_else(String::new, |ca| format!(" --ca-cert '{ca}'"));
+    let rclone = format!(
+        "{}\n\
+         \x20 rclone config create fulgurite s3 provider=Other endpoint={endpoint} \
+         access_key_id={access_key} secret_access_key={secret}\n\
+         \x20 rclone copy DIR fulgurite:my-bucket{rclone_ca} --s3-storage-class DEEP_ARCHIVE\n",
+        title("rclone")
+    );
     format!("{aws}{boto3}{rclone}")
+}
+
+fn title(name: &'static str) -> impl std::fmt::Display {
+    style::out(Tone::Strong, name)
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{AdminCommand, admin};
@@ -16,10 +16,12 @@ use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
 use crate::glass::{GlassCommand, glass};
 use crate::inspect::{InspectArgs, inspect};
 use crate::objects;
-use crate::output::{Output, is_watched, note};
+use crate::output::{Output, note};
 use crate::recover::{RecoverArgs, recover};
 use crate::remote::RemoteArgs;
 use crate::serve::{ServeArgs, serve};
+use crate::shell::{CompletionsArgs, ManArgs, completions, man};
+use crate::style::{self, ColorChoice, Tone};
 use crate::twin::{TwinCommand, twin};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
@@ -41,6 +43,16 @@ struct Cli {
         global = true
     )]
     log_format: LogFormat,
+    /// When to color: auto (on a terminal, unless NO_COLOR is set), always or never
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_possible_values = true,
+        global = true
+    )]
+    color: ColorChoice,
     #[command(subcommand)]
     command: Command,
 }
@@ -61,10 +73,18 @@ enum Command {
     /// Show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Store files and folders as objects
+    /// Store files, folders or standard input as objects
     Put(WithRemote<objects::PutArgs>),
-    /// Fetch objects into a folder
+    /// Fetch an object, or a folder of them
     Get(WithRemote<objects::GetArgs>),
+    /// Print objects
+    Cat(WithRemote<objects::CatArgs>),
+    /// Copy objects on the server
+    Cp(WithRemote<objects::CopyArgs>),
+    /// Give objects other names on the server
+    Mv(WithRemote<objects::CopyArgs>),
+    /// Make a prefix of a bucket like a folder, or a folder like it
+    Sync(WithRemote<objects::SyncArgs>),
     /// List buckets or objects
     Ls(WithRemote<objects::LsArgs>),
     /// Delete objects
@@ -99,6 +119,43 @@ enum Command {
     /// Simulate libraries, play their logs again, make traces
     #[command(subcommand)]
     Twin(TwinCommand),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages
+    Man(ManArgs),
+}
+
+impl Command {
+    /// Whether the command does its work even if nobody reads what it says.
+    const fn outlives_reader(&self) -> bool {
+        match self {
+            Self::Serve(_)
+            | Self::Put(_)
+            | Self::Get(_)
+            | Self::Cp(_)
+            | Self::Mv(_)
+            | Self::Sync(_)
+            | Self::Rm(_)
+            | Self::Mb(_)
+            | Self::Rb(_)
+            | Self::Restore(_)
+            | Self::Recover(_)
+            | Self::Demo(_)
+            | Self::DecodeWorker(_)
+            | Self::Man(_)
+            | Self::Admin(_) => true,
+            Self::Config(_)
+            | Self::Cat(_)
+            | Self::Ls(_)
+            | Self::Status(_)
+            | Self::Inspect(_)
+            | Self::Durability(_)
+            | Self::Bench(_)
+            | Self::Glass(_)
+            | Self::Twin(_)
+            | Self::Completions(_) => false,
+        }
+    }
 }
 
 /// A command's own flags and those of the server.
@@ -144,9 +201,11 @@ impl ConfigArgs {
 
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
+    style::choose(cli.color);
     start_log(&cli);
     let out = Output::new(cli.json);
+    let out = if cli.command.outlives_reader() { out.outliving_reader() } else { out };
     let result =
         check_instructions().and_then(|()| run(&cli.command, &out)).and_then(|()| out.flush());
     let exit = match result {
@@ -157,12 +216,46 @@ pub(crate) fn main() -> ExitCode {
                 // What was printed before the failure is still a result.
                 let _ = out.flush();
                 let said = format!("{error:#}");
-                note(format_args!("fulgurite: {}", said.trim_end()));
+                note(format_args!("{} {}", style::error(Tone::Bad, "fulgurite:"), said.trim_end()));
             }
             exit
         }
     };
     ExitCode::from(exit as u8)
+}
+
+/// Reads the command line; help and complaints take the color that was asked for.
+fn parse() -> Cli {
+    let choice = wished_color(std::env::args_os());
+    let matches = Cli::command().color(choice).get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+/// What `--color` says, before anything else is read: a wrong command line is told in color too.
+fn wished_color(arguments: impl Iterator<Item = std::ffi::OsString>) -> clap::ColorChoice {
+    let mut wish = clap::ColorChoice::Auto;
+    let mut is_value = false;
+    for argument in arguments.skip(1) {
+        let text = argument.to_string_lossy();
+        let value = match text.strip_prefix("--color=") {
+            Some(value) => Some(value),
+            None if is_value => Some(&*text),
+            None => None,
+        };
+        is_value = text == "--color";
+        match value {
+            Some("always") => wish = clap::ColorChoice::Always,
+            Some("never") => wish = clap::ColorChoice::Never,
+            _ if text == "--" => break,
+            _ => {}
+        }
+    }
+    wish
+}
+
+/// The command line as clap knows it, for completions and manual pages.
+pub(crate) fn command_line() -> clap::Command {
+    Cli::command()
 }
 
 /// Refuses instructions that the environment forces and this processor lacks: quietly taking others
@@ -183,12 +276,18 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Twin(command) => twin(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
+        Command::Completions(args) => completions(args, out),
+        Command::Man(args) => man(args, out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(demo(args, out)),
         Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
         Command::Get(args) => block_on(objects::get(&args.own, &args.remote, out)),
+        Command::Cat(args) => block_on(objects::cat(&args.own, &args.remote, out)),
+        Command::Cp(args) => block_on(objects::copy(&args.own, &args.remote, out)),
+        Command::Mv(args) => block_on(objects::move_objects(&args.own, &args.remote, out)),
+        Command::Sync(args) => block_on(objects::sync(&args.own, &args.remote, out)),
         Command::Ls(args) => block_on(objects::ls(&args.own, &args.remote, out)),
         Command::Rm(args) => block_on(objects::rm(&args.own, &args.remote, out)),
         Command::Mb(args) => block_on(objects::make_bucket(&args.own, &args.remote, out)),
@@ -221,6 +320,12 @@ fn start_log(cli: &Cli) {
         Command::Config(_)
         | Command::Put(_)
         | Command::Get(_)
+        | Command::Cat(_)
+        | Command::Cp(_)
+        | Command::Mv(_)
+        | Command::Sync(_)
+        | Command::Completions(_)
+        | Command::Man(_)
         | Command::Ls(_)
         | Command::Rm(_)
         | Command::Mb(_)
@@ -240,7 +345,7 @@ fn start_log(cli: &Cli) {
         .unwrap_or_else(|_| EnvFilter::new(default));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(is_watched())
+        .with_ansi(style::is_error_colored())
         .with_writer(std::io::stderr);
     let started = match cli.log_format {
         LogFormat::Text => builder.try_init(),

@@ -12,11 +12,11 @@ use fulgurite_glass::{
     ListEntry, ListReader, NoFaults, PlatterReader, PlatterRole, PlatterSource, SectorMap,
     TrackBuffer, TrackRole, TrackScan,
 };
-use fulgurite_units::{ByteCount, UnixTime};
+use fulgurite_units::UnixTime;
 use serde_json::json;
 
 use crate::objects::counted;
-use crate::output::{Output, grouped};
+use crate::output::{Output, bytes, grouped};
 
 /// Flags of `inspect`.
 #[derive(Clone, Debug, clap::Args)]
@@ -106,7 +106,7 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
     out.text(format_args!(
         "geometry   {}: sectors of {}, tracks of {}+{}, groups of {}+{} tracks, sets of {}+{}",
         geometry.profile,
-        ByteCount::new(u64::from(geometry.sector_payload_bytes)),
+        bytes(u64::from(geometry.sector_payload_bytes)),
         geometry.track_information_sectors,
         geometry.track_redundancy_sectors,
         geometry.group_information_tracks,
@@ -116,8 +116,8 @@ fn show_header(reader: &PlatterReader<FileSource>, out: &Output) -> anyhow::Resu
     ))?;
     out.text(format_args!(
         "holds      {} of data, {} of list, {}; sealed, generation {}",
-        ByteCount::new(header.data_bytes),
-        ByteCount::new(header.list_bytes),
+        bytes(header.data_bytes),
+        bytes(header.list_bytes),
         counted(u64::from(map.tracks()), "track"),
         header.generation
     ))
@@ -174,8 +174,8 @@ fn show_entry(entry: &ListEntry, out: &Output) -> anyhow::Result<()> {
         "body {}  at {:>12}  {:>10} of {}",
         entry.object,
         grouped(entry.offset),
-        ByteCount::new(entry.length).to_string(),
-        ByteCount::new(entry.body_bytes)
+        bytes(entry.length),
+        bytes(entry.body_bytes)
     ))
 }
 

@@ -25,6 +25,12 @@ pub(crate) const MULTIPART_THRESHOLD_BYTES: u64 = ByteCount::mib(64).get();
 pub(crate) const PART_BYTES_MIN: u64 = ByteCount::mib(16).get();
 /// Most parts of one object (S3).
 pub(crate) const PARTS_MAX: u64 = 10_000;
+/// Largest part of an input of unknown length: 10,000 parts that grow to it hold 1.6 TiB.
+pub(crate) const STREAMED_PART_BYTES_MAX: u64 = ByteCount::mib(256).get();
+/// An object larger than this is copied in parts (S3).
+pub(crate) const COPY_BYTES_MAX: u64 = ByteCount::gib(5).get();
+/// Length of such parts.
+pub(crate) const COPY_PART_BYTES: u64 = ByteCount::gib(1).get();
 /// Parts of one file on their way at one time.
 pub(crate) const PARTS_IN_FLIGHT_MAX: usize = 4;
 /// Bodies on their way to a server hold at most this much memory together.
@@ -39,6 +45,10 @@ pub(crate) const DELETE_KEYS_MAX: usize = 1000;
 pub(crate) const KEY_BYTES_MAX: usize = 1024;
 /// Bytes gathered before they are written to a file.
 pub(crate) const WRITE_BUFFER_BYTES: usize = 1 << 20;
+/// How the name of a file begins that is not whole yet.
+pub(crate) const PART_PREFIX: &str = ".fulgurite-";
+/// How it ends.
+pub(crate) const PART_SUFFIX: &str = ".part";
 /// First pause between two looks at a running restore.
 pub(crate) const POLL_FIRST: Duration = Duration::from_millis(200);
 /// Longest pause between two looks at a running restore.
@@ -48,4 +58,6 @@ pub(crate) const FAILURES_SHOWN_MAX: usize = 10;
 
 const _: () = assert!(PART_BYTES_MIN <= MULTIPART_THRESHOLD_BYTES, "a multipart file has parts");
 const _: () = assert!(MULTIPART_THRESHOLD_BYTES >> 20 <= BODY_MEMORY_MIB as u64, "a body fits");
+const _: () = assert!(STREAMED_PART_BYTES_MAX >> 20 <= BODY_MEMORY_MIB as u64, "a part fits");
+const _: () = assert!(COPY_PART_BYTES <= COPY_BYTES_MAX, "a part is no larger than an object");
 const _: () = assert!(TRANSFERS_DEFAULT <= TRANSFERS_MAX, "the default is allowed");

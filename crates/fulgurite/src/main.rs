@@ -10,6 +10,7 @@ mod decode_worker;
 mod demo;
 mod durability;
 mod exit;
+mod file_time;
 mod glass;
 mod inspect;
 mod limits;
@@ -22,6 +23,8 @@ mod remote;
 mod s3;
 mod serve;
 mod server_file;
+mod shell;
+mod style;
 mod twin;
 
 use std::process::ExitCode;

@@ -1,15 +1,22 @@
 //! Progress bars on standard error, for people who watch; silent otherwise.
+//!
+//! Bytes and rates look as they do in results.
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::output::is_watched;
+use crate::output::{bytes, is_watched, rate};
 
-/// A bar that counts bytes and names what is done.
+/// A bar that counts bytes, names what is done and says how long it will take.
 pub(crate) fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
-    let template = "{prefix} {bar:32} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}";
+    let template = "{prefix} {bar:32} {done} of {all}  {rate}  {left} {msg}";
     bar(what, Some(bytes), template, is_quiet)
+}
+
+/// Counts bytes of which nobody knows how many come.
+pub(crate) fn stream_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+    ticking(bar(what, None, "{prefix} {spinner} {done}  {rate}  {elapsed} {msg}", is_quiet))
 }
 
 /// A bar that counts things.
@@ -19,7 +26,13 @@ pub(crate) fn count_bar(what: &'static str, count: u64, is_quiet: bool) -> Progr
 
 /// A sign of life for work of unknown length.
 pub(crate) fn spinner(what: &'static str, is_quiet: bool) -> ProgressBar {
-    let bar = bar(what, None, "{prefix} {spinner} {elapsed} {msg}", is_quiet);
+    ticking(bar(what, None, SPINNER, is_quiet))
+}
+
+const SPINNER: &str = "{prefix} {spinner} {elapsed} {msg}";
+
+/// Lets a bar move when nothing else does.
+fn ticking(bar: ProgressBar) -> ProgressBar {
     if !bar.is_hidden() {
         bar.enable_steady_tick(Duration::from_millis(120));
     }
@@ -34,7 +47,40 @@ fn bar(what: &'static str, length: Option<u64>, template: &str, is_quiet: bool) 
     };
     let bar = ProgressBar::with_draw_target(length, target).with_prefix(what);
     match ProgressStyle::with_template(template) {
-        Ok(style) => bar.with_style(style.progress_chars("=> ")),
+        Ok(style) => bar.with_style(with_units(style)),
         Err(_) => bar,
+    }
+}
+
+/// Bytes, rates and times in our words; a library's bars have another style.
+fn with_units(style: ProgressStyle) -> ProgressStyle {
+    let left = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+        let left = state.eta();
+        // Before anything is done there is nothing to go by.
+        if state.pos() > 0 && !left.is_zero() {
+            let _ = write!(text, "{} left", whole_seconds(left.as_secs()));
+        }
+    };
+    style
+        .progress_chars("=> ")
+        .with_key("done", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&bytes(state.pos()));
+        })
+        .with_key("all", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&bytes(state.len().unwrap_or(0)));
+        })
+        .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let seconds = state.elapsed().as_secs_f64();
+            let _ = text.write_str(&rate(state.pos(), seconds));
+        })
+        .with_key("left", left)
+}
+
+/// Time left, which nobody knows to the tenth: `40 s`, `3 min 20 s`, `2 h 5 min`.
+fn whole_seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }

@@ -9,12 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_archive::RecoverReport;
-use fulgurite_units::ByteCount;
 
 use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;
-use crate::output::{Output, note, rate};
+use crate::output::{Output, bytes, note, rate, seconds};
 use crate::progress::count_bar;
 use crate::serve::{archive_config, keep_private};
 
@@ -65,13 +64,13 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
-        "{} in {}, {}, from {} of {} in {:.1} s ({})",
+        "{} in {}, {}, from {} of {} in {} ({})",
         counted(report.objects, "object"),
         counted(report.buckets, "bucket"),
-        ByteCount::new(report.bytes),
+        bytes(report.bytes),
         counted(report.platters, "platter"),
         counted(report.sets, "set"),
-        report.seconds,
+        seconds(report.seconds),
         rate(report.bytes, report.seconds)
     ))?;
     if report.platters_rebuilt > 0 {

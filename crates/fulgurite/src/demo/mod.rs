@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
-use fulgurite_units::{ByteCount, Duration, Seed};
+use fulgurite_units::{Duration, Seed};
 
 use crate::admin::AdminClient;
 use crate::config::{Config, Fidelity, Overrides};
@@ -28,7 +28,7 @@ use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
 use crate::objects::{self, GetJob, PlannedPut, PutJob, RestoreJob, RestoreTier};
-use crate::output::{Output, note};
+use crate::output::{self, Output, note};
 use crate::remote::Remote;
 use crate::s3::{Client, S3ErrorKind, Trust};
 use crate::serve::{self, Running};
@@ -199,7 +199,7 @@ impl<'a> Stage<'a> {
     async fn put(&self, files: &[PlannedPut], report: &mut Report) -> anyhow::Result<()> {
         let bytes = files.iter().map(PlannedPut::bytes).sum();
         let count = objects::counted(files.len() as u64, "file");
-        self.step(format_args!("putting {count}, {}", ByteCount::new(bytes)));
+        self.step(format_args!("putting {count}, {}", output::bytes(bytes)));
         self.client.create_bucket(BUCKET).await?;
         let job = PutJob {
             client: &self.client,

@@ -3,7 +3,6 @@
 use fulgurite_archive::DecodeStatus;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status};
 use fulgurite_glass::Geometry;
-use fulgurite_units::ByteCount;
 use serde_json::json;
 
 use super::damage::Damage;
@@ -11,7 +10,7 @@ use super::source::Source;
 use crate::admin::show_place;
 use crate::config::Fidelity;
 use crate::objects::{GetSummary, PutSummary, counted};
-use crate::output::{Output, grouped, rate};
+use crate::output::{self, Output, grouped, rate};
 
 /// What a demo found.
 #[derive(Clone, Debug)]
@@ -112,13 +111,13 @@ impl Report {
         let put = &self.put;
         let bytes = put.bytes;
         let line = |what: &str, seconds: f64| {
-            format!("{what:10} {seconds:8.2} s  {}", rate(bytes, seconds))
+            format!("{what:10} {:>10}  {}", output::seconds(seconds), rate(bytes, seconds))
         };
         let mut lines = vec![
             String::new(),
             format!("source     {} ({})", self.folder, self.origin),
             format!("endpoint   {} (gone now)", self.endpoint),
-            format!("files      {}, {}", grouped(put.objects), ByteCount::new(bytes)),
+            format!("files      {}, {}", grouped(put.objects), output::bytes(bytes)),
             line("put", put.seconds),
             line("seal", self.seal_seconds),
             line("restore", self.restore_seconds),
@@ -128,7 +127,7 @@ impl Report {
                  {:.1} times the data",
                 self.platters.0,
                 self.platters.1,
-                ByteCount::new(self.platter_bytes),
+                output::bytes(self.platter_bytes),
                 times(self.platter_bytes, bytes)
             ),
             format!(

@@ -47,6 +47,7 @@ fn help_names_every_code() {
         Exit::Corrupt,
         Exit::Locked,
         Exit::Partial,
+        Exit::KeysFailed,
     ];
     let manual = include_str!("../../../../docs/operating.md");
     for (row, exit) in EXIT_CODES_HELP.lines().skip(1).zip(all) {

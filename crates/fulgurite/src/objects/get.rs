@@ -1,8 +1,9 @@
-//! `get s3://bucket/key DIR`: objects become files below a folder.
+//! `get s3://bucket/key PATH`: objects become files.
 //!
-//! A key is fetched under its last name. A folder keeps its name, and with a slash at
-//! its end only what is below it is meant: the mirror of `put`. Nothing is ever written outside the
-//! folder, whatever keys say.
+//! One object goes to the file PATH, into PATH if that is a folder (or ends in `/`), or to standard
+//! output (`-`). A folder goes below PATH and keeps its name, and with a slash at its end only what
+//! is below it is meant: the mirror of `put`. A file has its name only when its bytes are whole and
+//! right. Nothing is ever written outside of PATH, whatever keys say.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,11 +11,12 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use super::{Failures, add_restore_states, counted, for_each, list_all, parse_transfers};
+use super::cat::{explain_archived, print_object};
+use super::{Failures, add_restore_states, counted, for_each, list_all, missing, parse_transfers};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::{S3Url, path_of};
-use crate::output::{Output, note, rate};
+use crate::output::{self, Output, note, rate};
 use crate::progress::bytes_bar;
 use crate::remote::RemoteArgs;
 use crate::s3::{Client, ListedObject, S3ErrorKind};
@@ -25,9 +27,9 @@ pub(crate) struct GetArgs {
     /// Object or folder: s3://bucket/key
     #[arg(value_name = "S3-URL")]
     url: S3Url,
-    /// Folder to write into; made if it does not exist
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    /// File or folder to write to; - for standard output
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
     /// Objects fetched at one time
     #[arg(long, value_name = "N", default_value_t = limits::TRANSFERS_DEFAULT,
           value_parser = parse_transfers)]
@@ -67,9 +69,16 @@ pub(crate) struct GetJob<'a> {
 /// Runs `get`.
 pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> anyhow::Result<()> {
     let client = remote.client()?;
+    if args.path.as_os_str() == "-" {
+        return print_object(&client, &args.url, out).await;
+    }
     let objects = find(&client, &args.url).await?;
-    std::fs::create_dir_all(&args.folder)
-        .map_err(|error| anyhow::Error::from(error).context(args.folder.display().to_string()))?;
+    let is_one = matches!(&objects[..], [one] if one.key == args.url.key);
+    if is_one && !is_folder(&args.path) {
+        return get_as(&client, args, &objects[0], out).await;
+    }
+    std::fs::create_dir_all(&args.path)
+        .map_err(|error| anyhow::Error::from(error).context(args.path.display().to_string()))?;
     let strip = match args.url.key.trim_end_matches('/').rfind('/') {
         _ if args.url.key.ends_with('/') => args.url.key.as_str(),
         Some(slash) => &args.url.key[..=slash],
@@ -79,22 +88,12 @@ pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> an
         client: &client,
         bucket: &args.url.bucket,
         strip,
-        folder: &args.folder,
+        folder: &args.path,
         transfers: args.transfers,
         out,
     };
     let (summary, failures) = get_all(&job, &objects).await?;
-    out.json(&json!({
-        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
-        "seconds": summary.seconds, "archived": summary.archived, "failed": failures.count(),
-    }))?;
-    out.text(format_args!(
-        "{}, {} in {:.1} s ({})",
-        counted(summary.objects, "object"),
-        fulgurite_units::ByteCount::new(summary.bytes),
-        summary.seconds,
-        rate(summary.bytes, summary.seconds)
-    ))?;
+    show(&summary, failures.count(), out)?;
     failures.into_result("fetched", summary.objects)?;
     if summary.archived > 0 {
         let recursive = if objects.len() > 1 { "--recursive " } else { "" };
@@ -109,6 +108,51 @@ pub(crate) async fn get(args: &GetArgs, remote: &RemoteArgs, out: &Output) -> an
     Ok(())
 }
 
+fn show(summary: &GetSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
+    out.json(&json!({
+        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
+        "seconds": summary.seconds, "archived": summary.archived, "failed": failed,
+    }))?;
+    out.text(format_args!(
+        "{}, {} in {} ({})",
+        counted(summary.objects, "object"),
+        output::bytes(summary.bytes),
+        output::seconds(summary.seconds),
+        rate(summary.bytes, summary.seconds)
+    ))
+}
+
+/// Whether `path` is a folder, or is meant to become one.
+fn is_folder(path: &Path) -> bool {
+    use std::os::unix::ffi::OsStrExt as _;
+    path.is_dir() || path.as_os_str().as_bytes().ends_with(b"/")
+}
+
+/// Fetches one object as the file that was named.
+async fn get_as(
+    client: &Client,
+    args: &GetArgs,
+    object: &ListedObject,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let (path, url) = (&args.path, &args.url);
+    if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        let shown = path.display();
+        let message = format!("\"{shown}\" is no regular file; fulgurite cat {url} > {shown}");
+        return Err(Coded::new(Exit::Usage, message).into());
+    }
+    let bar = bytes_bar("get", object.bytes, out.is_json());
+    let started = Instant::now();
+    let got = client.get_file(&url.bucket, &url.key, path, &|bytes| bar.inc(bytes)).await;
+    bar.finish_and_clear();
+    let head = got.map_err(|error| explain_archived(error, url))?;
+    out.json(&json!({
+        "type": "object", "key": url.key, "path": path.to_string_lossy(), "bytes": head.bytes,
+    }))?;
+    let seconds = started.elapsed().as_secs_f64();
+    show(&GetSummary { objects: 1, bytes: head.bytes, seconds, archived: 0 }, 0, out)
+}
+
 /// The object of this key, or else everything in this folder.
 async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>> {
     if !url.key.is_empty() && !url.key.ends_with('/') {
@@ -121,7 +165,7 @@ async fn find(client: &Client, url: &S3Url) -> anyhow::Result<Vec<ListedObject>>
     let mut objects = list_all(client, &url.bucket, &url.folder_prefix()).await?;
     add_restore_states(client, &url.bucket, &mut objects).await?;
     if objects.is_empty() && !url.key.is_empty() {
-        return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
+        return Err(missing(url));
     }
     Ok(objects)
 }
@@ -179,7 +223,7 @@ async fn get_one<'o>(
     (object, fetch(job, object, bar).await)
 }
 
-async fn fetch(
+pub(super) async fn fetch(
     job: &GetJob<'_>,
     object: &ListedObject,
     bar: &ProgressBar,
@@ -199,7 +243,7 @@ async fn fetch(
 }
 
 /// An empty object whose key ends in `/` stands for a folder.
-fn is_folder_mark(object: &ListedObject) -> bool {
+pub(super) fn is_folder_mark(object: &ListedObject) -> bool {
     object.bytes == 0 && object.key.ends_with('/')
 }
 

@@ -1,12 +1,13 @@
 //! `ls [s3://bucket/prefix]`: buckets, or the objects and folders at a prefix.
 
-use fulgurite_units::ByteCount;
 use serde_json::json;
 
+use crate::exit::{Coded, Exit};
 use crate::names::S3Url;
-use crate::output::Output;
+use crate::output::{Output, bytes, hint, note};
 use crate::remote::RemoteArgs;
 use crate::s3::{Client, ListScope, ListedObject};
+use crate::style::{self, Tone};
 
 /// Flags of `ls`.
 #[derive(Clone, Debug, clap::Args)]
@@ -25,26 +26,55 @@ pub(crate) async fn ls(args: &LsArgs, remote: &RemoteArgs, out: &Output) -> anyh
     let Some(url) = &args.url else { return list_buckets(&client, out).await };
     let scope = ListScope { bucket: &url.bucket, prefix: &url.key, by_folder: !args.recursive };
     let mut token: Option<String> = None;
+    let (mut objects, mut prefixes) = (0, Vec::new());
     loop {
         let page = client.list(scope, token.as_deref()).await?;
         for prefix in page.prefixes {
             out.json(&json!({"type": "prefix", "prefix": prefix}))?;
-            out.text(format_args!("{:>10}  {:12}  {:20}  {prefix}", "-", "", ""))?;
+            let name = style::out(Tone::Strong, &prefix);
+            out.text(format_args!("{:>10}  {:12}  {:24}  {name}", "-", "", ""))?;
+            prefixes.push(prefix);
         }
         for object in &page.objects {
             print(object, out)?;
         }
+        objects += page.objects.len();
         if page.next.is_none() {
-            return Ok(());
+            break;
         }
         token = page.next;
     }
+    out.flush()?;
+    explain(url, objects, &prefixes, out)
+}
+
+/// A listing that a person did not mean says what would have shown more.
+fn explain(url: &S3Url, objects: usize, prefixes: &[String], out: &Output) -> anyhow::Result<()> {
+    let bucket = &url.bucket;
+    if objects == 0 && prefixes.is_empty() {
+        if !url.key.is_empty() {
+            let message =
+                format!("{url} does not exist; fulgurite ls s3://{bucket} shows what does");
+            return Err(Coded::new(Exit::NotFound, message).into());
+        }
+        if !out.is_json() {
+            note(hint(format_args!("s3://{bucket} is empty: fulgurite put FILE s3://{bucket}")));
+        }
+    }
+    if objects == 0 && prefixes == [format!("{}/", url.key)] && !out.is_json() {
+        note(hint(format_args!("a folder: fulgurite ls {url}/ shows what is in it")));
+    }
+    Ok(())
 }
 
 async fn list_buckets(client: &Client, out: &Output) -> anyhow::Result<()> {
-    for bucket in client.list_buckets().await? {
+    let buckets = client.list_buckets().await?;
+    for bucket in &buckets {
         out.json(&json!({"type": "bucket", "name": bucket.name, "created": bucket.created}))?;
         out.text(format_args!("{:24}  s3://{}", bucket.created, bucket.name))?;
+    }
+    if buckets.is_empty() && !out.is_json() {
+        note(hint("no buckets yet: fulgurite mb s3://NAME makes one"));
     }
     Ok(())
 }
@@ -55,8 +85,8 @@ fn print(object: &ListedObject, out: &Output) -> anyhow::Result<()> {
         "modified": object.modified, "etag": object.etag,
     }))?;
     out.text(format_args!(
-        "{:>10}  {:12}  {:20}  {}",
-        ByteCount::new(object.bytes).to_string(),
+        "{:>10}  {:12}  {:24}  {}",
+        bytes(object.bytes),
         object.class,
         object.modified,
         object.key

@@ -1,15 +1,18 @@
-//! Commands about objects: put, get, ls, rm, mb, rb, restore, status.
+//! Commands about objects: put, get, cat, cp, mv, sync, ls, rm, mb, rb, restore, status.
 //!
 //! Each is a plan (a list of files or keys, complete before the first byte moves) and a bounded
 //! number of transfers at one time. A failed object does not stop the others; it is named, and the
 //! exit code says so.
 
+mod cat;
+mod copy;
 mod get;
 mod ls;
 mod put;
 mod restore;
 mod rm;
 mod status;
+mod sync;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,6 +21,8 @@ use std::future::Future;
 use futures::StreamExt as _;
 use indicatif::ProgressBar;
 
+pub(crate) use cat::{CatArgs, cat};
+pub(crate) use copy::{CopyArgs, copy, move_objects};
 pub(crate) use get::{GetArgs, GetJob, GetSummary, get, get_all};
 pub(crate) use ls::{LsArgs, ls};
 pub(crate) use put::{PlannedPut, PutArgs, PutJob, PutSummary, put, put_all};
@@ -26,12 +31,15 @@ pub(crate) use restore::{
 };
 pub(crate) use rm::{BucketArgs, RmArgs, make_bucket, remove_bucket, rm};
 pub(crate) use status::{StatusArgs, status};
+pub(crate) use sync::{SyncArgs, sync};
 
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
 use crate::output::{grouped, note};
-use crate::s3::{Client, ListScope, ListedObject, S3Error, is_archived_class};
+use crate::s3::{
+    Client, ListScope, ListedObject, ObjectHead, S3Error, S3ErrorKind, is_archived_class,
+};
 
 /// Every object whose key begins with `prefix`, in key order.
 pub(crate) async fn list_all(
@@ -60,6 +68,41 @@ pub(crate) async fn list_covered(
     let mut objects = list_all(client, &url.bucket, &url.key).await?;
     objects.retain(|object| url.covers(&object.key));
     Ok(objects)
+}
+
+/// What whoever named a folder may have meant.
+pub(crate) const ADD_RECURSIVE: &str = "add --recursive to mean them all";
+
+/// What a URL that means nothing ends with.
+pub(crate) fn missing(url: &S3Url) -> anyhow::Error {
+    let bucket = &url.bucket;
+    let message = format!("{url} does not exist; fulgurite ls s3://{bucket} shows what does");
+    Coded::new(Exit::NotFound, message).into()
+}
+
+/// Looks whether `url` is an object, and says what to do if it is a folder instead.
+pub(crate) async fn must_exist(
+    client: &Client,
+    url: &S3Url,
+    remedy: &'static str,
+) -> anyhow::Result<ObjectHead> {
+    let error = match client.head(&url.bucket, &url.key).await {
+        Ok(head) => return Ok(head),
+        Err(error) if error.kind() == S3ErrorKind::NotFound => error,
+        Err(error) => return Err(error.into()),
+    };
+    let folder = url.folder_prefix();
+    let scope = ListScope { bucket: &url.bucket, prefix: &folder, by_folder: false };
+    // A bucket that is not there is told as what it is.
+    let page = client.list(scope, None).await?;
+    if page.objects.is_empty() {
+        tracing::debug!(%error, "there is neither an object nor a folder");
+        return Err(missing(url));
+    }
+    let more = if page.next.is_some() { "more than " } else { "" };
+    let objects = counted(page.objects.len() as u64, "object");
+    let message = format!("{url} is a folder of {more}{objects}: {remedy}");
+    Err(Coded::new(Exit::Usage, message).into())
 }
 
 /// Fills in the restore states that a server does not show in its listings: one HEAD tells whether
@@ -117,6 +160,16 @@ impl Failures {
         if self.count <= limits::FAILURES_SHOWN_MAX as u64 {
             bar.suspend(|| note(format_args!("{what}: {error:#}")));
         }
+    }
+
+    /// Takes those of another step of the same run.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.count += other.count;
+        self.exit = match (self.exit, other.exit) {
+            (None, exit) | (exit, None) => exit,
+            (Some(one), Some(two)) if one == two => Some(one),
+            (Some(_), Some(_)) => Some(Exit::Failure),
+        };
     }
 
     /// How many.

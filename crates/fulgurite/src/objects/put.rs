@@ -1,4 +1,5 @@
-//! `put PATH... s3://bucket/prefix`: files and folders become objects.
+//! `put PATH... s3://bucket/prefix`: files and folders become objects, and so does standard input
+//! (`-`).
 //!
 //! A folder keeps its name (`put photos s3://b/` makes `photos/..`); with a slash at its end only
 //! its contents are meant (`put photos/ s3://b/`). An empty folder becomes an empty object whose
@@ -14,17 +15,18 @@ use walkdir::WalkDir;
 
 use super::{Failures, counted, for_each, parse_transfers};
 use crate::exit::{Coded, Exit};
+use crate::file_time::FileTime;
 use crate::limits;
 use crate::names::{self, S3Url, key_of};
-use crate::output::{Output, note, rate};
-use crate::progress::bytes_bar;
+use crate::output::{self, Output, note, rate};
+use crate::progress::{bytes_bar, stream_bar};
 use crate::remote::RemoteArgs;
-use crate::s3::{Budget, Client, PutSource};
+use crate::s3::{Budget, Client, PutSource, Wanted};
 
 /// Flags of `put`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PutArgs {
-    /// Files and folders
+    /// Files and folders, or - for standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Where to: s3://bucket/prefix
@@ -49,6 +51,7 @@ pub(crate) struct PlannedPut {
     key: String,
     bytes: u64,
     is_folder: bool,
+    file_time: Option<FileTime>,
 }
 
 /// What a put did.
@@ -71,6 +74,9 @@ pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> an
     if args.make_bucket {
         client.create_bucket(&url.bucket).await?;
     }
+    if args.paths.iter().any(|path| path.as_os_str() == "-") {
+        return put_input(&client, args, out).await;
+    }
     let (planned, skipped) = plan(&args.paths, url)?;
     let job = PutJob {
         client: &client,
@@ -81,21 +87,51 @@ pub(crate) async fn put(args: &PutArgs, remote: &RemoteArgs, out: &Output) -> an
     };
     let (mut summary, failures) = put_all(&job, &planned).await?;
     summary.skipped = skipped;
-    out.json(&json!({
-        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
-        "seconds": summary.seconds, "skipped": skipped, "failed": failures.count(),
-    }))?;
-    out.text(format_args!(
-        "{}, {} in {:.1} s ({})",
-        counted(summary.objects, "object"),
-        fulgurite_units::ByteCount::new(summary.bytes),
-        summary.seconds,
-        rate(summary.bytes, summary.seconds)
-    ))?;
+    show(&summary, failures.count(), out)?;
     if skipped > 0 {
         note(format_args!("skipped {}: links and special files", counted(skipped, "entry")));
     }
     failures.into_result("put", summary.objects)
+}
+
+fn show(summary: &PutSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
+    out.json(&json!({
+        "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
+        "seconds": summary.seconds, "skipped": summary.skipped, "failed": failed,
+    }))?;
+    out.text(format_args!(
+        "{}, {} in {} ({})",
+        counted(summary.objects, "object"),
+        output::bytes(summary.bytes),
+        output::seconds(summary.seconds),
+        rate(summary.bytes, summary.seconds)
+    ))
+}
+
+/// Puts standard input as the one object that the URL names.
+async fn put_input(client: &Client, args: &PutArgs, out: &Output) -> anyhow::Result<()> {
+    let url = &args.url;
+    if args.paths.len() > 1 {
+        let message = "standard input (-) is one object: put it alone";
+        return Err(Coded::new(Exit::Usage, message).into());
+    }
+    if url.key.is_empty() || url.key.ends_with('/') {
+        let message = format!("standard input has no name: write s3://{}/KEY", url.bucket);
+        return Err(Coded::new(Exit::Usage, message).into());
+    }
+    let bar = stream_bar("put", out.is_json());
+    let started = Instant::now();
+    let wanted = Wanted { class: &args.storage_class, file_time: None };
+    let input = std::io::stdin();
+    let put =
+        client.put_stream(&url.bucket, &url.key, input, wanted, &|bytes| bar.inc(bytes)).await;
+    bar.finish_and_clear();
+    let put = put?;
+    out.json(&json!({
+        "type": "object", "key": url.key, "path": "-", "bytes": put.bytes, "etag": put.etag,
+    }))?;
+    let seconds = started.elapsed().as_secs_f64();
+    show(&PutSummary { objects: 1, bytes: put.bytes, seconds, skipped: 0 }, 0, out)
 }
 
 /// Everything a put needs but the list.
@@ -150,10 +186,11 @@ async fn put_one<'p>(
     budget: &Budget,
     bar: &ProgressBar,
 ) -> (&'p PlannedPut, anyhow::Result<String>) {
+    let wanted = Wanted { class: job.class, file_time: item.file_time };
     let result = if item.is_folder {
-        job.client.put_bytes(job.bucket, &item.key, Bytes::new(), job.class).await
+        job.client.put_bytes(job.bucket, &item.key, Bytes::new(), wanted).await
     } else {
-        let source = PutSource { path: &item.path, bytes: item.bytes, class: job.class };
+        let source = PutSource { path: &item.path, bytes: item.bytes, wanted };
         job.client.put_file(job.bucket, &item.key, source, budget, &|n| bar.inc(n)).await
     };
     (item, result.map_err(anyhow::Error::from))
@@ -175,8 +212,8 @@ pub(crate) fn plan(paths: &[PathBuf], url: &S3Url) -> anyhow::Result<(Vec<Planne
                 if is_exact { Ok(url.key.clone()) } else { key_of(&url.folder_prefix(), name) };
             match key {
                 Ok(key) => {
-                    let bytes = metadata.len();
-                    planned.push(PlannedPut { path: path.clone(), key, bytes, is_folder: false });
+                    let planned_put = PlannedPut::file(path.clone(), key, metadata.len());
+                    planned.push(planned_put.at(FileTime::of(&metadata)));
                 }
                 Err(error) => wrong.push(error),
             }
@@ -228,12 +265,17 @@ fn plan_folder(
             true => format!("{key}/"),
             false => key,
         });
-        let bytes = if is_folder { 0 } else { entry.metadata()?.len() };
+        let metadata = entry.metadata()?;
         match key {
             Ok(key) if key.is_empty() => skipped += 1,
             Ok(key) => {
                 let path = entry.into_path();
-                planned.push(PlannedPut { path, key, bytes, is_folder });
+                planned.push(match is_folder {
+                    true => PlannedPut { path, key, bytes: 0, is_folder, file_time: None },
+                    false => {
+                        PlannedPut::file(path, key, metadata.len()).at(FileTime::of(&metadata))
+                    }
+                });
             }
             Err(error) => wrong.push(error),
         }
@@ -265,7 +307,22 @@ fn exit_of_io(error: &std::io::Error) -> Exit {
 impl PlannedPut {
     /// A file of `bytes` bytes that shall become `key`.
     pub(crate) const fn file(path: PathBuf, key: String, bytes: u64) -> Self {
-        Self { path, key, bytes, is_folder: false }
+        Self { path, key, bytes, is_folder: false, file_time: None }
+    }
+
+    /// The same, last changed at `file_time`.
+    pub(crate) fn at(self, file_time: Option<FileTime>) -> Self {
+        Self { file_time, ..self }
+    }
+
+    /// Whether it is an empty folder.
+    pub(crate) const fn is_folder(&self) -> bool {
+        self.is_folder
+    }
+
+    /// When the file was last changed.
+    pub(crate) const fn file_time(&self) -> Option<FileTime> {
+        self.file_time
     }
 
     /// Where it lies.

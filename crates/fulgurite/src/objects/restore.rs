@@ -7,11 +7,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::status::{State, state_of};
-use super::{Failures, add_restore_states, counted, for_each, list_covered, parse_transfers};
+use super::{
+    ADD_RECURSIVE, Failures, add_restore_states, counted, for_each, list_covered, missing,
+    must_exist, parse_transfers,
+};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::count_bar;
 use crate::remote::RemoteArgs;
 use crate::s3::{Client, RestoreAnswer, S3Error, is_archived_class};
@@ -133,7 +136,7 @@ pub(crate) async fn restore(
         counts.accepted, counts.extended, counts.in_progress, counts.not_archived
     ))?;
     if args.wait && failures.count() == 0 {
-        out.text(format_args!("all copies are there after {seconds:.1} s"))?;
+        out.text(format_args!("all copies are there after {}", output::seconds(seconds)))?;
     }
     failures.into_result("restored", counts.total())
 }
@@ -146,11 +149,12 @@ async fn find(client: &Client, args: &RestoreArgs) -> anyhow::Result<(Vec<String
             let message = format!("{url} is a bucket: add --recursive");
             return Err(Coded::new(Exit::Usage, message).into());
         }
+        must_exist(client, url, ADD_RECURSIVE).await?;
         return Ok((vec![url.key.clone()], 0));
     }
     let objects = list_covered(client, url).await?;
     if objects.is_empty() && !url.key.is_empty() {
-        return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
+        return Err(missing(url));
     }
     let total = objects.len();
     let archived = objects.into_iter().filter(|object| is_archived_class(&object.class));
@@ -213,11 +217,50 @@ pub(crate) async fn wait_for_restore(
     is_recursive: bool,
     is_quiet: bool,
 ) -> anyhow::Result<()> {
+    wait(is_quiet, async || states(client, url, is_recursive).await).await
+}
+
+/// The same for `keys` of a bucket.
+pub(crate) async fn wait_for_keys(
+    client: &Client,
+    bucket: &str,
+    keys: &[String],
+    is_quiet: bool,
+) -> anyhow::Result<()> {
+    let mut waiting: Vec<String> = keys.to_vec();
+    let total = waiting.len();
+    let look = async || {
+        let head = |key: String| async move {
+            let head = client.head(bucket, &key).await;
+            (key, head)
+        };
+        let (mut states, mut left) = (Vec::new(), Vec::new());
+        for_each(std::mem::take(&mut waiting), limits::TRANSFERS_DEFAULT, head, |(key, head)| {
+            let state = state_of(&head?.into_listed(&key));
+            if matches!(state, State::Restoring | State::Archived) {
+                left.push(key);
+            }
+            states.push(state);
+            Ok(())
+        })
+        .await?;
+        waiting = left;
+        // Those that are there are not asked again, and count.
+        states.resize(total, State::Restored);
+        Ok(states)
+    };
+    wait(is_quiet, look).await
+}
+
+async fn wait(
+    is_quiet: bool,
+    mut look: impl AsyncFnMut() -> anyhow::Result<Vec<State>>,
+) -> anyhow::Result<()> {
     let bar = count_bar("restore", 0, is_quiet);
     let mut pause = limits::POLL_FIRST;
     let mut was_stuck = false;
     loop {
-        let states = states(client, url, is_recursive).await?;
+        let states = look().await?;
         let count = |state| states.iter().filter(|s| **s == state).count();
         let (running, lost) = (count(State::Restoring), count(State::Archived));
         show(&bar, states.len(), running + lost);

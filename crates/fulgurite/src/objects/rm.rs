@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Failures, counted, list_covered};
+use super::{ADD_RECURSIVE, Failures, counted, list_covered, missing, must_exist};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
-use crate::output::Output;
+use crate::output::{Output, hint, note};
 use crate::progress::count_bar;
 use crate::remote::RemoteArgs;
 use crate::s3::Client;
@@ -42,7 +42,7 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
         return Err(Coded::new(Exit::Usage, message).into());
     }
     // DELETE of a missing key is a success in S3; a person wants to know of a typing error.
-    client.head(&url.bucket, &url.key).await?;
+    must_exist(&client, url, ADD_RECURSIVE).await?;
     client.delete(&url.bucket, &url.key).await?;
     out.json(&json!({"type": "deleted", "key": url.key}))?;
     out.text(format_args!("deleted {url}"))
@@ -50,6 +50,9 @@ pub(crate) async fn rm(args: &RmArgs, remote: &RemoteArgs, out: &Output) -> anyh
 
 async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Result<()> {
     let objects = list_covered(client, url).await?;
+    if objects.is_empty() && !url.key.is_empty() {
+        return Err(missing(url));
+    }
     let keys: Vec<String> = objects.into_iter().map(|object| object.key).collect();
     let bar = count_bar("rm", keys.len() as u64, out.is_json());
     let mut failures = Failures::default();
@@ -68,6 +71,9 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     let done = keys.len() as u64 - failures.count();
     out.json(&json!({"type": "summary", "deleted": done, "failed": failures.count()}))?;
     out.text(format_args!("deleted {}", counted(done, "object")))?;
+    if url.key.is_empty() && failures.count() == 0 && !out.is_json() {
+        note(hint(format_args!("the bucket is still there: fulgurite rb {url} deletes it")));
+    }
     failures.into_result("deleted", done)
 }
 

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_units::ByteCount;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{add_restore_states, counted};
-use crate::exit::{Coded, Exit};
+use super::{add_restore_states, counted, missing};
 use crate::names::S3Url;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::remote::RemoteArgs;
 use crate::s3::{ListScope, ListedObject, is_archived_class};
+use crate::style::{self, Tone};
 
 /// Flags of `status`.
 #[derive(Clone, Debug, clap::Args)]
@@ -46,6 +45,16 @@ impl State {
             Self::Restoring => "restoring",
             Self::Restored => "restored",
         }
+    }
+
+    /// The name as a column.
+    fn padded(self) -> impl std::fmt::Display {
+        let tone = match self {
+            Self::Online | Self::Restored => Tone::Good,
+            Self::Restoring => Tone::Notice,
+            Self::Archived => Tone::Strong,
+        };
+        style::out(tone, format!("{:9}", self.name()))
     }
 }
 
@@ -87,14 +96,14 @@ pub(crate) async fn status(
         token = page.next;
     }
     if totals.is_empty() && !url.key.is_empty() {
-        return Err(Coded::new(Exit::NotFound, format!("{url} does not exist")).into());
+        return Err(missing(url));
     }
     for (state, (objects, bytes)) in &totals {
         out.json(&json!({
             "type": "summary", "state": state, "objects": objects, "bytes": bytes,
         }))?;
-        let bytes = ByteCount::new(*bytes);
-        out.text(format_args!("{:9}  {}, {bytes}", state.name(), counted(*objects, "object")))?;
+        let count = counted(*objects, "object");
+        out.text(format_args!("{}  {count}, {}", state.padded(), output::bytes(*bytes)))?;
     }
     Ok(())
 }
@@ -107,11 +116,11 @@ fn print(object: &ListedObject, out: &Output) -> anyhow::Result<()> {
         "state": state, "expiry": expiry,
     }))?;
     out.text(format_args!(
-        "{:9}  {:12}  {:24}  {:>10}  {}",
-        state.name(),
+        "{}  {:12}  {:24}  {:>10}  {}",
+        state.padded(),
         object.class,
         expiry.unwrap_or("-"),
-        ByteCount::new(object.bytes).to_string(),
+        output::bytes(object.bytes),
         object.key
     ))
 }

@@ -88,6 +88,11 @@ impl Verifier {
         Self { algorithm: "none", expected: String::new(), running: Running::Nothing }
     }
 
+    /// Whether there is anything to compare with.
+    pub(crate) const fn can_tell(&self) -> bool {
+        !matches!(self.running, Running::Nothing)
+    }
+
     /// Takes the next bytes of the body.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match &mut self.running {

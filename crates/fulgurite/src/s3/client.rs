@@ -1,5 +1,6 @@
 //! One client of one endpoint: connections, signatures, retries, and the calls without bodies.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, Response, Url};
 
-use super::checksum::md5_text;
+use super::checksum::{Verifier, md5_text};
 use super::error::S3Error;
 use super::sign::signature_headers;
 use super::uri::{is_addressable, percent_encode};
 use super::xml::{self, DeleteFailure, ListPage, ListedBucket, ListedObject, RestoreStatus};
+use crate::file_time::{FileTime, MTIME_HEADER};
 use crate::limits;
 
 /// Whose certificates are believed.
@@ -49,6 +51,9 @@ pub(crate) struct Client {
     region: String,
 }
 
+/// Names in lower case and their values.
+pub(super) type Headers = Vec<(Cow<'static, str>, String)>;
+
 /// One request, before it is signed.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
@@ -57,7 +62,7 @@ pub(super) struct Call<'a> {
     pub(super) bucket: &'a str,
     pub(super) key: &'a str,
     pub(super) query: Vec<(&'static str, String)>,
-    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) headers: Headers,
     pub(super) body: Bytes,
 }
 
@@ -78,7 +83,12 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((name, value.into()));
+        self.headers.push((Cow::Borrowed(name), value.into()));
+        self
+    }
+
+    pub(super) fn headers(mut self, more: Headers) -> Self {
+        self.headers.extend(more);
         self
     }
 
@@ -121,12 +131,14 @@ pub(crate) struct ObjectHead {
     pub(crate) class: String,
     /// Restored copy, if any.
     pub(crate) restore: Option<RestoreStatus>,
+    /// When the file it was made of was last changed, if whoever put it said so.
+    pub(crate) file_time: Option<FileTime>,
 }
 
 impl ObjectHead {
     /// The same as an entry of a listing.
     pub(crate) fn into_listed(self, key: &str) -> ListedObject {
-        let Self { bytes, etag, modified, class, restore } = self;
+        let Self { bytes, etag, modified, class, restore, file_time: _ } = self;
         ListedObject { key: key.to_owned(), bytes, modified, etag, class, restore }
     }
 }
@@ -217,6 +229,19 @@ impl Client {
     pub(crate) async fn head(&self, bucket: &str, key: &str) -> Result<ObjectHead, S3Error> {
         let call = Call::new("HeadObject", Method::HEAD, bucket).key(key);
         Ok(head_of(self.send(&call).await?.headers()))
+    }
+
+    /// An object's properties, and what can check its bytes.
+    pub(crate) async fn head_to_verify(
+        &self,
+        bucket: &str,
+        key: &str,
+    ) -> Result<(ObjectHead, Verifier), S3Error> {
+        let call = Call::new("HeadObject", Method::HEAD, bucket)
+            .key(key)
+            .header("x-amz-checksum-mode", "ENABLED");
+        let response = self.send(&call).await?;
+        Ok((head_of(response.headers()), Verifier::new(response.headers())))
     }
 
     /// Deletes one object; one that is not there is success.
@@ -311,7 +336,7 @@ impl Client {
         )?;
         let mut request = self.http.request(call.method.clone(), url);
         for (name, value) in &call.headers {
-            request = request.header(*name, value);
+            request = request.header(name.as_ref(), value);
         }
         for (name, value) in signed {
             request = request.header(name, value);
@@ -448,6 +473,7 @@ pub(super) fn head_of(headers: &HeaderMap) -> ObjectHead {
         modified: text("last-modified").to_owned(),
         class: class.to_owned(),
         restore: parse_restore_header(text("x-amz-restore")),
+        file_time: FileTime::parse_seconds(text(MTIME_HEADER)),
     }
 }
 

@@ -48,6 +48,10 @@ pub(crate) enum S3Error {
     BadEndpoint { endpoint: String, reason: String },
     #[error("file \"{path}\" changed while it was read")]
     FileChanged { path: String },
+    #[error("the input is longer than {bytes} bytes, the most that fits one object")]
+    InputTooLong { bytes: u64 },
+    #[error("nobody reads standard output any more")]
+    ReaderGone,
     #[error("cannot {action} \"{path}\"")]
     File { action: &'static str, path: String, source: std::io::Error },
 }
@@ -59,14 +63,17 @@ impl S3Error {
             Self::Service { status, code, .. } => kind_of_answer(*status, code),
             Self::Unreachable { .. } => S3ErrorKind::Unavailable,
             Self::Damaged { .. } | Self::Short { .. } => S3ErrorKind::Corrupt,
-            Self::UnaddressableKey { .. } | Self::BadEndpoint { .. } => S3ErrorKind::Invalid,
+            Self::UnaddressableKey { .. }
+            | Self::BadEndpoint { .. }
+            | Self::InputTooLong { .. } => S3ErrorKind::Invalid,
             Self::File { source, .. } => match source.kind() == std::io::ErrorKind::NotFound {
                 true => S3ErrorKind::NotFound,
                 false => S3ErrorKind::Internal,
             },
-            Self::Protocol { .. } | Self::Unsigned { .. } | Self::FileChanged { .. } => {
-                S3ErrorKind::Internal
-            }
+            Self::Protocol { .. }
+            | Self::Unsigned { .. }
+            | Self::FileChanged { .. }
+            | Self::ReaderGone => S3ErrorKind::Internal,
         }
     }
 
@@ -91,6 +98,8 @@ impl S3Error {
             | Self::Unsigned { .. }
             | Self::BadEndpoint { .. }
             | Self::FileChanged { .. }
+            | Self::InputTooLong { .. }
+            | Self::ReaderGone
             | Self::File { .. } => false,
         }
     }
@@ -99,7 +108,8 @@ impl S3Error {
 fn kind_of_answer(status: u16, code: &str) -> S3ErrorKind {
     match (status, code) {
         (404, _) => S3ErrorKind::NotFound,
-        (403, "InvalidObjectState") => S3ErrorKind::Archived,
+        // The second is what a copy from such an object gets.
+        (403, "InvalidObjectState" | "ObjectNotInActiveTierError") => S3ErrorKind::Archived,
         (401 | 403, _) => S3ErrorKind::Denied,
         (409 | 412, _) => S3ErrorKind::Conflict,
         (429 | 503, _) => S3ErrorKind::Unavailable,

@@ -6,15 +6,21 @@
 
 mod checksum;
 mod client;
+mod copy;
 mod error;
 mod sign;
+mod stream;
 mod transfer;
 mod uri;
 mod xml;
 
-pub(crate) use client::{Client, ClientConfig, ListScope, RestoreAnswer, Trust, http_builder};
+pub(crate) use checksum::Verifier;
+pub(crate) use client::{
+    Client, ClientConfig, ListScope, ObjectHead, RestoreAnswer, Trust, http_builder,
+};
+pub(crate) use copy::CopySource;
 pub(crate) use error::{S3Error, S3ErrorKind};
-pub(crate) use transfer::{Budget, PutSource};
+pub(crate) use transfer::{Budget, PutSource, Wanted};
 pub(crate) use uri::percent_encode;
 pub(crate) use xml::{ListedObject, is_archived_class};
 

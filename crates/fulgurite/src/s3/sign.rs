@@ -3,6 +3,7 @@
 //! Bodies are sent as `UNSIGNED-PAYLOAD` with a checksum header instead: the checksum is signed, so
 //! the body is bound to the request without a second hash over it.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use aws_credential_types::Credentials;
@@ -20,7 +21,7 @@ pub(crate) fn signature_headers(
     region: &str,
     method: &str,
     url: &str,
-    headers: &[(&'static str, String)],
+    headers: &[(Cow<'static, str>, String)],
 ) -> Result<Vec<(String, String)>, S3Error> {
     let unsigned = |reason: String| S3Error::Unsigned { reason };
     let mut settings = SigningSettings::default();
@@ -37,7 +38,7 @@ pub(crate) fn signature_headers(
         .build()
         .map_err(|error| unsigned(error.to_string()))?
         .into();
-    let pairs = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let pairs = headers.iter().map(|(name, value)| (name.as_ref(), value.as_str()));
     let request = SignableRequest::new(method, url, pairs, SignableBody::UnsignedPayload)
         .map_err(|error| unsigned(error.to_string()))?;
     let output = sign(request, &params).map_err(|error| unsigned(error.to_string()))?;

@@ -7,6 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use super::checksum::{Verifier, crc64, crc64_combine, crc64_text, md5_text};
 use super::client::parse_restore_header;
 use super::error::{S3Error, S3ErrorKind};
+use super::stream::streamed_part_bytes;
 use super::transfer::part_bytes;
 use super::uri::{is_addressable, percent_decode, percent_encode};
 use super::xml::{self, PartDone};
@@ -203,4 +204,14 @@ proptest! {
         let combined = crc64_combine(crc64(first), crc64(second), second.len() as u64);
         prop_assert_eq!(crc64_text(combined), crc64_text(crc64(&body)));
     }
+}
+
+#[test]
+fn parts_of_a_stream_grow_and_stay_within_bounds() {
+    let lengths: Vec<u64> = (1..=limits::PARTS_MAX).map(streamed_part_bytes).collect();
+    assert_eq!(lengths[0], limits::PART_BYTES_MIN);
+    assert_eq!(lengths[999..1001], [16 << 20, 32 << 20]);
+    assert!(lengths.is_sorted());
+    assert_eq!(lengths.last(), Some(&limits::STREAMED_PART_BYTES_MAX));
+    assert!(lengths.iter().sum::<u64>() > (16 << 40) / 10, "1.6 TiB");
 }

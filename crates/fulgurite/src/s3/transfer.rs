@@ -3,6 +3,7 @@
 //! ```text
 //! put:  read piece -> CRC-64 -> send with the CRC -> server compares -> parts' CRCs combine
 //! get:  stream -> temporary file, hashing -> compare -> rename
+//!       stream -> standard output, hashing -> compare
 //!       broken off: continue with Range and If-Match
 //! ```
 
@@ -14,13 +15,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use reqwest::{Method, Response};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::checksum::{CRC64_HEADER, Verifier, crc64, crc64_combine, crc64_text};
-use super::client::{Call, Client, ObjectHead, head_of, pause_before};
+use super::client::{Call, Client, Headers, ObjectHead, head_of, pause_before};
 use super::error::S3Error;
 use super::xml::{self, PartDone};
+use crate::file_time::{FileTime, MTIME_HEADER};
 use crate::limits;
 
 /// Memory that bodies on their way may hold together.
@@ -34,7 +36,7 @@ impl Budget {
     }
 
     /// Waits until `bytes` fit. A piece above the whole budget gets all of it.
-    async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn take(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let mib = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
         let permits = mib.clamp(1, limits::BODY_MEMORY_MIB);
         Arc::clone(&self.0).acquire_many_owned(permits).await.ok()
@@ -48,8 +50,26 @@ pub(crate) struct PutSource<'a> {
     pub(crate) path: &'a Path,
     /// Its length when it was found.
     pub(crate) bytes: u64,
+    /// What the object shall be.
+    pub(crate) wanted: Wanted<'a>,
+}
+
+/// What an object shall be besides its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted<'a> {
     /// Storage class to ask for.
     pub(crate) class: &'a str,
+    /// When the file it is made of was last changed.
+    pub(crate) file_time: Option<FileTime>,
+}
+
+impl Wanted<'_> {
+    /// As headers of the request that makes the object.
+    pub(super) fn headers(self) -> Headers {
+        let time = self.file_time.map(|time| (MTIME_HEADER.into(), time.to_string()));
+        let class = ("x-amz-storage-class".into(), self.class.to_owned());
+        std::iter::once(class).chain(time).collect()
+    }
 }
 
 impl Client {
@@ -67,7 +87,7 @@ impl Client {
         }
         let _memory = budget.take(source.bytes).await;
         let body = read_piece(source.path, 0, source.bytes, true).await?;
-        let etag = self.put_bytes(bucket, key, body, source.class).await?;
+        let etag = self.put_bytes(bucket, key, body, source.wanted).await?;
         sent(source.bytes);
         Ok(etag)
     }
@@ -78,12 +98,12 @@ impl Client {
         bucket: &str,
         key: &str,
         body: Bytes,
-        class: &str,
+        wanted: Wanted<'_>,
     ) -> Result<String, S3Error> {
         let crc = crc64_text(crc64(&body));
         let call = Call::new("PutObject", Method::PUT, bucket)
             .key(key)
-            .header("x-amz-storage-class", class)
+            .headers(wanted.headers())
             .header(CRC64_HEADER, crc.clone())
             .body(body);
         let response = self.send(&call).await?;
@@ -99,27 +119,54 @@ impl Client {
         budget: &Budget,
         sent: &(dyn Fn(u64) + Sync),
     ) -> Result<String, S3Error> {
+        let headers = source.wanted.headers();
+        let upload = self.create_upload(bucket, key, headers).await?;
+        let done = self.send_parts(bucket, key, &upload, source, budget, sent).await;
+        self.end_upload(bucket, key, &upload, done).await
+    }
+
+    /// Begins an upload in parts whose CRC-64s will be combined.
+    pub(super) async fn create_upload(
+        &self,
+        bucket: &str,
+        key: &str,
+        headers: Headers,
+    ) -> Result<String, S3Error> {
         let create = Call::new("CreateMultipartUpload", Method::POST, bucket)
             .key(key)
             .query("uploads", "")
-            .header("x-amz-storage-class", source.class)
+            .headers(headers)
             .header("x-amz-checksum-algorithm", "CRC64NVME")
             .header("x-amz-checksum-type", "FULL_OBJECT");
-        let upload = xml::parse_upload_id(&self.document(&create).await?)?;
-        let done = self.send_parts(bucket, key, &upload, source, budget, sent).await;
+        xml::parse_upload_id(&self.document(&create).await?)
+    }
+
+    /// Completes an upload whose parts are there, and aborts any other. Returns the ETag.
+    pub(super) async fn end_upload(
+        &self,
+        bucket: &str,
+        key: &str,
+        upload: &str,
+        done: Result<Vec<PartDone>, S3Error>,
+    ) -> Result<String, S3Error> {
         let done = match done {
-            Ok(parts) => self.complete(bucket, key, &upload, &parts).await,
+            Ok(parts) => self.complete(bucket, key, upload, &parts).await,
             Err(error) => Err(error),
         };
         if done.is_err() {
-            let abort = Call::new("AbortMultipartUpload", Method::DELETE, bucket)
-                .key(key)
-                .query("uploadId", upload);
-            if let Err(error) = self.send(&abort).await {
-                tracing::debug!(%error, "the upload could not be aborted");
-            }
+            self.abort_upload(bucket, key, upload).await;
         }
         done
+    }
+
+    /// Drops an upload; one that cannot be dropped costs only its bytes, and is no news then.
+    pub(super) async fn abort_upload(&self, bucket: &str, key: &str, upload: &str) {
+        let abort = Call::new("AbortMultipartUpload", Method::DELETE, bucket)
+            .key(key)
+            .query("uploadId", upload);
+        if let Err(error) = self.send(&abort).await {
+            tracing::debug!(%error, "the upload could not be aborted");
+        }
     }
 
     async fn send_parts(
@@ -147,7 +194,7 @@ impl Client {
         parts.buffered(limits::PARTS_IN_FLIGHT_MAX).try_collect().await
     }
 
-    async fn put_part(
+    pub(super) async fn put_part(
         &self,
         bucket: &str,
         key: &str,
@@ -187,19 +234,24 @@ impl Client {
             .header("x-amz-checksum-type", "FULL_OBJECT")
             .header("content-type", "application/xml")
             .body(Bytes::from(xml::complete_request(parts)));
-        // S3 may answer 200 and tell of a failure in the document.
-        let answer = self.document(&call).await?;
+        Ok(xml::parse_etag(&self.slow_document(&call).await?))
+    }
+
+    /// The document of a call that takes its time: S3 may begin with 200 and then tell of a
+    /// failure in the document.
+    pub(super) async fn slow_document(&self, call: &Call<'_>) -> Result<String, S3Error> {
+        let answer = self.document(call).await?;
         let failure = xml::parse_error(&answer);
-        if !failure.code.is_empty() {
-            return Err(S3Error::Service {
-                operation: call.operation,
-                target: call.target(),
-                status: 200,
-                code: failure.code,
-                message: failure.message,
-            });
+        if failure.code.is_empty() {
+            return Ok(answer);
         }
-        Ok(xml::parse_etag(&answer))
+        Err(S3Error::Service {
+            operation: call.operation,
+            target: call.target(),
+            status: 200,
+            code: failure.code,
+            message: failure.message,
+        })
     }
 
     /// Fetches `key` into the file `path`, by way of a temporary file beside it; `received` hears
@@ -211,34 +263,60 @@ impl Client {
         path: &Path,
         received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
-        let call = Call::new("GetObject", Method::GET, bucket)
-            .key(key)
-            .header("x-amz-checksum-mode", "ENABLED");
+        let call = get_call(bucket, key);
         let response = self.send(&call).await?;
         // Deleted when it is dropped, unless it was given its name.
         let part = temporary_beside(path).map_err(file_error("create", path))?;
         let file = part.reopen().map_err(file_error("open", part.path()))?;
-        let head = self.receive(&call, response, file, received).await?;
+        let sink = tokio::fs::File::from_std(file);
+        let write_error = |source| S3Error::File {
+            action: "write what was fetched of",
+            path: call.target(),
+            source,
+        };
+        let head = self.receive(&call, response, sink, &write_error, received).await?;
+        if let Some(time) = head.file_time
+            && let Err(error) = time.set(part.as_file())
+        {
+            // Bytes matter more; a sync compares them again.
+            tracing::debug!(%error, path = %path.display(), "the file keeps the time of now");
+        }
         part.persist(path).map_err(|error| file_error("name", path)(error.error))?;
         Ok(head)
+    }
+
+    /// Fetches `key` into `sink`, which has taken bytes by the time they turn out to be wrong:
+    /// only an error says that they are. A `sink` that nobody reads is [`S3Error::ReaderGone`].
+    pub(crate) async fn get_into(
+        &self,
+        bucket: &str,
+        key: &str,
+        sink: File,
+        received: &(dyn Fn(u64) + Sync),
+    ) -> Result<ObjectHead, S3Error> {
+        let call = get_call(bucket, key);
+        let response = self.send(&call).await?;
+        let write_error = |source: std::io::Error| {
+            if source.kind() == std::io::ErrorKind::BrokenPipe {
+                return S3Error::ReaderGone;
+            }
+            file_error("write", Path::new("standard output"))(source)
+        };
+        let sink = tokio::fs::File::from_std(sink);
+        self.receive(&call, response, sink, &write_error, received).await
     }
 
     async fn receive(
         &self,
         call: &Call<'_>,
         mut response: Response,
-        file: File,
+        sink: impl AsyncWrite + Unpin,
+        write_error: &(dyn Fn(std::io::Error) -> S3Error + Sync),
         received: &(dyn Fn(u64) + Sync),
     ) -> Result<ObjectHead, S3Error> {
-        let write_error = |source| S3Error::File {
-            action: "write what was fetched of",
-            path: call.target(),
-            source,
-        };
         let head = head_of(response.headers());
         let mut verifier = Verifier::new(response.headers());
-        let file = tokio::fs::File::from_std(file);
-        let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, file);
+        let mut file = tokio::io::BufWriter::with_capacity(limits::WRITE_BUFFER_BYTES, sink);
         let (mut at, mut attempt) = (0, 1);
         loop {
             let error = match response.chunk().await {
@@ -287,6 +365,10 @@ impl Client {
     }
 }
 
+fn get_call<'a>(bucket: &'a str, key: &'a str) -> Call<'a> {
+    Call::new("GetObject", Method::GET, bucket).key(key).header("x-amz-checksum-mode", "ENABLED")
+}
+
 /// Length of the parts of a file of `bytes`: whole MiB, few enough parts.
 pub(super) fn part_bytes(bytes: u64) -> u64 {
     let least = bytes.div_ceil(limits::PARTS_MAX).next_multiple_of(1 << 20);
@@ -296,8 +378,8 @@ pub(super) fn part_bytes(bytes: u64) -> u64 {
 /// A file of a random name in the folder of `path`, with the permissions of any new file.
 fn temporary_beside(path: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new()
-        .prefix(".fulgurite-")
-        .suffix(".part")
+        .prefix(limits::PART_PREFIX)
+        .suffix(limits::PART_SUFFIX)
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(path.parent().unwrap_or_else(|| Path::new(".")))
 }
@@ -328,7 +410,10 @@ async fn read_piece(path: &Path, start: u64, bytes: u64, is_last: bool) -> Resul
     })
 }
 
-fn file_error(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> S3Error {
+pub(super) fn file_error(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(std::io::Error) -> S3Error {
     let path = path.display().to_string();
     move |source| S3Error::File { action, path, source }
 }

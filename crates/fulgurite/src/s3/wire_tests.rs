@@ -10,7 +10,9 @@ use aws_credential_types::Credentials;
 use bytes::Bytes;
 
 use super::checksum::{crc64, crc64_text};
-use super::{Client, ClientConfig, S3Error, S3ErrorKind, Trust};
+use super::{Client, ClientConfig, CopySource, S3Error, S3ErrorKind, Trust, Wanted};
+
+const DEEP: Wanted<'static> = Wanted { class: "DEEP_ARCHIVE", file_time: None };
 
 /// A request as it came: its line, its headers in lower case, its body.
 struct Seen {
@@ -81,7 +83,7 @@ fn a_busy_server_is_asked_again_with_the_same_body() {
         answer("200 OK", "etag: \"tag\"\r\n", 0, b""),
     ]);
     let body = Bytes::from_static(BODY);
-    let etag = block_on(client.put_bytes("bucket", "k", body, "DEEP_ARCHIVE")).unwrap();
+    let etag = block_on(client.put_bytes("bucket", "k", body, DEEP)).unwrap();
     assert_eq!(etag, "tag");
     let seen = server.join().unwrap();
     assert_eq!(seen.len(), 2);
@@ -144,4 +146,64 @@ fn a_flipped_bit_never_gets_a_name() {
     assert_eq!(error.kind(), S3ErrorKind::Corrupt);
     server.join().unwrap();
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+const COPIED: &[u8] = b"<CopyPartResult><ETag>&quot;part&quot;</ETag></CopyPartResult>";
+
+fn source() -> CopySource<'static> {
+    CopySource { bucket: "bucket", key: "a key", bytes: 25, etag: "tag" }
+}
+
+#[test]
+fn a_large_copy_goes_in_ranges_with_its_metadata() {
+    let created = b"<X><UploadId>up</UploadId></X>";
+    let completed = b"<X><ETag>&quot;whole-3&quot;</ETag></X>";
+    let head = "content-type: text/plain\r\nx-amz-meta-mtime: 5\r\netag: \"tag\"\r\n";
+    let mut answers = vec![answer("200 OK", head, 0, b"")];
+    answers.push(answer("200 OK", "", created.len(), created));
+    answers.extend((0..3).map(|_| answer("200 OK", "", COPIED.len(), COPIED)));
+    answers.push(answer("200 OK", "", completed.len(), completed));
+    let (client, server) = serve(answers);
+    let etag = block_on(client.copy_above(10, source(), "bucket", "k", "GLACIER")).unwrap();
+    assert_eq!(etag, "whole-3");
+    let seen = server.join().unwrap();
+    assert_eq!(seen[1].line, "POST /bucket/k?uploads= HTTP/1.1");
+    for header in
+        ["content-type: text/plain", "x-amz-meta-mtime: 5", "x-amz-storage-class: glacier"]
+    {
+        assert!(seen[1].headers.contains(&format!("{header}\r\n")), "{}", seen[1].headers);
+    }
+    let mut ranges: Vec<&str> = seen[2..5]
+        .iter()
+        .map(|request| {
+            assert!(request.headers.contains("x-amz-copy-source: /bucket/a%20key\r\n"));
+            assert!(request.headers.contains("x-amz-copy-source-if-match: \"tag\"\r\n"));
+            let lines = &mut request.headers.lines();
+            lines.find_map(|line| line.strip_prefix("x-amz-copy-source-range: ")).unwrap()
+        })
+        .collect();
+    ranges.sort_unstable();
+    assert_eq!(ranges, ["bytes=0-9", "bytes=10-19", "bytes=20-24"]);
+    let body = String::from_utf8(seen[5].body.clone()).unwrap();
+    assert_eq!(body.matches("<ETag>&quot;part&quot;</ETag>").count(), 3, "{body}");
+}
+
+#[test]
+fn a_copy_that_fails_after_its_200_is_a_failure() {
+    let body = b"<Error><Code>InternalError</Code><Message>later</Message></Error>";
+    let (client, server) = serve(vec![answer("200 OK", "", body.len(), body)]);
+    let error = block_on(client.copy(source(), "bucket", "k", "GLACIER")).unwrap_err();
+    assert_eq!(error.code(), "InternalError");
+    assert_eq!(server.join().unwrap().len(), 1);
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_is_told_apart_from_a_lost_connection() {
+    let (client, server) = serve(vec![answer("200 OK", &checksum(), BODY.len(), BODY)]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let sink = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+    let got = block_on(client.get_into("bucket", "k", sink, &|_| {}));
+    assert!(matches!(got, Err(S3Error::ReaderGone)), "{got:?}");
+    server.join().unwrap();
 }

@@ -278,6 +278,21 @@ pub(crate) fn complete_request(parts: &[PartDone]) -> String {
     xml
 }
 
+/// Writes a `CompleteMultipartUpload` request for parts that the server copied: numbers and tags.
+pub(crate) fn complete_copy_request(parts: &[(u64, String)]) -> String {
+    let namespace = "http://s3.amazonaws.com/doc/2006-03-01/";
+    let mut xml = format!("<CompleteMultipartUpload xmlns=\"{namespace}\">");
+    for (number, etag) in parts {
+        let etag = escape(etag.as_str());
+        let _ = write!(
+            xml,
+            "<Part><ETag>&quot;{etag}&quot;</ETag><PartNumber>{number}</PartNumber></Part>"
+        );
+    }
+    xml.push_str("</CompleteMultipartUpload>");
+    xml
+}
+
 /// Writes a `RestoreObject` request.
 pub(crate) fn restore_request(days: u32, tier: &str) -> String {
     format!(
@@ -293,7 +308,8 @@ struct CompleteMultipartUploadResult {
     etag: String,
 }
 
-/// The ETag of a `CompleteMultipartUpload` answer, without quotes; empty when it has none.
+/// The ETag of the answer to `CompleteMultipartUpload`, `CopyObject` or `UploadPartCopy`, without
+/// quotes; empty when it has none.
 pub(crate) fn parse_etag(text: &str) -> String {
     let document: CompleteMultipartUploadResult = quick_xml::de::from_str(text).unwrap_or_default();
     document.etag.trim_matches('"').to_owned()

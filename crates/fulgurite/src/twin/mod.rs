@@ -116,16 +116,6 @@ fn workload(text: &str) -> anyhow::Result<Workload> {
     Ok(workload)
 }
 
-/// Seconds for people: `840 ms`, `12.3 s`, `4.5 min`, `2.85 h`.
-fn seconds(value: f64) -> String {
-    match value {
-        v if v < 1.0 => format!("{:.0} ms", v * 1e3),
-        v if v < 120.0 => format!("{v:.1} s"),
-        v if v < 7_200.0 => format!("{:.1} min", v / 60.0),
-        v => format!("{:.2} h", v / 3600.0),
-    }
-}
-
 fn percent(value: f64) -> String {
     format!("{:.2} %", value * 100.0)
 }

@@ -6,9 +6,9 @@ use fulgurite_library::log::{Divergence, LogError, ReplayedStep, Replayer};
 use fulgurite_units::{Duration, Instant};
 use serde_json::json;
 
-use super::{open, seconds, state, wrong};
+use super::{open, state, wrong};
 use crate::exit::{Coded, Exit};
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, seconds};
 use crate::progress::spinner;
 
 /// Flags of `twin replay`.

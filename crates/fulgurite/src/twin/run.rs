@@ -14,9 +14,9 @@ use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
 use super::pool::{share, thread_count};
-use super::{create, named_workload, percent, read_toml, seconds, wrong};
+use super::{create, named_workload, percent, read_toml, wrong};
 use crate::exit::Exit;
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, seconds};
 use crate::progress::count_bar;
 
 /// Flags of `twin scenario`.

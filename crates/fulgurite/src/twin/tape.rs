@@ -8,9 +8,9 @@ use fulgurite_twin::workload::Placement;
 use fulgurite_twin::{Error, Trace};
 use fulgurite_units::{Instant, Seed};
 
-use super::{named_workload, open, percent, seconds, workload, wrong};
+use super::{named_workload, open, percent, workload, wrong};
 use crate::exit::Exit;
-use crate::output::{Output, grouped};
+use crate::output::{Output, grouped, seconds};
 use crate::progress::spinner;
 
 /// Flags of `twin tape`.

@@ -7,4 +7,5 @@ mod objects;
 mod platters;
 mod process;
 mod server;
+mod transfers;
 mod twin;

@@ -23,8 +23,12 @@ fn help_is_complete() {
             Commands:
               serve          Serve an archive over S3
               config         Show the configuration
-              put            Store files and folders as objects
-              get            Fetch objects into a folder
+              put            Store files, folders or standard input as objects
+              get            Fetch an object, or a folder of them
+              cat            Print objects
+              cp             Copy objects on the server
+              mv             Give objects other names on the server
+              sync           Make a prefix of a bucket like a folder, or a folder like it
               ls             List buckets or objects
               rm             Delete objects
               mb             Make a bucket
@@ -40,12 +44,16 @@ fn help_is_complete() {
               bench          Measure the codes
               glass          Measure, compare and draw the simulated voxels
               twin           Simulate libraries, play their logs again, make traces
+              completions    Print completions for a shell
+              man            Write the manual pages
               help           Print this message or the help of the given subcommand(s)
 
             Options:
                   --json               Print one JSON object a line instead of text
                   --log-format <FORM>  Form of log lines on standard error: text or json
                                        [default: text]
+                  --color <WHEN>       When to color: auto (on a terminal, unless NO_COLOR
+                                       is set), always or never [default: auto]
               -h, --help               Print help
               -V, --version            Print version
 
@@ -83,6 +91,8 @@ fn help_of_serve_is_complete() {
                   --config <FILE>      Configuration file (TOML) [env: FULGURITE_CONFIG=]
                   --log-format <FORM>  Form of log lines on standard error: text or json
                                        [default: text]
+                  --color <WHEN>       When to color: auto (on a terminal, unless NO_COLOR
+                                       is set), always or never [default: auto]
                   --listen <ADDR>      Address and port to listen on; port 0 takes a free
                                        one
                   --tls <CHOICE>       TLS: off, auto (self-signed) or CERT,KEY (PEM files)

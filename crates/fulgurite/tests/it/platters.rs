@@ -105,11 +105,11 @@ fn a_lost_catalog_is_rebuilt() {
     let said = recover();
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(said.status.success(), "{text}{}", String::from_utf8_lossy(&said.stderr));
-    assert!(text.starts_with("1 object in 1 bucket, 97.7KiB, from 4 platters of 1 set"), "{text}");
+    assert!(text.starts_with("1 object in 1 bucket, 97.7 KiB, from 4 platters of 1 set"), "{text}");
     let _server = Server::start(&data, &[]);
     for args in [
         &["restore", "--wait", "s3://box/secret-name"][..],
-        &["get", "s3://box/secret-name", "out"],
+        &["get", "s3://box/secret-name", "out/"],
     ] {
         let mut command = fulgurite(args);
         let output = command.current_dir(folder.path()).env("FULGURITE_DATA", &data).output();

@@ -1,0 +1,83 @@
+//! `completions SHELL` and `man DIR`: what shells and `man` know of the command line, made from the
+//! same definitions that read it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use serde_json::json;
+
+use crate::cli::command_line;
+use crate::exit::{Coded, Exit};
+use crate::output::Output;
+
+/// Flags of `completions`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell: bash, zsh or fish
+    #[arg(value_name = "SHELL", value_parser = parse_shell)]
+    shell: Shell,
+}
+
+/// Flags of `man`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ManArgs {
+    /// Folder for the pages, like /usr/local/share/man/man1; made if it does not exist
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// The three that are tried.
+fn parse_shell(text: &str) -> Result<Shell, String> {
+    match text {
+        "bash" => Ok(Shell::Bash),
+        "zsh" => Ok(Shell::Zsh),
+        "fish" => Ok(Shell::Fish),
+        _ => Err("write bash, zsh or fish".to_owned()),
+    }
+}
+
+/// Runs `completions`.
+pub(crate) fn completions(args: &CompletionsArgs, out: &Output) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command_line(), "fulgurite", &mut script);
+    let script = String::from_utf8(script).context("the completions are not UTF-8")?;
+    out.json(&json!({"type": "completions", "shell": args.shell.to_string(), "script": script}))?;
+    out.text(script.trim_end())
+}
+
+/// Runs `man`.
+pub(crate) fn man(args: &ManArgs, out: &Output) -> anyhow::Result<()> {
+    let folder = &args.folder;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Coded::new(Exit::Failure, format!("cannot make \"{}\": {error}", folder.display()))
+    })?;
+    let mut root = command_line();
+    root.build();
+    let pages = write_pages(&root, "fulgurite", folder)?;
+    out.json(&json!({"type": "man", "folder": folder.to_string_lossy(), "pages": pages}))?;
+    out.text(format_args!("{pages} pages; man -l {}", folder.join("fulgurite.1").display()))
+}
+
+/// Writes the page of `command` and those of its subcommands; returns how many.
+fn write_pages(command: &clap::Command, name: &str, folder: &Path) -> anyhow::Result<u64> {
+    let page = render(command, name)?;
+    let path = folder.join(format!("{name}.1"));
+    std::fs::write(&path, page).with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    let mut pages = 1;
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        pages += write_pages(inner, &format!("{name}-{}", inner.get_name()), folder)?;
+    }
+    Ok(pages)
+}
+
+fn render(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    let man = Man::new(command.clone()).title(name).section("1");
+    man.render(&mut page).context("a page cannot be made")?;
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! Who gets color.
+
+use std::ffi::OsString;
+
+use super::*;
+
+fn check(choice: ColorChoice, is_terminal: bool, variables: &[(&str, &str)]) -> bool {
+    is_colored(choice, is_terminal, &|name| {
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| OsString::from(*value))
+    })
+}
+
+#[test]
+fn a_terminal_gets_color_unless_it_is_unwanted() {
+    assert!(check(ColorChoice::Auto, true, &[]));
+    assert!(check(ColorChoice::Auto, true, &[("NO_COLOR", ""), ("TERM", "xterm-256color")]));
+    assert!(!check(ColorChoice::Auto, true, &[("NO_COLOR", "1")]));
+    assert!(!check(ColorChoice::Auto, true, &[("TERM", "dumb")]));
+    assert!(!check(ColorChoice::Auto, false, &[]), "a pipe gets none");
+}
+
+#[test]
+fn a_wish_goes_before_everything() {
+    assert!(check(ColorChoice::Always, false, &[("NO_COLOR", "1")]));
+    assert!(!check(ColorChoice::Never, true, &[]));
+}
+
+#[test]
+fn painted_text_keeps_its_width() {
+    let painted = Painted { tone: Some(Tone::Good), text: "ok" };
+    assert_eq!(format!("[{painted:>4}]"), "[\u{1b}[32m  ok\u{1b}[0m]");
+    let plain = Painted { tone: None, text: "ok" };
+    assert_eq!(format!("[{plain:>4}]"), "[  ok]");
+}
