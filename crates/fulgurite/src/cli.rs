@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::admin::{AdminCommand, admin};
@@ -15,6 +15,7 @@ use crate::durability::{DurabilityArgs, durability};
 use crate::exit::{Coded, EXIT_CODES_HELP, Exit, exit_of};
 use crate::glass::{GlassCommand, glass};
 use crate::inspect::{InspectArgs, inspect};
+use crate::log::{self, LogFormat};
 use crate::objects;
 use crate::output::{Output, note};
 use crate::recover::{RecoverArgs, recover};
@@ -55,15 +56,6 @@ struct Cli {
     color: ColorChoice,
     #[command(subcommand)]
     command: Command,
-}
-
-/// Form of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LogFormat {
-    /// For people.
-    Text,
-    /// For machines.
-    Json,
 }
 
 #[derive(Debug, Subcommand)]
@@ -343,15 +335,5 @@ fn start_log(cli: &Cli) {
     let filter = EnvFilter::try_from_env("FULGURITE_LOG")
         .or_else(|_| EnvFilter::try_from_default_env())
         .unwrap_or_else(|_| EnvFilter::new(default));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(style::is_error_colored())
-        .with_writer(std::io::stderr);
-    let started = match cli.log_format {
-        LogFormat::Text => builder.try_init(),
-        LogFormat::Json => builder.json().try_init(),
-    };
-    if let Err(error) = started {
-        note(format_args!("fulgurite: no log: {error}"));
-    }
+    log::start(cli.log_format, filter);
 }

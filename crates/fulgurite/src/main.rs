@@ -14,6 +14,7 @@ mod file_time;
 mod glass;
 mod inspect;
 mod limits;
+mod log;
 mod names;
 mod objects;
 mod output;

@@ -1,0 +1,116 @@
+//! Log lines on standard error. One event is one line: what a stranger named (keys, buckets,
+//! headers, file names) can neither begin a line of its own nor speak to the terminal.
+//!
+//! ```text
+//!   text:  time level target: FIELDS       FIELDS are made plain, then escaped
+//!   JSON:  {"timestamp":..}                serde escapes what JSON must; the rest is escaped after
+//! ```
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::RecordFields;
+use tracing_subscriber::fmt::format::{DefaultFields, Writer};
+use tracing_subscriber::fmt::{FormatFields, MakeWriter};
+
+use crate::output::note;
+use crate::style;
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// Starts the log of this process.
+pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(style::is_error_colored());
+    let started = match format {
+        LogFormat::Text => builder.fmt_fields(EscapedFields).with_writer(io::stderr).try_init(),
+        LogFormat::Json => builder.json().with_writer(EscapedLines(io::stderr)).try_init(),
+    };
+    if let Err(error) = started {
+        note(format_args!("fulgurite: no log: {error}"));
+    }
+}
+
+/// Text in which no character controls anything: those that would are written as `\n`, `\t` or
+/// `\u001b`, which means the same in JSON.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if is_control(c) => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Control characters of both ranges, the separators that some viewers break lines at, and those
+/// that turn the direction of what follows.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{061c}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The usual form of fields, escaped as a whole: message, values and whatever a value prints.
+#[derive(Clone, Copy, Debug, Default)]
+struct EscapedFields;
+
+impl<'writer> FormatFields<'writer> for EscapedFields {
+    fn format_fields<R: RecordFields>(
+        &self,
+        mut writer: Writer<'writer>,
+        fields: R,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        DefaultFields::new().format_fields(Writer::new(&mut text), fields)?;
+        writer.write_str(&escaped(&text))
+    }
+}
+
+/// A writer of whole lines, each of which is escaped but for its end.
+#[derive(Clone, Copy, Debug)]
+struct EscapedLines<M>(M);
+
+impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for EscapedLines<M> {
+    type Writer = EscapedLines<M::Writer>;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        EscapedLines(self.0.make_writer())
+    }
+}
+
+impl<W: io::Write> io::Write for EscapedLines<W> {
+    /// The subscriber writes one event at a time, whole.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        let (line, end) = text.strip_suffix('\n').map_or((&*text, ""), |line| (line, "\n"));
+        self.0.write_all(escaped(line).as_bytes())?;
+        self.0.write_all(end.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;
