@@ -259,7 +259,7 @@ class Server:
             endpoint_url=self.endpoint,
             aws_access_key_id=ACCESS_KEY,
             aws_secret_access_key=secret,
-            region_name=REGION,
+            region_name=options.pop("region_name", REGION),
             verify=self.certificate(),
             config=settings.merge(options.pop("config", Config())),
             **options,

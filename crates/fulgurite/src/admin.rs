@@ -1,12 +1,14 @@
 //! `admin`: what an operator asks a running archive to do, over its admin API.
 //!
-//! The token is derived from the secret key, so whoever can start the server can administer it.
-//! Long calls answer with one JSON object a line: progress, and at last a report or an error.
+//! Each call is signed under a key that follows from the secret key, so whoever can start the server
+//! can administer it. Long calls answer with one JSON object a line: progress, and at last a report or an error.
 
 use bytes::BytesMut;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
+use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_units::{ByteCount, PlatterId};
+use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -147,9 +149,15 @@ async fn verify(
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
-    let status = client.status().await?;
-    out.json(&status)?;
-    out.text(show_status(&status))
+    let WholeStatus { archive, server } = client.whole_status().await?;
+    out.json(&WholeStatus { archive: archive.clone(), server })?;
+    out.text(show_status(&archive))?;
+    out.text(format_args!(
+        "clients    {} of {} connections; {} idle ones ended to make room",
+        grouped(server.connections),
+        grouped(server.connections_max),
+        grouped(server.connections_ended_idle)
+    ))
 }
 
 fn show_status(s: &Status) -> String {
@@ -289,7 +297,7 @@ pub(crate) fn show_place(place: &ShardPlace) -> String {
 pub(crate) struct AdminClient {
     http: reqwest::Client,
     endpoint: String,
-    token: String,
+    keys: Credentials,
 }
 
 #[derive(Deserialize)]
@@ -339,7 +347,8 @@ impl AdminClient {
             .connect_timeout(limits::CONNECT_TIMEOUT)
             .build()?;
         let endpoint = remote.endpoint.trim_end_matches('/').to_owned();
-        Ok(Self { http, endpoint, token: remote.keys.admin_token() })
+        let keys = Credentials::new(&remote.keys.access_key, &remote.keys.secret_key)?;
+        Ok(Self { http, endpoint, keys })
     }
 
     /// Seals everything staged.
@@ -362,8 +371,13 @@ impl AdminClient {
         self.get("margins", &[("platter", platter.to_string())]).await
     }
 
-    /// Counters and states.
+    /// Counters and states of the archive.
     pub(crate) async fn status(&self) -> anyhow::Result<Status> {
+        Ok(self.whole_status().await?.archive)
+    }
+
+    /// The same, and the server's beside them.
+    pub(crate) async fn whole_status(&self) -> anyhow::Result<WholeStatus> {
         self.get("status", &[]).await
     }
 
@@ -378,7 +392,7 @@ impl AdminClient {
         call: &str,
         query: &[(&str, String)],
     ) -> anyhow::Result<T> {
-        let request = self.http.get(self.url(call, query)).bearer_auth(&self.token);
+        let request = self.request(Method::GET, call, query)?;
         let response = self.checked(request).await?;
         let bytes = response.bytes().await.map_err(|error| self.lost(error))?;
         Ok(serde_json::from_slice(&bytes)?)
@@ -393,7 +407,7 @@ impl AdminClient {
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         let bar = spinner(what, is_quiet);
-        let request = self.http.post(self.url(call, query)).bearer_auth(&self.token);
+        let request = self.request(Method::POST, call, query)?;
         let mut response = self.checked(request).await?;
         let mut pending = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.lost(error))? {
@@ -443,12 +457,31 @@ impl AdminClient {
         anyhow::Error::from(error.without_url()).context(coded)
     }
 
-    fn url(&self, call: &str, query: &[(&str, String)]) -> String {
-        let pairs: Vec<String> = query
-            .iter()
-            .map(|(name, value)| format!("{name}={}", crate::s3::percent_encode(value, false)))
-            .collect();
-        let mark = if pairs.is_empty() { "" } else { "?" };
-        format!("{}/-/admin/{call}{mark}{}", self.endpoint, pairs.join("&"))
+    /// A call without a body, signed for this moment.
+    fn request(
+        &self,
+        method: Method,
+        call: &str,
+        query: &[(&str, String)],
+    ) -> anyhow::Result<reqwest::RequestBuilder> {
+        let target = target(call, query);
+        let mut nonce = Nonce::default();
+        getrandom::fill(&mut nonce)
+            .map_err(|error| anyhow::anyhow!("the system gives no random bytes: {error}"))?;
+        let now_ms = u64::try_from(jiff::Timestamp::now().as_millisecond())?;
+        let signed = OperatorCall { method: method.as_str(), target: &target, body: b"" };
+        let signed = signed.authorization(&self.keys, now_ms, &nonce);
+        let request = self.http.request(method, format!("{}{target}", self.endpoint));
+        Ok(request.header(reqwest::header::AUTHORIZATION, signed))
     }
+}
+
+/// Path and query of a call.
+fn target(call: &str, query: &[(&str, String)]) -> String {
+    let pairs: Vec<String> = query
+        .iter()
+        .map(|(name, value)| format!("{name}={}", crate::s3::percent_encode(value, false)))
+        .collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("/-/admin/{call}{mark}{}", pairs.join("&"))
 }

@@ -5,7 +5,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use ring::hmac;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Coded, Exit};
@@ -39,13 +38,6 @@ impl KeyPair {
             random.iter().map(|byte| char::from(LETTERS[usize::from(byte & 31)])).collect();
         let (name, secret) = letters.split_at(17);
         Ok(Self { access_key: format!("FUL{name}"), secret_key: secret.to_owned() })
-    }
-
-    /// What the admin API takes as a bearer token: only somebody with the secret can make it.
-    pub(crate) fn admin_token(&self) -> String {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.secret_key.as_bytes());
-        let message = format!("fulgurite-admin v1 {}", self.access_key);
-        hex::encode(hmac::sign(&key, message.as_bytes()).as_ref())
     }
 }
 

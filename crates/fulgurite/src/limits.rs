@@ -53,6 +53,8 @@ pub(crate) const PART_SUFFIX: &str = ".part";
 pub(crate) const POLL_FIRST: Duration = Duration::from_millis(200);
 /// Longest pause between two looks at a running restore.
 pub(crate) const POLL_MAX: Duration = Duration::from_secs(15);
+/// Fewest descriptors with which an archive is served: some 40 for its files, the rest for clients.
+pub(crate) const DESCRIPTORS_MIN: u64 = 64;
 /// Failed objects that are named one by one on the terminal; the rest is counted.
 pub(crate) const FAILURES_SHOWN_MAX: usize = 10;
 

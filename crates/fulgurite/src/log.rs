@@ -29,7 +29,8 @@ pub(crate) enum LogFormat {
 
 /// Starts the log of this process.
 pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(style::is_error_colored());
+    let builder =
+        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(style::is_error_colored());
     let started = match format {
         LogFormat::Text => builder.fmt_fields(EscapedFields).with_writer(io::stderr).try_init(),
         LogFormat::Json => builder.json().with_writer(EscapedLines(io::stderr)).try_init(),

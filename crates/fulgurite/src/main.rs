@@ -8,6 +8,7 @@ mod config;
 mod credentials;
 mod decode_worker;
 mod demo;
+mod descriptors;
 mod durability;
 mod exit;
 mod file_time;

@@ -15,7 +15,7 @@ use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, InjectedDamage, LibraryOptions,
     MediumOptions, SealPolicy, Tariff,
 };
-use fulgurite_gateway::{Credentials, ServerConfig, TlsConfig};
+use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_units::{ByteCount, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -26,6 +26,7 @@ use crate::cli::ConfigArgs;
 use crate::config::{self, Config, Expedited, TlsChoice};
 use crate::credentials::{self, KeyPair};
 use crate::decode_worker::with_credentials;
+use crate::descriptors;
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
 use crate::server_file::ServerFile;
@@ -81,6 +82,7 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
     keep_private();
     let config = args.config.load()?;
     let data = &args.data;
+    descriptors::raise()?;
     make_folder(data)?;
     // Before anything is announced: a signal from now on is a graceful stop.
     let (mut terminate, mut interrupt) = signals()?;
@@ -168,6 +170,7 @@ pub(crate) async fn listen(
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     server.domain = config.domain.clone();
+    server.limits = Limits::for_descriptors(descriptors::bound());
     server.tls = match &config.tls {
         TlsChoice::Off => None,
         TlsChoice::Auto => {
@@ -186,6 +189,9 @@ pub(crate) async fn listen(
         }
     };
     let endpoint = endpoint_of(server.local_addr(), server.is_tls());
+    if let Some(warning) = warning_of(server.local_addr(), server.is_tls()) {
+        tracing::warn!("{warning}");
+    }
     let is_self_signed = config.tls == TlsChoice::Auto;
     let certificate = server.certificate().filter(|_| is_self_signed).map(absolute);
     let (shutdown, stop) = oneshot::channel::<()>();
@@ -221,6 +227,17 @@ fn endpoint_of(address: SocketAddr, is_tls: bool) -> String {
         });
     }
     format!("{scheme}://{address}")
+}
+
+/// What an operator should know who lets other machines in without TLS.
+fn warning_of(address: SocketAddr, is_tls: bool) -> Option<String> {
+    if is_tls || address.ip().is_loopback() {
+        return None;
+    }
+    Some(format!(
+        "{address} is reached by other machines, and without TLS all bodies and answers can be read \
+         and changed on their way: start with --tls, or put a proxy with TLS before it"
+    ))
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -1,15 +1,13 @@
-//! The one pair of keys that opens the archive, and the admin token that follows from it.
+//! The one pair of keys that opens the archive, to S3 clients and to the operator.
 //!
 //! The secret is never printed: not by `Debug`, not in an error, not in a log line.
 
-use ring::hmac;
 use s3s::auth::SecretKey;
 
 use crate::{GatewayError, Result};
 
 const ACCESS_KEY_BYTES: std::ops::RangeInclusive<usize> = 3..=128;
 const SECRET_KEY_BYTES: std::ops::RangeInclusive<usize> = 8..=128;
-const ADMIN_CONTEXT: &str = "fulgurite-admin v1 ";
 
 /// An access key and its secret.
 #[derive(Clone, Debug)]
@@ -47,18 +45,9 @@ impl Credentials {
         &self.access_key
     }
 
-    /// The token of the admin API: `Authorization: Bearer TOKEN`. Whoever knows the secret key can
-    /// compute it; nobody can compute the secret key from it.
-    #[must_use]
-    pub fn admin_token(&self) -> String {
-        hex::encode(hmac::sign(&self.admin_key(), self.admin_message().as_bytes()))
-    }
-
-    /// Whether `token` is the admin token, compared in constant time.
-    pub(crate) fn is_admin_token(&self, token: &str) -> bool {
-        hex::decode(token).is_ok_and(|tag| {
-            hmac::verify(&self.admin_key(), self.admin_message().as_bytes(), &tag).is_ok()
-        })
+    /// The secret, for keys that are made of it.
+    pub(crate) fn secret(&self) -> &str {
+        self.secret_key.expose()
     }
 
     /// The secret of `access_key`, if it is ours. The comparison does not stop at the first
@@ -67,14 +56,6 @@ impl Credentials {
         let ours = SecretKey::from(self.access_key.as_str());
         let theirs = SecretKey::from(access_key);
         constant_time_equal(&ours, &theirs).then(|| self.secret_key.clone())
-    }
-
-    fn admin_key(&self) -> hmac::Key {
-        hmac::Key::new(hmac::HMAC_SHA256, self.secret_key.expose().as_bytes())
-    }
-
-    fn admin_message(&self) -> String {
-        format!("{ADMIN_CONTEXT}{}", self.access_key)
     }
 }
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  socket -> server -> outer ------------------> s3s -----> adapter -> archive
-//!            TLS,      health, admin, limits,    SigV4,     S3 words
-//!            HTTP/1    request ids, error XML    XML, URLs  <-> archive words
+//!            TLS,      health, admin, limits,    XML, URLs  S3 words
+//!            HTTP/1    SigV4, ids, error XML                <-> archive words
 //! ```
 //!
 //! Nothing here knows about glass, staging or keys: every decision about objects is the archive's.
@@ -14,11 +14,16 @@ mod chain;
 mod credentials;
 mod error;
 mod limits;
+mod operator;
 mod outer;
+pub mod outside;
 mod percent;
 mod server;
+mod status;
 
 pub use credentials::Credentials;
 pub use error::{ErrorKind, GatewayError, Result};
 pub use limits::Limits;
+pub use operator::{Nonce, OperatorCall};
 pub use server::{Server, ServerConfig, TlsConfig, bind};
+pub use status::{ServerStatus, WholeStatus};

@@ -5,11 +5,10 @@ use std::time::Duration;
 /// Largest XML body of a request. A `CompleteMultipartUpload` of 10,000 parts with checksums has
 /// about 3 MB, a `DeleteObjects` of 1,000 long keys about 6 MB when every byte is escaped.
 pub(crate) const XML_BYTES_MAX: usize = 8 << 20;
-/// Largest chunk of a body whose chunks are signed one by one: a chunk must be held in memory until
-/// its signature is checked. Clients use 64 KiB to 1 MiB.
-pub(crate) const SIGNED_CHUNK_BYTES_MAX: u64 = 16 << 20;
 /// Longest line that introduces a chunk.
 pub(crate) const CHUNK_LINE_BYTES_MAX: usize = 1024;
+/// Longest trailer after a chunked body: a checksum and a signature have 200 bytes.
+pub(crate) const TRAILER_BYTES_MAX: usize = 16 << 10;
 /// Bytes read from a connection in one go, and so the largest frame of a body.
 pub(crate) const READ_BUFFER_BYTES: usize = 512 << 10;
 /// Longest life of a presigned URL (S3): seven days.
@@ -27,13 +26,34 @@ pub(crate) const DELETE_KEYS_MAX: usize = 1000;
 pub(crate) const DELETES_AT_ONCE: usize = 64;
 /// Largest part number (S3).
 pub(crate) const PART_NUMBER_MAX: i32 = 10_000;
+/// Most connections at a time, however many descriptors there are.
+const CONNECTIONS_MAX: usize = 2048;
+/// Descriptors that connections leave to the archive: its logs, catalog, platters and library, and
+/// the files that a compaction or a restore opens beside them. An idle archive holds about 30.
+const FILES_RESERVE: u64 = 512;
+/// Where so many descriptors are not to be had, connections get the fourth part of them.
+const CONNECTIONS_SHARE: u64 = 4;
+/// An idle connection is not ended for another before it has been idle so long: a client that asks
+/// one thing after the other keeps its own.
+pub(crate) const IDLE_PROTECTED: Duration = Duration::from_secs(1);
+/// How often a full server looks for a connection that is idle long enough.
+pub(crate) const IDLE_CHECK_PERIOD: Duration = Duration::from_millis(100);
 /// How often a long admin call says how far it is.
 pub(crate) const ADMIN_PROGRESS_PERIOD: Duration = Duration::from_secs(1);
+
+/// Most that the time of an operator's call may differ from ours.
+pub(crate) const ADMIN_WINDOW_MS: u64 = 5 * 60 * 1000;
+/// Calls of the operator whose nonces are remembered at a time: 100 a second for ten minutes, for
+/// which a nonce must be known at most. One call more is refused until others are too old.
+pub(crate) const ADMIN_NONCES_MAX: usize = 60_000;
+/// Largest body of an operator's call.
+pub(crate) const ADMIN_BODY_BYTES_MAX: usize = 64 << 10;
 
 /// What an operator may set; the defaults suit two cores and half a gigabyte of memory.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Connections served at a time; more wait in the listener's queue.
+    /// Connections served at a time; more wait in the listener's queue, and the one that has been
+    /// idle for longest is ended for them.
     pub connections: usize,
     /// S3 requests in progress at a time; one more is answered 503 `SlowDown`.
     pub requests: usize,
@@ -54,7 +74,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 2048,
+            connections: CONNECTIONS_MAX,
             // A large PUT holds about 2 MiB, so all of them together stay within 256 MiB.
             requests: 128,
             admin_requests: 16,
@@ -67,4 +87,19 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// The defaults, with as many connections as a process with `descriptors` can hold beside the
+    /// files of an archive.
+    #[must_use]
+    pub fn for_descriptors(descriptors: u64) -> Self {
+        let room = descriptors.saturating_sub(FILES_RESERVE).max(descriptors / CONNECTIONS_SHARE);
+        let connections =
+            usize::try_from(room).map_or(CONNECTIONS_MAX, |room| room.clamp(1, CONNECTIONS_MAX));
+        Self { connections, ..Self::default() }
+    }
+}
+
 const _: () = assert!(DELETES_AT_ONCE <= DELETE_KEYS_MAX, "no more at once than there can be");
+
+#[cfg(test)]
+mod tests;

@@ -5,14 +5,38 @@ use std::fmt::Write as _;
 /// `text` as S3 shows it under `encoding-type=url`: everything but the unreserved characters and
 /// the slash is escaped.
 pub(crate) fn encode(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+    encode_bytes(text.as_bytes(), true)
+}
+
+/// The same for any bytes, as signatures have them: in paths slashes stay, in queries they do not.
+pub(crate) fn encode_bytes(bytes: &[u8], keeps_slashes: bool) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if is_plain || (keeps_slashes && byte == b'/') {
             out.push(char::from(byte));
         } else {
             // Writing to a string cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
+    }
+    out
+}
+
+/// The bytes that a path stands for; what is no escape stands for itself.
+pub(crate) fn decode_bytes(path: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let mut value = [byte];
+        rest = after;
+        if byte == b'%'
+            && let Some((digits, after)) = rest.split_at_checked(2)
+            && hex::decode_to_slice(digits, &mut value).is_ok()
+        {
+            rest = after;
+        }
+        out.push(value[0]);
     }
     out
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use super::{KeyPair, credentials_path, read, read_or_generate};
+use super::{credentials_path, read, read_or_generate};
 
 #[test]
 fn a_pair_is_made_once_and_kept_private() {
@@ -26,14 +26,4 @@ fn a_damaged_file_is_refused_without_showing_it() {
     std::fs::write(credentials_path(folder.path()), text).unwrap();
     let error = read(folder.path()).unwrap_err();
     assert!(!format!("{error:#}").contains("top-secret"), "{error:#}");
-}
-
-/// The token as any other program would compute it: HMAC-SHA256 in hex.
-#[test]
-fn the_admin_token_is_the_gateways() {
-    let (access_key, secret_key) = ("test-access".to_owned(), "test-secret".to_owned());
-    let ours = KeyPair { access_key, secret_key };
-    let theirs = fulgurite_gateway::Credentials::new(&ours.access_key, &ours.secret_key).unwrap();
-    assert_eq!(ours.admin_token(), theirs.admin_token());
-    assert_eq!(ours.admin_token().len(), 64);
 }

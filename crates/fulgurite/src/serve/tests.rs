@@ -3,7 +3,7 @@
 use fulgurite_archive::config::Fidelity;
 use fulgurite_units::Ratio;
 
-use super::{endpoint_of, fail_point, fidelity};
+use super::{endpoint_of, fail_point, fidelity, warning_of};
 use crate::config;
 
 #[test]
@@ -12,6 +12,17 @@ fn endpoints_can_be_reached_from_here() {
     assert_eq!(endpoint("127.0.0.1:9000", false), "http://127.0.0.1:9000");
     assert_eq!(endpoint("0.0.0.0:80", true), "https://127.0.0.1:80");
     assert_eq!(endpoint("[::]:9000", false), "http://[::1]:9000");
+}
+
+#[test]
+fn plain_http_to_others_is_warned_of() {
+    let warns = |address: &str, tls| warning_of(address.parse().unwrap(), tls).is_some();
+    assert!(warns("0.0.0.0:9000", false));
+    assert!(warns("[::]:9000", false));
+    assert!(warns("192.168.1.7:9000", false));
+    assert!(!warns("192.168.1.7:9000", true));
+    assert!(!warns("127.0.0.1:9000", false));
+    assert!(!warns("[::1]:9000", false));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Who may ask, under which names: s3s's hooks for keys, admission, hosts and bucket names.
+//! Who may ask, under which names: s3s's hooks for admission, hosts and bucket names.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use s3s::{S3Error, S3Result};
 use super::errors::s3_error;
 use super::words::ACCOUNT;
 use crate::outer::RequestContext;
-use crate::{Credentials, GatewayError, Result};
+use crate::{GatewayError, Result};
 
 /// Access control lists that say what is the case anyway: everything belongs to the one account.
 const HARMLESS_ACLS: [&str; 3] = ["private", "bucket-owner-full-control", "bucket-owner-read"];
@@ -27,16 +27,14 @@ const UNKNOWN_CHECKSUMS: [&str; 5] = [
     "x-amz-checksum-xxhash128",
 ];
 
-/// The one pair of keys.
-pub(super) struct Keys(pub(super) Credentials);
+/// s3s's hook for secrets. Signatures are verified before s3s sees a request, and none is left for
+/// it to judge; without this hook it would not ask for admission either.
+pub(super) struct NoKeys;
 
 #[async_trait::async_trait]
-impl S3Auth for Keys {
-    async fn get_secret_key(&self, access_key: &str) -> S3Result<SecretKey> {
-        self.0.secret_of(access_key).ok_or_else(|| {
-            let message = "The access key Id you provided does not exist in our records.";
-            s3_error("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
-        })
+impl S3Auth for NoKeys {
+    async fn get_secret_key(&self, _access_key: &str) -> S3Result<SecretKey> {
+        Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"))
     }
 }
 
@@ -47,10 +45,11 @@ pub(super) struct Admission;
 impl S3Access for Admission {
     async fn check(&self, cx: &mut S3AccessContext<'_>) -> S3Result<()> {
         let operation = cx.s3_op().name().to_owned();
-        if let Some(context) = cx.extensions_mut().get::<Arc<RequestContext>>() {
+        let context = cx.extensions_mut().get::<Arc<RequestContext>>();
+        if let Some(context) = context {
             context.set_operation(&operation);
         }
-        if cx.credentials().is_none() {
+        if !context.is_some_and(|context| context.is_signed()) {
             return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
         }
         check_headers(cx.headers())
@@ -65,7 +64,7 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
         let value = value.to_str().unwrap_or_default();
         let refused = match short {
             "acl" => (!HARMLESS_ACLS.contains(&value)).then(acl_error),
-            "server-side-encryption" => (value != "AES256").then(|| missing(name)),
+            "server-side-encryption" => check_encryption(name, value).err(),
             "tagging" => (!value.is_empty()).then(|| missing(name)),
             "write-offset-bytes" | "mfa" => Some(missing(name)),
             "bucket-object-lock-enabled" => {
@@ -93,6 +92,18 @@ fn check_headers(headers: &HeaderMap) -> S3Result<()> {
         refused.map_or(Ok(()), Err)?;
     }
     Ok(())
+}
+
+/// Every body is encrypted with a key that the archive keeps, which is what `AES256` asks for.
+fn check_encryption(name: &str, value: &str) -> S3Result<()> {
+    match value {
+        "AES256" => Ok(()),
+        "aws:kms" | "aws:kms:dsse" => Err(missing(name)),
+        _ => {
+            let message = "The encryption method specified is not supported: it is AES256";
+            Err(s3_error("InvalidEncryptionAlgorithmError", StatusCode::BAD_REQUEST, message))
+        }
+    }
 }
 
 fn missing(name: &str) -> S3Error {

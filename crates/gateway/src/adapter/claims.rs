@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::{BodyClaim, Checksum, ChecksumAlgorithm};
 use http::{HeaderMap, StatusCode};
-use s3s::{S3Result, TrailingHeaders};
+use s3s::S3Result;
 
 use super::errors::{fail_body, s3_error};
 use super::words::invalid_request;
@@ -56,11 +56,10 @@ pub(super) fn checksum_of(headers: &HeaderMap) -> S3Result<Option<Checksum>> {
 /// The checksum that came after the body, which must be there if it was promised.
 pub(super) fn of_trailer(
     headers: &HeaderMap,
-    trailers: Option<&TrailingHeaders>,
+    trailers: Option<&HeaderMap>,
 ) -> S3Result<Option<Checksum>> {
     let Some(algorithm) = trailer_algorithm(headers)? else { return Ok(None) };
-    let trailers = trailers.and_then(TrailingHeaders::take).unwrap_or_default();
-    match trailers.get(algorithm.header()) {
+    match trailers.and_then(|trailers| trailers.get(algorithm.header())) {
         Some(value) => parse_checksum(algorithm, value).map(Some),
         None => Err(fail_body(BodyFault::Trailer)),
     }

@@ -10,14 +10,14 @@ use s3s::dto::{
     CopyObjectInput, CopyObjectOutput, CopyObjectResult, CopyPartResult, CopySource, Metadata,
     MetadataDirective, Range, UploadPartCopyInput, UploadPartCopyOutput,
 };
-use s3s::{S3Request, S3Response, S3Result};
+use s3s::{S3Error, S3Request, S3Response, S3Result};
 
 use super::conditions::ReadConditions;
 use super::errors::{fail, fail_copy};
 use super::multipart::part_number;
 use super::words::{
-    check_version, checksum_type, etag, invalid_argument, invalid_request, not_implemented,
-    object_name, set_checksum, storage_class, timestamp, upload_id,
+    check_version, checksum_type, encryption, etag, invalid_argument, invalid_request,
+    not_implemented, object_name, set_checksum, storage_class, timestamp, upload_id,
 };
 use super::{conditions, meta};
 
@@ -68,7 +68,11 @@ pub(super) async fn object(
         ..Default::default()
     };
     set_checksum!(result, &made.checksum);
-    Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() }))
+    Ok(S3Response::new(CopyObjectOutput {
+        copy_object_result: Some(result),
+        server_side_encryption: Some(encryption()),
+        ..Default::default()
+    }))
 }
 
 pub(super) async fn part(
@@ -89,10 +93,22 @@ pub(super) async fn part(
         if_unmodified_since: input.copy_source_if_unmodified_since,
     };
     conditions.check_copy(&source)?;
+    if let Some((_, last)) = range
+        && last >= source.bytes
+    {
+        return Err(beyond(source.bytes));
+    }
+    let wanted = range.map(|(first, last)| last - first + 1);
+    let range = range.map(|(first, last)| ByteRange::From { first, last: Some(last) });
     let made = archive
         .copy_part((&from.0, &from.1), range, &to.0, &to.1, upload, number)
         .await
         .map_err(fail_copy)?;
+    // The source may have been put anew since its length was asked for. The part is there, but
+    // nobody was told of it: uploading or copying it again takes its place.
+    if wanted.is_some_and(|wanted| wanted != made.bytes) {
+        return Err(beyond(source.bytes));
+    }
     let mut result = CopyPartResult {
         e_tag: Some(etag(&made.etag)),
         last_modified: Some(timestamp(made.modified)),
@@ -101,6 +117,7 @@ pub(super) async fn part(
     set_checksum!(result, &made.checksum);
     Ok(S3Response::new(UploadPartCopyOutput {
         copy_part_result: Some(result),
+        server_side_encryption: Some(encryption()),
         ..Default::default()
     }))
 }
@@ -147,11 +164,15 @@ pub(super) fn parse_algorithm(name: &str) -> S3Result<ChecksumAlgorithm> {
     })
 }
 
-fn source_range(text: &str) -> S3Result<ByteRange> {
+/// A short part in place of what was asked for would be a hole in an object.
+fn beyond(bytes: u64) -> S3Error {
+    invalid_argument(format!("Range specified is not valid for source object of size: {bytes}"))
+}
+
+/// The first and the last byte that are meant.
+fn source_range(text: &str) -> S3Result<(u64, u64)> {
     match Range::parse(text) {
-        Ok(Range::Int { first, last: Some(last) }) => {
-            Ok(ByteRange::From { first, last: Some(last) })
-        }
+        Ok(Range::Int { first, last: Some(last) }) if first <= last => Ok((first, last)),
         _ => Err(invalid_argument(
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first \
              and last are the zero-based offsets of the first and last bytes to copy",

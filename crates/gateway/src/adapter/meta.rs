@@ -55,14 +55,16 @@ fn text(headers: &HeaderMap, name: &HeaderName) -> S3Result<Option<String>> {
     }
 }
 
-/// A content encoding without `aws-chunked`, which is about the way here and not about the object.
+/// A content encoding without the token `aws-chunked`, which is about the way here and not about
+/// the object. Whatever else is in it stays as it was written.
 fn without_framing(value: &str) -> Option<String> {
-    let kept: Vec<&str> = value
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty() && !part.eq_ignore_ascii_case("aws-chunked"))
-        .collect();
-    (!kept.is_empty()).then(|| kept.join(","))
+    let is_framing = |part: &&str| part.trim().eq_ignore_ascii_case("aws-chunked");
+    if !value.split(',').any(|part| is_framing(&part)) {
+        return Some(value.to_owned());
+    }
+    let kept: Vec<&str> = value.split(',').filter(|part| !is_framing(part)).collect();
+    let kept = kept.join(",").trim().to_owned();
+    (!kept.is_empty()).then_some(kept)
 }
 
 #[cfg(test)]

@@ -41,22 +41,17 @@ use s3s::dto::{
 use s3s::service::{S3Service, S3ServiceBuilder};
 use s3s::{S3, S3Request, S3Response, S3Result};
 
-use self::access::{Admission, Hosts, Keys, Names};
-use crate::limits::{CLOCK_SKEW_SECONDS_MAX, XML_BYTES_MAX};
-use crate::{Credentials, Result};
+use self::access::{Admission, Hosts, Names, NoKeys};
+use crate::Result;
+use crate::limits::XML_BYTES_MAX;
 
-/// The S3 service over `archive` for the holder of `credentials`.
-pub(crate) fn service(
-    archive: Archive,
-    credentials: Credentials,
-    domain: Option<&str>,
-) -> Result<S3Service> {
+/// The S3 service over `archive`, for requests whose signature was verified.
+pub(crate) fn service(archive: Archive, domain: Option<&str>) -> Result<S3Service> {
     let mut config = S3Config::default();
     config.xml_max_body_size = XML_BYTES_MAX;
-    config.presigned_url_max_skew_time_secs = CLOCK_SKEW_SECONDS_MAX;
     let mut builder = S3ServiceBuilder::new(Adapter { archive });
     builder.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
-    builder.set_auth(Keys(credentials));
+    builder.set_auth(NoKeys);
     builder.set_access(Admission);
     builder.set_host(Hosts::new(domain)?);
     builder.set_validation(Names);

@@ -16,8 +16,8 @@ use s3s::{S3Request, S3Response, S3Result};
 use super::copy::parse_algorithm;
 use super::errors::fail;
 use super::words::{
-    algorithm_name, checksum_type, checksum_type_name, etag, invalid_argument, invalid_request,
-    malformed_xml, object_name, set_checksum, storage_class, upload_id,
+    algorithm_name, checksum_type, checksum_type_name, encryption, etag, invalid_argument,
+    invalid_request, malformed_xml, object_name, set_checksum, storage_class, upload_id,
 };
 use super::{claims, conditions, meta};
 use crate::limits::{PAGE_ENTRIES_MAX, PART_NUMBER_MAX};
@@ -44,6 +44,7 @@ pub(super) async fn create(
         upload_id: Some(upload.upload_id.to_string()),
         checksum_algorithm: algorithm.map(algorithm_name),
         checksum_type: algorithm.map(|_| checksum_type_name(full_object)),
+        server_side_encryption: Some(encryption()),
         ..Default::default()
     }))
 }
@@ -75,6 +76,7 @@ pub(super) async fn complete(
         key: Some(input.key),
         e_tag: Some(etag(&object.etag)),
         checksum_type: object.checksum.as_ref().map(checksum_type),
+        server_side_encryption: Some(encryption()),
         ..Default::default()
     };
     set_checksum!(output, &object.checksum);

@@ -18,8 +18,8 @@ use super::conditions::ReadConditions;
 use super::errors::{fail, s3_error};
 use super::meta;
 use super::words::{
-    check_version, checksum_type, class_header, etag, length, names, not_implemented, object_name,
-    restore_header, set_checksum, timestamp,
+    check_version, checksum_type, class_header, encryption, etag, length, names, not_implemented,
+    object_name, restore_header, set_checksum, timestamp,
 };
 use crate::chain::chain;
 use crate::outer::StatusOverride;
@@ -42,6 +42,7 @@ macro_rules! described {
             metadata: meta::user(stored),
             parts_count: object.part_count.and_then(|count| i32::try_from(count).ok()),
             restore: object.restore.map(restore_header),
+            server_side_encryption: Some(encryption()),
             storage_class: class_header(object.class),
             website_redirect_location: stored.website_redirect.clone(),
             ..Default::default()

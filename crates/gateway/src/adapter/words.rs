@@ -7,7 +7,9 @@ use fulgurite_archive::{
 };
 use fulgurite_units::{UnixTime, UploadId};
 use http::StatusCode;
-use s3s::dto::{ChecksumType, ETag, Initiator, Owner, Timestamp, TimestampFormat};
+use s3s::dto::{
+    ChecksumType, ETag, Initiator, Owner, ServerSideEncryption, Timestamp, TimestampFormat,
+};
 use s3s::{S3Error, S3Result};
 
 use super::errors::{fail, s3_error};
@@ -60,6 +62,12 @@ pub(super) fn storage_class(name: Option<&str>) -> S3Result<StorageClass> {
 /// The class as headers show it: not at all for STANDARD.
 pub(super) fn class_header(class: StorageClass) -> Option<s3s::dto::StorageClass> {
     (class != StorageClass::Standard).then(|| s3s::dto::StorageClass::from_static(class.name()))
+}
+
+/// What S3 calls encryption with keys that the service keeps. Every body is encrypted so, with
+/// AES-256-GCM and a key of its own, whether a client asks for it or not; AWS answers the same.
+pub(super) fn encryption() -> ServerSideEncryption {
+    ServerSideEncryption::from_static(ServerSideEncryption::AES256)
 }
 
 pub(super) fn etag(text: &str) -> ETag {

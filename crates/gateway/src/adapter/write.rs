@@ -2,29 +2,30 @@
 //! is dropped and nothing is stored.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use fulgurite_archive::{
     Archive, ArchiveError, Checksum, ObjectInfo, ObjectWriter, PartInfo, PartWriter, PutOptions,
 };
 use futures::StreamExt as _;
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob, UploadPartInput, UploadPartOutput};
-use s3s::{S3Request, S3Response, S3Result, TrailingHeaders};
+use s3s::{S3Request, S3Response, S3Result};
 
 use super::errors::{fail, fail_body};
 use super::multipart::part_number;
 use super::words::{
-    checksum_type, etag, length, object_name, set_checksum, storage_class, upload_id,
+    checksum_type, encryption, etag, length, object_name, set_checksum, storage_class, upload_id,
 };
 use super::{claims, conditions, meta};
-use crate::outer::BodyFault;
+use crate::outer::{BodyFault, RequestContext};
 
 pub(super) async fn put(
     archive: &Archive,
     request: S3Request<PutObjectInput>,
 ) -> S3Result<S3Response<PutObjectOutput>> {
-    let S3Request { input, headers, trailing_headers, .. } = request;
+    let S3Request { input, headers, extensions, .. } = request;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     let options = PutOptions {
         class: storage_class(input.storage_class.as_ref().map(|class| class.as_str()))?,
@@ -33,10 +34,11 @@ pub(super) async fn put(
         claim: claims::of_headers(&headers, input.content_length)?,
     };
     let writer = archive.put(&bucket, &key, options).await.map_err(fail)?;
-    let info = receive(writer, input.body, &headers, trailing_headers.as_ref()).await?;
+    let info = receive(writer, input.body, &headers, &extensions).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(etag(&info.etag)),
         checksum_type: info.checksum.as_ref().map(checksum_type),
+        server_side_encryption: Some(encryption()),
         size: length(info.bytes),
         ..Default::default()
     };
@@ -48,14 +50,18 @@ pub(super) async fn part(
     archive: &Archive,
     request: S3Request<UploadPartInput>,
 ) -> S3Result<S3Response<UploadPartOutput>> {
-    let S3Request { input, headers, trailing_headers, .. } = request;
+    let S3Request { input, headers, extensions, .. } = request;
     let (bucket, key) = object_name(&input.bucket, &input.key)?;
     let upload = upload_id(&input.upload_id)?;
     let number = part_number(input.part_number)?;
     let claim = claims::of_headers(&headers, input.content_length)?;
     let writer = archive.put_part(&bucket, &key, upload, number, claim).await.map_err(fail)?;
-    let info = receive(writer, input.body, &headers, trailing_headers.as_ref()).await?;
-    let mut output = UploadPartOutput { e_tag: Some(etag(&info.etag)), ..Default::default() };
+    let info = receive(writer, input.body, &headers, &extensions).await?;
+    let mut output = UploadPartOutput {
+        e_tag: Some(etag(&info.etag)),
+        server_side_encryption: Some(encryption()),
+        ..Default::default()
+    };
     set_checksum!(output, &info.checksum);
     Ok(S3Response::new(output))
 }
@@ -101,7 +107,7 @@ async fn receive<S: Sink + Send>(
     mut sink: S,
     body: Option<StreamingBlob>,
     headers: &HeaderMap,
-    trailers: Option<&TrailingHeaders>,
+    extensions: &Extensions,
 ) -> S3Result<S::Stored> {
     if let Some(mut body) = body {
         while let Some(bytes) = body.next().await {
@@ -109,6 +115,7 @@ async fn receive<S: Sink + Send>(
             sink.write(bytes).await.map_err(fail)?;
         }
     }
-    let trailer = claims::of_trailer(headers, trailers)?;
+    let context = extensions.get::<Arc<RequestContext>>();
+    let trailer = claims::of_trailer(headers, context.and_then(|context| context.trailers()))?;
     sink.finish(trailer).await.map_err(fail)
 }

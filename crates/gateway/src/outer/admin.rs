@@ -8,8 +8,8 @@
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //! ```
 //!
-//! Every call carries `Authorization: Bearer TOKEN`, where TOKEN is `Credentials::admin_token`.
-//! What was begun is finished even if its caller leaves.
+//! Every call is signed for itself, with its time and a nonce: see `operator`. What was begun is
+//! finished even if its caller leaves.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -20,9 +20,12 @@ use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey}
 use fulgurite_units::PlatterId;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, Response, StatusCode};
 use http_body::Frame;
-use http_body_util::StreamBody;
+use http_body_util::{BodyExt as _, Limited, StreamBody};
+use hyper::body::Incoming;
+use jiff::Timestamp;
 use s3s::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,8 +34,10 @@ use tokio::time::MissedTickBehavior;
 
 use super::Gateway;
 use crate::chain::chain;
-use crate::limits::ADMIN_PROGRESS_PERIOD;
+use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
+use crate::operator::{CallFault, OperatorCall};
 use crate::percent::query_value;
+use crate::status::WholeStatus;
 
 /// Everything under it is the operator's.
 pub(super) const PREFIX: &str = "/-/";
@@ -40,10 +45,34 @@ pub(super) const PREFIX: &str = "/-/";
 const LINES_WAITING: usize = 16;
 
 impl Gateway {
-    pub(super) async fn admin(self: &Arc<Self>, parts: &Parts) -> Response<Body> {
-        if !self.is_operator(parts) {
-            return refuse(StatusCode::FORBIDDEN, "AccessDenied", "a valid admin token is needed");
+    /// Lets a call in if it is the operator's, and serves it.
+    pub(super) async fn admin(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Response<Body> {
+        let whole = Limited::new(body, ADMIN_BODY_BYTES_MAX).collect();
+        let Ok(Ok(body)) = tokio::time::timeout(self.body_timeout, whole).await else {
+            let message = "the body of the call is cut off, late or too long";
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+        };
+        match self.admit_call(parts, &body.to_bytes()) {
+            Ok(()) => self.serve_call(parts).await,
+            Err(fault @ CallFault::TooMany) => {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", &fault.to_string())
+            }
+            Err(fault) => refuse(StatusCode::FORBIDDEN, "AccessDenied", &fault.to_string()),
         }
+    }
+
+    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<(), CallFault> {
+        let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+        let authorization = headers.next().and_then(|value| value.to_str().ok());
+        let (Some(authorization), None) = (authorization, headers.next()) else {
+            return Err(CallFault::Unsigned);
+        };
+        let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        let call = OperatorCall { method: parts.method.as_str(), target, body };
+        self.calls.admit(&self.credentials, authorization, &call, now_ms())
+    }
+
+    async fn serve_call(self: &Arc<Self>, parts: &Parts) -> Response<Body> {
         let Ok(slot) = Arc::clone(&self.admin_requests).try_acquire_owned() else {
             let message = "too many admin calls are running";
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
@@ -51,7 +80,10 @@ impl Gateway {
         let query = parts.uri.query().unwrap_or_default();
         let call = parts.uri.path().strip_prefix("/-/admin/").unwrap_or_default();
         match (&parts.method, call) {
-            (&Method::GET, "status") => answer(self.archive.status().await),
+            (&Method::GET, "status") => answer(self.archive.status().await.map(|archive| {
+                let server = self.server_status();
+                WholeStatus { archive, server }
+            })),
             (&Method::GET, "locate") => self.locate(query).await,
             (&Method::POST, "seal") => {
                 let archive = self.archive.clone();
@@ -70,15 +102,6 @@ impl Gateway {
             }
             _ => refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call"),
         }
-    }
-
-    fn is_operator(&self, parts: &Parts) -> bool {
-        parts
-            .headers
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .is_some_and(|token| self.credentials.is_admin_token(token.trim()))
     }
 
     async fn locate(&self, query: &str) -> Response<Body> {
@@ -164,6 +187,11 @@ async fn follow<T: Serialize>(
     // The caller may be gone; what was done stays done.
     let _ = lines.send(line(&last)).await;
     drop(slot);
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now_ms() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 
 fn line(value: &Value) -> Bytes {

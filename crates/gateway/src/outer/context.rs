@@ -1,10 +1,11 @@
-//! What one request carries through all layers: its id, the operation it turned out to be, and the
-//! first thing that was wrong with its body.
+//! What one request carries through all layers: its id, whether its signature was verified, the
+//! operation it turned out to be, and the first thing that was wrong with its body.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use http::HeaderMap;
 use hyper::body::Incoming;
 
 use super::fault::BodyFault;
@@ -15,6 +16,9 @@ pub(crate) struct RequestContext {
     id: String,
     operation: OnceLock<String>,
     fault: OnceLock<BodyFault>,
+    is_signed: AtomicBool,
+    /// The headers after a chunked body.
+    trailers: OnceLock<HeaderMap>,
     bytes_in: AtomicU64,
     /// What is left of the body when its reader gave up.
     unread: Mutex<Option<Incoming>>,
@@ -26,6 +30,8 @@ impl RequestContext {
             id,
             operation: OnceLock::new(),
             fault: OnceLock::new(),
+            is_signed: AtomicBool::new(false),
+            trailers: OnceLock::new(),
             bytes_in: AtomicU64::new(0),
             unread: Mutex::new(None),
         }
@@ -55,6 +61,26 @@ impl RequestContext {
     /// What is wrong with the body, if anything.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get().copied()
+    }
+
+    /// Notes that the signature of the request was verified.
+    pub(super) fn set_signed(&self) {
+        self.is_signed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the signature of the request was verified.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.is_signed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_trailers(&self, trailers: HeaderMap) {
+        // A body ends once.
+        let _ = self.trailers.set(trailers);
+    }
+
+    /// The headers that came after the body, once it was read to its end.
+    pub(crate) fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.get()
     }
 
     pub(super) fn count_bytes_in(&self, bytes: u64) {

@@ -54,7 +54,8 @@ impl Gateway {
                 if let Err(error) = &status {
                     tracing::warn!(%error, "the archive could not tell its status");
                 }
-                let page = self.metrics.page(self.requests_in_progress(), status.ok().as_ref());
+                let (requests, server) = (self.requests_in_progress(), self.server_status());
+                let page = self.metrics.page(requests, &server, status.ok().as_ref());
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }
         }

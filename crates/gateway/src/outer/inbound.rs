@@ -1,5 +1,5 @@
-//! A request's body on its way in: counted, bounded in time, its framing guarded, and for XML
-//! bodies its digests checked. s3s checks signatures; the archive checks digests of object bodies.
+//! A request's body on its way in: counted, bounded in time, compared with what the signature binds
+//! it to, its framing taken off. The archive checks other digests of object bodies.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -9,12 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
-use super::chunks::ChunkGuard;
+use super::chunks::ChunkDecoder;
 use super::context::RequestContext;
 use super::digests::ExpectedDigests;
 use super::fault::BodyFault;
@@ -25,7 +24,7 @@ pub(super) struct InboundBody {
     context: Arc<RequestContext>,
     pause: Duration,
     timer: Option<Pin<Box<Sleep>>>,
-    guard: Option<ChunkGuard>,
+    chunks: Option<ChunkDecoder>,
     ready: VecDeque<Bytes>,
     digests: Option<ExpectedDigests>,
 }
@@ -37,24 +36,19 @@ impl InboundBody {
             context,
             pause,
             timer: None,
-            guard: None,
+            chunks: None,
             ready: VecDeque::new(),
             digests: None,
         }
     }
 
-    /// Guards the framing if the headers say that the body is `aws-chunked`.
-    pub(super) fn with_framing(mut self, headers: &HeaderMap) -> Self {
-        let payload = headers.get("x-amz-content-sha256").and_then(|value| value.to_str().ok());
-        self.guard = payload.and_then(|payload| match payload {
-            "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => Some(ChunkGuard::new(false)),
-            streaming if streaming.starts_with("STREAMING-") => Some(ChunkGuard::new(true)),
-            _ => None,
-        });
+    /// Takes the framing off the body.
+    pub(super) fn with_chunks(mut self, chunks: ChunkDecoder) -> Self {
+        self.chunks = Some(chunks);
         self
     }
 
-    /// Checks the digests of a body that is read as a whole.
+    /// Compares the body's digests when it ends.
     pub(super) fn with_digests(mut self, digests: ExpectedDigests) -> Self {
         self.digests = Some(digests);
         self
@@ -62,6 +56,7 @@ impl InboundBody {
 
     fn fail(&mut self, fault: BodyFault) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         self.context.set_fault(fault);
+        self.ready.clear();
         // A body that is known to be bad is not worth draining.
         self.inner = None;
         Poll::Ready(Some(Err(fault)))
@@ -94,19 +89,19 @@ impl InboundBody {
         if let Some(digests) = &mut self.digests {
             digests.update(&bytes);
         }
-        match &mut self.guard {
-            Some(guard) => guard.push(bytes, &mut self.ready)?,
+        match &mut self.chunks {
+            Some(chunks) => chunks.push(bytes, &mut self.ready)?,
             None if bytes.is_empty() => {}
             None => self.ready.push_back(bytes),
         }
-        // s3s stops reading at the declared length, so the verdict must come with the last bytes.
+        // s3s may stop reading at the declared length, so the verdict must come with the last bytes.
         let at_end = self.inner.as_ref().is_none_or(Body::is_end_stream);
         if at_end { self.finish() } else { Ok(()) }
     }
 
     fn finish(&mut self) -> Result<(), BodyFault> {
-        if self.guard.as_ref().is_some_and(|guard| !guard.is_complete()) {
-            return Err(BodyFault::Incomplete);
+        if let Some(chunks) = self.chunks.take() {
+            self.context.set_trailers(chunks.finish()?);
         }
         self.digests.take().map_or(Ok(()), ExpectedDigests::check)
     }
@@ -144,11 +139,12 @@ impl Body for InboundBody {
     fn is_end_stream(&self) -> bool {
         self.ready.is_empty()
             && self.digests.is_none()
+            && self.chunks.is_none()
             && self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        match (&self.guard, &self.inner) {
+        match (&self.chunks, &self.inner) {
             (None, Some(inner)) if self.ready.is_empty() => inner.size_hint(),
             _ => SizeHint::default(),
         }

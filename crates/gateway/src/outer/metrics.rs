@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use fulgurite_archive::status::Status;
 
+use crate::ServerStatus;
+
 /// Upper bounds of the latency histogram, in milliseconds.
 const BOUNDS_MS: [u64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15_000, 60_000];
 
@@ -57,10 +59,16 @@ impl Metrics {
     }
 
     /// The page a Prometheus server scrapes. `archive` is missing when it could not say.
-    pub(super) fn page(&self, in_progress: usize, archive: Option<&Status>) -> String {
+    pub(super) fn page(
+        &self,
+        in_progress: usize,
+        server: &ServerStatus,
+        archive: Option<&Status>,
+    ) -> String {
         let mut page = String::new();
         // Writing to a string cannot fail.
         let _ = self.write_requests(&mut page, in_progress);
+        let _ = write_server(&mut page, server);
         if let Some(archive) = archive {
             let _ = write_archive(&mut page, archive);
         }
@@ -106,6 +114,16 @@ fn head(page: &mut String, name: &str, kind: &str, text: &str) -> std::fmt::Resu
 fn value(page: &mut String, name: &str, kind: &str, text: &str, n: u64) -> std::fmt::Result {
     head(page, name, kind, text)?;
     writeln!(page, "{name} {n}")
+}
+
+fn write_server(page: &mut String, server: &ServerStatus) -> std::fmt::Result {
+    let text = "Connections of clients.";
+    value(page, "fulgurite_connections", "gauge", text, server.connections)?;
+    let text = "Most connections at a time; more wait until one is idle.";
+    value(page, "fulgurite_connections_max", "gauge", text, server.connections_max)?;
+    let name = "fulgurite_connections_ended_idle_total";
+    let text = "Idle connections ended to make room for others.";
+    value(page, name, "counter", text, server.connections_ended_idle)
 }
 
 fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!            /livez, /readyz, ...  -> health
+//!            / of a browser        -> front
 //!  request   /-/admin/...          -> admin
-//!            everything else       -> slot? -> refuse? -> s3s -> finish -> answer
-//!                                      503      4xx               ids, status, full error XML
+//!            everything else       -> slot? -> refuse? -> signed? -> s3s -> finish -> answer
+//!                                      503      4xx       403               ids, status, full XML
 //! ```
 
 mod admin;
@@ -13,11 +14,13 @@ mod chunks;
 mod context;
 mod digests;
 mod fault;
+mod front;
 mod health;
 mod inbound;
 mod metrics;
 mod outbound;
 mod refuse;
+mod signature;
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +30,13 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
-use http::header::{CONNECTION, EXPECT};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use jiff::Timestamp;
 use s3s::Body;
 use s3s::service::S3Service;
 use tokio::sync::Semaphore;
@@ -38,6 +44,7 @@ use tracing::Instrument as _;
 
 use self::answers::{Finisher, Refusal};
 pub(crate) use self::answers::{STORAGE_CLASS_DETAIL, StatusOverride};
+pub(crate) use self::chunks::ChunkDecoder;
 pub(crate) use self::context::RequestContext;
 use self::context::RequestIds;
 use self::digests::ExpectedDigests;
@@ -47,8 +54,12 @@ use self::inbound::InboundBody;
 use self::metrics::Metrics;
 pub(crate) use self::outbound::OutboundBody;
 use self::outbound::Record;
+use self::signature::Payload;
+pub(crate) use self::signature::{ChunkSigner, Claimed, parse_basic, parse_date};
 use crate::limits::DRAIN_BYTES_MAX;
-use crate::{Credentials, Limits, Result, adapter};
+use crate::operator::CallGate;
+use crate::server::{Busy, Connections};
+use crate::{Credentials, Limits, Result, ServerStatus, adapter};
 
 /// Answers requests; shared by all connections.
 pub(crate) struct Gateway {
@@ -61,6 +72,8 @@ pub(crate) struct Gateway {
     requests: Arc<Semaphore>,
     requests_max: usize,
     admin_requests: Arc<Semaphore>,
+    connections: Arc<Connections>,
+    calls: CallGate,
     body_timeout: Duration,
     stopping: AtomicBool,
 }
@@ -77,8 +90,9 @@ impl Gateway {
         credentials: Credentials,
         domain: Option<&str>,
         limits: &Limits,
+        connections: Arc<Connections>,
     ) -> Result<Self> {
-        let s3 = adapter::service(archive.clone(), credentials.clone(), domain)?;
+        let s3 = adapter::service(archive.clone(), domain)?;
         let ids = RequestIds::new();
         // Names this process to its own operator, who can tell restarts apart; means nothing else.
         let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))
@@ -93,6 +107,8 @@ impl Gateway {
             requests: Arc::new(Semaphore::new(limits.requests)),
             requests_max: limits.requests,
             admin_requests: Arc::new(Semaphore::new(limits.admin_requests)),
+            connections,
+            calls: CallGate::new(admin::now_ms()),
             body_timeout: limits.body_timeout,
             stopping: AtomicBool::new(false),
         })
@@ -111,15 +127,28 @@ impl Gateway {
         self.requests_max - self.requests.available_permits()
     }
 
+    fn server_status(&self) -> ServerStatus {
+        ServerStatus {
+            connections: self.connections.open() as u64,
+            connections_max: self.connections.max() as u64,
+            connections_ended_idle: self.connections.ended_idle(),
+        }
+    }
+
     /// Answers one request.
     pub(crate) async fn handle(
         self: &Arc<Self>,
         request: Request<Incoming>,
+        busy: Busy,
     ) -> Response<OutboundBody> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         if let Some(page) = HealthPage::of(&parts) {
-            return self.health(page).await.map(|body| OutboundBody::new(body, None, None));
+            let response = self.health(page).await;
+            return response.map(|body| OutboundBody::new(body, None, None, busy));
+        }
+        if front::is_asked_for(&parts) {
+            return front::page().map(|body| OutboundBody::new(body, None, None, busy));
         }
         let context = Arc::new(RequestContext::new(self.ids.next()));
         let resource = parts.uri.path().to_owned();
@@ -128,7 +157,7 @@ impl Gateway {
         let mut slot = None;
         let response = if resource.starts_with(admin::PREFIX) {
             context.set_operation("Admin");
-            self.admin(&parts).await
+            self.admin(&parts, body).await
         } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
             slot = Some(free);
             self.s3(Request::from_parts(parts, body), &context).await
@@ -161,7 +190,43 @@ impl Gateway {
             started,
             bytes_out: 0,
         };
-        response.map(|body| OutboundBody::new(body, Some(record), slot))
+        response.map(|body| OutboundBody::new(body, Some(record), slot, busy))
+    }
+
+    /// Judges head and signature, and binds the body to what they say of it.
+    fn admit(
+        &self,
+        parts: &mut Parts,
+        mut body: InboundBody,
+        context: &RequestContext,
+    ) -> Result<InboundBody, Refusal> {
+        refuse::check(parts)?;
+        let payload = signature::verify(parts, &self.credentials, Timestamp::now())?;
+        let mut sha256 = None;
+        match payload {
+            // Admission refuses it; until then it is known which operation was meant.
+            None => return Ok(body),
+            Some(Payload::Unsigned) => check_length(&parts.headers, &body)?,
+            Some(Payload::Digest(digest)) => {
+                check_length(&parts.headers, &body)?;
+                sha256 = Some(digest);
+            }
+            Some(Payload::Chunks { signer, is_trailed }) => {
+                let length = parts.headers.get("x-amz-decoded-content-length").cloned();
+                let is_number = |value: &HeaderValue| {
+                    value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
+                };
+                let length = length.filter(is_number).ok_or_else(no_length)?;
+                parts.headers.insert(CONTENT_LENGTH, length);
+                body = body.with_chunks(ChunkDecoder::new(signer, is_trailed));
+            }
+        }
+        if let Some(digests) = ExpectedDigests::of(parts, sha256) {
+            body = body.with_digests(digests);
+        }
+        signature::strip(parts);
+        context.set_signed();
+        Ok(body)
     }
 
     async fn s3(
@@ -170,17 +235,11 @@ impl Gateway {
         context: &Arc<RequestContext>,
     ) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
-        let mut body = InboundBody::new(body, Arc::clone(context), self.body_timeout)
-            .with_framing(&parts.headers);
-        if let Err(refusal) = refuse::check(&parts) {
-            return refusal.into_response();
-        }
-        // Every POST that S3 has, but for form uploads, is a small XML document.
-        if parts.method == Method::POST
-            && let Some(digests) = ExpectedDigests::of(&parts)
-        {
-            body = body.with_digests(digests);
-        }
+        let body = InboundBody::new(body, Arc::clone(context), self.body_timeout);
+        let body = match self.admit(&mut parts, body, context) {
+            Ok(body) => body,
+            Err(refusal) => return refusal.into_response(),
+        };
         parts.extensions.insert(Arc::clone(context));
         let request = Request::from_parts(parts, Body::http_body(body));
         // The log lines of everything below name the request.
@@ -195,6 +254,19 @@ impl Gateway {
             }
         }
     }
+}
+
+/// Bodies whose length nobody knows before their end are not taken: AWS does not either.
+fn check_length(headers: &HeaderMap, body: &InboundBody) -> Result<(), Refusal> {
+    if headers.contains_key(CONTENT_LENGTH) || body.size_hint().exact().is_some() {
+        return Ok(());
+    }
+    Err(no_length())
+}
+
+fn no_length() -> Refusal {
+    let message = "You must provide the Content-Length HTTP header.";
+    Refusal::new("MissingContentLength", StatusCode::LENGTH_REQUIRED, message)
 }
 
 /// Reads what a refused client is still sending, up to a bound, so that it gets to read the answer

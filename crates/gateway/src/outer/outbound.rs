@@ -14,12 +14,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::context::RequestContext;
 use super::metrics::{Finished, Metrics};
+use crate::server::Busy;
 
 /// A body with everything that ends when it ends.
 pub(crate) struct OutboundBody {
     inner: Body,
     record: Option<Record>,
     _slot: Option<OwnedSemaphorePermit>,
+    _busy: Busy,
 }
 
 /// What is to be counted when a request is over.
@@ -36,8 +38,9 @@ impl OutboundBody {
         inner: Body,
         record: Option<Record>,
         slot: Option<OwnedSemaphorePermit>,
+        busy: Busy,
     ) -> Self {
-        Self { inner, record, _slot: slot }
+        Self { inner, record, _slot: slot, _busy: busy }
     }
 }
 

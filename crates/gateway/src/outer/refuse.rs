@@ -1,19 +1,15 @@
-//! Requests that are turned away before s3s sees them: what it would let in too easily.
+//! Requests that are turned away by their head alone, before anybody looks at their signature.
 
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 
 use super::answers::Refusal;
-use crate::limits::PRESIGNED_SECONDS_MAX;
+use crate::limits::XML_BYTES_MAX;
 use crate::percent::query_value;
 
-/// Headers of S3's namespace that a client may add without signing them: the first follows from
-/// the body of a presigned upload, the second is only told to logs.
-const MAY_BE_UNSIGNED: [&str; 2] = ["x-amz-content-sha256", "x-amz-user-agent"];
-
-/// Refuses signatures of version 2, form uploads, and signatures that leave out what they should
-/// protect.
+/// Refuses signatures of version 2, two signatures at once, form uploads and documents that are too
+/// long.
 pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
     let query = parts.uri.query().unwrap_or_default();
     let header = header_text(&parts.headers, AUTHORIZATION.as_str());
@@ -33,15 +29,11 @@ pub(super) fn check(parts: &Parts) -> Result<(), Refusal> {
         let message = "Only one auth mechanism allowed.";
         return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
     }
-    if signed_in_query {
-        check_expiry(query)?;
+    if is_long_document(parts) {
+        let message = format!("The XML you provided is longer than {XML_BYTES_MAX} bytes.");
+        return Err(Refusal::new("MalformedXML", StatusCode::BAD_REQUEST, message));
     }
-    let signed = if signed_in_query {
-        query_value(query, "X-Amz-SignedHeaders")
-    } else {
-        header.and_then(signed_headers).map(str::to_owned)
-    };
-    signed.map_or(Ok(()), |signed| check_signed_headers(&parts.headers, &signed))
+    Ok(())
 }
 
 /// s3s would read the whole form into memory before it asks who sent it.
@@ -52,34 +44,14 @@ fn is_form_upload(parts: &Parts) -> bool {
         })
 }
 
-fn check_expiry(query: &str) -> Result<(), Refusal> {
-    let seconds = query_value(query, "X-Amz-Expires").and_then(|text| text.parse::<u64>().ok());
-    if seconds.is_some_and(|seconds| seconds <= PRESIGNED_SECONDS_MAX) {
-        return Ok(());
-    }
-    let message = "X-Amz-Expires must be a number of seconds of at most a week (604800).";
-    let code = "AuthorizationQueryParametersError";
-    Err(Refusal::new(code, StatusCode::BAD_REQUEST, message))
-}
-
-/// `host` and every `x-amz-*` header must be under the signature, or somebody between client and
-/// server could add one that changes what the request means.
-fn check_signed_headers(headers: &HeaderMap, signed: &str) -> Result<(), Refusal> {
-    let is_signed = |name: &str| signed.split(';').any(|part| part.eq_ignore_ascii_case(name));
-    let unsigned = headers.keys().map(http::HeaderName::as_str).find(|name| {
-        let protected = *name == "host" || name.starts_with("x-amz-");
-        protected && !MAY_BE_UNSIGNED.contains(name) && !is_signed(name)
-    });
-    unsigned.map_or(Ok(()), |name| {
-        let message =
-            format!("There were headers present in the request which were not signed: {name}");
-        Err(Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message))
-    })
-}
-
-fn signed_headers(authorization: &str) -> Option<&str> {
-    let (_, after) = authorization.split_once("SignedHeaders=")?;
-    after.split([',', ' ']).next()
+/// Every POST that S3 has, but for form uploads, is an XML document. One that says at once that it
+/// is too long is not read.
+fn is_long_document(parts: &Parts) -> bool {
+    let length = header_text(&parts.headers, CONTENT_LENGTH.as_str());
+    parts.method == Method::POST
+        && length
+            .and_then(|text| text.parse::<u64>().ok())
+            .is_some_and(|length| length > XML_BYTES_MAX as u64)
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

@@ -2,6 +2,7 @@
 //!
 //! What a request means is `outer`'s business; this module only carries bytes and bounds time.
 
+mod connections;
 mod tls;
 mod write_timeout;
 
@@ -16,12 +17,13 @@ use fulgurite_archive::Archive;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use self::connections::Slot;
+pub(crate) use self::connections::{Busy, Connections};
 use self::write_timeout::WriteTimeout;
 use crate::limits::READ_BUFFER_BYTES;
 use crate::outer::Gateway;
@@ -82,6 +84,7 @@ pub struct Server {
     gateway: Arc<Gateway>,
     acceptor: Option<TlsAcceptor>,
     certificate: Option<PathBuf>,
+    connections: Arc<Connections>,
     limits: Limits,
 }
 
@@ -101,8 +104,11 @@ pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
         }
         None => (None, None),
     };
-    let gateway = Arc::new(Gateway::new(archive, credentials, domain.as_deref(), &limits)?);
-    Ok(Server { listener, address, gateway, acceptor, certificate, limits })
+    let connections = Connections::new(limits.connections);
+    let shown = Arc::clone(&connections);
+    let gateway = Gateway::new(archive, credentials, domain.as_deref(), &limits, shown)?;
+    let gateway = Arc::new(gateway);
+    Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
 }
 
 impl fmt::Debug for Server {
@@ -135,41 +141,39 @@ impl Server {
     /// # Errors
     /// None at present; a failing connection ends alone and is logged.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Result<()> {
-        let Self { listener, gateway, acceptor, limits, .. } = self;
-        let graceful = GracefulShutdown::new();
-        let slots = Arc::new(Semaphore::new(limits.connections));
+        let Self { listener, gateway, acceptor, connections, limits, .. } = self;
+        let (stop, stopping) = watch::channel(false);
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
             let (socket, slot) = tokio::select! {
-                accepted = accept(&listener, &slots) => accepted,
+                accepted = accept(&listener, &connections) => accepted,
                 () = &mut shutdown => break,
             };
             let connection = Connection {
                 gateway: Arc::clone(&gateway),
                 limits: limits.clone(),
-                watcher: graceful.watcher(),
+                stopping: stopping.clone(),
                 slot,
             };
             tokio::spawn(connection.run(socket, acceptor.clone()));
         }
         drop(listener);
         gateway.begin_stop();
-        if tokio::time::timeout(limits.stop_timeout, graceful.shutdown()).await.is_err() {
+        // It cannot fail: this function holds a receiver itself.
+        let _ = stop.send(true);
+        if tokio::time::timeout(limits.stop_timeout, connections.all_ended()).await.is_err() {
             tracing::warn!("requests were still running when the stop limit passed");
         }
         Ok(())
     }
 }
 
-/// The next connection, once there is room for it.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, Option<OwnedSemaphorePermit>) {
-    let slot = Arc::clone(slots).acquire_owned().await.ok();
+/// The next connection, once there is room for it. It is taken from the queue before, because
+/// nobody is ended for a connection that may never come.
+async fn accept(listener: &TcpListener, connections: &Arc<Connections>) -> (TcpStream, Arc<Slot>) {
     loop {
         match listener.accept().await {
-            Ok((socket, _)) => return (socket, slot),
+            Ok((socket, _)) => return (socket, connections.slot().await),
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -181,8 +185,8 @@ async fn accept(
 struct Connection {
     gateway: Arc<Gateway>,
     limits: Limits,
-    watcher: Watcher,
-    slot: Option<OwnedSemaphorePermit>,
+    stopping: watch::Receiver<bool>,
+    slot: Arc<Slot>,
 }
 
 impl Connection {
@@ -193,8 +197,13 @@ impl Connection {
             return;
         }
         let Some(acceptor) = acceptor else { return self.serve(socket).await };
-        let handshake = acceptor.accept(socket);
-        match tokio::time::timeout(self.limits.handshake_timeout, handshake).await {
+        let handshake =
+            tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(socket));
+        let shaken = tokio::select! {
+            shaken = handshake => shaken,
+            () = self.slot.told_to_end() => return,
+        };
+        match shaken {
             Ok(Ok(stream)) => self.serve(stream).await,
             Ok(Err(error)) => tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => tracing::debug!("TLS handshake took too long"),
@@ -202,11 +211,13 @@ impl Connection {
     }
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let Self { gateway, limits, watcher, slot } = self;
+        let Self { gateway, limits, mut stopping, slot } = self;
         let io = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
+        let asker = Arc::clone(&slot);
         let service = service_fn(move |request| {
             let gateway = Arc::clone(&gateway);
-            async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
+            let busy = asker.begin();
+            async move { Ok::<_, std::convert::Infallible>(gateway.handle(request, busy).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -214,9 +225,30 @@ impl Connection {
             .max_buf_size(READ_BUFFER_BYTES)
             .half_close(true)
             .serve_connection(io, service);
-        if let Err(error) = watcher.watch(connection).await {
-            tracing::debug!(%error, "connection ended early");
+        let mut connection = std::pin::pin!(connection);
+        let (mut told, mut is_stopping) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "connection ended early");
+                    }
+                    return;
+                }
+                () = slot.told_to_end(), if !told => {
+                    if !slot.has_asked() {
+                        return;
+                    }
+                    // What is still on its way out arrives; then the connection is closed.
+                    told = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = stopping.wait_for(|stopping| *stopping), if !is_stopping => {
+                    is_stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
         }
-        drop(slot);
     }
 }

@@ -1,44 +1,87 @@
 //! The operator's calls: closed to others, and telling how far they are.
 
+use fulgurite_gateway::OperatorCall;
+use jiff::{Timestamp, ToSpan as _};
+
 use crate::harness::{Answer, TestServer, credentials};
 
-async fn call(server: &TestServer, method: &str, path: &str, token: &str) -> Answer {
+/// The header of a call, made at `time`, with a nonce of its own.
+fn authorization(method: &str, target: &str, body: &[u8], time: Timestamp) -> String {
+    static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let mut nonce = [0; 16];
+    nonce[..8].copy_from_slice(&call.to_le_bytes());
+    let time = u64::try_from(time.as_millisecond()).unwrap();
+    OperatorCall { method, target, body }.authorization(&credentials(), time, &nonce)
+}
+
+async fn with(server: &TestServer, method: &str, path: &str, authorization: &str) -> Answer {
     let ask = server.ask(method, path);
-    ask.unsigned_header("authorization", &format!("Bearer {token}")).send_plain().await
+    ask.unsigned_header("authorization", authorization).send_plain().await
+}
+
+async fn call(server: &TestServer, method: &str, path: &str) -> Answer {
+    with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
 }
 
 #[tokio::test]
 async fn only_the_operator_may_call() {
     let server = TestServer::start().await;
-    let token = credentials().admin_token();
-    let wrong = format!("{}0", &token[..token.len() - 1]);
+    let status = "/-/admin/status";
+    let now = Timestamp::now();
+    let long_ago = now.checked_sub(6.minutes()).unwrap();
+    let for_seal = authorization("POST", "/-/admin/seal", b"", now);
     for answer in [
-        call(&server, "GET", "/-/admin/status", "").await,
-        call(&server, "POST", "/-/admin/seal", &wrong.replace('0', "1")).await,
-        server.ask("GET", "/-/admin/status").send_plain().await,
-        server.ask("GET", "/-/admin/status").send().await,
+        with(&server, "GET", status, "").await,
+        // What opened every door until version 2 of the scheme.
+        with(&server, "GET", status, &format!("Bearer {}", "0".repeat(64))).await,
+        with(&server, "GET", status, &for_seal).await,
+        with(&server, "POST", "/-/admin/verify", &for_seal).await,
+        with(&server, "GET", status, &authorization("GET", status, b"", long_ago)).await,
+        with(&server, "GET", status, &authorization("GET", status, b"more", now)).await,
+        server.ask("GET", status).send_plain().await,
+        server.ask("GET", status).send().await,
     ] {
         assert_eq!(answer.status, 403, "{}", answer.text());
         assert!(answer.text().contains("AccessDenied"));
     }
-    let answer = call(&server, "GET", "/-/admin/status", &token).await;
+    let answer = call(&server, "GET", status).await;
     assert_eq!(answer.status, 200);
-    let status: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(status["objects_online"], 0);
-    assert_eq!(call(&server, "GET", "/-/admin/unknown", &token).await.status, 404);
-    assert_eq!(call(&server, "GET", "/-/admin/seal", &token).await.status, 404, "wrong method");
+    let shown: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(shown["objects_online"], 0);
+    assert_eq!(shown["server"]["connections_max"], 2048);
+    assert_eq!(call(&server, "GET", "/-/admin/unknown").await.status, 404);
+    assert_eq!(call(&server, "GET", "/-/admin/seal").await.status, 404, "wrong method");
+}
+
+#[tokio::test]
+async fn a_call_that_was_overheard_is_worth_nothing() {
+    let server = TestServer::start().await;
+    let heard = authorization("GET", "/-/admin/status", b"", Timestamp::now());
+    assert_eq!(with(&server, "GET", "/-/admin/status", &heard).await.status, 200);
+    let answer = with(&server, "GET", "/-/admin/status", &heard).await;
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    assert!(answer.text().contains("made before"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn bodies_of_calls_are_bounded() {
+    let server = TestServer::start().await;
+    let large = vec![b' '; (64 << 10) + 1];
+    let signed = authorization("GET", "/-/admin/status", &large, Timestamp::now());
+    let ask = server.ask("GET", "/-/admin/status").unsigned_header("authorization", &signed);
+    assert_eq!(ask.body(&large).send_plain().await.status, 400);
 }
 
 #[tokio::test]
 async fn sealing_and_verifying_report() {
     let server = TestServer::start().await;
-    let token = credentials().admin_token();
     let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
     assert_eq!(put.body(&[9; 100_000]).send().await.status, 200);
-    let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep", &token).await;
+    let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"staged\""), "{}", located.text());
 
-    let answer = call(&server, "POST", "/-/admin/seal", &token).await;
+    let answer = call(&server, "POST", "/-/admin/seal").await;
     assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
     let text = answer.text();
     let lines: Vec<serde_json::Value> =
@@ -47,17 +90,17 @@ async fn sealing_and_verifying_report() {
     for line in &lines[..lines.len() - 1] {
         assert!(line["progress"]["seconds"].is_f64(), "{text}");
     }
-    let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep", &token).await;
+    let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"glass\""), "{}", located.text());
 
-    let answer = call(&server, "POST", "/-/admin/verify", &token).await;
+    let answer = call(&server, "POST", "/-/admin/verify").await;
     let last = answer.text().lines().last().unwrap().to_owned();
     let last: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert!(last["report"].as_array().is_some_and(|platters| platters.len() >= 4), "{last}");
-    let answer = call(&server, "POST", "/-/admin/verify?platter=nonsense", &token).await;
+    let answer = call(&server, "POST", "/-/admin/verify?platter=nonsense").await;
     assert_eq!(answer.status, 400);
-    let none = call(&server, "GET", "/-/admin/locate?bucket=vault&key=none", &token).await;
+    let none = call(&server, "GET", "/-/admin/locate?bucket=vault&key=none").await;
     assert_eq!(none.status, 404, "{}", none.text());
-    let unnamed = call(&server, "GET", "/-/admin/locate?bucket=vault", &token).await;
+    let unnamed = call(&server, "GET", "/-/admin/locate?bucket=vault").await;
     assert_eq!(unnamed.status, 400);
 }

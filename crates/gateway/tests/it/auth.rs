@@ -78,3 +78,46 @@ async fn forms_are_refused_before_they_are_read() {
     let ask = ask.header("content-type", "multipart/form-data; boundary=b").body(b"--b--");
     assert_eq!(ask.send_plain().await.error(), (501, "NotImplemented".to_owned()));
 }
+
+/// There is one region; clients name others, some with capitals that are the name of none.
+#[tokio::test]
+async fn any_region_may_be_signed_for() {
+    let server = TestServer::start().await;
+    for region in ["US", "EU", "eu-west-3", "auto", "Any_Region.1"] {
+        let mut put = server.ask("PUT", "/vault/a").body(region.as_bytes());
+        region.clone_into(&mut put.signer.region);
+        assert_eq!(put.send().await.status, 200, "{region}");
+        let mut get = server.ask("GET", "/vault/a");
+        region.clone_into(&mut get.signer.region);
+        assert_eq!(get.presigned(60).send_plain().await.body, region.as_bytes());
+    }
+    for path in ["/vault?location", "/vault"] {
+        let mut ask = server.ask("GET", path);
+        "EU".clone_into(&mut ask.signer.region);
+        assert_eq!(ask.send().await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_signed_date_stands_for_the_amz_date() {
+    let server = TestServer::start().await;
+    let date = |ask: &crate::harness::Ask, form: &str| ask.signer.time.strftime(form).to_string();
+    for form in ["%a, %d %b %Y %H:%M:%S GMT", "%a, %d %b %Y %H:%M:%S -0000", "%Y%m%dT%H%M%SZ"] {
+        let ask = server.ask("PUT", "/vault/a").body(b"x");
+        let shown = date(&ask, form);
+        assert_eq!(ask.header("date", &shown).send().await.status, 200, "{shown}");
+    }
+    let mut old = server.ask("PUT", "/vault/old").body(b"x");
+    old.signer.time = old.signer.time.checked_sub(20.minutes()).unwrap();
+    let shown = date(&old, "%a, %d %b %Y %H:%M:%S GMT");
+    let answer = old.header("date", &shown).send().await;
+    assert_eq!(answer.error(), (403, "RequestTimeTooSkewed".to_owned()));
+    assert!(!server.has("/vault/old").await);
+}
+
+#[tokio::test]
+async fn a_malformed_authorization_is_named() {
+    let server = TestServer::start().await;
+    let ask = server.ask("GET", "/vault/a").unsigned_header("authorization", "Basic YTpi");
+    assert_eq!(ask.send_plain().await.error(), (400, "AuthorizationHeaderMalformed".to_owned()));
+}

@@ -1,9 +1,10 @@
-//! `aws-chunked` bodies: trailers, chunk signatures, and the memory that large chunks would take.
+//! `aws-chunked` bodies: trailers, chunk signatures, and chunks of any size.
 
 use crate::harness::{Answer, TestServer, exchange};
 
 const TRAILED: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 const CHUNK_SIGNED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD";
+const CHUNK_SIGNED_TRAILED: &str = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER";
 
 /// CRC-32 of "123456789": 0xcbf43926.
 const CRC32: &str = "y/Q5Jg==";
@@ -76,27 +77,66 @@ async fn one_large_unsigned_chunk_streams() {
     assert!(answer.body == data, "the bytes differ");
 }
 
-async fn put_signed(server: &TestServer, chunks: &[&[u8]], spoil: bool) -> Answer {
+/// What to spoil of a body whose chunks are signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spoil {
+    Nothing,
+    /// The signature of the first chunk, of the last, or of the trailer.
+    First,
+    Last,
+    Trailer,
+    /// The bytes of the first chunk, under their right signature.
+    Bytes,
+}
+
+async fn put_signed(
+    server: &TestServer,
+    chunks: &[&[u8]],
+    trailer: Option<(&str, &str)>,
+    spoil: Spoil,
+) -> Answer {
     let length: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let ask = server.ask("PUT", "/vault/s").payload(CHUNK_SIGNED);
+    let payload = if trailer.is_some() { CHUNK_SIGNED_TRAILED } else { CHUNK_SIGNED };
+    let mut ask = server.ask("PUT", "/vault/s").payload(payload);
+    if let Some((name, _)) = trailer {
+        ask = ask.header("x-amz-trailer", name);
+    }
     let ask = ask.header("x-amz-decoded-content-length", &length.to_string());
     let signer = ask.signer.clone();
-    // Every line has the same length but for the digits of its size.
     let line = |chunk: &[u8], signature: &str| {
         let mut line = format!("{:x};chunk-signature={signature}\r\n", chunk.len()).into_bytes();
         line.extend_from_slice(chunk);
-        line.extend_from_slice(b"\r\n");
+        if !chunk.is_empty() {
+            line.extend_from_slice(b"\r\n");
+        }
         line
     };
+    let end = |signature: &str| match trailer {
+        Some((name, value)) => {
+            format!("{name}:{value}\r\nx-amz-trailer-signature:{signature}\r\n\r\n")
+        }
+        None => "\r\n".to_owned(),
+    };
+    // Every line has the same length but for the digits of its size.
+    let zeros = "0".repeat(64);
     let all = chunks.iter().copied().chain([b"".as_slice()]);
-    let total = all.clone().map(|chunk| line(chunk, &"0".repeat(64)).len()).sum();
-    let (head, mut signature) = ask.signed_head(total);
+    let total: usize = all.clone().map(|chunk| line(chunk, &zeros).len()).sum();
+    let (head, mut signature) = ask.signed_head(total + end(&zeros).len());
     let mut body = Vec::new();
-    for chunk in all {
+    for (index, chunk) in all.enumerate() {
         signature = signer.chunk(&signature, chunk);
-        let shown = if spoil && chunk.is_empty() { "0".repeat(64) } else { signature.clone() };
-        body.extend(line(chunk, &shown));
+        let is_spoiled =
+            (index == 0 && spoil == Spoil::First) || (chunk.is_empty() && spoil == Spoil::Last);
+        body.extend(line(chunk, if is_spoiled { &zeros } else { &signature }));
+        if index == 0 && spoil == Spoil::Bytes {
+            let at = body.len() - 3;
+            body[at] ^= 1;
+        }
     }
+    if let Some((name, value)) = trailer {
+        signature = signer.trailer(&signature, &format!("{name}:{value}\n"));
+    }
+    body.extend(end(if spoil == Spoil::Trailer { &zeros } else { &signature }).into_bytes());
     exchange(server.address, &[head.as_bytes(), &body], true).await
 }
 
@@ -104,20 +144,42 @@ async fn put_signed(server: &TestServer, chunks: &[&[u8]], spoil: bool) -> Answe
 async fn every_chunk_signature_counts() {
     let server = TestServer::start().await;
     let chunks: [&[u8]; 3] = [&[1; 70_000], &[2; 65_536], b"the end"];
-    let answer = put_signed(&server, &chunks, true).await;
-    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
-    assert!(!server.has("/vault/s").await);
-    let answer = put_signed(&server, &chunks, false).await;
+    for spoil in [Spoil::First, Spoil::Last, Spoil::Bytes] {
+        let answer = put_signed(&server, &chunks, None, spoil).await;
+        assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+        assert!(!server.has("/vault/s").await);
+    }
+    let answer = put_signed(&server, &chunks, None, Spoil::Nothing).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     let answer = server.ask("GET", "/vault/s").send().await;
     assert!(answer.body == chunks.concat(), "the bytes differ");
 }
 
 #[tokio::test]
-async fn signed_chunks_have_a_largest_size() {
+async fn signed_trailers_count() {
     let server = TestServer::start().await;
-    let large = vec![0; (16 << 20) + 1];
-    let answer = put_signed(&server, &[&large], false).await;
-    assert_eq!(answer.error(), (400, "InvalidChunkSizeError".to_owned()));
+    let right = Some(("x-amz-checksum-crc32", CRC32));
+    let answer = put_signed(&server, &[b"123456789"], right, Spoil::Trailer).await;
+    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    let wrong = Some(("x-amz-checksum-crc32", "AAAAAA=="));
+    let answer = put_signed(&server, &[b"123456789"], wrong, Spoil::Nothing).await;
+    assert_eq!(answer.error(), (400, "BadDigest".to_owned()));
     assert!(!server.has("/vault/s").await);
+    let answer = put_signed(&server, &[b"123456789"], right, Spoil::Nothing).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("x-amz-checksum-crc32"), Some(CRC32));
+}
+
+/// A chunk is not held until its signature is known, so it may be as large as a body.
+#[tokio::test]
+async fn large_signed_chunks_stream() {
+    let server = TestServer::start().await;
+    let large: Vec<u8> = (0..24 << 20).map(|n: u32| (n >> 9).to_le_bytes()[0]).collect();
+    let answer = put_signed(&server, &[&large], None, Spoil::First).await;
+    assert_eq!(answer.error(), (403, "SignatureDoesNotMatch".to_owned()));
+    assert!(!server.has("/vault/s").await);
+    let answer = put_signed(&server, &[&large], None, Spoil::Nothing).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answer = server.ask("GET", "/vault/s").send().await;
+    assert!(answer.body == large, "the bytes differ");
 }

@@ -183,7 +183,9 @@ impl Ask {
     /// The signed head of a request that declares `length` bytes, and its signature.
     pub(crate) fn signed_head(mut self, length: usize) -> (String, String) {
         let payload = self.payload.clone().unwrap_or_else(|| sha256_hex(&self.body));
-        self.headers.insert("x-amz-date".to_owned(), self.signer.date_time());
+        if !self.headers.contains_key("date") {
+            self.headers.insert("x-amz-date".to_owned(), self.signer.date_time());
+        }
         self.headers.insert("x-amz-content-sha256".to_owned(), payload.clone());
         let query = self.query_text();
         let asked = (self.method.as_str(), self.path.as_str(), query.as_str());

@@ -77,3 +77,60 @@ async fn a_stop_lets_requests_finish() {
     serving.await.unwrap().unwrap();
     assert_eq!(archive.status().await.unwrap().objects_online, 1);
 }
+
+/// Idle connections, as many as there may be, and one more that wants something.
+#[tokio::test]
+async fn idle_connections_give_way() {
+    let server = TestServer::start_with(|config| config.limits.connections = 3).await;
+    let mut idle = Vec::new();
+    for _ in 0..5 {
+        idle.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    // One of them has begun to ask and goes no further.
+    idle[0].write_all(b"PUT /vault/never HTTP/1.1\r\nhost: x\r\n").await.unwrap();
+    server.put("/vault/a", b"served").await;
+    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    assert!(metrics.contains("fulgurite_connections_max 3\n"), "{metrics}");
+    let ended = metrics.lines().find_map(|line| {
+        line.strip_prefix("fulgurite_connections_ended_idle_total ")?.parse::<u32>().ok()
+    });
+    assert!(ended.unwrap() >= 3, "{metrics}");
+    assert_eq!(read_answer(&mut idle[0]).await.status, 0, "the oldest was ended");
+}
+
+#[tokio::test]
+async fn requests_in_progress_do_not_give_way() {
+    let server = TestServer::start_with(|config| config.limits.connections = 2).await;
+    let (head, _) = server.ask("PUT", "/vault/slow").payload(UNSIGNED).signed_head(10);
+    let mut slow = TcpStream::connect(server.address).await.unwrap();
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow.write_all(b"12345").await.unwrap();
+    for _ in 0..2 {
+        let _idle = TcpStream::connect(server.address).await.unwrap();
+        server.put("/vault/other", b"x").await;
+    }
+    slow.write_all(b"67890").await.unwrap();
+    assert_eq!(read_answer(&mut slow).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page() {
+    let server = TestServer::start().await;
+    let html = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let answer = server.ask("GET", "/").header("accept", html).send_plain().await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    assert!(answer.header("content-security-policy").unwrap().contains("default-src 'none'"));
+    let text = answer.text();
+    assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("href=\"/readyz\""));
+    assert!(!text.contains("<script"), "{text}");
+    for answer in [
+        // Somebody without credentials who does not want HTML, somebody who asks for more, a client.
+        server.ask("GET", "/").header("accept", "*/*").send_plain().await,
+        server.ask("GET", "/?acl").header("accept", html).send_plain().await,
+        server.ask("GET", "/vault").header("accept", html).send_plain().await,
+        server.ask("GET", "/").header("accept", html).send().await,
+    ] {
+        assert_eq!(answer.header("content-type"), Some("application/xml"), "{answer:?}");
+    }
+}

@@ -181,3 +181,35 @@ async fn attributes_and_tags_are_told() {
     let answer = server.ask("GET", "/vault?location").send().await;
     assert!(answer.text().contains("LocationConstraint"), "{}", answer.text());
 }
+
+/// Every body is encrypted with a key of the archive's, as AWS says of its own.
+#[tokio::test]
+async fn encryption_is_asked_for_and_answered() {
+    let server = TestServer::start().await;
+    let name = "x-amz-server-side-encryption";
+    let put = server.ask("PUT", "/vault/a").header(name, "AES256").body(b"x").send().await;
+    assert_eq!((put.status, put.header(name)), (200, Some("AES256")));
+    let copy = server.ask("PUT", "/vault/b").header("x-amz-copy-source", "/vault/a");
+    let copy = copy.header(name, "AES256").send().await;
+    assert_eq!((copy.status, copy.header(name)), (200, Some("AES256")));
+    for (method, path) in [("GET", "/vault/a"), ("HEAD", "/vault/a"), ("HEAD", "/vault/b")] {
+        let answer = server.ask(method, path).send().await;
+        assert_eq!((answer.status, answer.header(name)), (200, Some("AES256")), "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn content_encodings_stay_as_they_were_written() {
+    let server = TestServer::start().await;
+    for (sent, kept) in [
+        ("gzip, br", Some("gzip, br")),
+        ("my-own;level=9", Some("my-own;level=9")),
+        ("aws-chunked, gzip , br", Some("gzip , br")),
+        ("aws-chunked", None),
+    ] {
+        let put = server.ask("PUT", "/vault/a").header("content-encoding", sent).body(b"x");
+        assert_eq!(put.send().await.status, 200, "{sent}");
+        let answer = server.ask("HEAD", "/vault/a").send().await;
+        assert_eq!(answer.header("content-encoding"), kept, "{sent}");
+    }
+}

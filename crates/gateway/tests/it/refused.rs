@@ -46,6 +46,8 @@ async fn what_is_not_kept_is_not_taken() {
         ("x-amz-storage-class", "COLD", 400, "InvalidStorageClass"),
         ("x-amz-tagging", "a=b", 501, "NotImplemented"),
         ("x-amz-server-side-encryption", "aws:kms", 501, "NotImplemented"),
+        ("x-amz-server-side-encryption", "AES512", 400, "InvalidEncryptionAlgorithmError"),
+        ("x-amz-server-side-encryption-customer-algorithm", "AES256", 501, "NotImplemented"),
         ("x-amz-acl", "public-read", 400, "AccessControlListNotSupported"),
         ("x-amz-meta-large", &"v".repeat(2100), 400, "MetadataTooLarge"),
         ("x-amz-checksum-sha512", "AAAA", 400, "InvalidRequest"),

@@ -9,7 +9,6 @@ use ring::{digest, hmac};
 
 pub(crate) const ACCESS_KEY: &str = "TESTACCESSKEY";
 pub(crate) const SECRET_KEY: &str = "test/secret+key";
-const REGION: &str = "us-east-1";
 
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex::encode(digest::digest(&digest::SHA256, bytes))
@@ -26,6 +25,7 @@ pub(crate) struct Signer {
     pub(crate) access_key: String,
     pub(crate) secret_key: String,
     pub(crate) time: Timestamp,
+    pub(crate) region: String,
 }
 
 impl Signer {
@@ -34,6 +34,7 @@ impl Signer {
             access_key: ACCESS_KEY.to_owned(),
             secret_key: SECRET_KEY.to_owned(),
             time: Timestamp::now(),
+            region: "us-east-1".to_owned(),
         }
     }
 
@@ -42,7 +43,7 @@ impl Signer {
     }
 
     fn scope(&self) -> String {
-        format!("{}/{REGION}/s3/aws4_request", &self.date_time()[..8])
+        format!("{}/{}/s3/aws4_request", &self.date_time()[..8], self.region)
     }
 
     pub(crate) fn credential(&self) -> String {
@@ -51,7 +52,7 @@ impl Signer {
 
     fn sign(&self, text: &str) -> String {
         let day = mac(format!("AWS4{}", self.secret_key).as_bytes(), &self.date_time()[..8]);
-        let key = mac(&mac(&mac(&day, REGION), "s3"), "aws4_request");
+        let key = mac(&mac(&mac(&day, &self.region), "s3"), "aws4_request");
         hex::encode(mac(&key, text))
     }
 
@@ -85,6 +86,16 @@ impl Signer {
             self.scope(),
             sha256_hex(b""),
             sha256_hex(data)
+        ))
+    }
+
+    /// The signature of the headers after the last chunk.
+    pub(crate) fn trailer(&self, previous: &str, lines: &str) -> String {
+        self.sign(&format!(
+            "AWS4-HMAC-SHA256-TRAILER\n{}\n{}\n{previous}\n{}",
+            self.date_time(),
+            self.scope(),
+            sha256_hex(lines.as_bytes())
         ))
     }
 }

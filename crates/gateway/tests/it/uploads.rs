@@ -104,3 +104,44 @@ async fn uploads_are_listed_by_page_and_prefix() {
     assert!(answer.text().contains("<Prefix>c/</Prefix>"), "{}", answer.text());
     assert!(!answer.text().contains("<Upload>"), "{}", answer.text());
 }
+
+/// A short part in place of the range that was asked for would be a hole in an object.
+#[tokio::test]
+async fn a_part_is_copied_whole_or_not_at_all() {
+    let server = TestServer::start().await;
+    server.put("/vault/source", b"0123456789").await;
+    let id = begin(&server, "/vault/m").await;
+    let copy = |range: &str| {
+        let path = format!("/vault/m?partNumber=1&uploadId={id}");
+        let ask = server.ask("PUT", &path).header("x-amz-copy-source", "/vault/source");
+        ask.header("x-amz-copy-source-range", range).send()
+    };
+    for range in ["bytes=0-10", "bytes=9-10", "bytes=10-10", "bytes=11-20", "bytes=5-", "bytes=-5"]
+    {
+        let answer = copy(range).await;
+        assert_eq!(answer.error(), (400, "InvalidArgument".to_owned()), "{range}");
+    }
+    let listed = server.ask("GET", &format!("/vault/m?uploadId={id}")).send().await;
+    assert_eq!(listed.text().matches("<Part>").count(), 0, "nothing was copied");
+    let answer = copy("bytes=3-9").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("x-amz-server-side-encryption"), Some("AES256"));
+    let etag = answer.element("ETag").unwrap().replace("&quot;", "\"");
+    assert_eq!(complete(&server, "/vault/m", &id, &[(1, &etag)]).await.status, 200);
+    assert_eq!(server.ask("GET", "/vault/m").send().await.body, b"3456789");
+}
+
+#[tokio::test]
+async fn encryption_is_what_uploads_are_told() {
+    let server = TestServer::start().await;
+    let name = "x-amz-server-side-encryption";
+    let begun = server.ask("POST", "/vault/m?uploads").header(name, "AES256").send().await;
+    assert_eq!(begun.header(name), Some("AES256"));
+    let id = begun.element("UploadId").unwrap();
+    let path = format!("/vault/m?partNumber=1&uploadId={id}");
+    let put = server.ask("PUT", &path).body(b"part").send().await;
+    assert_eq!(put.header(name), Some("AES256"));
+    let etag = put.header("etag").unwrap().to_owned();
+    let done = complete(&server, "/vault/m", &id, &[(1, &etag)]).await;
+    assert_eq!((done.status, done.header(name)), (200, Some("AES256")));
+}

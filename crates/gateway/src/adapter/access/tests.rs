@@ -38,6 +38,8 @@ fn what_cannot_be_kept_is_not_ignored() {
         ("x-amz-grant-read", "id=1", Some("AccessControlListNotSupported")),
         ("x-amz-server-side-encryption", "AES256", None),
         ("x-amz-server-side-encryption", "aws:kms", Some("NotImplemented")),
+        ("x-amz-server-side-encryption", "aws:kms:dsse", Some("NotImplemented")),
+        ("x-amz-server-side-encryption", "AES128", Some("InvalidEncryptionAlgorithmError")),
         ("x-amz-server-side-encryption-customer-key", "k", Some("NotImplemented")),
         ("x-amz-object-lock-mode", "GOVERNANCE", Some("NotImplemented")),
         ("x-amz-tagging", "a=b", Some("NotImplemented")),

@@ -1,74 +1,86 @@
-//! Framing survives any cut of the stream, with chunks of any size; broken framing is named.
+//! The framing comes off whatever the cut of the stream and the size of the chunks; broken framing
+//! is named.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use http::HeaderMap;
 
-use super::ChunkGuard;
+use super::ChunkDecoder;
 use crate::outer::fault::BodyFault;
+use crate::outer::signature::ChunkSigner;
 
-/// Feeds `body` in pieces of `piece` bytes; what s3s would see.
-fn pass(signed: bool, body: &[u8], piece: usize) -> Result<(Vec<u8>, bool, usize), BodyFault> {
-    let mut guard = ChunkGuard::new(signed);
+/// Feeds `body` in pieces of `piece` bytes; the data and the trailer.
+fn pass(
+    mut decoder: ChunkDecoder,
+    body: &[u8],
+    piece: usize,
+) -> Result<(Vec<u8>, HeaderMap), BodyFault> {
     let mut out = VecDeque::new();
     for part in body.chunks(piece) {
-        guard.push(Bytes::copy_from_slice(part), &mut out)?;
+        decoder.push(Bytes::copy_from_slice(part), &mut out)?;
+        assert!(out.iter().all(|bytes| bytes.len() <= piece), "bytes were held back");
     }
-    let largest = out.iter().map(Bytes::len).max().unwrap_or(0);
-    Ok((out.into_iter().flatten().collect(), guard.is_complete(), largest))
+    Ok((out.into_iter().flatten().collect(), decoder.finish()?))
 }
 
-/// A straightforward decoder of whole bodies.
-fn decode(mut body: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let mut data = Vec::new();
-    loop {
-        let end = body.iter().position(|&b| b == b'\n').unwrap();
-        let line = std::str::from_utf8(&body[..end]).unwrap().trim_end();
-        let size = usize::from_str_radix(line.split(';').next().unwrap(), 16).unwrap();
-        body = &body[end + 1..];
-        if size == 0 {
-            return (data, body.to_vec());
-        }
-        data.extend_from_slice(&body[..size]);
-        assert_eq!(&body[size..size + 2], b"\r\n");
-        body = &body[size + 2..];
-    }
+fn unsigned() -> ChunkDecoder {
+    ChunkDecoder::new(None, true)
 }
 
 #[test]
-fn unsigned_chunks_are_cut_and_keep_their_bytes() {
+fn chunks_of_any_size_pass_at_once() {
     let data: Vec<u8> = (0..5000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut body = b"1388\r\n".to_vec();
     body.extend_from_slice(&data);
-    body.extend_from_slice(b"\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n");
+    body.extend_from_slice(b"\r\n0\r\nX-Amz-Checksum-Crc32: AAAAAA==\r\n\r\n");
     for piece in [1, 2, 3, 7, 64, 1000, body.len()] {
-        let (seen, complete, largest) = pass(false, &body, piece).unwrap();
-        let (bytes, trailer) = decode(&seen);
-        assert_eq!(bytes, data, "piece {piece}");
-        assert_eq!(trailer, b"x-amz-checksum-crc32:AAAAAA==\r\n\r\n", "piece {piece}");
-        assert!(complete);
-        assert!(largest <= piece.max(8), "piece {piece} gave {largest}");
-    }
-}
-
-#[test]
-fn signed_chunks_pass_as_they_came() {
-    let body = b"3;chunk-signature=abc\r\nxyz\r\n0;chunk-signature=def\r\n\r\n";
-    for piece in [1, 5, body.len()] {
-        let (seen, complete, _) = pass(true, body, piece).unwrap();
-        assert_eq!(seen, body);
-        assert!(complete);
+        let (seen, trailers) = pass(unsigned(), &body, piece).unwrap();
+        assert_eq!(seen, data, "piece {piece}");
+        assert_eq!(trailers["x-amz-checksum-crc32"], "AAAAAA==", "piece {piece}");
     }
 }
 
 #[test]
 fn broken_framing_is_named() {
-    assert_eq!(pass(false, b"zz\r\n", 4), Err(BodyFault::Framing));
-    assert_eq!(pass(false, b"\r\n", 4), Err(BodyFault::Framing));
-    assert_eq!(pass(false, b"+5\r\nhello\r\n", 4), Err(BodyFault::Framing));
-    assert_eq!(pass(false, b"1\r\naXX", 4), Err(BodyFault::Framing));
-    assert_eq!(pass(true, b"40000000;chunk-signature=a\r\n", 64), Err(BodyFault::ChunkTooLarge));
-    assert_eq!(pass(false, &[b'1'; 2000], 64), Err(BodyFault::Framing));
-    let (_, complete, _) = pass(false, b"5\r\nhel", 64).unwrap();
-    assert!(!complete, "a body cut off in a chunk is not complete");
+    use BodyFault::{Framing, Incomplete, Trailer};
+    let nines = vec![b'1'; 2000];
+    let flood = [b"0\r\n".to_vec(), b"x-a: b\r\n".repeat(4000)].concat();
+    for (body, fault) in [
+        (b"zz\r\n".as_slice(), Framing),
+        (b"\r\n", Framing),
+        (b"+5\r\nhello\r\n", Framing),
+        (b"1\r\naXX", Framing),
+        (b"5\nhello\r\n0\r\n\r\n", Framing),
+        (b"10000000000000000\r\n", Framing),
+        (&nines, Framing),
+        (b"5\r\nhel", Incomplete),
+        (b"5\r\nhello\r\n", Incomplete),
+        (b"", Incomplete),
+        (b"0\r\nno colon\r\n\r\n", Trailer),
+        (b"0\r\nbad name: 1\r\n\r\n", Trailer),
+        (&flood, Trailer),
+    ] {
+        for piece in [1, 64, 4096] {
+            let found = pass(unsigned(), body, piece).err();
+            let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
+            assert_eq!(found, Some(fault), "{shown:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn signed_chunks_need_signatures() {
+    use BodyFault::{Framing, Signature};
+    let zeros = "0".repeat(64);
+    let signed = || ChunkDecoder::new(Some(ChunkSigner::of_key(b"key")), false);
+    for (body, fault) in [
+        ("3\r\nxyz\r\n".to_owned(), Framing),
+        ("3;chunk-signature=00\r\nxyz\r\n".to_owned(), Framing),
+        (format!("3;chunk-signature={zeros};chunk-signature={zeros}\r\nxyz\r\n"), Framing),
+        (format!("3;chunk-signature={zeros}\r\nxyz\r\n"), Signature),
+        (format!("0;chunk-signature={zeros}\r\n\r\n"), Signature),
+    ] {
+        assert_eq!(pass(signed(), body.as_bytes(), 64).err(), Some(fault), "{body:?}");
+    }
 }

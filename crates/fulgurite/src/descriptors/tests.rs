@@ -1,0 +1,23 @@
+//! The soft bound goes up to the hard one, and too low a bound is refused with what to do.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::{bound, check, raise};
+use crate::limits::DESCRIPTORS_MIN;
+
+#[test]
+fn the_bound_is_raised_as_far_as_it_goes() {
+    let before = getrlimit(Resource::Nofile);
+    let hard = before.maximum.unwrap_or(u64::MAX);
+    let lowered = Rlimit { current: Some(hard.min(512)), maximum: before.maximum };
+    setrlimit(Resource::Nofile, lowered).unwrap();
+    raise().unwrap();
+    assert_eq!(bound(), hard);
+}
+
+#[test]
+fn too_few_are_refused() {
+    assert!(check(DESCRIPTORS_MIN).is_ok());
+    let error = check(DESCRIPTORS_MIN - 1).unwrap_err();
+    assert!(error.to_string().contains("ulimit -Hn"), "{error}");
+}

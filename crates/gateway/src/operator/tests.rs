@@ -1,0 +1,121 @@
+//! A call is let in once, within its time, and only as it was signed.
+
+use super::{CallFault, CallGate, Claim, OperatorCall};
+use crate::Credentials;
+use crate::limits::{ADMIN_NONCES_MAX, ADMIN_WINDOW_MS};
+
+const NOW: u64 = 1_790_000_000_000;
+const STATUS: OperatorCall<'_> =
+    OperatorCall { method: "GET", target: "/-/admin/status", body: b"" };
+
+fn keys() -> Credentials {
+    Credentials::new("EXAMPLE", "secret-of-the-example").unwrap()
+}
+
+fn admit(gate: &CallGate, call: &OperatorCall<'_>, signed: &str) -> Result<(), CallFault> {
+    gate.admit(&keys(), signed, call, NOW)
+}
+
+/// Computed with `openssl dgst`, as docs/operating.md says.
+#[test]
+fn the_scheme_is_what_is_documented() {
+    assert_eq!(
+        STATUS.authorization(&keys(), NOW, &[0xab; 16]),
+        "Fulgurite-HMAC-SHA256 Time=1790000000000, Nonce=abababababababababababababababab, \
+         Signature=c301401eb0c1a88a2f04e327a08f27e8c3afa86f18b4f0ae7f52faa288af3c8a"
+    );
+}
+
+#[test]
+fn a_call_counts_once() {
+    let gate = CallGate::new(0);
+    let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
+    assert_eq!(admit(&gate, &STATUS, &signed), Ok(()));
+    assert_eq!(admit(&gate, &STATUS, &signed), Err(CallFault::Replayed));
+    let again = STATUS.authorization(&keys(), NOW + 1, &[1; 16]);
+    assert_eq!(admit(&gate, &STATUS, &again), Err(CallFault::Replayed), "the nonce is spent");
+    let other = STATUS.authorization(&keys(), NOW, &[2; 16]);
+    assert_eq!(admit(&gate, &STATUS, &other), Ok(()));
+    // When the nonce is forgotten, its time has long been over.
+    let late = NOW + ADMIN_WINDOW_MS + 1;
+    assert_eq!(gate.admit(&keys(), &signed, &STATUS, late), Err(CallFault::Time));
+}
+
+#[test]
+fn what_was_signed_cannot_be_changed() {
+    let gate = CallGate::new(0);
+    let signed = STATUS.authorization(&keys(), NOW, &[1; 16]);
+    for call in [
+        OperatorCall { method: "POST", ..STATUS },
+        OperatorCall { target: "/-/admin/status?a=b", ..STATUS },
+        OperatorCall { body: b"more", ..STATUS },
+    ] {
+        assert_eq!(admit(&gate, &call, &signed), Err(CallFault::Signature), "{call:?}");
+    }
+    for (from, to) in [
+        (format!("Time={NOW}"), format!("Time={}", NOW + 1)),
+        ("Nonce=01".to_owned(), "Nonce=02".to_owned()),
+        ("Signature=".to_owned(), "Signature=00".to_owned()),
+    ] {
+        let changed = signed.replacen(&from, &to, 1);
+        assert_ne!(changed, signed);
+        assert!(admit(&gate, &STATUS, &changed).is_err(), "{changed}");
+    }
+    let other = Credentials::new("EXAMPLE", "secret-of-somebody").unwrap();
+    let stolen = STATUS.authorization(&other, NOW, &[1; 16]);
+    assert_eq!(admit(&gate, &STATUS, &stolen), Err(CallFault::Signature));
+    let other = Credentials::new("EXAMPLF", "secret-of-the-example").unwrap();
+    let stolen = STATUS.authorization(&other, NOW, &[1; 16]);
+    assert_eq!(admit(&gate, &STATUS, &stolen), Err(CallFault::Signature));
+    assert_eq!(admit(&gate, &STATUS, &signed), Ok(()), "none of this spent the nonce");
+}
+
+#[test]
+fn times_have_a_window() {
+    let gate = CallGate::new(NOW - 1000);
+    let mut nonce = 0;
+    let mut at = |time| {
+        nonce += 1;
+        admit(&gate, &STATUS, &STATUS.authorization(&keys(), time, &[nonce; 16]))
+    };
+    assert_eq!(at(NOW + ADMIN_WINDOW_MS), Ok(()));
+    assert_eq!(at(NOW + ADMIN_WINDOW_MS + 1), Err(CallFault::Time));
+    assert_eq!(at(NOW - ADMIN_WINDOW_MS - 1), Err(CallFault::Time));
+    assert_eq!(at(NOW - 1000), Ok(()));
+    assert_eq!(at(NOW - 1001), Err(CallFault::BeforeStart), "a start forgets the nonces");
+}
+
+#[test]
+fn nonces_are_bounded_and_never_forgotten_early() {
+    let gate = CallGate::new(0);
+    let call = |n: usize, time: u64| {
+        let nonce = (n as u128).to_le_bytes();
+        let signed = STATUS.authorization(&keys(), time, &nonce);
+        gate.admit(&keys(), &signed, &STATUS, time)
+    };
+    for n in 0..ADMIN_NONCES_MAX {
+        assert_eq!(call(n, NOW), Ok(()));
+    }
+    assert_eq!(call(ADMIN_NONCES_MAX, NOW), Err(CallFault::TooMany));
+    assert_eq!(call(0, NOW + ADMIN_WINDOW_MS), Err(CallFault::Replayed));
+    assert_eq!(call(0, NOW + ADMIN_WINDOW_MS + 1), Ok(()), "that time is over");
+}
+
+#[test]
+fn headers_have_one_form() {
+    let (nonce, tag) = ("00".repeat(16), "00".repeat(32));
+    let good = format!("Fulgurite-HMAC-SHA256 Time=1, Nonce={nonce}, Signature={tag}");
+    assert!(Claim::parse(&good).is_some());
+    for bad in [
+        String::new(),
+        format!("Bearer {tag}"),
+        good.replace("Time=1", "Time=-1"),
+        good.replace("Time=1", &format!("Time={}", u64::MAX)),
+        good.replace("Nonce=00", "Nonce=0"),
+        good.replace("Signature=00", "Signature=zz"),
+        format!("{good}, More=1"),
+        good.replace(", Nonce", ", Salt"),
+    ] {
+        assert!(Claim::parse(&bad).is_none(), "{bad}");
+    }
+}

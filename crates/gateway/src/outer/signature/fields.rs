@@ -1,0 +1,127 @@
+//! What a request says of its own signature, in a header or in the query. Plain text in, a checked
+//! value out; nothing here knows a secret.
+
+/// The one algorithm.
+const ALGORITHM: &str = "AWS4-HMAC-SHA256";
+/// Longest name of a region. Names are not compared with anything: any region may be signed for.
+const REGION_BYTES_MAX: usize = 64;
+
+/// The claim of a signature.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Claimed {
+    pub(crate) access_key: String,
+    /// `YYYYMMDD`.
+    pub(crate) day: String,
+    pub(crate) region: String,
+    /// In lower case, sorted, each once.
+    pub(crate) signed_headers: Vec<String>,
+    pub(crate) signature: [u8; 32],
+}
+
+impl Claimed {
+    /// Reads `AWS4-HMAC-SHA256 Credential=.., SignedHeaders=.., Signature=..`; spaces after commas
+    /// are optional and the order is free.
+    pub(crate) fn of_header(text: &str) -> Result<Self, &'static str> {
+        let (algorithm, rest) =
+            text.trim().split_once(|c: char| c.is_ascii_whitespace()).unwrap_or((text, ""));
+        check_algorithm(algorithm)?;
+        let (mut credential, mut names, mut signature) = (None, None, None);
+        for field in rest.split(',') {
+            let (name, value) = field.trim().split_once('=').ok_or("a field has no value")?;
+            let place = match name {
+                "Credential" => &mut credential,
+                "SignedHeaders" => &mut names,
+                "Signature" => &mut signature,
+                _ => return Err("a field is unknown"),
+            };
+            if place.replace(value).is_some() {
+                return Err("a field is there twice");
+            }
+        }
+        Self::new(credential, names, signature)
+    }
+
+    /// Reads the `X-Amz-*` parameters of a presigned URL, decoded.
+    pub(crate) fn of_query(pairs: &[(String, String)]) -> Result<Self, &'static str> {
+        check_algorithm(unique(pairs, "X-Amz-Algorithm")?.unwrap_or_default())?;
+        Self::new(
+            unique(pairs, "X-Amz-Credential")?,
+            unique(pairs, "X-Amz-SignedHeaders")?,
+            unique(pairs, "X-Amz-Signature")?,
+        )
+    }
+
+    fn new(
+        credential: Option<&str>,
+        names: Option<&str>,
+        signature: Option<&str>,
+    ) -> Result<Self, &'static str> {
+        let credential = credential.ok_or("the credential is missing")?;
+        let [access_key, day, region, service, end] =
+            <[&str; 5]>::try_from(credential.split('/').collect::<Vec<_>>())
+                .map_err(|_| "the credential is not ACCESS-KEY/YYYYMMDD/REGION/s3/aws4_request")?;
+        if end != "aws4_request" || service != "s3" {
+            return Err("the credential does not end in s3/aws4_request");
+        }
+        if day.len() != 8 || !day.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("the credential's date is not YYYYMMDD");
+        }
+        if region.len() > REGION_BYTES_MAX || !region.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err("the region is no name of up to 64 printable characters");
+        }
+        let mut signed_headers: Vec<String> =
+            names.ok_or("SignedHeaders is missing")?.split(';').map(lower).collect();
+        if !signed_headers.iter().all(|name| is_header_name(name)) {
+            return Err("SignedHeaders names no headers");
+        }
+        signed_headers.sort_unstable();
+        signed_headers.dedup();
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(signature.ok_or("the signature is missing")?, &mut bytes)
+            .map_err(|_| "the signature is not 64 hexadecimal digits")?;
+        Ok(Self {
+            access_key: access_key.to_owned(),
+            day: day.to_owned(),
+            region: region.to_owned(),
+            signed_headers,
+            signature: bytes,
+        })
+    }
+
+    /// What the signing key is made for.
+    pub(crate) fn scope(&self) -> String {
+        format!("{}/{}/s3/aws4_request", self.day, self.region)
+    }
+
+    /// Whether the signature covers a header.
+    pub(crate) fn covers(&self, name: &str) -> bool {
+        self.signed_headers.iter().any(|signed| signed == name)
+    }
+}
+
+fn check_algorithm(algorithm: &str) -> Result<(), &'static str> {
+    if algorithm == ALGORITHM { Ok(()) } else { Err("the algorithm is not AWS4-HMAC-SHA256") }
+}
+
+fn lower(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+/// The characters of header names (RFC 9110), without capitals.
+fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// The value of a parameter, which must not be there twice: two readers might take different ones.
+pub(super) fn unique<'a>(
+    pairs: &'a [(String, String)],
+    name: &str,
+) -> Result<Option<&'a str>, &'static str> {
+    let mut values = pairs.iter().filter(|(found, _)| found == name).map(|(_, value)| value);
+    let first = values.next();
+    if values.next().is_some() {
+        return Err("a parameter is there twice");
+    }
+    Ok(first.map(String::as_str))
+}
