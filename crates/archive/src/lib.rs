@@ -27,7 +27,6 @@ mod medium;
 mod multipart;
 mod names;
 mod object;
-mod orphan_report;
 mod pipeline;
 mod plan;
 mod platter_files;

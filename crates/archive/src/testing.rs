@@ -90,6 +90,5 @@ pub(crate) fn body_row(kind: LogKind) -> BodyRow {
         queued: None,
         shards: Vec::new(),
         restored: None,
-        framing: Vec::new(),
     }
 }

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
-use fulgurite_units::{ByteCount, PlatterId};
+use fulgurite_units::PlatterId;
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -17,10 +17,11 @@ use crate::inspect::timestamp;
 use crate::limits;
 use crate::names::S3Url;
 use crate::objects::counted;
-use crate::output::{Output, grouped, rate};
+use crate::output::{Output, bytes, grouped, hint, note, rate, seconds};
 use crate::progress::spinner;
 use crate::remote::{Remote, RemoteArgs};
 use crate::s3::http_builder;
+use crate::style::{self, Tone};
 
 /// What can be asked.
 #[derive(Clone, Debug, clap::Subcommand)]
@@ -64,21 +65,24 @@ pub(crate) enum AdminCommand {
 /// Runs `admin`.
 pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Result<()> {
     match command {
-        AdminCommand::Seal { remote } => seal(&AdminClient::new(&remote.resolve()?)?, out).await,
+        AdminCommand::Seal { remote } => {
+            seal(&AdminClient::new(&remote.resolve_operator()?)?, out).await
+        }
         AdminCommand::Verify { platter, remote } => {
-            verify(&AdminClient::new(&remote.resolve()?)?, *platter, out).await
+            verify(&AdminClient::new(&remote.resolve_operator()?)?, *platter, out).await
         }
         AdminCommand::Margins { platter, remote } => {
-            let found = AdminClient::new(&remote.resolve()?)?.margins(*platter).await?;
+            let found = AdminClient::new(&remote.resolve_operator()?)?.margins(*platter).await?;
             out.json(&found)?;
             out.text(show_margins(&found))
         }
         AdminCommand::Status { remote } => {
-            status(&AdminClient::new(&remote.resolve()?)?, out).await
+            status(&AdminClient::new(&remote.resolve_operator()?)?, out).await
         }
         AdminCommand::Locate { url, remote } => {
-            let places =
-                AdminClient::new(&remote.resolve()?)?.locate(&url.bucket, &url.key).await?;
+            let places = AdminClient::new(&remote.resolve_operator()?)?
+                .locate(&url.bucket, &url.key)
+                .await?;
             for place in &places {
                 out.json(place)?;
                 out.text(show_place(place))?;
@@ -91,11 +95,14 @@ pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Resul
 async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     let report = client.seal(out.is_json()).await?;
     out.json(&report)?;
+    if report.objects == 0 && report.sets.is_empty() {
+        return if out.is_json() { Ok(()) } else { nothing_to_seal(client, out).await };
+    }
     out.text(format_args!(
-        "{} with {} on glass in {:.1} s ({})",
+        "{} with {} on glass in {} ({})",
         counted(report.objects, "object"),
-        ByteCount::new(report.bytes),
-        report.seconds,
+        bytes(report.bytes),
+        seconds(report.seconds),
         rate(report.bytes, report.seconds)
     ))?;
     for set in &report.sets {
@@ -107,6 +114,22 @@ async fn seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     if report.kept_staged > 0 {
         let bodies = counted(report.kept_staged, "body");
         out.text(format_args!("{bodies} would not survive where they were written; still staged"))?;
+    }
+    Ok(())
+}
+
+/// What there is instead of something to seal.
+async fn nothing_to_seal(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
+    let status = client.status().await?;
+    let glass = counted(status.objects_on_glass, "object");
+    let sets = counted(status.sets.len() as u64, "set");
+    out.text(format_args!("nothing is staged: {glass} on glass already, in {sets}"))?;
+    if status.objects_online > 0 {
+        let online = counted(status.objects_online, "object");
+        note(hint(format_args!("{online} of class STANDARD on disk, which never go to glass")));
+    }
+    for body in &status.staged_damaged {
+        note(format_args!("{}/{} is set aside: staging is damaged", body.bucket, body.key));
     }
     Ok(())
 }
@@ -136,14 +159,19 @@ async fn verify(
             grouped(report.sectors)
         ))?;
     }
-    out.text(format_args!("{} read", counted(platters.len() as u64, "platter")))?;
-    if unreadable == 0 {
-        return Ok(());
+    let read = counted(platters.len() as u64, "platter");
+    if platters.is_empty() {
+        return out.text("verdict: nothing is on glass yet");
     }
+    if unreadable == 0 {
+        let verdict = style::out(Tone::Good, "verdict: sound");
+        return out.text(format_args!("{verdict}, {read} read whole and none needs another"));
+    }
+    let verdict = style::out(Tone::Bad, "verdict: damaged");
+    out.text(format_args!("{verdict}, {unreadable} of {read} cannot be read alone"))?;
     let message = format!(
-        "{} of {} cannot be read alone",
-        unreadable,
-        counted(platters.len() as u64, "platter")
+        "{unreadable} of {read} cannot be read alone; restores take what is missing from the rest \
+         of the set"
     );
     Err(Coded::new(Exit::Corrupt, message).into())
 }
@@ -170,12 +198,8 @@ fn show_status(s: &Status) -> String {
             grouped(s.objects_staged),
             grouped(s.objects_on_glass)
         ),
-        format!("staged     {}", ByteCount::new(s.staged_bytes)),
-        format!(
-            "logs       {} of {}",
-            ByteCount::new(s.log_bytes),
-            ByteCount::new(s.log_bytes_max)
-        ),
+        format!("staged     {}", bytes(s.staged_bytes)),
+        format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
         format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set")),
         format!(
             "restores   {} waiting, {} held",
@@ -196,7 +220,7 @@ fn show_status(s: &Status) -> String {
             "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",
             body.bucket,
             body.key,
-            ByteCount::new(body.bytes)
+            bytes(body.bytes)
         ));
     }
     if s.keys_lost > 0 {
@@ -281,15 +305,15 @@ fn show_margins(found: &Verification) -> String {
 
 /// A place on glass, or on the way to it, for people.
 pub(crate) fn show_place(place: &ShardPlace) -> String {
-    let bytes = ByteCount::new(place.bytes);
+    let size = bytes(place.bytes);
     let Some(platter) = place.platter else {
-        return format!("body {}: {bytes} {}", place.body, place.residence);
+        return format!("body {}: {size} {}", place.body, place.residence);
     };
     let slot = place.slot.map_or_else(|| "no slot".to_owned(), |slot| format!("slot {slot}"));
     let (first, last) = (place.track_first, place.track_last);
     let tracks =
         if first == last { format!("track {first}") } else { format!("tracks {first} to {last}") };
-    format!("body {}: {bytes} on platter {platter}, {tracks}, {slot}", place.body)
+    format!("body {}: {size} on platter {platter}, {tracks}, {slot}", place.body)
 }
 
 /// A client of the admin API.

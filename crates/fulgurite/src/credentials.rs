@@ -48,8 +48,12 @@ pub(crate) fn credentials_path(data: &Path) -> PathBuf {
 
 /// The pair of the data directory, if it has one.
 pub(crate) fn read(data: &Path) -> anyhow::Result<Option<KeyPair>> {
-    let path = credentials_path(data);
-    let text = match std::fs::read_to_string(&path) {
+    read_pair(&credentials_path(data))
+}
+
+/// The pair in the file `path`, if there is one.
+pub(crate) fn read_pair(path: &Path) -> anyhow::Result<Option<KeyPair>> {
+    let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {

@@ -74,6 +74,25 @@ impl RemoteArgs {
         Ok(Remote { endpoint, keys, session_token, region: self.region.clone(), trust })
     }
 
+    /// The same for the admin API, which a data directory opens even if its server was given the
+    /// keys of the archive.
+    pub(crate) fn resolve_operator(&self) -> anyhow::Result<Remote> {
+        let has_keys = self.access_key.is_some() && self.secret_key.is_some();
+        let operator = match self.server_file()? {
+            Some(ServerFile { operator: Some(path), .. }) if !has_keys => {
+                credentials::read_pair(&path)?
+            }
+            Some(_) | None => None,
+        };
+        let Some(keys) = operator else { return self.resolve() };
+        let named = Self {
+            access_key: Some(keys.access_key),
+            secret_key: Some(keys.secret_key),
+            ..self.clone()
+        };
+        named.resolve()
+    }
+
     /// A client of the server.
     pub(crate) fn client(&self) -> anyhow::Result<Client> {
         self.resolve()?.client()
@@ -105,6 +124,12 @@ impl RemoteArgs {
         match (variable("AWS_ACCESS_KEY_ID"), variable("AWS_SECRET_ACCESS_KEY")) {
             (Some(access_key), Some(secret_key)) => {
                 Ok((KeyPair { access_key, secret_key }, variable("AWS_SESSION_TOKEN")))
+            }
+            _ if server.is_some_and(|server| server.operator.is_some()) => {
+                let message = "the server was given its keys and does not keep them: set \
+                               AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need \
+                               none)";
+                Err(Coded::new(Exit::Config, message).into())
             }
             _ => {
                 let message = "no credentials: give --access-key and --secret-key, set \

@@ -29,7 +29,7 @@ use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, note};
-use crate::server_file::ServerFile;
+use crate::server_file::{ServerFile, forget_operator, make_operator};
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -97,12 +97,21 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
             (keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored })
         }
     };
-    let running = listen(&config, data, &keys, archive).await?;
+    let operator = match origin {
+        KeyOrigin::Given => Some(make_operator(data)?),
+        KeyOrigin::New | KeyOrigin::Stored => {
+            forget_operator(data);
+            None
+        }
+    };
+    let (operator, operator_file) = operator.unzip();
+    let running = listen(&config, data, &keys, operator.as_ref(), archive).await?;
     let file = ServerFile {
         endpoint: running.endpoint.clone(),
         pid: std::process::id(),
         access_key: keys.access_key.clone(),
         certificate: running.certificate.clone(),
+        operator: operator_file,
     };
     file.write(data)?;
     banner::show(&banner::Banner { data, config: &config, file: &file, keys: &keys, origin }, out)?;
@@ -165,10 +174,13 @@ pub(crate) async fn listen(
     config: &Config,
     data: &Path,
     keys: &KeyPair,
+    operator: Option<&KeyPair>,
     archive: Archive,
 ) -> anyhow::Result<Running> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
+    let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
+    server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
     server.limits = Limits::for_descriptors(descriptors::bound());
     server.tls = match &config.tls {

@@ -2,13 +2,16 @@
 //!
 //! Written when the server listens, removed when it stops. A file left by a killed server is told
 //! by its process id and by the silence of its endpoint; nothing depends on its absence.
+//!
+//! A server that was given its keys keeps them to itself, and so `DATA/operator.toml` has others,
+//! for the admin API alone: made at each start, worth nothing once that server is gone.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::credentials::write_private;
+use crate::credentials::{KeyPair, write_private};
 use crate::exit::{Coded, Exit};
 
 /// What a running server says of itself.
@@ -23,10 +26,36 @@ pub(crate) struct ServerFile {
     /// Certificate to trust, when it is self-signed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) certificate: Option<PathBuf>,
+    /// File of the keys that open the admin API, when those of the archive are not kept here.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) operator: Option<PathBuf>,
 }
 
 fn server_path(data: &Path) -> PathBuf {
     data.join("server.json")
+}
+
+fn operator_path(data: &Path) -> PathBuf {
+    data.join("operator.toml")
+}
+
+/// Makes keys for the admin API of the server that starts now, and the file that has them.
+pub(crate) fn make_operator(data: &Path) -> anyhow::Result<(KeyPair, PathBuf)> {
+    let (keys, path) = (KeyPair::generate()?, operator_path(data));
+    write_private(&path, toml::to_string(&keys)?.as_bytes())
+        .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+    let path = path.canonicalize().unwrap_or(path);
+    Ok((keys, path))
+}
+
+/// Removes the file of keys that a server leaves behind; they open nothing without it.
+pub(crate) fn forget_operator(data: &Path) {
+    match std::fs::remove_file(operator_path(data)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "operator.toml could not be removed; its keys open nothing");
+        }
+        Ok(()) | Err(_) => {}
+    }
 }
 
 impl ServerFile {
@@ -62,5 +91,6 @@ impl ServerFile {
         if let Err(error) = std::fs::remove_file(server_path(data)) {
             tracing::warn!(%error, "server.json could not be removed");
         }
+        forget_operator(data);
     }
 }

@@ -66,7 +66,6 @@ impl From<BodyRow1> for BodyRow {
             queued: row.queued,
             shards: row.shards.iter().map(shard).collect(),
             restored: row.restored,
-            framing: Vec::new(),
         }
     }
 }

@@ -103,7 +103,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
     let archive = serve::open(&config, &data).await?;
-    let running = serve::listen(&config, &data, &keys, archive).await?;
+    let running = serve::listen(&config, &data, &keys, None, archive).await?;
     let stage = Stage::new(&running, keys, &config, &data, root, out)?;
     let result = stage.play(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -68,13 +68,41 @@ fn given_keys_are_not_stored_and_wrong_ones_refused() {
     assert!(fulgurite(&args).output().unwrap().status.success());
     args[6] = "another-secret";
     assert_eq!(fulgurite(&args).output().unwrap().status.code(), Some(6));
-    let mut admin = fulgurite(&["admin", "status", "--data", &shown]);
-    admin.env("AWS_ACCESS_KEY_ID", "AKTEST").env("AWS_SECRET_ACCESS_KEY", "wrong-secret");
+    let admin = |more: &[&str]| {
+        let mut command = fulgurite(&["admin", "status", "--data", &shown]);
+        command.args(more).output().unwrap()
+    };
+    let wrong = admin(&["--access-key", "AKTEST", "--secret-key", "wrong-secret"]);
+    assert_eq!(wrong.status.code(), Some(6), "{}", String::from_utf8_lossy(&wrong.stderr));
+
+    // The directory opens the admin API all the same, with keys that are not those of the archive.
+    assert!(admin(&[]).status.success());
+    let file = folder.path().join("operator.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains("AKTEST") && !text.contains("a-long-secret"), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
     expect![[r#"
-        err: fulgurite: a valid admin token is needed
-        exit: 6
+        err: fulgurite: the server was given its keys and does not keep them: set
+            AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (admin commands need none)
+        exit: 3
     "#]]
-    .assert_eq(&transcript(&mut admin));
+    .assert_eq(&fold(&transcript(&mut fulgurite(&["ls", "--data", &shown]))));
+    // They open nothing else, and nothing after the server.
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split('"').nth(1).unwrap().to_owned()
+    };
+    let theirs = (value("access_key"), value("secret_key"));
+    let pair = ["--access-key", &theirs.0, "--secret-key", &theirs.1];
+    let listed = fulgurite(&["ls", "--endpoint", &endpoint]).args(pair).output().unwrap();
+    assert_eq!(listed.status.code(), Some(6));
+    assert_eq!(server.terminate(), Some(0));
+    assert!(!file.exists());
+    let next = Server::start(folder.path(), &keys);
+    assert_eq!(admin(&pair).status.code(), Some(6), "each start makes its own");
+    assert!(admin(&[]).status.success());
+    assert_eq!(next.terminate(), Some(0));
 }
 
 #[test]

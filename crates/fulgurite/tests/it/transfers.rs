@@ -253,3 +253,36 @@ fn a_sync_asks_for_what_is_on_glass() {
     "#]]
     .assert_eq(&run(root, &["status", "--summary", "s3://box"]));
 }
+
+#[test]
+fn an_operator_is_told_how_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let _server = Server::start(&root.join("data"), &[]);
+    expect![["verdict: nothing is on glass yet\nexit: 0\n"]]
+        .assert_eq(&run(root, &["admin", "verify"]));
+    expect![["nothing is staged: 0 objects on glass already, in 0 sets\nexit: 0\n"]]
+        .assert_eq(&run(root, &["admin", "seal"]));
+    fs::write(root.join("file"), b"x").unwrap();
+    run(root, &["put", "--make-bucket", "file", "s3://box"]);
+    run(root, &["admin", "seal"]);
+    expect![["nothing is staged: 1 object on glass already, in 1 set\nexit: 0\n"]]
+        .assert_eq(&run(root, &["admin", "seal"]));
+    let sound = run(root, &["admin", "verify"]);
+    let verdict = "verdict: sound, 4 platters read whole and none needs another\nexit: 0\n";
+    assert!(sound.ends_with(verdict), "{sound}");
+    let platters = fs::read_dir(root.join("data/platters")).unwrap();
+    let first = platters.map(|entry| entry.unwrap().path()).min().unwrap();
+    let bytes = fs::read(&first).unwrap();
+    fs::write(&first, vec![0; bytes.len()]).unwrap();
+    let damaged = run(root, &["admin", "verify"]);
+    assert!(
+        damaged.contains("verdict: damaged, 1 of 4 platters cannot be read alone"),
+        "{damaged}"
+    );
+    assert!(damaged.ends_with("exit: 8\n"), "{damaged}");
+    for (choice, is_colored) in [("always", true), ("never", false), ("auto", false)] {
+        let said = run(root, &["admin", "verify", "--color", choice]);
+        assert_eq!(said.contains("\u{1b}["), is_colored, "{choice}: a pipe is no terminal");
+    }
+}

@@ -65,6 +65,7 @@ use crate::{Credentials, Limits, Result, ServerStatus, adapter};
 pub(crate) struct Gateway {
     archive: Archive,
     credentials: Credentials,
+    operator: Option<Credentials>,
     s3: S3Service,
     metrics: Arc<Metrics>,
     ids: RequestIds,
@@ -100,6 +101,7 @@ impl Gateway {
         Ok(Self {
             archive,
             credentials,
+            operator: None,
             s3,
             metrics: Arc::new(Metrics::default()),
             ids,
@@ -112,6 +114,11 @@ impl Gateway {
             body_timeout: limits.body_timeout,
             stopping: AtomicBool::new(false),
         })
+    }
+
+    /// The same, with another pair of keys for the operator's calls.
+    pub(crate) fn with_operator(self, operator: Option<Credentials>) -> Self {
+        Self { operator, ..self }
     }
 
     /// From now on `/readyz` says no, so that a balancer sends requests elsewhere.

@@ -60,6 +60,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// The keys of the archive.
     pub credentials: Credentials,
+    /// A pair of keys that opens the operator's interface beside them, and nothing else.
+    pub operator: Option<Credentials>,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
     /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one,
@@ -73,7 +75,8 @@ impl ServerConfig {
     /// Plain HTTP on `listen` with the default limits.
     #[must_use]
     pub fn new(listen: SocketAddr, credentials: Credentials) -> Self {
-        Self { listen, credentials, tls: None, domain: None, limits: Limits::default() }
+        let (tls, domain, limits) = (None, None, Limits::default());
+        Self { listen, credentials, operator: None, tls, domain, limits }
     }
 }
 
@@ -93,7 +96,7 @@ pub struct Server {
 /// # Errors
 /// When the address cannot be had, or TLS files, domain or credentials are not usable.
 pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
-    let ServerConfig { listen, credentials, tls, domain, limits } = config;
+    let ServerConfig { listen, credentials, operator, tls, domain, limits } = config;
     let failed = |source| GatewayError::Listen { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -107,7 +110,7 @@ pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
     let connections = Connections::new(limits.connections);
     let shown = Arc::clone(&connections);
     let gateway = Gateway::new(archive, credentials, domain.as_deref(), &limits, shown)?;
-    let gateway = Arc::new(gateway);
+    let gateway = Arc::new(gateway.with_operator(operator));
     Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
 }
 
