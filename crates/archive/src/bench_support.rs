@@ -151,6 +151,7 @@ fn object(
         queued: None,
         shards: vec![shard],
         restored: None,
+        framing: Vec::new(),
     };
     let key = format!("backup/2026/host-{:02}/home/user/file-{number:08}.dat", number % 40);
     Ok((key, object, body))

@@ -1,5 +1,7 @@
 //! Transactions that make objects and unmake them, and what has to happen after each.
 
+use std::collections::BTreeMap;
+
 use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
 use fulgurite_units::ObjectId;
 
@@ -104,10 +106,14 @@ pub(crate) fn account(
     extents: &[Extent],
     is_added: bool,
 ) -> Result<()> {
+    let mut changed: BTreeMap<u32, u64> = BTreeMap::new();
     for extent in extents {
-        let key = rows::segment_key(kind, extent.segment);
+        *changed.entry(extent.segment).or_default() += extent.bytes;
+    }
+    for (segment, bytes) in changed {
+        let key = rows::segment_key(kind, segment);
         let live: u64 = rows::get(tx, SEGMENTS, &key)?.unwrap_or(0);
-        let live = if is_added { live + extent.bytes } else { live.saturating_sub(extent.bytes) };
+        let live = if is_added { live + bytes } else { live.saturating_sub(bytes) };
         if live == 0 {
             tx.delete(SEGMENTS, key)?;
         } else {
@@ -191,9 +197,9 @@ pub(crate) fn retire_body(
 ) -> Result<()> {
     rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)?;
     retired.keys.push((body.key_slot, body.body_id));
-    if let Some((kind, extents)) = &body.log {
-        account(tx, *kind, extents, false)?;
-        retired.extents.extend(extents.iter().map(|&extent| (*kind, extent)));
+    if let Some((kind, extents)) = body.in_log() {
+        account(tx, kind, &extents, false)?;
+        retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
     }
     if let Some(extents) = &body.restored {
         account(tx, LogKind::Restored, extents, false)?;
@@ -251,8 +257,8 @@ pub(crate) fn forget_shreds(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Re
 /// Counts new bodies' extents in their segments.
 pub(crate) fn account_bodies(tx: &mut Transaction<'_>, bodies: &[BodyRow]) -> Result<()> {
     for body in bodies {
-        if let Some((kind, extents)) = &body.log {
-            account(tx, *kind, extents, true)?;
+        if let Some((kind, extents)) = body.in_log() {
+            account(tx, kind, &extents, true)?;
         }
     }
     let slots = bodies.iter().map(|body| body.key_slot.saturating_add(1)).max();

@@ -17,11 +17,11 @@ use crate::object::{
 use crate::pipeline::Workers;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
-use crate::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
+use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifiedPlatter};
 use crate::store::Store;
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
-use crate::{list, multipart, put, read, restore, status};
+use crate::{list, multipart, orphan_report, put, read, restore, status};
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
@@ -71,8 +71,13 @@ impl Archive {
     /// When a worker died.
     pub async fn stop(&self) -> Result<()> {
         self.is_ready.store(false, Ordering::SeqCst);
-        let workers = Arc::clone(&self.workers);
-        blocking(move || workers.stop()).await
+        let (workers, store) = (Arc::clone(&self.workers), Arc::clone(&self.store));
+        blocking(move || {
+            let stopped = workers.stop();
+            store.close_logs();
+            stopped
+        })
+        .await
     }
 
     /// Returns when the archive has failed for good and its process should end: a sync of the key
@@ -328,6 +333,24 @@ impl Archive {
     pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
         let store = Arc::clone(&self.store);
         blocking(move || verification::of(&store, platter)).await
+    }
+
+    /// Segments that the catalog does not name, with what is in them.
+    ///
+    /// # Errors
+    /// When they cannot be listed. One that cannot be read is in the list.
+    pub async fn orphans(&self) -> Result<Vec<OrphanedSegment>> {
+        let store = Arc::clone(&self.store);
+        blocking(move || orphan_report::orphans(&store)).await
+    }
+
+    /// Removes the orphaned segment in the file `name`. Nothing brings it back.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when there is none of that name.
+    pub async fn discard_orphan(&self, name: String) -> Result<()> {
+        let store = Arc::clone(&self.store);
+        blocking(move || orphan_report::discard_orphan(&store, &name)).await
     }
 
     /// Counts and states for operators.

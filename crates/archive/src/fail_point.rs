@@ -6,11 +6,12 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 23] = [
+pub const FAIL_POINTS: [&str; 24] = [
     "put-written",
     "put-staged",
     "put-committed",
     "part-committed",
+    "complete-logged",
     "complete-committed",
     "seal-planned",
     "write-half",

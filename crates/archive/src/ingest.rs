@@ -3,8 +3,11 @@
 //! ```text
 //! write --> buffer (512 KiB) --> blocking pool: MD5, checksum, AES-GCM, CRC, pwrite
 //!               ^ fills while the one before it is worked on
-//! finish --> compare claims --> sync log and key table --> commit rows --> answer
+//! finish --> compare claims --> seal entry, write --> sync log and key table --> commit --> answer
 //! ```
+//!
+//! What the object will be is known before the log is synced, so that the log says it: whose the
+//! bytes are is found there again if the catalog is lost.
 //!
 //! Nothing is visible before the commit, and a writer dropped before it leaves nothing: its room
 //! and its key slot are given back. Once the commit has begun it runs to its end even if the
@@ -16,8 +19,9 @@ use bytes::Bytes;
 use fulgurite_units::{ObjectId, UnixTime};
 use tokio::task::JoinHandle;
 
-use crate::body::{BodyCipher, cipher_bytes, random_bytes};
+use crate::body::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
 use crate::digest::{BodyDigest, BodyDigests, Checksum};
+use crate::entry::{Entry, PartEntry};
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::log::{LogKind, LogWriter};
 use crate::object::BodyClaim;
@@ -34,17 +38,27 @@ struct Work {
     writer: LogWriter,
     frame: u64,
     scratch: Vec<u8>,
+    /// The whole ciphertext of a small body is in `scratch`, and not in the log yet.
+    is_whole: bool,
 }
 
 impl Work {
     fn take(&mut self, plain: &[u8], is_end: bool) -> Result<()> {
         self.digest.update(plain);
         self.scratch.clear();
+        self.is_whole = is_end && self.frame == 0 && plain.len() <= INLINE_BYTES_MAX;
         self.cipher.encrypt(self.frame, plain, is_end, &mut self.scratch);
         self.frame += plain.len().div_ceil(crate::limits::FRAME_BYTES) as u64;
         self.crc.update(&self.scratch);
-        self.writer.write(&self.scratch)
+        if self.is_whole { Ok(()) } else { self.writer.write(&self.scratch) }
     }
+}
+
+/// What a log says of a body.
+#[derive(Clone, Debug)]
+pub(crate) enum BodyEntry {
+    Object(Entry),
+    Part(PartEntry),
 }
 
 /// The CRC that a body's ciphertext is kept with.
@@ -76,6 +90,7 @@ impl Drop for KeyGuard {
 pub(crate) struct Ingest {
     claim: BodyClaim,
     key: KeyGuard,
+    secret: SecretKey,
     kind: LogKind,
     received: u64,
     buffer: Vec<u8>,
@@ -115,8 +130,12 @@ impl Ingest {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
-        let writer = store.log(kind).writer(claim.bytes.map_or(0, cipher_bytes))?;
         let body = ObjectId::from_random(random_bytes()?);
+        let bytes = claim.bytes.map_or(0, cipher_bytes);
+        // A small body is written in one go and takes its room then.
+        let is_small = claim.bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX as u64);
+        store.log(kind).admit(bytes)?;
+        let writer = store.log(kind).writer(body, if is_small { 0 } else { bytes })?;
         let (key, slot) = store.keys.create(body)?;
         let key_guard = KeyGuard { store: Arc::clone(store), slot, body, is_kept: false };
         let algorithm = claim.checksum.as_ref().map(|c| c.algorithm).or(claim.algorithm);
@@ -127,10 +146,12 @@ impl Ingest {
             writer,
             frame: 0,
             scratch: Vec::new(),
+            is_whole: false,
         };
         Ok(Self {
             claim,
             key: key_guard,
+            secret: key,
             kind,
             received: 0,
             buffer: Vec::new(),
@@ -193,8 +214,13 @@ impl Ingest {
         Ok(())
     }
 
-    /// Ends the body: compares every claim, then syncs bytes and key.
-    pub(crate) async fn finish(mut self, trailer: Option<Checksum>) -> Result<StagedBody> {
+    /// Ends the body: compares every claim, writes what `describe` says of it by its digests and
+    /// the CRC of its ciphertext, then syncs bytes and key.
+    pub(crate) async fn finish<T>(
+        mut self,
+        trailer: Option<Checksum>,
+        describe: impl FnOnce(&BodyDigests, u64) -> (BodyEntry, T),
+    ) -> Result<(StagedBody, T)> {
         if let Some(declared) = self.claim.bytes.filter(|&declared| self.received < declared) {
             return Err(ArchiveError::IncompleteBody { declared, received: self.received });
         }
@@ -203,9 +229,20 @@ impl Ingest {
         let Some(work) = self.idle.take() else {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
-        let Work { digest, crc, writer, .. } = *work;
-        let digests = digest.finish();
+        let Work { digest, crc, mut writer, mut scratch, is_whole, .. } = *work;
+        let (digests, digest) = (digest.finish(), crc.finalize());
         check_claims(&self.claim, trailer, &digests)?;
+        let (entry, described) = describe(&digests, digest);
+        let (body, now) = (self.key.body, self.key.store.now());
+        let sealed = match entry {
+            BodyEntry::Object(entry) => entry.record(&self.secret, body, now)?,
+            BodyEntry::Part(entry) => entry.record(&self.secret, body, now)?,
+        };
+        if is_whole {
+            writer.write_whole(&mut scratch, &sealed)?;
+        } else {
+            writer.finish(&sealed)?;
+        }
         self.key.store.fail.pass("put-written");
         tokio::try_join!(writer.sync(), self.key.store.keys.sync())?;
         self.key.store.fail.pass("put-staged");
@@ -213,13 +250,14 @@ impl Ingest {
             body_id: self.key.body,
             key_slot: self.key.slot,
             bytes: digests.bytes,
-            digest: crc.finalize(),
+            digest,
             log: Some((self.kind, writer.extents())),
             queued: None,
             shards: Vec::new(),
             restored: None,
+            framing: writer.framing(),
         };
-        Ok(StagedBody { row, digests, key: self.key, writer })
+        Ok((StagedBody { row, digests, key: self.key, writer }, described))
     }
 }
 

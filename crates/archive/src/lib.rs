@@ -27,6 +27,7 @@ mod medium;
 mod multipart;
 mod names;
 mod object;
+mod orphan_report;
 mod pipeline;
 mod plan;
 mod platter_files;

@@ -16,6 +16,8 @@ pub const BODY_BYTES_MAX: u64 = ByteCount::gib(5).get();
 pub const PART_BYTES_MIN: u64 = ByteCount::mib(5).get();
 /// Largest part number (S3).
 pub const PART_NUMBER_MAX: u32 = 10_000;
+/// Times that completing an upload is tried while its parts change.
+pub const COMPLETE_TRIES_MAX: u32 = 8;
 /// Most keys one listing page returns (S3).
 pub const LIST_KEYS_MAX: usize = 1000;
 /// Most keys one `DeleteObjects` call names (S3).

@@ -2,31 +2,40 @@
 //! copies. Small bodies share a file and a sync.
 //!
 //! ```text
-//! DIR/00000007.seg   | body a | body b |  body c ...  |   space given back is punched out,
-//! DIR/00000008.seg   | ... body c | body d |              an empty segment is unlinked
+//! DIR/00000007.seg   header | body a | body b |  body c ...  |   space given back is punched out,
+//! DIR/00000008.seg   header | ... body c | body d |              an empty segment is unlinked
 //! ```
 //!
-//! A segment has no structure of its own: the catalog's rows say which extents are whose, and only
-//! extents named by a committed row exist. What a crash leaves beyond them is unlinked with its
-//! segment. A new run never appends to an old segment. The log does not check bytes: frames
-//! authenticate themselves.
+//! The catalog's rows say which extents are whose. Staging and online logs say it themselves as
+//! well (docs/formats/log.md), so that their bodies are found without a catalog. A segment that
+//! the catalog does not name is kept as an orphan, unless the catalog is newer for certain. A new
+//! run never appends to an old segment. The log does not check bytes: frames authenticate
+//! themselves.
+//!
+//! A segment to which a write or a sync failed is never written again; the log goes on in the next.
 
-#[allow(dead_code, reason = "what writes records and reads them again comes next")]
+mod budget;
+pub(crate) mod orphans;
+mod reader;
 pub(crate) mod record;
-#[allow(dead_code, reason = "as above")]
+#[allow(dead_code, reason = "what puts a catalog together from records comes next")]
 pub(crate) mod scan;
+mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_units::ByteCount;
+use fulgurite_units::{ArchiveId, ObjectId};
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CHUNK_BYTES, PUNCH_BYTES_MIN, SEGMENT_BYTES};
+pub(crate) use self::budget::Budget;
+use self::orphans::Orphans;
+pub(crate) use self::reader::LogReader;
+use self::record::{HEADER_BYTES, SegmentHeader, align};
+pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
+use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
@@ -57,6 +66,11 @@ impl LogKind {
         }
     }
 
+    /// Whether its bodies say themselves what they are; copies can be made again from glass.
+    pub(crate) const fn is_framed(self) -> bool {
+        !matches!(self, Self::Restored)
+    }
+
     /// The log of this code.
     pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
@@ -71,43 +85,45 @@ pub(crate) struct Extent {
     pub(crate) bytes: u64,
 }
 
-/// Bytes all logs of an archive may hold together.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    used: AtomicU64,
-    max: u64,
+impl Extent {
+    /// The first byte behind it.
+    pub(crate) const fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
 }
 
-impl Budget {
-    pub(crate) fn new(max: ByteCount) -> Self {
-        Self { used: AtomicU64::new(0), max: max.get() }
+/// Room for ciphertext, behind its header if the log has such.
+#[derive(Clone, Debug)]
+struct Stretch {
+    header: Option<u64>,
+    room: Extent,
+    target: SyncTarget,
+}
+
+impl Stretch {
+    /// Header and room.
+    fn whole(&self) -> Extent {
+        let offset = self.header.unwrap_or(self.room.offset);
+        Extent { offset, bytes: self.room.end() - offset, ..self.room }
     }
 
-    pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+    fn follows(&self, next: &Self) -> bool {
+        self.room.segment == next.room.segment && self.room.end() == next.room.offset
     }
+}
 
-    pub(crate) const fn max(&self) -> u64 {
-        self.max
-    }
-
-    fn take(&self, bytes: u64) -> Result<()> {
-        let take = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.max);
-        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
-            Ok(_) => Ok(()),
-            Err(used) => Err(ArchiveError::Full {
-                what: format!(
-                    "staged, online and restored bytes would pass the log capacity of {} ({} used)",
-                    ByteCount::new(self.max),
-                    ByteCount::new(used),
-                ),
-            }),
-        }
-    }
-
-    fn give(&self, bytes: u64) {
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-    }
+/// Where a log is, and in which run of which archive it is opened.
+#[derive(Clone, Debug)]
+pub(crate) struct LogPlace {
+    /// The data directory.
+    pub(crate) data: PathBuf,
+    pub(crate) kind: LogKind,
+    pub(crate) archive: ArchiveId,
+    /// This run, which the headers of new segments name.
+    pub(crate) run: u64,
+    /// The last run that the catalog knows of. What segments of earlier runs hold is in the
+    /// catalog, or nowhere.
+    pub(crate) catalog_run: u64,
 }
 
 #[derive(Debug, Default)]
@@ -153,95 +169,167 @@ struct LogState {
 #[derive(Debug)]
 pub(crate) struct SegmentLog {
     dir: PathBuf,
+    /// Open as long as the log is: a new segment needs no descriptor to make its name durable.
+    dir_file: File,
     kind: LogKind,
+    archive: ArchiveId,
+    run: u64,
     state: Mutex<LogState>,
     sync: GroupSync,
     budget: Arc<Budget>,
 }
 
 impl SegmentLog {
-    /// Opens the log in `dir`; `live` is what the catalog says of its segments. Segments the
-    /// catalog does not name hold nothing and are unlinked.
+    /// Opens the log; `live` is what the catalog says of its segments. Of the segments that it
+    /// does not name, those that are certainly older than the catalog hold nothing and are
+    /// unlinked; the others become orphans. Orphans that the catalog names are brought back.
     pub(crate) fn open(
-        dir: PathBuf,
-        kind: LogKind,
+        place: &LogPlace,
         live: &BTreeMap<u32, u64>,
         budget: Arc<Budget>,
     ) -> Result<Self> {
+        let (kind, dir) = (place.kind, place.data.join(place.kind.folder()));
         std::fs::create_dir_all(&dir).map_err(ArchiveError::io("create", &dir))?;
-        // Numbers that rows name are not used again, even when their files are lost.
-        let next = live.keys().next_back().map_or(0, |last| last + 1);
-        let mut state = LogState { next, ..LogState::default() };
+        let dir_file = File::open(&dir).map_err(ArchiveError::io("open", &dir))?;
+        let orphans = Orphans::new(&place.data);
+        orphans.bring_back(kind, live)?;
+        // Numbers that rows or orphans have are not used again, even when their files are lost.
+        let used = live.keys().copied().chain(orphans.numbers(kind)?);
+        let mut next = used.map(|number| number.saturating_add(1)).max().unwrap_or(0);
+        let mut state = LogState::default();
         for number in list_segments(&dir)? {
-            state.next = state.next.max(number + 1);
+            next = next.max(number.saturating_add(1));
             match live.get(&number).copied().filter(|&bytes| bytes > 0) {
                 Some(bytes) => {
                     let segment =
                         SegmentState { tail: u64::MAX, live: bytes, ..Default::default() };
                     state.segments.insert(number, segment);
-                    budget.used.fetch_add(bytes, Ordering::Relaxed);
+                    budget.count(bytes);
                 }
-                None => {
-                    let path = segment_path(&dir, number);
-                    std::fs::remove_file(&path).map_err(ArchiveError::io("remove", &path))?;
-                }
+                None => retire_unnamed(place, &dir, number, &orphans)?,
             }
         }
+        state.next = next;
+        for number in live.keys().filter(|number| !state.segments.contains_key(number)) {
+            let path = segment_path(&dir, *number);
+            tracing::error!(path = %path.display(), "a segment is lost that objects lie in");
+        }
         let sync = GroupSync::start(kind.folder())?;
-        Ok(Self { dir, kind, state: Mutex::new(state), sync, budget })
+        let (archive, run) = (place.archive, place.run);
+        Ok(Self { dir, dir_file, kind, archive, run, state: Mutex::new(state), sync, budget })
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets room for `bytes` aside and returns a writer that fills it; more can be taken later.
-    pub(crate) fn writer(self: &Arc<Self>, bytes: u64) -> Result<LogWriter> {
-        let mut writer = LogWriter {
-            log: Arc::clone(self),
-            room: Vec::new(),
-            targets: Vec::new(),
-            room_bytes: 0,
-            written: 0,
-            is_kept: AtomicBool::new(false),
-        };
+    /// `Full` if a body of `bytes` could not be taken in now.
+    pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
+        self.budget.admit(bytes)
+    }
+
+    /// Sets room for `bytes` of `body` aside and returns a writer that fills it; more can be taken
+    /// later.
+    pub(crate) fn writer(self: &Arc<Self>, body: ObjectId, bytes: u64) -> Result<LogWriter> {
+        let mut writer = LogWriter::new(Arc::clone(self), body);
+        self.admit(bytes)?;
         writer.reserve(bytes)?;
         Ok(writer)
     }
 
-    fn reserve(&self, bytes: u64) -> Result<Vec<(Extent, SyncTarget)>> {
-        self.budget.take(bytes)?;
+    /// A writer for entries of bodies that are in a log already.
+    pub(crate) fn entry_writer(self: &Arc<Self>) -> EntryWriter {
+        EntryWriter::new(Arc::clone(self))
+    }
+
+    /// Room for `bytes` of ciphertext, in as many stretches as it takes; `after` is the caller's
+    /// last stretch, which needs no new header where it goes on.
+    fn reserve(&self, bytes: u64, after: Option<Extent>) -> Result<Vec<Stretch>> {
+        let mut stretches: Vec<Stretch> = Vec::new();
         let mut left = bytes;
-        let mut room = Vec::new();
-        let mut state = self.lock();
         while left > 0 {
-            let (number, target) = match self.active(&mut state) {
-                Ok(active) => active,
+            let before = stretches.last().map(Stretch::whole).or(after);
+            match self.reserve_stretch(left, before) {
+                Ok(stretch) => {
+                    left -= left.min(stretch.room.bytes);
+                    stretches.push(stretch);
+                }
                 Err(error) => {
-                    drop(state);
-                    let taken: Vec<Extent> = room.iter().map(|&(extent, _)| extent).collect();
-                    self.budget.give(left);
+                    let taken: Vec<Extent> = stretches.iter().map(Stretch::whole).collect();
                     self.free(&taken);
                     return Err(error);
                 }
-            };
-            let Some(segment) = state.segments.get_mut(&number) else { continue };
-            let take = left.min(SEGMENT_BYTES - segment.tail);
-            room.push((Extent { segment: number, offset: segment.tail, bytes: take }, target));
-            segment.tail += take;
-            segment.live += take;
-            left -= take;
+            }
         }
-        Ok(room)
+        Ok(stretches)
+    }
+
+    fn reserve_stretch(&self, bytes: u64, before: Option<Extent>) -> Result<Stretch> {
+        let mut state = self.lock();
+        loop {
+            let (segment, target) = self.active(&mut state)?;
+            let Some(found) = state.segments.get_mut(&segment) else { continue };
+            let goes_on = before.is_some_and(|b| (b.segment, b.end()) == (segment, found.tail));
+            let header_bytes = if self.kind.is_framed() && !goes_on { HEADER_BYTES } else { 0 };
+            let free = SEGMENT_BYTES - found.tail;
+            if free <= header_bytes {
+                found.tail = SEGMENT_BYTES;
+                continue;
+            }
+            let wanted = if self.kind.is_framed() { align(bytes) } else { bytes };
+            let offset = found.tail + header_bytes;
+            let room = Extent { segment, offset, bytes: wanted.min(free - header_bytes) };
+            self.take(found, header_bytes + room.bytes)?;
+            let header = (header_bytes > 0).then_some(offset - header_bytes);
+            return Ok(Stretch { header, room, target });
+        }
+    }
+
+    /// Room for `bytes` in one run.
+    fn reserve_run(&self, bytes: u64) -> Result<(Extent, SyncTarget)> {
+        assert!(bytes <= SEGMENT_BYTES - HEADER_BYTES, "a run fits a segment");
+        let mut state = self.lock();
+        loop {
+            let (segment, target) = self.active(&mut state)?;
+            let Some(found) = state.segments.get_mut(&segment) else { continue };
+            if SEGMENT_BYTES - found.tail < bytes {
+                found.tail = SEGMENT_BYTES;
+                continue;
+            }
+            let offset = found.tail;
+            self.take(found, bytes)?;
+            return Ok((Extent { segment, offset, bytes }, target));
+        }
+    }
+
+    fn take(&self, segment: &mut SegmentState, bytes: u64) -> Result<()> {
+        self.budget.take(bytes)?;
+        segment.tail += bytes;
+        segment.live += bytes;
+        Ok(())
     }
 
     fn active(&self, state: &mut LogState) -> Result<(u32, SyncTarget)> {
         if let Some((number, target)) = &state.active
+            && !target.is_failed()
             && state.segments.get(number).is_some_and(|segment| segment.tail < SEGMENT_BYTES)
         {
             return Ok((*number, target.clone()));
         }
+        // A number is used once, even for a segment that comes to nothing.
         let number = state.next;
+        state.next = number.saturating_add(1);
+        let target = self.create_segment(number)?;
+        state.segments.insert(number, SegmentState { tail: HEADER_BYTES, ..Default::default() });
+        let old = state.active.replace((number, target.clone()));
+        if let Some((old, _)) = old {
+            self.drop_if_empty(state, old);
+        }
+        Ok((number, target))
+    }
+
+    /// Makes a segment whose name is durable, or none.
+    fn create_segment(&self, number: u32) -> Result<SyncTarget> {
         let path = segment_path(&self.dir, number);
         let file = File::options()
             .read(true)
@@ -249,16 +337,28 @@ impl SegmentLog {
             .create_new(true)
             .open(&path)
             .map_err(ArchiveError::io("create", &path))?;
-        sync_dir(&self.dir)?;
-        state.next += 1;
-        state.segments.insert(number, SegmentState::default());
-        let target =
-            SyncTarget { number: u64::from(number), file: Arc::new(file), path: Arc::new(path) };
-        let old = state.active.replace((number, target.clone()));
-        if let Some((old, _)) = old {
-            self.drop_if_empty(state, old);
+        let target = SyncTarget::new(u64::from(number), file, path.clone());
+        let (archive, kind, run) = (self.archive, self.kind, self.run);
+        let header = SegmentHeader { archive, kind, number, run };
+        let made = target
+            .write_at(&header.encode(), 0)
+            .and_then(|()| self.dir_file.sync_all().map_err(ArchiveError::io("sync", &self.dir)));
+        if let Err(error) = made {
+            // Nothing is in it yet.
+            if let Err(error) = std::fs::remove_file(&path) {
+                tracing::warn!(path = %path.display(), %error, "an unused segment stays");
+            }
+            return Err(error);
         }
-        Ok((number, target))
+        Ok(target)
+    }
+
+    /// Ends the segment that is appended to, and unlinks it if nothing is in it.
+    pub(crate) fn close_active(&self) {
+        let mut state = self.lock();
+        if let Some((number, _)) = state.active.take() {
+            self.drop_if_empty(&mut state, number);
+        }
     }
 
     /// Gives extents back. Their blocks return to the file system when free stretches of
@@ -267,9 +367,11 @@ impl SegmentLog {
         let mut touched = BTreeSet::new();
         let mut state = self.lock();
         for &extent in extents {
-            self.budget.give(extent.bytes);
+            // A segment that was lost was never counted.
             let Some(segment) = state.segments.get_mut(&extent.segment) else { continue };
-            segment.live = segment.live.saturating_sub(extent.bytes);
+            let bytes = extent.bytes.min(segment.live);
+            self.budget.give(bytes);
+            segment.live -= bytes;
             segment.add_free(extent);
             touched.insert(extent.segment);
         }
@@ -324,7 +426,7 @@ impl SegmentLog {
             }
         }
         drop(state);
-        LogReader { log: Arc::clone(self), extents, pinned, open: None }
+        LogReader::new(Arc::clone(self), extents, pinned)
     }
 
     fn release_reader(&self, numbers: impl Iterator<Item = u32>) {
@@ -334,209 +436,6 @@ impl SegmentLog {
             segment.readers -= 1;
             self.reclaim(&mut state, number);
         }
-    }
-}
-
-/// A body's way into a log. Dropped without [`LogWriter::keep`], its room is given back.
-#[derive(Debug)]
-pub(crate) struct LogWriter {
-    log: Arc<SegmentLog>,
-    room: Vec<Extent>,
-    targets: Vec<SyncTarget>,
-    room_bytes: u64,
-    written: u64,
-    is_kept: AtomicBool,
-}
-
-impl LogWriter {
-    fn reserve(&mut self, bytes: u64) -> Result<()> {
-        for (extent, target) in self.log.reserve(bytes)? {
-            self.room_bytes += extent.bytes;
-            match self.room.last_mut() {
-                Some(last)
-                    if last.segment == extent.segment
-                        && last.offset + last.bytes == extent.offset =>
-                {
-                    last.bytes += extent.bytes;
-                }
-                _ => {
-                    self.room.push(extent);
-                    self.targets.push(target);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Appends `bytes`. May block on the disk.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let needed = self.written + bytes.len() as u64;
-        if needed > self.room_bytes {
-            self.reserve((needed - self.room_bytes).max(CHUNK_BYTES as u64))?;
-        }
-        let mut rest = bytes;
-        let mut start = 0;
-        for (extent, target) in self.room.iter().zip(&self.targets) {
-            if rest.is_empty() {
-                break;
-            }
-            let end = start + extent.bytes;
-            if self.written < end {
-                let skip = self.written - start;
-                let (now, later) = rest.split_at(rest.len().min(to_usize(extent.bytes - skip)));
-                target
-                    .file
-                    .write_all_at(now, extent.offset + skip)
-                    .map_err(ArchiveError::io("write", &target.path))?;
-                self.written += now.len() as u64;
-                rest = later;
-            }
-            start = end;
-        }
-        assert!(rest.is_empty(), "room was reserved for every byte");
-        Ok(())
-    }
-
-    /// Writes bytes of the run at `offset`, which must lie in the reserved room; any thread may
-    /// write any part. [`Self::set_written`] says when all parts are there.
-    pub(crate) fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
-        for (extent, target) in self.room.iter().zip(&self.targets) {
-            if offset >= extent.bytes {
-                offset -= extent.bytes;
-                continue;
-            }
-            let (now, later) = bytes.split_at(bytes.len().min(to_usize(extent.bytes - offset)));
-            target
-                .file
-                .write_all_at(now, extent.offset + offset)
-                .map_err(ArchiveError::io("write", &target.path))?;
-            bytes = later;
-            offset = 0;
-            if bytes.is_empty() {
-                return Ok(());
-            }
-        }
-        assert!(bytes.is_empty(), "room was reserved for every byte");
-        Ok(())
-    }
-
-    /// The first `bytes` of the room hold the run.
-    pub(crate) fn set_written(&mut self, bytes: u64) {
-        assert!(bytes <= self.room_bytes, "no more was written than reserved");
-        self.written = bytes;
-    }
-
-    /// Returns when everything written by all of `writers` is on stable storage.
-    pub(crate) fn sync_many<'a>(writers: impl Iterator<Item = &'a Self>) -> Result<()> {
-        let mut targets: BTreeMap<u64, SyncTarget> = BTreeMap::new();
-        let mut log = None;
-        for writer in writers {
-            log = Some(&writer.log);
-            targets.extend(writer.targets.iter().map(|t| (t.number, t.clone())));
-        }
-        log.map_or(Ok(()), |log| log.sync.sync_blocking(targets.into_values().collect()))
-    }
-
-    /// Returns when everything written so far is on stable storage.
-    pub(crate) async fn sync(&self) -> Result<()> {
-        if self.written == 0 { Ok(()) } else { self.log.sync.sync(self.targets.clone()).await }
-    }
-
-    /// The extents of what was written. They stay reserved until [`Self::keep`].
-    pub(crate) fn extents(&self) -> Vec<Extent> {
-        let mut left = self.written;
-        let mut extents = Vec::with_capacity(self.room.len());
-        for extent in &self.room {
-            let bytes = extent.bytes.min(left);
-            if bytes > 0 {
-                extents.push(Extent { bytes, ..*extent });
-            }
-            left -= bytes;
-        }
-        extents
-    }
-
-    /// A committed row names the extents now; what was reserved beyond them is given back.
-    pub(crate) fn keep(&self) {
-        if self.is_kept.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        let mut surplus = Vec::new();
-        let mut left = self.written;
-        for extent in &self.room {
-            let used = extent.bytes.min(left);
-            left -= used;
-            if used < extent.bytes {
-                let (offset, bytes) = (extent.offset + used, extent.bytes - used);
-                surplus.push(Extent { segment: extent.segment, offset, bytes });
-            }
-        }
-        self.log.free(&surplus);
-    }
-}
-
-impl Drop for LogWriter {
-    fn drop(&mut self) {
-        if !*self.is_kept.get_mut() {
-            self.log.free(&self.room);
-        }
-    }
-}
-
-/// Extents opened for reading, as one run of bytes. One file is open at a time.
-#[derive(Debug)]
-pub(crate) struct LogReader {
-    log: Arc<SegmentLog>,
-    extents: Vec<Extent>,
-    pinned: BTreeSet<u32>,
-    open: Option<(u32, File)>,
-}
-
-impl LogReader {
-    /// Fills `buffer` from byte `offset` of the run. May block on the disk.
-    pub(crate) fn read_at(&mut self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
-        for index in 0..self.extents.len() {
-            let extent = self.extents[index];
-            if buffer.is_empty() {
-                break;
-            }
-            if offset >= extent.bytes {
-                offset -= extent.bytes;
-                continue;
-            }
-            let take = buffer.len().min(to_usize(extent.bytes - offset));
-            let (now, later) = buffer.split_at_mut(take);
-            self.read_extent(extent.segment, extent.offset + offset, now)?;
-            buffer = later;
-            offset = 0;
-        }
-        if buffer.is_empty() {
-            return Ok(());
-        }
-        Err(ArchiveError::Internal { what: "read beyond the extents of a body".to_owned() })
-    }
-
-    fn read_extent(&mut self, segment: u32, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let damaged = |error: std::io::Error| ArchiveError::Corrupt {
-            what: format!(
-                "segment {segment} of the {} log is cut off or unreadable: {error}",
-                self.log.kind.folder()
-            ),
-        };
-        let file = match &mut self.open {
-            Some((number, file)) if *number == segment => file,
-            open => {
-                let file = File::open(segment_path(&self.log.dir, segment)).map_err(damaged)?;
-                &mut open.insert((segment, file)).1
-            }
-        };
-        file.read_exact_at(buffer, offset).map_err(damaged)
-    }
-}
-
-impl Drop for LogReader {
-    fn drop(&mut self) {
-        self.log.release_reader(self.pinned.iter().copied());
     }
 }
 
@@ -552,13 +451,29 @@ fn list_segments(dir: &Path) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(ArchiveError::io("list", dir))? {
         let name = entry.map_err(ArchiveError::io("list", dir))?.file_name();
-        let number = name.to_str().and_then(|n| n.strip_suffix(".seg")).map(str::parse);
-        if let Some(Ok(number)) = number {
+        let number = name.to_str().and_then(|n| n.strip_suffix(".seg")).map(str::parse::<u32>);
+        if let Some(Ok(number)) = number
+            && segment_path(dir, number).file_name() == Some(&*name)
+        {
             numbers.push(number);
         }
     }
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+/// Unlinks a segment that the catalog does not name if it is older than the catalog for certain,
+/// and makes it an orphan if not.
+fn retire_unnamed(place: &LogPlace, dir: &Path, number: u32, orphans: &Orphans) -> Result<()> {
+    let path = segment_path(dir, number);
+    let header = scan::read_segment_header(&path)?.filter(|header| {
+        (header.archive, header.kind, header.number) == (place.archive, place.kind, number)
+    });
+    // What that run wrote and was told is there, the catalog knew when the next run began.
+    if header.is_some_and(|header| header.run < place.catalog_run) {
+        return std::fs::remove_file(&path).map_err(ArchiveError::io("remove", &path));
+    }
+    orphans.adopt(&path, place.kind, number, header.map(|header| header.run))
 }
 
 /// Makes a new or renamed entry of `dir` durable.

@@ -1,24 +1,32 @@
 //! Multipart uploads: parts in any order and any number of times, joined by one transaction.
 //!
 //! A part is a body of its own, with its own key, from the moment it is uploaded; completing an
-//! upload moves rows, not bytes.
+//! upload moves rows, not bytes. The log is told of the object first:
+//!
+//! ```text
+//! look at the parts --> entries of the object into the log, sync --> commit, if the parts are
+//!        ^                                                           still those  --> answer
+//!        `------------------------------ else, a few times ---------------'
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fulgurite_catalog::{KeyRange, Order, ReadView, Transaction};
-use fulgurite_units::{ObjectId, UploadId};
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView, Transaction};
+use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use md5::{Digest as _, Md5};
 
 use crate::body::random_bytes;
 use crate::commit::{
-    Retired, account_bodies, check_condition, find_object, insert_object, require_bucket,
+    Retired, account, account_bodies, check_condition, find_object, insert_object, require_bucket,
     retire_body, rows_in,
 };
-use crate::digest::{BodyDigest, Checksum, ChecksumAlgorithm};
-use crate::ingest::{Ingest, whole_seconds};
-use crate::limits::{PART_BYTES_MIN, PART_NUMBER_MAX};
+use crate::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
+use crate::entry::{Entry, PartEntry};
+use crate::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
+use crate::log::{EntryWriter, Extent};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{
     BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
@@ -117,6 +125,8 @@ pub struct PartWriter {
     store: Arc<Store>,
     name: UploadName,
     number: u32,
+    upload: UploadRow,
+    bucket_created: UnixTime,
     ingest: Ingest,
 }
 
@@ -142,8 +152,9 @@ impl PartWriter {
                 what: format!("the upload's checksum algorithm is {}", wanted.name()),
             });
         }
+        let bucket_created = require_bucket(&*store.kv, &name.bucket)?.created;
         let ingest = Ingest::begin(store, log_of(upload.class), claim)?;
-        Ok(Self { store: Arc::clone(store), name, number, ingest })
+        Ok(Self { store: Arc::clone(store), name, number, upload, bucket_created, ingest })
     }
 
     /// Takes the next bytes of the part.
@@ -164,12 +175,33 @@ impl PartWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<PartInfo> {
-        let Self { store, name, number, ingest } = self;
-        let staged = ingest.finish(trailer).await?;
+        let Self { store, name, number, upload, bucket_created, ingest } = self;
+        let modified = whole_seconds(store.now());
+        let describe = |digests: &BodyDigests, digest: u64| {
+            let entry = PartEntry {
+                bucket: name.bucket.to_string(),
+                bucket_created,
+                key: name.key.to_string(),
+                upload_id: name.upload,
+                initiated: upload.initiated,
+                class: upload.class,
+                meta: upload.meta,
+                algorithm: upload.algorithm,
+                full_object: upload.full_object,
+                number,
+                body_bytes: digests.bytes,
+                body_digest: digest,
+                md5: digests.md5,
+                modified,
+                checksum: digests.checksum.clone(),
+            };
+            (BodyEntry::Part(entry), ())
+        };
+        let (staged, ()) = ingest.finish(trailer, describe).await?;
         let row = PartRow {
             body: staged.row.clone(),
             md5: staged.digests.md5,
-            modified: whole_seconds(store.now()),
+            modified,
             checksum: staged.digests.checksum.clone(),
         };
         let info = part_info(number, &row);
@@ -318,69 +350,157 @@ pub(crate) struct Completion {
 }
 
 pub(crate) async fn complete(store: &Arc<Store>, completion: Completion) -> Result<ObjectInfo> {
-    let object_id = ObjectId::from_random(random_bytes()?);
     let now = store.now();
     let (key, shared) = (completion.name.key.to_string(), Arc::clone(store));
-    let task = async move {
-        let commit = move |tx: &mut Transaction<'_>| {
-            join_parts(tx, &completion, object_id, whole_seconds(now))
-        };
-        let (row, retired) = shared.committer.commit(commit).await?;
-        shared.fail.pass("complete-committed");
-        shared.finish_retired(retired).await?;
-        shared.wake_pipeline();
-        Ok::<_, ArchiveError>(row)
+    let join = Join {
+        object_id: ObjectId::from_random(random_bytes()?),
+        modified: whole_seconds(now),
+        completion,
     };
-    let row = tokio::spawn(task)
+    let task = tokio::spawn(complete_in_turns(shared, Arc::new(join)));
+    let row = task
         .await
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })??;
     Ok(row.info(&key, now))
 }
 
-fn join_parts(
-    tx: &mut Transaction<'_>,
-    completion: &Completion,
-    object_id: ObjectId,
-    modified: fulgurite_units::UnixTime,
-) -> Result<(ObjectRow, Retired)> {
-    let name = &completion.name;
-    let current = find_object(tx, &name.bucket, &name.key)?;
-    let upload = match name.find(tx) {
-        Ok(upload) => upload,
-        Err(error) => {
+/// Tries until the parts do not change between the log and the commit.
+async fn complete_in_turns(store: Arc<Store>, join: Arc<Join>) -> Result<ObjectRow> {
+    for _ in 0..COMPLETE_TRIES_MAX {
+        let (shared, wanted) = (Arc::clone(&store), Arc::clone(&join));
+        let written =
+            tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
+                .await
+                .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
+        let Some((entries, places)) = written else {
             // Asked again after it was done: the answer is the same.
-            return match current.filter(|row| row.upload_id == Some(name.upload)) {
-                Some(row) => Ok((row, Retired::default())),
-                None => Err(error),
-            };
+            return join.find_done(&*store.kv);
+        };
+        store.fail.pass("complete-logged");
+        let wanted = Arc::clone(&join);
+        let commit = move |tx: &mut Transaction<'_>| wanted.commit(tx, &places);
+        let outcome = store.committer.commit(commit).await;
+        // When the catalog itself failed nobody knows whether the rows are there.
+        if matches!(&outcome, Ok(Some(_)) | Err(ArchiveError::Catalog(_))) {
+            entries.keep();
         }
-    };
-    let (chosen, dropped) = choose(name.parts(tx)?, &completion.listed)?;
-    check_condition(&completion.condition, current.as_ref(), &name.key, &name.bucket)?;
-    let checksum = multipart_checksum(&upload, &chosen);
-    check_object_checksum(completion.checksum.as_ref(), checksum.as_ref())?;
-    let count = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
-    let row = ObjectRow {
-        object_id,
-        bytes: chosen.iter().map(|part| part.body.bytes).sum(),
-        etag: multipart_etag(&chosen),
-        modified,
-        class: upload.class,
-        meta: upload.meta,
-        checksum,
-        part_count: Some(count),
-        body_count: count,
-        bodies_staged: if upload.class.is_archived() { count } else { 0 },
-        upload_id: Some(name.upload),
-        restore: None,
-    };
-    let bodies = chosen.into_iter().map(|part| part.body).collect();
-    let mut retired = insert_object(tx, &name.bucket, &name.key, row.clone(), bodies)?;
-    for part in dropped {
-        retire_body(tx, &part.body, &mut retired)?;
+        let Some((row, retired)) = outcome? else { continue };
+        store.fail.pass("complete-committed");
+        store.finish_retired(retired).await?;
+        store.wake_pipeline();
+        return Ok(row);
     }
-    forget_upload(tx, name)?;
-    Ok((row, retired))
+    let what = format!("parts of upload \"{}\" keep changing", join.completion.name.upload);
+    Err(ArchiveError::Busy { what })
+}
+
+/// A completion, and what its object will be.
+#[derive(Debug)]
+struct Join {
+    object_id: ObjectId,
+    modified: UnixTime,
+    completion: Completion,
+}
+
+/// An object made of parts.
+#[derive(Debug)]
+struct Joined {
+    row: ObjectRow,
+    chosen: Vec<PartRow>,
+    dropped: Vec<PartRow>,
+}
+
+impl Join {
+    /// The object that the upload became, if it was completed before.
+    fn find_done(&self, view: &dyn ReadView) -> Result<ObjectRow> {
+        let name = &self.completion.name;
+        find_object(view, &name.bucket, &name.key)?
+            .filter(|row| row.upload_id == Some(name.upload))
+            .ok_or_else(|| ArchiveError::NoSuchUpload { upload: name.upload.to_string() })
+    }
+
+    /// The object as the catalog has its parts now; `None` when it was made before.
+    fn join(&self, view: &dyn ReadView) -> Result<Option<Joined>> {
+        let name = &self.completion.name;
+        let current = find_object(view, &name.bucket, &name.key)?;
+        let upload = match name.find(view) {
+            Ok(upload) => upload,
+            Err(error) => {
+                return match current.filter(|row| row.upload_id == Some(name.upload)) {
+                    Some(_) => Ok(None),
+                    None => Err(error),
+                };
+            }
+        };
+        let (chosen, dropped) = choose(name.parts(view)?, &self.completion.listed)?;
+        check_condition(&self.completion.condition, current.as_ref(), &name.key, &name.bucket)?;
+        let checksum = multipart_checksum(&upload, &chosen);
+        check_object_checksum(self.completion.checksum.as_ref(), checksum.as_ref())?;
+        let count = u32::try_from(chosen.len()).unwrap_or(u32::MAX);
+        let row = ObjectRow {
+            object_id: self.object_id,
+            bytes: chosen.iter().map(|part| part.body.bytes).sum(),
+            etag: multipart_etag(&chosen),
+            modified: self.modified,
+            class: upload.class,
+            meta: upload.meta,
+            checksum,
+            part_count: Some(count),
+            body_count: count,
+            bodies_staged: if upload.class.is_archived() { count } else { 0 },
+            upload_id: Some(name.upload),
+            restore: None,
+        };
+        Ok(Some(Joined { row, chosen, dropped }))
+    }
+
+    /// Writes what each body is of the object to the log, and syncs. Blocks.
+    fn write_entries(
+        &self,
+        store: &Arc<Store>,
+    ) -> Result<Option<(EntryWriter, BTreeMap<ObjectId, Extent>)>> {
+        let view = store.kv.snapshot();
+        let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
+        let name = &self.completion.name;
+        let created = require_bucket(&*view, &name.bucket)?.created;
+        let now = store.now();
+        let mut writer = store.log(log_of(row.class)).entry_writer();
+        let mut places = BTreeMap::new();
+        for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
+            let secret = store.keys.load(body.key_slot, body.body_id)?;
+            let place = (index, body.bytes, body.digest);
+            let entry = Entry::of(name.bucket.as_str(), created, name.key.as_str(), &row, place);
+            let entry = entry.record(&secret, body.body_id, now)?;
+            places.insert(body.body_id, writer.write(body.body_id, &entry)?);
+        }
+        writer.sync_blocking()?;
+        Ok(Some((writer, places)))
+    }
+
+    /// Makes the object, if its bodies are those at `places` in the log.
+    fn commit(
+        &self,
+        tx: &mut Transaction<'_>,
+        places: &BTreeMap<ObjectId, Extent>,
+    ) -> Result<Option<(ObjectRow, Retired)>> {
+        let name = &self.completion.name;
+        let Some(Joined { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
+        let kind = log_of(row.class);
+        let mut bodies = Vec::with_capacity(chosen.len());
+        for mut body in chosen.into_iter().map(|part| part.body) {
+            let Some(&place) = places.get(&body.body_id) else { return Ok(None) };
+            body.framing.push(place);
+            bodies.push(body);
+        }
+        let entries: Vec<Extent> = places.values().copied().collect();
+        account(tx, kind, &entries, true)?;
+        let mut retired = insert_object(tx, &name.bucket, &name.key, row.clone(), bodies)?;
+        for part in dropped {
+            retire_body(tx, &part.body, &mut retired)?;
+        }
+        forget_upload(tx, name)?;
+        Ok(Some((row, retired)))
+    }
 }
 
 fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {

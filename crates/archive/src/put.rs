@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use fulgurite_catalog::Transaction;
-use fulgurite_units::ObjectId;
+use fulgurite_units::{ObjectId, UnixTime};
 
 use crate::body::random_bytes;
 use crate::commit::{
     Retired, check_condition, find_object, insert_object, remove_object, require_bucket,
 };
-use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::ingest::{Ingest, whole_seconds};
+use crate::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
+use crate::entry::Entry;
+use crate::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::limits::USER_METADATA_BYTES_MAX;
 use crate::log::LogKind;
 use crate::names::{BucketName, ObjectKey};
@@ -28,6 +29,7 @@ pub struct ObjectWriter {
     bucket: BucketName,
     key: ObjectKey,
     options: PutOptions,
+    bucket_created: UnixTime,
     ingest: Ingest,
 }
 
@@ -53,7 +55,7 @@ impl ObjectWriter {
         options: PutOptions,
     ) -> Result<Self> {
         check_meta(&options.meta)?;
-        require_bucket(&*store.kv, bucket)?;
+        let bucket_created = require_bucket(&*store.kv, bucket)?.created;
         let current = find_object(&*store.kv, bucket, key)?;
         check_condition(&options.condition, current.as_ref(), key, bucket)?;
         let mut claim = options.claim.clone();
@@ -61,7 +63,7 @@ impl ObjectWriter {
         claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
         let ingest = Ingest::begin(store, log_of(options.class), claim)?;
         let (bucket, key) = (bucket.clone(), key.clone());
-        Ok(Self { store: Arc::clone(store), bucket, key, options, ingest })
+        Ok(Self { store: Arc::clone(store), bucket, key, options, bucket_created, ingest })
     }
 
     /// Takes the next bytes of the body.
@@ -84,23 +86,30 @@ impl ObjectWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
-        let Self { store, bucket, key, options, ingest } = self;
-        let staged = ingest.finish(trailer).await?;
+        let Self { store, bucket, key, options, bucket_created, ingest } = self;
         let now = store.now();
-        let row = ObjectRow {
-            object_id: ObjectId::from_random(random_bytes()?),
-            bytes: staged.row.bytes,
-            etag: hex::encode(staged.digests.md5),
-            modified: whole_seconds(now),
-            class: options.class,
-            meta: options.meta,
-            checksum: staged.digests.checksum.clone(),
-            part_count: None,
-            body_count: 1,
-            bodies_staged: u32::from(options.class.is_archived()),
-            upload_id: None,
-            restore: None,
+        let object_id = ObjectId::from_random(random_bytes()?);
+        let (class, meta) = (options.class, options.meta);
+        let describe = |digests: &BodyDigests, digest: u64| {
+            let row = ObjectRow {
+                object_id,
+                bytes: digests.bytes,
+                etag: hex::encode(digests.md5),
+                modified: whole_seconds(now),
+                class,
+                meta,
+                checksum: digests.checksum.clone(),
+                part_count: None,
+                body_count: 1,
+                bodies_staged: u32::from(class.is_archived()),
+                upload_id: None,
+                restore: None,
+            };
+            let body = (0, digests.bytes, digest);
+            let entry = Entry::of(bucket.as_str(), bucket_created, key.as_str(), &row, body);
+            (BodyEntry::Object(entry), row)
         };
+        let (staged, row) = ingest.finish(trailer, describe).await?;
         let info_key = key.to_string();
         let (body, condition) = (staged.row.clone(), options.condition);
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {

@@ -330,6 +330,7 @@ impl Recovery {
                 queued: None,
                 shards: unbroken(&found.shards, found.bytes),
                 restored: None,
+                framing: Vec::new(),
             };
             if crate::plan::placed_bytes(&body) != found.bytes {
                 self.report.incomplete += 1;

@@ -266,7 +266,7 @@ impl Restorer {
             .filter(|(_, body)| body.restored.is_none())
             .map(|(index, body)| {
                 let bytes = cipher_bytes(body.bytes);
-                let mut writer = self.store.restored.writer(bytes)?;
+                let mut writer = self.store.restored.writer(body.body_id, bytes)?;
                 writer.set_written(bytes);
                 Ok(Copying { object: wanted.object_id, index, body, writer: Arc::new(writer) })
             })

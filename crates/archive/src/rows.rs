@@ -26,6 +26,7 @@
 //! stay readable.
 
 mod version1;
+mod version2;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
@@ -64,12 +65,17 @@ pub(crate) const SPACES: [Space; 18] = [
     PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 
-const ROW_VERSION: u8 = 2;
+const ROW_VERSION: u8 = 3;
 
 /// What is stored under a key.
 pub(crate) trait Row: DeserializeOwned {
     /// The row in these bytes, as version 1 wrote it.
     fn version1(bytes: &[u8]) -> postcard::Result<Self> {
+        Self::version2(bytes)
+    }
+
+    /// The row in these bytes, as version 2 wrote it.
+    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
         postcard::from_bytes(bytes)
     }
 }
@@ -78,11 +84,19 @@ impl Row for BodyRow {
     fn version1(bytes: &[u8]) -> postcard::Result<Self> {
         postcard::from_bytes::<version1::BodyRow1>(bytes).map(Self::from)
     }
+
+    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes::<version2::BodyRow2>(bytes).map(Self::from)
+    }
 }
 
 impl Row for PartRow {
     fn version1(bytes: &[u8]) -> postcard::Result<Self> {
         postcard::from_bytes::<version1::PartRow1>(bytes).map(Self::from)
+    }
+
+    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
+        postcard::from_bytes::<version2::PartRow2>(bytes).map(Self::from)
     }
 }
 
@@ -203,6 +217,32 @@ pub(crate) struct BodyRow {
     pub(crate) shards: Vec<Shard>,
     /// Restored copy.
     pub(crate) restored: Option<Vec<Extent>>,
+    /// Headers, pads and entries in the log, beside the ciphertext; none for a body that came
+    /// before logs had them.
+    pub(crate) framing: Vec<Extent>,
+}
+
+impl BodyRow {
+    /// All that the body takes in its staging or online log; neighbors are joined.
+    pub(crate) fn in_log(&self) -> Option<(LogKind, Vec<Extent>)> {
+        let (kind, extents) = self.log.as_ref()?;
+        let mut all: Vec<Extent> = extents.iter().chain(&self.framing).copied().collect();
+        all.sort_unstable_by_key(|extent| (extent.segment, extent.offset));
+        all.dedup_by(|next, before| {
+            let is_next = before.segment == next.segment && before.end() == next.offset;
+            before.bytes += if is_next { next.bytes } else { 0 };
+            is_next
+        });
+        Some((*kind, all))
+    }
+
+    /// Takes the body out of its log; says what it took there.
+    pub(crate) fn leave_log(&mut self) -> Option<(LogKind, Vec<Extent>)> {
+        let left = self.in_log();
+        self.log = None;
+        self.framing.clear();
+        left
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -389,6 +429,7 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
         Some((&ROW_VERSION, row)) => {
             postcard::from_bytes(row).map_err(|error| corrupt(error.to_string()))
         }
+        Some((2, row)) => T::version2(row).map_err(|error| corrupt(error.to_string())),
         Some((1, row)) => T::version1(row).map_err(|error| corrupt(error.to_string())),
         Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
         None => Err(corrupt("it is empty".to_owned())),

@@ -558,7 +558,7 @@ fn release_batch(
             released.bytes += shard.bytes;
         }
         if placed_bytes(&body) == cipher_bytes(body.bytes) {
-            if let Some((kind, extents)) = body.log.take() {
+            if let Some((kind, extents)) = body.leave_log() {
                 account(tx, kind, &extents, false)?;
                 debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
                 retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));

@@ -12,11 +12,14 @@ use crate::DecodeStatus;
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::names::{BucketName, ObjectKey};
+use crate::orphan_report::orphan_totals;
 use crate::rows::{
     self, DAMAGED, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow, SETS, SetRow,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
+
+pub use crate::orphan_report::OrphanedSegment;
 
 /// The archive at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,12 @@ pub struct Status {
     pub log_bytes: u64,
     /// Most they may hold.
     pub log_bytes_max: u64,
+    /// Segments that the catalog does not name and that are kept all the same.
+    #[serde(default)]
+    pub orphaned_segments: u64,
+    /// Bytes they take on the disk; they do not count as log bytes.
+    #[serde(default)]
+    pub orphaned_bytes: u64,
     /// Platter-sets by state name.
     pub sets: Vec<SetStatus>,
     /// Platters stored.
@@ -186,6 +195,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
     let sets =
         sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>>>()?;
     let day = store.config.day.as_secs_f64();
+    let (orphaned_segments, orphaned_bytes) = orphan_totals(store)?;
     let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -201,6 +211,8 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         keys_lost: store.keys.lost(),
         log_bytes: store.budget.used(),
         log_bytes_max: store.budget.max(),
+        orphaned_segments,
+        orphaned_bytes,
         platters: sets
             .iter()
             .filter(is_stored)

@@ -20,7 +20,8 @@ use crate::config::ArchiveConfig;
 use crate::fail_point::FailPoints;
 use crate::key_files;
 use crate::key_table::KeyTable;
-use crate::log::{Budget, LogKind, SegmentLog, sync_dir};
+use crate::log::orphans::Orphans;
+use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
 use crate::medium::ArchiveMedium;
 use crate::pipeline::{Bells, Order};
 use crate::private;
@@ -116,9 +117,6 @@ impl Layout {
     }
     pub(crate) fn platters(&self) -> PathBuf {
         self.root.join("platters")
-    }
-    pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
-        self.root.join(kind.folder())
     }
 }
 
@@ -303,21 +301,24 @@ impl Store {
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
         let committer = Committer::start(Arc::clone(&kv) as Arc<dyn KeyValue>)?;
         // Before anything is changed: with an older key table nothing may be.
-        let run = keys.begin_run(rows::totals(&*kv)?.run)?;
-        committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
-            rows::with_totals(tx, |totals| totals.run = run)
-        })?;
+        let catalog_run = rows::totals(&*kv)?.run;
+        let run = keys.begin_run(catalog_run)?;
         let budget = Arc::new(Budget::new(config.log_capacity));
         let live = live_segments(&kv)?;
-        let layout = Layout::new(&config.data);
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
-            let live = live.get(&kind).cloned().unwrap_or_default();
-            let budget = Arc::clone(&budget);
-            Ok(Arc::new(SegmentLog::open(layout.log(kind), kind, &live, budget)?))
+            let none = BTreeMap::new();
+            let data = config.data.clone();
+            let place = LogPlace { data, kind, archive, run, catalog_run };
+            let live = live.get(&kind).unwrap_or(&none);
+            Ok(Arc::new(SegmentLog::open(&place, live, Arc::clone(&budget))?))
         };
         let (staging, online) = (log(LogKind::Staging)?, log(LogKind::Online)?);
         let restored = log(LogKind::Restored)?;
         sync_dir(&config.data)?;
+        // Only now: segments are judged by the run that the catalog knew before.
+        committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            rows::with_totals(tx, |totals| totals.run = run)
+        })?;
         let repairs = Repairs::default();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
         let (bells, pipeline, restore) = Bells::new();
@@ -353,6 +354,16 @@ impl Store {
             LogKind::Online => &self.online,
             LogKind::Restored => &self.restored,
         }
+    }
+
+    /// Ends the segments that are appended to, so that none that is empty is left behind.
+    pub(crate) fn close_logs(&self) {
+        LogKind::ALL.into_iter().for_each(|kind| self.log(kind).close_active());
+    }
+
+    /// Segments that the catalog does not name and that are kept all the same.
+    pub(crate) fn orphans(&self) -> Orphans {
+        Orphans::new(&self.config.data)
     }
 
     /// The time of day.

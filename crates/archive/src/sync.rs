@@ -3,12 +3,18 @@
 //! A caller writes to its file first and asks for a sync after, so a sync that begins later covers
 //! the write. The thread takes all waiting requests, syncs each file named in them once, and
 //! answers all.
+//!
+//! A sync that failed is final for its file. The kernel may have dropped the pages it could not
+//! write and call the next sync a success, so nothing in the file that is not yet acknowledged can
+//! be: every later write and sync of it fails at once, and its owner goes on in another file.
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::oneshot;
 
@@ -23,6 +29,51 @@ pub(crate) struct SyncTarget {
     pub(crate) number: u64,
     pub(crate) file: Arc<File>,
     pub(crate) path: Arc<PathBuf>,
+    /// Why nothing is written to the file any more; all clones share it.
+    failed: Arc<OnceLock<String>>,
+}
+
+impl SyncTarget {
+    pub(crate) fn new(number: u64, file: File, path: PathBuf) -> Self {
+        Self { number, file: Arc::new(file), path: Arc::new(path), failed: Arc::default() }
+    }
+
+    /// Whether a write or a sync failed, so that nothing more may be written.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.failed.get().is_some()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.failed.get().map_or(Ok(()), |why| Err(why.clone()))
+    }
+
+    /// The file takes nothing more, because of this.
+    pub(crate) fn fail(&self, why: String) {
+        if self.failed.set(why).is_ok() {
+            let why = self.failed.get().map_or("", String::as_str);
+            tracing::error!(path = %self.path.display(), why, "nothing more is written to a file");
+        }
+    }
+
+    /// Writes all of `bytes` at `offset`, unless the file failed before. May block on the disk.
+    pub(crate) fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.check().map_err(|what| ArchiveError::Internal { what })?;
+        self.file.write_all_at(bytes, offset).map_err(|error| {
+            // A full disk is no fault of the file; room comes back.
+            if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
+                self.fail(format!("cannot write \"{}\": {error}", self.path.display()));
+            }
+            ArchiveError::io("write", &self.path)(error)
+        })
+    }
+
+    fn sync(&self) -> Result<(), String> {
+        self.check()?;
+        if let Err(error) = self.file.sync_data() {
+            self.fail(format!("cannot sync \"{}\": {error}", self.path.display()));
+        }
+        self.check()
+    }
 }
 
 #[derive(Debug)]
@@ -76,9 +127,8 @@ fn run(inbox: &Receiver<Request>) {
             .collect();
         let mut failed = BTreeMap::new();
         for (number, target) in &targets {
-            if let Err(error) = target.file.sync_data() {
-                failed
-                    .insert(*number, format!("cannot sync \"{}\": {error}", target.path.display()));
+            if let Err(why) = target.sync() {
+                failed.insert(*number, why);
             }
         }
         for request in group {
@@ -88,3 +138,6 @@ fn run(inbox: &Receiver<Request>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

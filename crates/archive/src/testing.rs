@@ -90,5 +90,6 @@ pub(crate) fn body_row(kind: LogKind) -> BodyRow {
         queued: None,
         shards: Vec::new(),
         restored: None,
+        framing: Vec::new(),
     }
 }

@@ -3,8 +3,7 @@
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use super::slot::{EMPTY, SLOT_BYTES, Slot};
 use crate::log::sync_dir;
@@ -43,8 +42,7 @@ impl Copy {
         // what the disk gives back. Advice only, so that failing here costs nothing but that.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         path.parent().map_or(Ok(()), sync_dir)?;
-        let target =
-            SyncTarget { number: 0, file: Arc::new(file), path: Arc::new(PathBuf::from(path)) };
+        let target = SyncTarget::new(0, file, path.to_owned());
         let sync = GroupSync::start("keys")?;
         Ok(Self { target, sync, slots_found: bytes.div_ceil(SLOT_BYTES as u64) })
     }

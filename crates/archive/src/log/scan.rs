@@ -66,6 +66,15 @@ pub(crate) struct SegmentScan {
     foreign_bytes: u64,
 }
 
+/// The header of the segment at `path`; `None` when it has none, or a damaged one.
+pub(crate) fn read_segment_header(path: &Path) -> Result<Option<SegmentHeader>> {
+    let file = File::open(path).map_err(ArchiveError::io("open", path))?;
+    let mut bytes = [0; HEADER_LEN];
+    // One that cannot be read is one that is not known.
+    let is_read = file.read_exact_at(&mut bytes, 0).is_ok();
+    Ok(if is_read { SegmentHeader::parse(&bytes) } else { None })
+}
+
 impl SegmentScan {
     /// Opens the segment in `path`, which its name says is number `number` of the log `kind`.
     pub(crate) fn open(path: &Path, kind: LogKind, number: u32) -> Result<Self> {

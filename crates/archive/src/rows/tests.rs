@@ -39,6 +39,7 @@ fn every_row_returns_and_no_part_of_one_passes() {
         queued: Some(u64::MAX),
         shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None }],
         restored: Some(vec![extent]),
+        framing: vec![extent],
         ..testing::body_row(LogKind::Staging)
     };
     let (bucket, key) = ("vault".to_owned(), "a\0\u{10ffff}".to_owned());

@@ -66,6 +66,7 @@ impl From<BodyRow1> for BodyRow {
             queued: row.queued,
             shards: row.shards.iter().map(shard).collect(),
             restored: row.restored,
+            framing: Vec::new(),
         }
     }
 }

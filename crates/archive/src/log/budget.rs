@@ -1,0 +1,69 @@
+//! How many bytes all logs of an archive may hold together.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_units::ByteCount;
+
+use crate::{ArchiveError, Result};
+
+/// Bytes all logs of an archive may hold together.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: AtomicU64,
+    max: u64,
+}
+
+impl Budget {
+    pub(crate) fn new(max: ByteCount) -> Self {
+        Self { used: AtomicU64::new(0), max: max.get() }
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) const fn max(&self) -> u64 {
+        self.max
+    }
+
+    /// Whether `bytes` more would fit now.
+    pub(super) fn admit(&self, bytes: u64) -> Result<()> {
+        let used = self.used();
+        match used.checked_add(bytes).filter(|&sum| sum <= self.max) {
+            Some(_) => Ok(()),
+            None => Err(self.full(used)),
+        }
+    }
+
+    pub(super) fn take(&self, bytes: u64) -> Result<()> {
+        let take = |used: u64| used.checked_add(bytes).filter(|&sum| sum <= self.max);
+        match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(_) => Ok(()),
+            Err(used) => Err(self.full(used)),
+        }
+    }
+
+    /// Counts what was there when the archive was opened, even if that is more than fits.
+    pub(super) fn count(&self, bytes: u64) {
+        let add = |used: u64| Some(used.saturating_add(bytes));
+        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    /// Gives back what was taken or counted. Giving back more is our bug, but no reason to take
+    /// nothing in any more.
+    pub(super) fn give(&self, bytes: u64) {
+        let give = |used: u64| Some(used.saturating_sub(bytes));
+        let before = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, give);
+        debug_assert!(before.is_ok_and(|used| used >= bytes), "no more is given than was taken");
+    }
+
+    fn full(&self, used: u64) -> ArchiveError {
+        ArchiveError::Full {
+            what: format!(
+                "staged, online and restored bytes would pass the log capacity of {} ({} used)",
+                ByteCount::new(self.max),
+                ByteCount::new(used),
+            ),
+        }
+    }
+}

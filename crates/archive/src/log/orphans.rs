@@ -1,0 +1,173 @@
+//! Segments that the catalog does not name and that may be newer than it: after a crash, beside a
+//! catalog from a backup, or one that was put together again.
+//!
+//! ```text
+//! staging/00000007.seg  --not named, not proved older-->  orphaned/staging-00000007-run-9.seg
+//!                       <--named by a catalog that was put back--
+//! ```
+//!
+//! Only [`Orphans::discard`] removes one, and only an operator asks for that. Their bytes count
+//! towards no budget: they may not keep others out.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use fulgurite_units::ObjectId;
+
+use super::scan::{Scanned, SegmentScan};
+use super::{LogKind, segment_path, sync_dir};
+use crate::{ArchiveError, Result};
+
+/// A file in the folder of orphans.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OrphanFile {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: LogKind,
+    pub(crate) number: u32,
+    /// The run that made it, if its header says so.
+    pub(crate) run: Option<u64>,
+    /// Bytes it takes on the disk.
+    pub(crate) disk_bytes: u64,
+}
+
+/// The folder of orphans.
+#[derive(Clone, Debug)]
+pub(crate) struct Orphans {
+    data: PathBuf,
+    dir: PathBuf,
+}
+
+impl Orphans {
+    /// The orphans of the data directory `data`.
+    pub(crate) fn new(data: &Path) -> Self {
+        Self { data: data.to_owned(), dir: data.join("orphaned") }
+    }
+
+    /// Every orphan, by log, number and run. There need not be a folder.
+    pub(crate) fn list(&self) -> Result<Vec<OrphanFile>> {
+        use std::os::unix::fs::MetadataExt as _;
+        let entries = match std::fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(ArchiveError::io("list", &self.dir)(error)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(ArchiveError::io("list", &self.dir))?.path();
+            let Some((kind, number, run)) = path.file_name().and_then(parse_name) else { continue };
+            let metadata = path.metadata().map_err(ArchiveError::io("measure", &path))?;
+            let disk_bytes = metadata.blocks() * 512;
+            found.push(OrphanFile { path, kind, number, run, disk_bytes });
+        }
+        found.sort_by(|a, b| {
+            (a.kind, a.number, a.run, &a.path).cmp(&(b.kind, b.number, b.run, &b.path))
+        });
+        Ok(found)
+    }
+
+    /// Numbers of segments that orphans of a log have.
+    pub(super) fn numbers(&self, kind: LogKind) -> Result<Vec<u32>> {
+        let of_kind = |orphan: &OrphanFile| orphan.kind == kind;
+        Ok(self.list()?.iter().filter(|orphan| of_kind(orphan)).map(|o| o.number).collect())
+    }
+
+    /// Moves a segment here. On return the move is durable.
+    pub(super) fn adopt(
+        &self,
+        segment: &Path,
+        kind: LogKind,
+        number: u32,
+        run: Option<u64>,
+    ) -> Result<()> {
+        if !self.dir.exists() {
+            std::fs::create_dir(&self.dir).map_err(ArchiveError::io("create", &self.dir))?;
+            sync_dir(&self.data)?;
+        }
+        // The data directory is locked, so a name that is free stays free.
+        let free = (0..).map(|again| self.dir.join(name(kind, number, run, again)));
+        let Some(to) = { free }.find(|path| path.symlink_metadata().is_err()) else {
+            return Err(ArchiveError::Internal { what: "no name for an orphan".to_owned() });
+        };
+        move_file(segment, &to)?;
+        tracing::warn!(
+            segment = %segment.display(),
+            orphan = %to.display(),
+            "a segment that the catalog does not name is set aside; see `fulgurite admin orphans`"
+        );
+        Ok(())
+    }
+
+    /// Moves orphans that a catalog names back to their log: a newer catalog was put back.
+    pub(super) fn bring_back(&self, kind: LogKind, live: &BTreeMap<u32, u64>) -> Result<()> {
+        let dir = self.data.join(kind.folder());
+        // Of two with one number, the one of the later run comes first.
+        for orphan in self.list()?.into_iter().rev() {
+            let segment = segment_path(&dir, orphan.number);
+            let is_named = orphan.kind == kind && live.contains_key(&orphan.number);
+            if is_named && segment.symlink_metadata().is_err() {
+                move_file(&orphan.path, &segment)?;
+                tracing::warn!(
+                    segment = %segment.display(),
+                    "a segment is back from the orphans, for the catalog names it"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes an orphan. Nothing brings it back.
+    pub(crate) fn discard(&self, orphan: &OrphanFile) -> Result<()> {
+        std::fs::remove_file(&orphan.path).map_err(ArchiveError::io("remove", &orphan.path))?;
+        sync_dir(&self.dir)
+    }
+}
+
+impl OrphanFile {
+    /// Records in it that are whole, and the bodies that have an entry in it.
+    pub(crate) fn content(&self) -> Result<(u64, Vec<ObjectId>)> {
+        let mut scan = SegmentScan::open(&self.path, self.kind, self.number)?;
+        let (mut records, mut bodies) = (0, Vec::new());
+        while let Some(record) = scan.next_record()? {
+            match record {
+                Scanned::Data(_) => records += 1,
+                Scanned::Entry(header, _) => {
+                    records += 1;
+                    bodies.push(header.body);
+                }
+                Scanned::Torn(_) => {}
+            }
+        }
+        Ok((records, bodies))
+    }
+}
+
+fn move_file(from: &Path, to: &Path) -> Result<()> {
+    std::fs::rename(from, to).map_err(ArchiveError::io("move", from))?;
+    // The new name first: with a crash between the two, the file has both or the new one.
+    for path in [to, from] {
+        path.parent().map_or(Ok(()), sync_dir)?;
+    }
+    Ok(())
+}
+
+fn name(kind: LogKind, number: u32, run: Option<u64>, again: u32) -> String {
+    let run = run.map_or_else(|| "unknown".to_owned(), |run| run.to_string());
+    let again = if again == 0 { String::new() } else { format!("-{again}") };
+    format!("{}-{number:08}-run-{run}{again}.seg", kind.folder())
+}
+
+fn parse_name(name: &OsStr) -> Option<(LogKind, u32, Option<u64>)> {
+    let mut words = name.to_str()?.strip_suffix(".seg")?.split('-');
+    let folder = words.next()?;
+    let kind = LogKind::ALL.into_iter().find(|kind| kind.folder() == folder)?;
+    let number = words.next()?.parse().ok()?;
+    let run = words.next().filter(|&word| word == "run").and_then(|_| words.next())?;
+    match run {
+        "unknown" => Some((kind, number, None)),
+        run => Some((kind, number, Some(run.parse().ok()?))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! Names of orphans say what they are, and nothing else is taken for one.
+
+use std::ffi::OsStr;
+
+use super::*;
+
+#[test]
+fn names_come_back() {
+    for kind in LogKind::ALL {
+        for (run, again) in [(Some(9), 0), (Some(u64::MAX), 3), (None, 0), (None, 12)] {
+            let name = name(kind, 7, run, again);
+            assert_eq!(parse_name(OsStr::new(&name)), Some((kind, 7, run)), "{name}");
+        }
+    }
+    assert_eq!(name(LogKind::Staging, 7, Some(9), 0), "staging-00000007-run-9.seg");
+    for other in ["00000007.seg", "staging-7.seg", "staging-7-run-x.seg", "glass-7-run-1.seg", "x"]
+    {
+        assert_eq!(parse_name(OsStr::new(other)), None, "{other}");
+    }
+}
+
+#[test]
+fn a_discarded_orphan_is_gone_and_others_stay() {
+    let data = crate::testing::dir();
+    let orphans = Orphans::new(data.path());
+    assert_eq!(orphans.list().unwrap(), []);
+    for number in 0..3 {
+        let segment = data.path().join(format!("{number:08}.seg"));
+        std::fs::write(&segment, [1; 5000]).unwrap();
+        orphans.adopt(&segment, LogKind::Online, number, Some(1)).unwrap();
+        assert!(!segment.exists());
+    }
+    let found = orphans.list().unwrap();
+    assert!(found[1].disk_bytes >= 5000);
+    assert_eq!(found[1].content().unwrap(), (0, Vec::new()));
+    orphans.discard(&found[1]).unwrap();
+    assert_eq!(orphans.list().unwrap(), [found[0].clone(), found[2].clone()]);
+}

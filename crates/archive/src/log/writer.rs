@@ -1,0 +1,342 @@
+//! A body's way into a log, and that of entries for bodies that are there already.
+//!
+//! ```text
+//! small body   | DATA header | ciphertext | pad | ENTRY header | sealed entry | pad |   one write
+//! longer body  | (room)      | ciphertext as it comes ...             and at its end:
+//!              | DATA header |   before each stretch, when its length is known
+//!                                  | ENTRY header | sealed entry | pad |   wherever there is room
+//! ```
+//!
+//! Whatever a writer wrote is given back when it is dropped before a row names it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fulgurite_codes::crc32c;
+use fulgurite_units::{ObjectId, UnixTime};
+
+use super::record::{EntryForm, HEADER_BYTES, HEADER_LEN, RecordHeader, RecordKind, align};
+use super::{Extent, SegmentLog, Stretch, to_usize};
+use crate::limits::{CHUNK_BYTES, ENTRY_RECORD_BYTES_MAX};
+use crate::sync::SyncTarget;
+use crate::{ArchiveError, Result};
+
+/// What a log is told of a body, sealed.
+#[derive(Clone, Debug)]
+pub(crate) struct SealedEntry {
+    pub(crate) form: EntryForm,
+    pub(crate) written: UnixTime,
+    pub(crate) sealed: Vec<u8>,
+}
+
+impl SealedEntry {
+    fn record_bytes(&self) -> Result<u64> {
+        if self.sealed.len() > ENTRY_RECORD_BYTES_MAX {
+            return Err(ArchiveError::MetadataTooLarge { bytes: self.sealed.len() });
+        }
+        Ok(align(HEADER_BYTES + self.sealed.len() as u64))
+    }
+
+    /// The record of this entry at `offset`, pad and all, appended to `out`.
+    fn append(&self, log: &SegmentLog, body: ObjectId, place: Extent, out: &mut Vec<u8>) {
+        let header = RecordHeader {
+            log: log.kind,
+            segment: place.segment,
+            offset: place.offset,
+            body,
+            run: log.run,
+            bytes: self.sealed.len() as u64,
+            kind: RecordKind::Entry {
+                form: self.form,
+                written: self.written,
+                payload_crc: crc32c(&self.sealed),
+            },
+        };
+        let start = out.len();
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(&self.sealed);
+        out.resize((out.len() - start).next_multiple_of(HEADER_LEN) + start, 0);
+    }
+}
+
+/// A body's way into a log. Dropped without [`LogWriter::keep`], its room is given back.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    log: Arc<SegmentLog>,
+    body: ObjectId,
+    room: Vec<Stretch>,
+    room_bytes: u64,
+    written: u64,
+    /// The entry's record.
+    record: Option<(Extent, SyncTarget)>,
+    is_kept: AtomicBool,
+}
+
+impl LogWriter {
+    pub(super) fn new(log: Arc<SegmentLog>, body: ObjectId) -> Self {
+        Self {
+            log,
+            body,
+            room: Vec::new(),
+            room_bytes: 0,
+            written: 0,
+            record: None,
+            is_kept: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn reserve(&mut self, bytes: u64) -> Result<()> {
+        for stretch in self.log.reserve(bytes, self.room.last().map(Stretch::whole))? {
+            self.room_bytes += stretch.room.bytes;
+            match self.room.last_mut() {
+                Some(last) if stretch.header.is_none() && last.follows(&stretch) => {
+                    last.room.bytes += stretch.room.bytes;
+                }
+                _ => self.room.push(stretch),
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends `bytes`. May block on the disk.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let needed = self.written + bytes.len() as u64;
+        if needed > self.room_bytes {
+            self.reserve((needed - self.room_bytes).max(CHUNK_BYTES as u64))?;
+        }
+        self.write_at(self.written, bytes)?;
+        self.written = needed;
+        Ok(())
+    }
+
+    /// Writes bytes of the run at `offset`, which must lie in the reserved room; any thread may
+    /// write any part. [`Self::set_written`] says when all parts are there.
+    pub(crate) fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
+        for Stretch { room, target, .. } in &self.room {
+            if bytes.is_empty() {
+                break;
+            }
+            if offset >= room.bytes {
+                offset -= room.bytes;
+                continue;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(to_usize(room.bytes - offset)));
+            target.write_at(now, room.offset + offset)?;
+            bytes = later;
+            offset = 0;
+        }
+        assert!(bytes.is_empty(), "room was reserved for every byte");
+        Ok(())
+    }
+
+    /// The first `bytes` of the room hold the run.
+    pub(crate) fn set_written(&mut self, bytes: u64) {
+        assert!(bytes <= self.room_bytes, "no more was written than reserved");
+        self.written = bytes;
+    }
+
+    /// Writes a whole small body with its entry in one go. `buffer` holds the ciphertext, and is
+    /// left with whatever was written.
+    pub(crate) fn write_whole(&mut self, buffer: &mut Vec<u8>, entry: &SealedEntry) -> Result<()> {
+        assert!(self.room.is_empty(), "a small body is written in one go");
+        let bytes = buffer.len() as u64;
+        let data_bytes = if bytes == 0 { 0 } else { HEADER_BYTES + align(bytes) };
+        let entry_bytes = entry.record_bytes()?;
+        let (place, target) = self.log.reserve_run(data_bytes + entry_bytes)?;
+        // From here on everything is given back if anything fails.
+        let record = Extent { offset: place.offset + data_bytes, bytes: entry_bytes, ..place };
+        self.record = Some((record, target.clone()));
+        if bytes > 0 {
+            let stretch = Stretch {
+                header: Some(place.offset),
+                room: Extent {
+                    segment: place.segment,
+                    offset: place.offset + HEADER_BYTES,
+                    bytes: align(bytes),
+                },
+                target: target.clone(),
+            };
+            self.room_bytes = stretch.room.bytes;
+            self.written = bytes;
+            buffer.resize(to_usize(align(bytes)), 0);
+            buffer.splice(0..0, self.data_header(&stretch, 0, bytes).encode());
+            self.room.push(stretch);
+        }
+        entry.append(&self.log, self.body, record, buffer);
+        target.write_at(buffer, place.offset)
+    }
+
+    /// Writes the headers of a body whose bytes are all there, and its entry.
+    pub(crate) fn finish(&mut self, entry: &SealedEntry) -> Result<()> {
+        let mut body_offset = 0;
+        for (stretch, used) in self.used() {
+            let header = self.data_header(stretch, body_offset, used);
+            stretch.target.write_at(&header.encode(), header.offset)?;
+            body_offset += used;
+        }
+        let (place, target) = self.log.reserve_run(entry.record_bytes()?)?;
+        self.record = Some((place, target.clone()));
+        let mut record = Vec::with_capacity(to_usize(place.bytes));
+        entry.append(&self.log, self.body, place, &mut record);
+        target.write_at(&record, place.offset)
+    }
+
+    fn data_header(&self, stretch: &Stretch, body_offset: u64, bytes: u64) -> RecordHeader {
+        RecordHeader {
+            log: self.log.kind,
+            segment: stretch.room.segment,
+            offset: stretch.room.offset - HEADER_BYTES,
+            body: self.body,
+            run: self.log.run,
+            bytes,
+            kind: RecordKind::Data { body_offset },
+        }
+    }
+
+    /// The stretches that were written to, with how many bytes.
+    fn used(&self) -> impl Iterator<Item = (&Stretch, u64)> {
+        let mut left = self.written;
+        self.room.iter().map_while(move |stretch| {
+            let used = stretch.room.bytes.min(left);
+            left -= used;
+            (used > 0).then_some((stretch, used))
+        })
+    }
+
+    fn targets(&self) -> BTreeMap<u64, SyncTarget> {
+        self.used()
+            .map(|(stretch, _)| &stretch.target)
+            .chain(self.record.iter().map(|(_, target)| target))
+            .map(|target| (target.number, target.clone()))
+            .collect()
+    }
+
+    /// Returns when everything written by all of `writers` is on stable storage.
+    pub(crate) fn sync_many<'a>(writers: impl Iterator<Item = &'a Self>) -> Result<()> {
+        let mut targets: BTreeMap<u64, SyncTarget> = BTreeMap::new();
+        let mut log = None;
+        for writer in writers {
+            log = Some(&writer.log);
+            targets.extend(writer.targets());
+        }
+        log.map_or(Ok(()), |log| log.sync.sync_blocking(targets.into_values().collect()))
+    }
+
+    /// Returns when everything written so far is on stable storage.
+    pub(crate) async fn sync(&self) -> Result<()> {
+        let targets: Vec<SyncTarget> = self.targets().into_values().collect();
+        if targets.is_empty() { Ok(()) } else { self.log.sync.sync(targets).await }
+    }
+
+    /// The extents of what was written. They stay reserved until [`Self::keep`].
+    pub(crate) fn extents(&self) -> Vec<Extent> {
+        self.used().map(|(stretch, bytes)| Extent { bytes, ..stretch.room }).collect()
+    }
+
+    /// Headers, pads and the entry: what the body takes in the log beside [`Self::extents`].
+    pub(crate) fn framing(&self) -> Vec<Extent> {
+        let mut framing: Vec<Extent> = Vec::new();
+        let mut add = |extent: Extent| match framing.last_mut() {
+            Some(last) if last.segment == extent.segment && last.end() == extent.offset => {
+                last.bytes += extent.bytes;
+            }
+            _ if extent.bytes == 0 => {}
+            _ => framing.push(extent),
+        };
+        for (stretch, used) in self.used() {
+            let room = stretch.room;
+            if let Some(offset) = stretch.header {
+                add(Extent { offset, bytes: HEADER_BYTES, ..room });
+                let pad = align(used) - used;
+                add(Extent { offset: room.offset + used, bytes: pad, ..room });
+            }
+        }
+        self.record.iter().for_each(|&(extent, _)| add(extent));
+        framing
+    }
+
+    /// A committed row names the extents now; what was reserved beyond them is given back.
+    pub(crate) fn keep(&self) {
+        if self.is_kept.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let used: Vec<u64> = self.used().map(|(_, bytes)| bytes).collect();
+        let mut surplus = Vec::new();
+        for (index, stretch) in self.room.iter().enumerate() {
+            let whole = stretch.whole();
+            let Some(&used) = used.get(index) else {
+                surplus.push(whole);
+                continue;
+            };
+            let used = if stretch.header.is_some() { align(used) } else { used };
+            let offset = stretch.room.offset + used;
+            if offset < whole.end() {
+                surplus.push(Extent { offset, bytes: whole.end() - offset, ..whole });
+            }
+        }
+        self.log.free(&surplus);
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        if !*self.is_kept.get_mut() {
+            let mut room: Vec<Extent> = self.room.iter().map(Stretch::whole).collect();
+            room.extend(self.record.iter().map(|&(extent, _)| extent));
+            self.log.free(&room);
+        }
+    }
+}
+
+/// Entries for bodies that are in a log already. Dropped without [`EntryWriter::keep`] they are
+/// made unreadable, for their bodies stay and are not what the entries say.
+#[derive(Debug)]
+pub(crate) struct EntryWriter {
+    log: Arc<SegmentLog>,
+    records: Vec<(Extent, SyncTarget)>,
+    is_kept: bool,
+}
+
+impl EntryWriter {
+    pub(super) fn new(log: Arc<SegmentLog>) -> Self {
+        Self { log, records: Vec::new(), is_kept: false }
+    }
+
+    /// Writes the entry of `body` and returns its place. May block on the disk.
+    pub(crate) fn write(&mut self, body: ObjectId, entry: &SealedEntry) -> Result<Extent> {
+        let (place, target) = self.log.reserve_run(entry.record_bytes()?)?;
+        self.records.push((place, target.clone()));
+        let mut record = Vec::with_capacity(to_usize(place.bytes));
+        entry.append(&self.log, body, place, &mut record);
+        target.write_at(&record, place.offset)?;
+        Ok(place)
+    }
+
+    /// Returns when all entries are on stable storage. Blocks.
+    pub(crate) fn sync_blocking(&self) -> Result<()> {
+        let targets: BTreeMap<u64, SyncTarget> =
+            self.records.iter().map(|(_, target)| (target.number, target.clone())).collect();
+        self.log.sync.sync_blocking(targets.into_values().collect())
+    }
+
+    /// Committed rows name the entries now.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for EntryWriter {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        for (place, target) in &self.records {
+            if let Err(error) = target.write_at(&[0; HEADER_LEN], place.offset) {
+                tracing::warn!(%error, "an entry of a completion that failed stays readable");
+            }
+        }
+        let room: Vec<Extent> = self.records.iter().map(|&(extent, _)| extent).collect();
+        self.log.free(&room);
+    }
+}

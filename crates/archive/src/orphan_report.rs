@@ -1,0 +1,93 @@
+//! What operators are told of segments that the catalog does not name, and their removal.
+
+use std::collections::BTreeSet;
+
+use fulgurite_units::ObjectId;
+use serde::{Deserialize, Serialize};
+
+use crate::log::orphans::OrphanFile;
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// A segment that the catalog does not name, kept because it may hold what was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrphanedSegment {
+    /// Its name in the folder `orphaned`.
+    pub file: String,
+    /// Its log: `staging`, `online` or `restored`.
+    pub log: String,
+    /// Its number in that log.
+    pub number: u32,
+    /// The run of the archive that made it; not known for one that was made before segments had
+    /// headers, or whose header is damaged.
+    pub run: Option<u64>,
+    /// Bytes it takes on the disk.
+    pub disk_bytes: u64,
+    /// Records in it that are whole; segments of before records have none, and hold bodies.
+    pub records: u64,
+    /// Bodies with an entry in it.
+    pub bodies: u64,
+    /// Those of them whose keys are still there: what `recover` could bring back.
+    pub bodies_with_keys: u64,
+    /// Why it could not be read, if so.
+    pub error: Option<String>,
+}
+
+/// Every orphan. Reads them all. Blocks.
+pub(crate) fn orphans(store: &Store) -> Result<Vec<OrphanedSegment>> {
+    let files = store.orphans().list()?;
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: BTreeSet<ObjectId> = store.keys.scan()?.into_iter().map(|slot| slot.body).collect();
+    files
+        .iter()
+        .map(|file| {
+            store.check_stopping()?;
+            Ok(describe(file, &keys))
+        })
+        .collect()
+}
+
+/// How many there are, and the bytes they take on the disk.
+pub(crate) fn orphan_totals(store: &Store) -> Result<(u64, u64)> {
+    let files = store.orphans().list()?;
+    Ok((files.len() as u64, files.iter().map(|file| file.disk_bytes).sum()))
+}
+
+/// Removes the orphan called `name`. Blocks.
+pub(crate) fn discard_orphan(store: &Store, name: &str) -> Result<()> {
+    let orphans = store.orphans();
+    // Only what the list names: a name is never made into a path.
+    let found = orphans.list()?.into_iter().find(|file| file_name(file) == name);
+    let Some(found) = found else {
+        let what = format!("there is no orphaned segment \"{name}\"");
+        return Err(ArchiveError::InvalidArgument { what });
+    };
+    orphans.discard(&found)?;
+    tracing::warn!(orphan = name, "an orphaned segment was discarded on request");
+    Ok(())
+}
+
+fn describe(file: &OrphanFile, keys: &BTreeSet<ObjectId>) -> OrphanedSegment {
+    let (found, error) = match file.content() {
+        Ok(found) => (found, None),
+        Err(error) => ((0, Vec::new()), Some(error.to_string())),
+    };
+    let (records, bodies) = (found.0, found.1.into_iter().collect::<BTreeSet<_>>());
+    OrphanedSegment {
+        file: file_name(file),
+        log: file.kind.folder().to_owned(),
+        number: file.number,
+        run: file.run,
+        disk_bytes: file.disk_bytes,
+        records,
+        bodies: bodies.len() as u64,
+        bodies_with_keys: bodies.intersection(keys).count() as u64,
+        error,
+    }
+}
+
+fn file_name(file: &OrphanFile) -> String {
+    file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}

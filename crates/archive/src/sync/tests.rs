@@ -1,0 +1,41 @@
+//! A file whose sync failed once takes nothing more, whoever asks.
+
+use super::*;
+
+/// A target that takes writes and refuses syncs: no device syncs `/dev/null`.
+fn unsyncable() -> SyncTarget {
+    let path = PathBuf::from("/dev/null");
+    SyncTarget::new(1, File::options().write(true).open(&path).unwrap(), path)
+}
+
+#[test]
+fn a_failed_sync_is_final_for_its_file_and_no_other() {
+    let dir = crate::testing::dir();
+    let path = dir.path().join("good");
+    let good = SyncTarget::new(2, File::create(&path).unwrap(), path);
+    let bad = unsyncable();
+    let sync = GroupSync::start("test").unwrap();
+    bad.write_at(b"before", 0).unwrap();
+    assert!(!bad.is_failed());
+    let first = sync.sync_blocking(vec![good.clone(), bad.clone()]).unwrap_err().to_string();
+    assert!(first.contains("cannot sync \"/dev/null\""), "{first}");
+    assert!(bad.is_failed());
+    assert_eq!(sync.sync_blocking(vec![bad.clone()]).unwrap_err().to_string(), first);
+    assert_eq!(bad.write_at(b"after", 0).unwrap_err().to_string(), first);
+    good.write_at(b"after", 0).unwrap();
+    sync.sync_blocking(vec![good]).unwrap();
+}
+
+#[test]
+fn a_full_disk_does_not_fail_a_file_and_another_error_does() {
+    let full = PathBuf::from("/dev/full");
+    let full = SyncTarget::new(1, File::options().write(true).open(&full).unwrap(), full);
+    assert!(matches!(full.write_at(b"x", 0), Err(ArchiveError::Full { .. })));
+    assert!(!full.is_failed());
+    // A file that was opened for reading takes no writes.
+    let path = PathBuf::from("/dev/zero");
+    let broken = SyncTarget::new(1, File::open(&path).unwrap(), path);
+    assert!(matches!(broken.write_at(b"x", 0), Err(ArchiveError::Io { .. })));
+    assert!(broken.is_failed());
+    assert!(matches!(broken.write_at(b"x", 0), Err(ArchiveError::Internal { .. })));
+}
