@@ -225,7 +225,8 @@ impl Gateway {
                 };
                 let length = length.filter(is_number).ok_or_else(no_length)?;
                 parts.headers.insert(CONTENT_LENGTH, length);
-                body = body.with_chunks(ChunkDecoder::new(signer, is_trailed));
+                body =
+                    body.with_chunks(ChunkDecoder::new(signer.map(|signer| *signer), is_trailed));
             }
         }
         if let Some(digests) = ExpectedDigests::of(parts, sha256) {

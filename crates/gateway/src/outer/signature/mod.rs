@@ -59,7 +59,7 @@ pub(super) enum Payload {
     /// It comes in `aws-chunked` framing.
     Chunks {
         /// Present when chunks are signed one by one.
-        signer: Option<ChunkSigner>,
+        signer: Option<Box<ChunkSigner>>,
         /// Whether headers follow the last chunk.
         is_trailed: bool,
     },
@@ -258,10 +258,10 @@ fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payloa
             Ok(Payload::Chunks { signer: None, is_trailed: true })
         }
         "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => {
-            Ok(Payload::Chunks { signer: Some(signer()), is_trailed: false })
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: false })
         }
         "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => {
-            Ok(Payload::Chunks { signer: Some(signer()), is_trailed: true })
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: true })
         }
         _ if text.starts_with("STREAMING-AWS4-ECDSA-") => {
             let message = "Signatures with elliptic curves are not implemented.";
