@@ -31,6 +31,7 @@ from harness import (
 FEW = 64
 SIGNED_CHUNK = 16 * MIB
 HELD_CONNECTIONS = 24
+CHUNK_SIGNED = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
 GROWTH_MAX = 160 * MIB
 
 
@@ -114,8 +115,8 @@ def test_signed_chunks_are_not_held(server: Server, s3: Any, bucket: str) -> Non
         request.headers["x-amz-decoded-content-length"] = str(SIGNED_CHUNK)
         signer = botocore.auth.S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", "US")
         request.context["payload_signing_enabled"] = True
-        request.headers["X-Amz-Content-SHA256"] = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"
-        signer.payload = lambda _: "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"  # type: ignore[method-assign]
+        request.headers["X-Amz-Content-SHA256"] = CHUNK_SIGNED
+        signer.payload = lambda _: CHUNK_SIGNED  # type: ignore[method-assign]
         signer.add_auth(request)
         head = f"PUT /{bucket}/held{index} HTTP/1.1\r\nhost: 127.0.0.1:{server.port}\r\n"
         head += "".join(f"{name}: {value}\r\n" for name, value in request.headers.items())

@@ -1,7 +1,8 @@
 //! `admin`: what an operator asks a running archive to do, over its admin API.
 //!
-//! Each call is signed under a key that follows from the secret key, so whoever can start the server
-//! can administer it. Long calls answer with one JSON object a line: progress, and at last a report or an error.
+//! Each call is signed under a key that follows from the secret key, so whoever can start the
+//! server can administer it. Long calls answer with one JSON object a line: progress, and at last
+//! a report or an error.
 
 use bytes::BytesMut;
 use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};

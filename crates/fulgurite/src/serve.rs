@@ -247,8 +247,8 @@ fn warning_of(address: SocketAddr, is_tls: bool) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{address} is reached by other machines, and without TLS all bodies and answers can be read \
-         and changed on their way: start with --tls, or put a proxy with TLS before it"
+        "{address} is reached by other machines, and without TLS all bodies and answers can be \
+         read and changed on their way: start with --tls, or put a proxy with TLS before it"
     ))
 }
 

@@ -8,12 +8,12 @@
 //!                              hex(SHA-256(body)) "\n" T "\n" N))
 //! ```
 //!
-//! `T` is in milliseconds since 1970, `N` is 32 hexadecimal digits that no call had before, `TARGET`
-//! is path and query as sent. Whoever reads a call on its way can neither change it nor send it
-//! again: what it says is under the signature, its nonce is remembered while its time is good, and
-//! a call older than the server itself is refused, because a start forgets the nonces. What the
-//! scheme is not: a cipher. The answer can be read, and changed, by whoever sits between; TLS is
-//! for that.
+//! `T` is in milliseconds since 1970, `N` is 32 hexadecimal digits that no call had before,
+//! `TARGET` is path and query as sent. Whoever reads a call on its way can neither change it nor
+//! send it again: what it says is under the signature, its nonce is remembered while its time is
+//! good, and a call older than the server itself is refused, because a start forgets the nonces.
+//! What the scheme is not: a cipher. The answer can be read, and changed, by whoever sits between;
+//! TLS is for that.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

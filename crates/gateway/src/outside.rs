@@ -1,5 +1,5 @@
-//! The parsers of what strangers send, as functions of plain bytes: what the fuzz targets in `fuzz/`
-//! call, and the tests with seeded bytes. Nothing else needs them.
+//! The parsers of what strangers send, as functions of plain bytes: what the fuzz targets in
+//! `fuzz/` call, and the tests with seeded bytes. Nothing else needs them.
 
 use std::collections::VecDeque;
 

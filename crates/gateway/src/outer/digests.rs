@@ -1,6 +1,7 @@
-//! Digests that the headers of a request name: the SHA-256 of every body that is signed with it, and
-//! of XML bodies also MD5 and checksums. s3s checks none of those, and a `DeleteObjects` that was
-//! damaged on its way must not delete anything. Those of object bodies are the archive's to check.
+//! Digests that the headers of a request name: the SHA-256 of every body that is signed with it,
+//! and of XML bodies also MD5 and checksums. s3s checks none of those, and a `DeleteObjects` that
+//! was damaged on its way must not delete anything. Those of object bodies are the archive's to
+//! check.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

@@ -94,7 +94,7 @@ impl InboundBody {
             None if bytes.is_empty() => {}
             None => self.ready.push_back(bytes),
         }
-        // s3s may stop reading at the declared length, so the verdict must come with the last bytes.
+        // s3s may stop reading at the declared length: the verdict must come with the last bytes.
         let at_end = self.inner.as_ref().is_none_or(Body::is_end_stream);
         if at_end { self.finish() } else { Ok(()) }
     }

@@ -1,7 +1,7 @@
 //! How many connections there are, and which of them gives way when there is no room for one more.
 //!
-//! Every connection holds a descriptor, and the archive needs descriptors for its files: so there is
-//! a bound, below what the system allows. At the bound, new connections wait in the listener's
+//! Every connection holds a descriptor, and the archive needs descriptors for its files: so there
+//! is a bound, below what the system allows. At the bound, new connections wait in the listener's
 //! queue until a slot is free, and the connection that has asked for nothing for longest is ended
 //! to free one. A connection in the middle of a request is never ended for another.
 //!

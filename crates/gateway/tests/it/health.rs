@@ -125,7 +125,7 @@ async fn a_browser_gets_a_page() {
     assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("href=\"/readyz\""));
     assert!(!text.contains("<script"), "{text}");
     for answer in [
-        // Somebody without credentials who does not want HTML, somebody who asks for more, a client.
+        // Who does not want HTML, who asks for more than the root, and a client with its keys.
         server.ask("GET", "/").header("accept", "*/*").send_plain().await,
         server.ask("GET", "/?acl").header("accept", html).send_plain().await,
         server.ask("GET", "/vault").header("accept", html).send_plain().await,

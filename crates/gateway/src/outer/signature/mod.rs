@@ -7,10 +7,11 @@
 //!   each chunk of the body, if chunks are signed one by one            stream
 //! ```
 //!
-//! s3s could verify signatures too, and does not here: it refuses regions with capitals (`US`, which
-//! s3cmd signs for unless told otherwise) and requests that have `Date` in place of `x-amz-date`,
-//! and it holds every signed chunk whole in memory until its signature is known. A request whose
-//! signature was verified is marked in its `RequestContext`, and s3s gets it without the signature.
+//! s3s could verify signatures too, and does not here: it refuses regions with capitals (`US`,
+//! which s3cmd signs for unless told otherwise) and requests that have `Date` in place of `x-amz-
+//! date`, and it holds every signed chunk whole in memory until its signature is known. A request
+//! whose signature was verified is marked in its `RequestContext`, and s3s gets it without the
+//! signature.
 
 mod canonical;
 mod fields;
