@@ -134,3 +134,20 @@ async fn a_browser_gets_a_page() {
         assert_eq!(answer.header("content-type"), Some("application/xml"), "{answer:?}");
     }
 }
+
+/// Whoever says nothing, or stops in the middle of a head, is not waited for for ever.
+#[tokio::test]
+async fn idle_connections_end_in_time() {
+    let server = TestServer::start_with(|config| {
+        config.limits.head_timeout = Duration::from_millis(200);
+    })
+    .await;
+    for said in ["", "GET /livez HTTP/1.1\r\nhost: x\r\nx-more", "GET /livez HTTP/1.1\r\n\r\n"] {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(said.as_bytes()).await.unwrap();
+        // Only the end of the connection ends this.
+        let answer = tokio::time::timeout(Duration::from_secs(30), read_answer(&mut stream)).await;
+        let expected = if said.ends_with("\r\n\r\n") { 200 } else { 0 };
+        assert_eq!(answer.unwrap().status, expected, "{said:?}");
+    }
+}
