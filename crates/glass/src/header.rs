@@ -242,7 +242,11 @@ impl PlatterHeader {
             return Err(invalid("the codes are not those this program knows".to_owned()));
         }
         let header = Self { format, ..document.platter };
-        header.validate()?;
+        // Numbers that cannot be are a wrong request in a configuration, and damage on a platter.
+        header.validate().map_err(|error| {
+            let is_named = matches!(error, GlassError::Header { .. });
+            if is_named { error } else { invalid(error.to_string()) }
+        })?;
         Ok(header)
     }
 }

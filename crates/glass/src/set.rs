@@ -132,7 +132,8 @@ pub enum Member<'a, R> {
     Platter(&'a PlatterReader<R>),
     /// Its track was read already.
     Track(&'a TrackBuffer),
-    /// It was never written, or has no such track: counts as zeros.
+    /// It was never written, or has no such track. An information platter counts as zeros then; a
+    /// redundancy platter, which would not be zeros, is lost.
     NotWritten,
     /// It is lost, or its track is unreadable.
     Lost,
@@ -207,7 +208,10 @@ impl SetDecoder {
         };
         out.prepare(&self.geometry, self.format);
         // A member that failed once is not tried again for the next column.
-        let mut lost: Vec<bool> = members.iter().map(|m| matches!(m, Member::Lost)).collect();
+        let mut lost: Vec<bool> = (0..)
+            .zip(members)
+            .map(|(position, m)| is_lost(m, position >= information, track))
+            .collect();
         lost[wanted] = true;
         let mut used = 0;
         for column in self.geometry.set_columns() {
@@ -329,6 +333,23 @@ impl SetDecoder {
         }
         out.lost[layers(column)].fill(false);
         Ok(())
+    }
+}
+
+/// Whether nothing of a track is to be had from a member. Redundancy that is not there is lost,
+/// since it would not be zeros: every redundancy platter is as long as the longest of the set.
+fn is_lost<R: PlatterSource>(
+    member: &Member<'_, R>,
+    is_redundancy: bool,
+    track: InformationTrack,
+) -> bool {
+    match member {
+        Member::Lost => true,
+        Member::NotWritten => is_redundancy,
+        Member::Platter(reader) => {
+            is_redundancy && track.get() >= reader.map().information_tracks()
+        }
+        Member::Track(_) => false,
     }
 }
 

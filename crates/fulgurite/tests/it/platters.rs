@@ -31,6 +31,22 @@ fn sealed(folder: &Path) -> PathBuf {
         .unwrap()
 }
 
+/// A platter of sound sectors whose header asks for a span that no track has.
+fn with_impossible_geometry(platter: &[u8]) -> Vec<u8> {
+    const SECTOR: usize = 8192 + 128;
+    let mut platter = platter.to_vec();
+    let (old, new) = (b"\"set_span_sectors\":32", b"\"set_span_sectors\":99");
+    let whole = platter.len() / SECTOR * SECTOR;
+    for sector in platter[..whole].chunks_exact_mut(SECTOR) {
+        if let Some(at) = sector.windows(old.len()).position(|bytes| bytes == old) {
+            sector[at..at + new.len()].copy_from_slice(new);
+            let checksum = fulgurite_codes::sector_checksum(&sector[..SECTOR - 32]);
+            sector[SECTOR - 32..].copy_from_slice(&checksum);
+        }
+    }
+    platter
+}
+
 #[test]
 fn a_platter_tells_what_it_holds() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,6 +101,12 @@ fn what_is_no_platter_is_told_by_name() {
         exit: 8
     "#]]
     .assert_eq(&inspect(&unsealed));
+    expect![[r#"
+        err: fulgurite: x.glass: the header of platter ID is invalid: geometry "demo"
+            is invalid: a span of 99 sectors is not within a track
+        exit: 8
+    "#]]
+    .assert_eq(&inspect(&with_impossible_geometry(&bytes)));
     let missing = transcript(&mut fulgurite(&["inspect", "/nowhere/x.glass"]));
     expect![[r#"
         err: fulgurite: cannot open "/nowhere/x.glass": No such file or directory (os error 2)

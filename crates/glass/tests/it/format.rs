@@ -10,7 +10,9 @@ use fulgurite_glass::{
 use fulgurite_units::ObjectId;
 
 use crate::peer::{Peer, solve_small};
-use crate::support::{At, open, read_all, single_header, tiny, user_bytes, write, write_set};
+use crate::support::{
+    At, forged, open, read_all, single_header, tiny, user_bytes, write, write_set,
+};
 
 /// A platter of format version 1. It is never written again: old platters stay readable.
 static GOLDEN_1: &[u8] = include_bytes!("../golden/platter-1.glass");
@@ -235,5 +237,32 @@ fn headers_that_say_nonsense_are_refused() {
         assert_ne!(file, GOLDEN, "{from}");
         let error = open(&file).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Invalid), "{from}: {error}");
+    }
+}
+
+/// Numbers that cannot be, in a header whose sectors are all good: the platter is damaged, whoever
+/// wrote it. A wrong request is only what a user asks for.
+#[test]
+fn impossible_geometry_on_a_platter_is_damage() {
+    let file = write(&single_header(&tiny(), 5000), &user_bytes(5000, 1), 5000);
+    assert!(open(&forged(&file, &tiny(), &[("tiny", "thin")])).is_ok());
+    for (old, new, expected) in [
+        ("_bytes\":2048", "_bytes\":2049", "is not a multiple of 128"),
+        ("track_information_sectors\":8", "track_information_sectors\":0", "not within a track"),
+        ("track_information_sectors\":8", "track_information_sectors\":9999", "exceeds 4096"),
+        ("group_span_sectors\":3", "group_span_sectors\":9", "a span of 9 sectors"),
+        ("set_span_sectors\":5", "set_span_sectors\":0", "a span of 0 sectors"),
+        ("\"groups\":2", "\"groups\":0", "a platter of 0 tracks"),
+        ("\"groups\":2", "\"groups\":4294967295", "is not possible"),
+        ("set_information_platters\":3", "set_information_platters\":65535", "code"),
+        ("set_redundancy_platters\":2", "set_redundancy_platters\":300", "code"),
+        ("set_redundancy_platters\":2", "set_redundancy_platters\":3", "a set of 5 members"),
+        ("group_redundancy_tracks\":1", "group_redundancy_tracks\":65535", "large-group code"),
+        ("track_redundancy_sectors\":3", "track_redundancy_sectors\":70000", "expected u16"),
+        ("\"data_bytes\":5000", "\"data_bytes\":5000000", "does not list this platter"),
+    ] {
+        let error = open(&forged(&file, &tiny(), &[(old, new)])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{new}: {error}");
+        assert!(error.to_string().contains(expected), "{new}: {error}");
     }
 }

@@ -176,3 +176,43 @@ fn a_demo_set_survives_the_loss_of_three_platters() {
     let GlassError::Unreadable(unreadable) = error else { panic!("{error}") };
     assert_eq!((unreadable.lost, unreadable.redundancy), (4, 3));
 }
+
+/// A redundancy platter that was never written is no zeros: it is lost, and what is left must do.
+#[test]
+fn redundancy_that_was_not_written_is_lost() {
+    let (platters, files) = full_set();
+    let readers: Vec<_> = files
+        .iter()
+        .enumerate()
+        .map(|(position, file)| (position != 3).then(|| open(file.as_ref().unwrap()).unwrap()))
+        .collect();
+    let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());
+    let mut out = TrackBuffer::new();
+    let track = InformationTrack::new(0);
+    let given = members(&readers, &[1]);
+    assert!(matches!(given[3], Member::NotWritten));
+    let report = decoder.recover_track(track, &given, 1, &NoFaults, &mut out).unwrap();
+    assert_eq!(report, SetReport { track, lost: 1, used: 3 });
+    let bytes = platters[1].as_ref().unwrap();
+    assert_eq!(out.sectors().collect::<Vec<_>>().concat(), bytes[..16_384]);
+    let two = members(&readers, &[0, 1]);
+    let error = decoder.recover_track(track, &two, 1, &NoFaults, &mut out).unwrap_err();
+    let GlassError::Unreadable(found) = &error else { panic!("{error}") };
+    assert_eq!((found.level, found.lost, found.redundancy), (CodeLevel::Set, 3, 2));
+}
+
+/// The same with a redundancy platter that says it is shorter than the others.
+#[test]
+fn redundancy_that_is_too_short_is_lost() {
+    let (platters, files) = full_set();
+    let short = write_set(&tiny(), &[Some(user_bytes(9_000, 0)), None, None]).swap_remove(3);
+    let files: Vec<_> = (0..5).map(|at| if at == 3 { &short } else { &files[at] }).collect();
+    let readers: Vec<_> = files.iter().map(|f| Some(open(f.as_ref().unwrap()).unwrap())).collect();
+    let mut decoder = SetDecoder::new(readers[0].as_ref().unwrap().header());
+    let mut out = TrackBuffer::new();
+    let track = InformationTrack::new(2);
+    let given = members(&readers, &[1]);
+    decoder.recover_track(track, &given, 1, &NoFaults, &mut out).unwrap();
+    let found = out.sectors().collect::<Vec<_>>().concat();
+    assert_eq!(found, platters[1].as_ref().unwrap()[2 * 16_384..][..16_384]);
+}

@@ -170,3 +170,36 @@ impl Faults for At {
         self.0.contains(&(track.get(), layer.get()))
     }
 }
+
+/// A platter whose header says something else, in good sectors: text of its JSON is exchanged.
+pub(crate) fn forged(file: &[u8], geometry: &Geometry, change: &[(&str, &str)]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    let (sector, payload) = (geometry.sector_image_bytes(), geometry.sector_payload_bytes as usize);
+    let number =
+        |file: &[u8], at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let (pages, json) = (number(&file, 100), number(&file, 104));
+    let mut document: Vec<u8> =
+        (0..pages).flat_map(|page| file[page * sector + 112..][..payload - 16].to_vec()).collect();
+    let mut text = String::from_utf8(document[..json].to_vec()).unwrap();
+    for (old, new) in change {
+        assert!(text.contains(old), "{old} is not in {text}");
+        text = text.replacen(old, new, 1);
+    }
+    // Lengths stay what they are: the rest of the name of the software makes up for the change.
+    let software = "fulgurite test";
+    let length = (software.len() + json).checked_sub(text.len()).unwrap();
+    text = text.replacen(software, &"x".repeat(length), 1);
+    document[..json].copy_from_slice(text.as_bytes());
+    let back = file.len() - 1024 - geometry.track_image_bytes();
+    for layer in 0..usize::from(geometry.track_sectors()) {
+        for track in [0, back] {
+            let image = &mut file[track + layer * sector..][..sector];
+            let page = layer % pages;
+            let bytes = &document[page * (payload - 16)..][..payload - 16];
+            image[112..][..bytes.len()].copy_from_slice(bytes);
+            let checksum = fulgurite_codes::sector_checksum(&image[..sector - 32]);
+            image[sector - 32..].copy_from_slice(&checksum);
+        }
+    }
+    file
+}
