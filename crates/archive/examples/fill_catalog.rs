@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use fulgurite_archive::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
+    SpaceOptions,
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
@@ -29,6 +30,8 @@ fn config(data: PathBuf) -> Result<ArchiveConfig, Box<dyn std::error::Error>> {
             log: None,
         },
         log_capacity: ByteCount::gib(1),
+        // No file of 64 MiB for each test.
+        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,

@@ -196,6 +196,7 @@ pub(crate) fn retire_body(
     retired: &mut Retired,
 ) -> Result<()> {
     rows::put(tx, SHREDS, body.body_id.to_bytes().to_vec(), &body.key_slot)?;
+    rows::mark_to_forget(tx)?;
     retired.keys.push((body.key_slot, body.body_id));
     if let Some((kind, extents)) = body.in_log() {
         account(tx, kind, &extents, false)?;

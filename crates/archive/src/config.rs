@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 pub use crate::decode_service::{HOURS, QueueAddress, Tariff};
 pub use crate::injected::{InjectedDamage, InjectedRead, InjectedWrite};
+pub use crate::space::SpaceOptions;
 pub use fulgurite_decode::EngineChoice;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
@@ -144,6 +145,8 @@ pub struct ArchiveConfig {
     pub library: LibraryOptions,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
     pub log_capacity: ByteCount,
+    /// What is kept free on the disk, and how soon deleted names are forgotten.
+    pub space: SpaceOptions,
     /// Master key file; `None` is `DATA/keys/master.key`, made on first use.
     pub master_key: Option<PathBuf>,
     /// Files of the key table, all of which hold the same; none given means `DATA/keys/table` and

@@ -146,6 +146,9 @@ impl ArchiveError {
             | Self::InvalidArgument { .. }
             | Self::Unusable { .. }
             | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
+            Self::Catalog(error) if error.kind() == fulgurite_catalog::ErrorKind::Unavailable => {
+                ErrorKind::Unavailable
+            }
             Self::Catalog(_)
             | Self::KeysFailed { .. }
             | Self::Io { .. }

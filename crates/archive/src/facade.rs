@@ -92,6 +92,12 @@ impl Archive {
         self.is_ready.load(Ordering::SeqCst)
     }
 
+    /// Why nothing can be written at present; nothing when it can. Reads go on.
+    #[must_use]
+    pub fn write_refusal(&self) -> Option<String> {
+        self.store.committer.refusal()
+    }
+
     /// Makes a bucket.
     ///
     /// # Errors

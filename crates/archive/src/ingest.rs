@@ -26,6 +26,7 @@ use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::log::{LogKind, LogWriter};
 use crate::object::BodyClaim;
 use crate::rows::BodyRow;
+use crate::space::Admission;
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -89,6 +90,7 @@ impl Drop for KeyGuard {
 #[derive(Debug)]
 pub(crate) struct Ingest {
     claim: BodyClaim,
+    admission: Admission,
     key: KeyGuard,
     secret: SecretKey,
     kind: LogKind,
@@ -115,10 +117,12 @@ impl StagedBody {
     }
 
     /// Keeps or gives back what the body holds, by the outcome of the commit. When the catalog
-    /// itself failed nobody knows whether the row is there, so the bytes and the key stay.
+    /// failed while it wrote, nobody knows whether the row is there, so the bytes and the key stay.
     pub(crate) fn settle<T>(self, outcome: Result<T>) -> Result<T> {
-        if matches!(&outcome, Ok(_) | Err(ArchiveError::Catalog(_))) {
-            self.keep();
+        match &outcome {
+            Ok(_) => self.keep(),
+            Err(ArchiveError::Catalog(error)) if error.leaves_doubt() => self.keep(),
+            Err(_) => {}
         }
         outcome
     }
@@ -130,6 +134,9 @@ impl Ingest {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
+        // A body that does not say how long it is gets room for a buffer at a time.
+        let expected = claim.bytes.map_or(CHUNK_BYTES as u64, cipher_bytes);
+        let admission = store.space.admit(expected)?;
         let body = ObjectId::from_random(random_bytes()?);
         let bytes = claim.bytes.map_or(0, cipher_bytes);
         // A small body is written in one go and takes its room then.
@@ -150,6 +157,7 @@ impl Ingest {
         };
         Ok(Self {
             claim,
+            admission,
             key: key_guard,
             secret: key,
             kind,
@@ -199,6 +207,9 @@ impl Ingest {
     async fn hand_over(&mut self, is_end: bool) -> Result<()> {
         let plain = std::mem::take(&mut self.buffer);
         self.wait().await?;
+        let bytes = cipher_bytes(plain.len() as u64);
+        self.admission.cover(bytes)?;
+        self.admission.written(bytes);
         let Some(mut work) = self.idle.take() else {
             return Err(ArchiveError::Internal { what: "a failed body was written to".to_owned() });
         };

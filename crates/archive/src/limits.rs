@@ -49,6 +49,14 @@ pub const PLAN_BODIES_MAX: usize = 200_000;
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
+/// Free bytes that no body may take, when the configuration does not say: at most this.
+pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
+/// Bytes of the reserve, when the configuration does not say: at most this. The catalog keeps 16
+/// MiB of rows in memory; to open it with them takes their tables, and what compaction writes
+/// beside those it replaces.
+pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
+/// Floor and reserve of a small disk are one part of it in so many.
+pub const SPACE_SHARE: u64 = 16;
 /// Size at which the log of the library ends.
 pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
 

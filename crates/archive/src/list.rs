@@ -42,6 +42,7 @@ pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
         if is_used {
             return Err(ArchiveError::BucketNotEmpty { bucket: name.to_string() });
         }
+        rows::mark_to_forget(tx)?;
         Ok(tx.delete(BUCKETS, rows::bucket_key(name.as_str()))?)
     };
     store.committer.commit(commit).await

@@ -519,6 +519,8 @@ pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
             retire_body(tx, &part.body, &mut retired)?;
         }
         forget_upload(tx, &name)?;
+        // Also when it had no parts: its row has a name.
+        rows::mark_to_forget(tx)?;
         Ok(retired)
     };
     // A task of its own, so that a client that goes away does not leave keys and room behind.

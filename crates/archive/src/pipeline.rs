@@ -16,6 +16,7 @@ use std::time::Duration;
 use fulgurite_units::{ByteCount, PlatterId};
 use tokio::sync::oneshot;
 
+use crate::forget::Forgetting;
 use crate::library_driver::LiveLibrary;
 use crate::platter_files::PlatterFiles;
 use crate::restore::Restorer;
@@ -95,10 +96,12 @@ impl Workers {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
         let (shown, swept) = (Arc::clone(&activity), Arc::clone(store));
+        let tended = Arc::clone(store);
         let threads = vec![
             spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
             spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
             spawn("key-sweep", move || run_sweep(&swept))?,
+            spawn("tending", move || run_tending(&tended))?,
         ];
         store.wake_pipeline();
         store.wake_restore();
@@ -147,6 +150,8 @@ impl Workers {
         // First the library, for a worker may wait for minutes of simulated mechanics.
         self.library.stop();
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
+        // The one that tends sleeps between its ticks.
+        threads.iter().for_each(|thread| thread.thread().unpark());
         let died = threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count();
         if died > 0 {
             return Err(ArchiveError::Internal { what: format!("{died} workers died") });
@@ -205,6 +210,24 @@ fn run_sweep(store: &Arc<Store>) {
         Ok(0) | Err(ArchiveError::Stopping) => {}
         Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
         Err(error) => tracing::error!(%error, "keys of cut-short uploads stay"),
+    }
+}
+
+/// Looks after the data directory: the reserve, and names that are to be forgotten.
+fn run_tending(store: &Arc<Store>) {
+    let within = Duration::from_nanos(store.config.space.forget_within.as_nanos());
+    let tick = TICK.min(within / 4);
+    let mut forgetting = Forgetting::default();
+    let mut told = None;
+    while store.check_stopping().is_ok() {
+        let tended = store.space.keep_reserve().and(forgetting.run_due(store, within));
+        let trouble = tended.err().map(|error| error.to_string());
+        // Said once, not every second for as long as it lasts.
+        if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
+            tracing::warn!(error, "deleted names stay, or the reserve is missing; tried again");
+        }
+        told = trouble;
+        std::thread::park_timeout(tick);
     }
 }
 

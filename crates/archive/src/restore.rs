@@ -34,6 +34,7 @@ use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
 };
 use crate::shard_reader::{ShardReader, ShardWish};
+use crate::space::Admission;
 use crate::store::Store;
 use crate::write_set::joined_crc;
 use crate::{ArchiveError, Result};
@@ -84,6 +85,9 @@ pub(crate) async fn request(
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
     let tier = effective_tier(store, current.class, request.tier)?;
+    if current.restore.is_none() {
+        store.space.check(cipher_bytes(current.bytes))?;
+    }
     let now = store.now();
     let mark = RestoreMark { days: request.days, tier, requested: now, expiry: None };
     let day = store.config.day;
@@ -154,6 +158,8 @@ struct Copying {
     index: u32,
     body: BodyRow,
     writer: Arc<LogWriter>,
+    /// Until the copy is committed: its bytes are on the disk only after the last of them.
+    _room: Admission,
 }
 
 /// A restore of the batch at hand.
@@ -266,9 +272,11 @@ impl Restorer {
             .filter(|(_, body)| body.restored.is_none())
             .map(|(index, body)| {
                 let bytes = cipher_bytes(body.bytes);
+                let room = self.store.space.admit(bytes)?;
                 let mut writer = self.store.restored.writer(body.body_id, bytes)?;
                 writer.set_written(bytes);
-                Ok(Copying { object: wanted.object_id, index, body, writer: Arc::new(writer) })
+                let writer = Arc::new(writer);
+                Ok(Copying { object: wanted.object_id, index, body, writer, _room: room })
             })
             .collect()
     }
@@ -352,8 +360,13 @@ impl Restorer {
         let mut result = Ok(());
         for (ticket, room) in waiting {
             let outcome = ticket.wait();
-            // When the catalog itself failed nobody knows whether the rows are there.
-            if matches!(outcome, Ok(true) | Err(ArchiveError::Catalog(_))) {
+            // When the catalog failed while it wrote nobody knows whether the rows are there.
+            let is_kept = match &outcome {
+                Ok(is_there) => *is_there,
+                Err(ArchiveError::Catalog(error)) => error.leaves_doubt(),
+                Err(_) => false,
+            };
+            if is_kept {
                 room.iter().for_each(|writer| writer.keep());
             }
             self.store.fail.pass("restore-committed");
@@ -365,8 +378,9 @@ impl Restorer {
     }
 
     fn note_failure(&self, wanted: &Wanted, error: &str) -> Result<()> {
-        let RestoreRow { bucket, key, .. } = &wanted.row;
-        tracing::error!(%bucket, %key, error, "an object cannot be restored; it is tried again");
+        // Not by its name, which would outlive the object in the log.
+        let object = wanted.object_id;
+        tracing::error!(%object, error, "an object cannot be restored; it is tried again");
         let at = Instant::now() + RETRY;
         self.later.lock().unwrap_or_else(PoisonError::into_inner).insert(wanted.object_id, at);
         let (id, error) = (wanted.object_id.to_bytes().to_vec(), error.to_owned());

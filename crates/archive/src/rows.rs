@@ -117,6 +117,7 @@ impl Row for TrackRow {}
 impl Row for RestoreRow {}
 impl Row for ExpiryRow {}
 impl Row for Totals {}
+impl Row for ForgettingRow {}
 impl Row for PlatterId {}
 impl Row for u32 {}
 impl Row for u64 {}
@@ -471,6 +472,44 @@ const TOTALS_KEY: &[u8] = b"totals";
 
 pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {
     Ok(get(view, META, TOTALS_KEY)?.unwrap_or_default())
+}
+
+const FORGETTING_KEY: &[u8] = b"forgetting";
+
+/// What was deleted and what of it has left the files: `forget`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ForgettingRow {
+    /// Raised by every transaction step that takes a name out.
+    pub(crate) marked: u64,
+    /// What `marked` was when everything marked had left the files.
+    pub(crate) forgotten: u64,
+    pub(crate) tries: u64,
+}
+
+impl ForgettingRow {
+    pub(crate) const fn is_done(&self) -> bool {
+        self.marked == self.forgotten
+    }
+}
+
+pub(crate) fn forgetting(view: &dyn ReadView) -> Result<ForgettingRow> {
+    Ok(get(view, META, FORGETTING_KEY)?.unwrap_or_default())
+}
+
+/// Changes what is noted of forgetting and returns what `change` returns.
+pub(crate) fn with_forgetting<T>(
+    tx: &mut Transaction<'_>,
+    change: impl FnOnce(&mut ForgettingRow) -> T,
+) -> Result<T> {
+    let mut row = forgetting(tx)?;
+    let answer = change(&mut row);
+    put(tx, META, FORGETTING_KEY.to_vec(), &row)?;
+    Ok(answer)
+}
+
+/// Notes that a name was taken out, so that it leaves the files in its time.
+pub(crate) fn mark_to_forget(tx: &mut Transaction<'_>) -> Result<()> {
+    with_forgetting(tx, |row| row.marked += 1)
 }
 
 /// Changes the totals within a transaction and returns what `change` returns.

@@ -58,6 +58,24 @@ pub struct Status {
     /// Bytes they take on the disk; they do not count as log bytes.
     #[serde(default)]
     pub orphaned_bytes: u64,
+    /// Bytes free on the disk of the data directory.
+    #[serde(default)]
+    pub free_bytes: u64,
+    /// Free bytes that no body may take.
+    #[serde(default)]
+    pub free_bytes_min: u64,
+    /// Bytes that the reserve holds for a full disk.
+    #[serde(default)]
+    pub reserve_bytes: u64,
+    /// Bytes that it should hold.
+    #[serde(default)]
+    pub reserve_bytes_wanted: u64,
+    /// Why the catalog takes no writes; nothing when it does.
+    #[serde(default)]
+    pub catalog_refusal: Option<String>,
+    /// Whether names of deleted objects are still in files.
+    #[serde(default)]
+    pub has_names_to_forget: bool,
     /// Platter-sets by state name.
     pub sets: Vec<SetStatus>,
     /// Platters stored.
@@ -196,6 +214,7 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>>>()?;
     let day = store.config.day.as_secs_f64();
     let (orphaned_segments, orphaned_bytes) = orphan_totals(store)?;
+    let (reserve_bytes, reserve_bytes_wanted) = store.space.reserve();
     let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -213,6 +232,12 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         log_bytes_max: store.budget.max(),
         orphaned_segments,
         orphaned_bytes,
+        free_bytes: store.space.free()?,
+        free_bytes_min: store.space.free_min(),
+        reserve_bytes,
+        reserve_bytes_wanted,
+        catalog_refusal: store.committer.refusal(),
+        has_names_to_forget: !rows::forgetting(&*store.kv)?.is_done(),
         platters: sets
             .iter()
             .filter(is_stored)

@@ -9,7 +9,8 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_catalog::{
-    Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView as _, Transaction,
+    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView as _,
+    Transaction,
 };
 use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ use crate::medium::ArchiveMedium;
 use crate::pipeline::{Bells, Order};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES};
+use crate::space::Space;
 use crate::{ArchiveError, Result};
 
 /// Identity of a data directory, written once.
@@ -60,6 +62,7 @@ pub(crate) struct Store {
     pub(crate) online: Arc<SegmentLog>,
     pub(crate) restored: Arc<SegmentLog>,
     pub(crate) budget: Arc<Budget>,
+    pub(crate) space: Arc<Space>,
     pub(crate) fail: FailPoints,
     pub(crate) repairs: Repairs,
     pub(crate) medium: Arc<ArchiveMedium>,
@@ -250,13 +253,16 @@ impl Store {
             make_dir(&dir)?;
         }
         private::secure(&config)?;
+        let space = Arc::new(Space::open(&config.data, &config.space)?);
+        // On a full disk the catalog opens and deletes in what the reserve gives up.
+        space.make_room(false);
         // The identity is written last, so that a first start cut short is a first start again.
         let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config.data)?;
-        let kv = Arc::new(FjallStore::open(&layout.catalog(), &SPACES, &FjallConfig::default())?);
+        let kv = Arc::new(open_catalog(&layout.catalog(), &space)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
-        Self::assemble(config, clock, identity.archive, kv, keys, lock)
+        Self::assemble(config, clock, identity.archive, kv, keys, (lock, space))
     }
 
     /// Opens a data directory without a catalog, to fill a new one. `archive` is what the platters
@@ -286,7 +292,8 @@ impl Store {
         }
         make_dir(&part)?;
         let kv = Arc::new(FjallStore::open(&part, &SPACES, &FjallConfig::default())?);
-        Self::assemble(config, Clock::system(), identity.archive, kv, keys, lock)
+        let space = Arc::new(Space::open(&config.data, &config.space)?);
+        Self::assemble(config, Clock::system(), identity.archive, kv, keys, (lock, space))
     }
 
     fn assemble(
@@ -295,11 +302,14 @@ impl Store {
         archive: ArchiveId,
         kv: Arc<FjallStore>,
         keys: KeyTable,
-        lock: File,
+        (lock, space): (File, Arc<Space>),
     ) -> Result<Self> {
         let fail = FailPoints::new(config.fail_point.as_ref())
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
-        let committer = Committer::start(Arc::clone(&kv) as Arc<dyn KeyValue>)?;
+        let room = Arc::clone(&space);
+        let before_reopen = move |error: &CatalogError| room.make_room(error.is_lack_of_room());
+        let committer =
+            Committer::start_with(Arc::clone(&kv) as Arc<dyn KeyValue>, Box::new(before_reopen))?;
         // Before anything is changed: with an older key table nothing may be.
         let catalog_run = rows::totals(&*kv)?.run;
         let run = keys.begin_run(catalog_run)?;
@@ -333,6 +343,7 @@ impl Store {
             online,
             restored,
             budget,
+            space,
             fail,
             repairs,
             medium,
@@ -379,6 +390,21 @@ impl Store {
     /// Adds to a repair count.
     pub(crate) fn count(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+/// Opens the catalog, at the price of the reserve if it must be.
+fn open_catalog(path: &Path, space: &Space) -> Result<FjallStore> {
+    let config = FjallConfig::default();
+    match FjallStore::open(path, &SPACES, &config) {
+        Err(error)
+            if error.kind() == fulgurite_catalog::ErrorKind::Unavailable
+                && space.give_up_reserve() =>
+        {
+            tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
+            Ok(FjallStore::open(path, &SPACES, &config)?)
+        }
+        opened => Ok(opened?),
     }
 }
 

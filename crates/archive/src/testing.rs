@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::clock::Clock;
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
+    SpaceOptions,
 };
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::log::LogKind;
@@ -40,6 +41,8 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
             log: None,
         },
         log_capacity: ByteCount::gib(1),
+        // No file of 64 MiB for each test.
+        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Standard,

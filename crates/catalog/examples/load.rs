@@ -5,6 +5,7 @@
 //!   load fill DIR ROWS [crash]       rows of 300 bytes in 3 spaces; `crash` ends without closing
 //!   load open DIR                    one start: seconds, resident memory, reads
 //!   load submit DIR WRITERS SECONDS  one row a commit, from that many tasks
+//!   load forget DIR                  deletes a row, and takes it out of every file
 //! ```
 //!
 //! Each phase is a process of its own, so that a crash is one and memory is that of the phase.
@@ -44,9 +45,11 @@ fn main() -> ExitCode {
         ["fill", dir, rows] => fill(Path::new(dir), rows, false),
         ["fill", dir, rows, "crash"] => fill(Path::new(dir), rows, true),
         ["open", dir] => open(Path::new(dir)),
+        ["forget", dir] => forget(Path::new(dir)),
         ["submit", dir, writers, seconds] => submit(Path::new(dir), writers, seconds),
         _ => {
-            Err("usage: load fill DIR ROWS [crash] | open DIR | submit DIR WRITERS SECONDS".into())
+            Err("usage: load fill DIR ROWS [crash] | open DIR | submit DIR WRITERS SECONDS | forget DIR"
+                .into())
         }
     };
     match outcome {
@@ -206,4 +209,27 @@ fn resident_mib() -> Result<u64, Box<dyn Error>> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib: u64 = line.and_then(|line| line.split_whitespace().next()).ok_or("VmRSS")?.parse()?;
     Ok(kib / 1024)
+}
+
+fn forget(path: &Path) -> Outcome {
+    let store = FjallStore::open(path, &SPACES, &FjallConfig::default())?;
+    let first = store.range(OBJECTS, &KeyRange::all(), Order::Ascending, 1)?;
+    let Some((key, _)) = first.first() else { return Err("the store is empty".into()) };
+    let mut batch = Batch::new();
+    batch.delete(OBJECTS, key.clone())?;
+    store.apply(batch)?;
+    let mut batch = Batch::new();
+    batch.put(JOBS, "mark", "")?;
+    store.apply(batch)?;
+    let begun = Instant::now();
+    let bytes = store.compact(&[OBJECTS])?;
+    let compacted = begun.elapsed();
+    store.reopen()?;
+    let reopened = begun.elapsed() - compacted;
+    println!(
+        "rewrote {bytes} in {:.2} s; opened anew in {:.3} s",
+        compacted.as_secs_f64(),
+        reopened.as_secs_f64()
+    );
+    Ok(())
 }

@@ -189,6 +189,23 @@ async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
     ))
 }
 
+/// The disk of the data directory, and what is wrong with it.
+fn show_disk(s: &Status) -> String {
+    let mut line = format!(
+        "disk       {} free, {} of them kept free, {} in reserve",
+        bytes(s.free_bytes),
+        bytes(s.free_bytes_min),
+        bytes(s.reserve_bytes)
+    );
+    if s.reserve_bytes < s.reserve_bytes_wanted {
+        line.push_str(&format!(" of {}", bytes(s.reserve_bytes_wanted)));
+    }
+    if let Some(reason) = &s.catalog_refusal {
+        line.push_str(&format!("\ncatalog    takes no writes: {reason}"));
+    }
+    line
+}
+
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
@@ -201,6 +218,7 @@ fn show_status(s: &Status) -> String {
         ),
         format!("staged     {}", bytes(s.staged_bytes)),
         format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
+        show_disk(s),
         format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set")),
         format!(
             "restores   {} waiting, {} held",

@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, InjectedDamage, LibraryOptions,
-    MediumOptions, SealPolicy, Tariff,
+    MediumOptions, SealPolicy, SpaceOptions, Tariff,
 };
 use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_units::{ByteCount, Ratio};
@@ -275,6 +275,11 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
             log: config.library.log.clone(),
         },
         log_capacity: config.storage.log_capacity,
+        space: SpaceOptions {
+            free_min: config.storage.free_min,
+            reserve: config.storage.reserve,
+            forget_within: config.storage.forget_within,
+        },
         master_key: config.keys.master_key.clone(),
         key_tables: config.keys.tables.clone(),
         expedited: match config.restore.expedited {

@@ -5,6 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use fulgurite_archive::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
+    SpaceOptions,
 };
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
@@ -47,6 +48,8 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
             log: None,
         },
         log_capacity: ByteCount::gib(4),
+        // No file of 64 MiB for each test.
+        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,

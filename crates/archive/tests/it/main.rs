@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod forget;
 mod harness;
 mod library;
 mod life;
@@ -10,5 +11,6 @@ mod model;
 mod places;
 mod reference;
 mod shards;
+mod space;
 mod uploads;
 mod world;

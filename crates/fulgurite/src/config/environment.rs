@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 31] = [
+const SETTINGS: [(&str, Setter); 34] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -17,6 +17,9 @@ const SETTINGS: [(&str, Setter); 31] = [
     ("FULGURITE_SEAL_AGE", |c, v| set(&mut c.seal.age, v)),
     ("FULGURITE_SEAL_SHARD_SIZE", |c, v| set(&mut c.seal.shard_size, v)),
     ("FULGURITE_STORAGE_LOG_CAPACITY", |c, v| set(&mut c.storage.log_capacity, v)),
+    ("FULGURITE_STORAGE_FREE_MIN", |c, v| set_some(&mut c.storage.free_min, v)),
+    ("FULGURITE_STORAGE_RESERVE", |c, v| set_some(&mut c.storage.reserve, v)),
+    ("FULGURITE_STORAGE_FORGET_WITHIN", |c, v| set(&mut c.storage.forget_within, v)),
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),

@@ -70,6 +70,14 @@ pub(crate) struct Seal {
 pub(crate) struct Storage {
     /// Most bytes the staging, online and restored logs hold together.
     pub(crate) log_capacity: ByteCount,
+    /// Free bytes of the disk that no body may take; by default a sixteenth of it, at most 1 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) free_min: Option<ByteCount>,
+    /// Bytes held in reserve for a full disk; by default a sixteenth of it, at most 64 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reserve: Option<ByteCount>,
+    /// Time in which names and metadata of what was deleted leave every file.
+    pub(crate) forget_within: Duration,
 }
 
 /// `[restore]`
@@ -267,7 +275,12 @@ impl Default for Seal {
 
 impl Default for Storage {
     fn default() -> Self {
-        Self { log_capacity: ByteCount::gib(256) }
+        Self {
+            log_capacity: ByteCount::gib(256),
+            free_min: None,
+            reserve: None,
+            forget_within: Duration::from_secs(3600),
+        }
     }
 }
 
@@ -384,6 +397,9 @@ impl Config {
         }
         if self.restore.day == Duration::ZERO {
             return refuse("restore.day", "a day of no length never ends".to_owned());
+        }
+        if self.storage.forget_within == Duration::ZERO {
+            return refuse("storage.forget_within", "it takes some time to forget".to_owned());
         }
         if self.seal.shard_size == ByteCount::ZERO {
             return refuse("seal.shard_size", "a shard has at least a byte".to_owned());

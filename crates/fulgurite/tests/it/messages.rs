@@ -123,6 +123,7 @@ fn config_show_prints_a_file() {
 
             [storage]
             log_capacity = "256GiB"
+            forget_within = "1h"
 
             [restore]
             expedited = "refuse"

@@ -1,6 +1,6 @@
 //! The one table from the archive's errors to S3's codes.
 
-use fulgurite_archive::ArchiveError;
+use fulgurite_archive::{ArchiveError, ErrorKind};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use s3s::{S3Error, S3ErrorCode};
 
@@ -10,6 +10,10 @@ use crate::outer::{BodyFault, STORAGE_CLASS_DETAIL};
 /// What a client is told instead of the paths and system errors of our machine.
 const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
 
+/// What a client is told while the catalog takes no writes; why is in the log and in `/readyz`.
+const CATALOG_MESSAGE: &str =
+    "The catalog cannot be written at this moment. Nothing else is wrong; try again.";
+
 /// The answer to an operation that the archive refused. Errors that are not the client's are
 /// logged here, and only here.
 pub(super) fn fail(error: ArchiveError) -> S3Error {
@@ -17,7 +21,13 @@ pub(super) fn fail(error: ArchiveError) -> S3Error {
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(error = chain(&error), "the archive failed");
     }
-    let message = if is_private(&error) { INTERNAL_MESSAGE.to_owned() } else { error.to_string() };
+    let message = match &error {
+        ArchiveError::Catalog(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
+            CATALOG_MESSAGE.to_owned()
+        }
+        error if is_private(error) => INTERNAL_MESSAGE.to_owned(),
+        error => error.to_string(),
+    };
     let mut answer = s3_error(code, status, message);
     if let ArchiveError::NotRestored { class } | ArchiveError::NotArchived { class } = error {
         let mut headers = HeaderMap::new();
@@ -58,8 +68,7 @@ fn is_private(error: &ArchiveError) -> bool {
     row(error).0 == "InternalError"
         && !matches!(
             error,
-            ArchiveError::Full { .. }
-                | ArchiveError::Unreadable { .. }
+            ArchiveError::Unreadable { .. }
                 | ArchiveError::PlatterUnreadable { .. }
                 | ArchiveError::Corrupt { .. }
         )
@@ -97,11 +106,16 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         }
         E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
         E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
+        // Clients try 503 again by themselves and 507 not: the catalog is opened anew in a moment,
+        // but nobody makes room in one.
+        E::Full { .. } => ("InsufficientStorage", StatusCode::INSUFFICIENT_STORAGE),
+        E::Catalog(_) if error.kind() == ErrorKind::Unavailable => {
+            ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
+        }
         E::Stopping | E::KeysFailed { .. } | E::PlatterOutOfReach { .. } | E::Undecoded { .. } => {
             ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
         }
-        E::Full { .. }
-        | E::Unreadable { .. }
+        E::Unreadable { .. }
         | E::PlatterUnreadable { .. }
         | E::Corrupt { .. }
         | E::Locked { .. }

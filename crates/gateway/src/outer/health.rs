@@ -40,8 +40,13 @@ impl Gateway {
     pub(super) async fn health(&self, page: HealthPage) -> Response<Body> {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
-            HealthPage::Ready if self.is_ready() => text(StatusCode::OK, "text/plain", "ready\n"),
-            HealthPage::Ready => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", "not ready\n"),
+            HealthPage::Ready => match self.unready() {
+                None => text(StatusCode::OK, "text/plain", "ready\n"),
+                Some(reason) => {
+                    let page = format!("not ready: {reason}\n");
+                    text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)
+                }
+            },
             HealthPage::Version => {
                 let version = serde_json::json!({
                     "name": "fulgurite",

@@ -126,8 +126,12 @@ impl Gateway {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    fn is_ready(&self) -> bool {
-        self.archive.is_ready() && !self.stopping.load(Ordering::Relaxed)
+    /// Why requests, or writes, cannot be served now; nothing when they can.
+    fn unready(&self) -> Option<String> {
+        if !self.archive.is_ready() || self.stopping.load(Ordering::Relaxed) {
+            return Some("it starts or stops".to_owned());
+        }
+        self.archive.write_refusal().map(|reason| format!("nothing can be written: {reason}"))
     }
 
     fn requests_in_progress(&self) -> usize {

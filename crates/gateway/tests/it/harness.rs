@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
     ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumOptions, Policy,
-    SHARD_SIZE_DEFAULT, SealPolicy,
+    SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
 use fulgurite_units::{ByteCount, Duration};
@@ -49,6 +49,8 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
             log: None,
         },
         log_capacity: ByteCount::gib(4),
+        // No file of 64 MiB for each test.
+        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,

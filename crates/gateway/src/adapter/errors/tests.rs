@@ -1,6 +1,6 @@
 //! Each kind of error reaches the client under the code S3 has for it.
 
-use fulgurite_archive::ArchiveError as E;
+use fulgurite_archive::{ArchiveError as E, CatalogError};
 use http::StatusCode;
 
 use super::{fail, fail_copy};
@@ -38,7 +38,7 @@ fn codes_and_statuses_are_those_of_s3() {
             "GlacierExpeditedRetrievalNotAvailable",
             503,
         ),
-        (E::Full { what: text("staging") }, "InternalError", 500),
+        (E::Full { what: text("staging") }, "InsufficientStorage", 507),
         (E::Busy { what: text("restores") }, "SlowDown", 503),
         (E::Stopping, "ServiceUnavailable", 503),
         (E::Corrupt { what: text("frame 3") }, "InternalError", 500),
@@ -59,6 +59,14 @@ fn the_class_goes_with_the_state_and_paths_stay_home() {
     let answer = fail_copy(E::NotRestored { class: "DEEP_ARCHIVE" });
     assert_eq!(answer.code().as_str(), "ObjectNotInActiveTierError");
     assert_eq!(answer.status_code(), Some(StatusCode::FORBIDDEN));
+    let failed = || std::sync::Arc::new(std::io::Error::other("/secret/place"));
+    let answer = fail(E::Catalog(CatalogError::Io { action: "write", source: failed() }));
+    assert_eq!(answer.status_code(), Some(StatusCode::SERVICE_UNAVAILABLE));
+    assert!(answer.message().unwrap().contains("try again"));
+    let reason = "cannot write /secret/place".to_owned();
+    let answer = fail(E::Catalog(CatalogError::Poisoned { reason }));
+    assert_eq!(answer.code().as_str(), "ServiceUnavailable");
+    assert!(!answer.message().unwrap().contains("/secret/place"));
     let source = std::io::Error::other("broken");
     let answer = fail(E::Io { action: "read", path: text("/secret/place"), source });
     assert!(!answer.message().unwrap().contains("/secret/place"));

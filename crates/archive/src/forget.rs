@@ -1,0 +1,85 @@
+//! Forgetting: names, user metadata and ETags of what was deleted leave every file of the data
+//! directory within a stated time.
+//!
+//! ```text
+//! delete, overwrite, abort --- same transaction --> mark in the catalog
+//! within/2 after the first mark, or at the next start:
+//!     compact the spaces that hold names --> open the catalog anew --> note the marks as done
+//! ```
+//!
+//! The key of the body is destroyed at once, and with it what logs and glass hold; this is about
+//! the rows, which name things in the clear because listings need their order. Half of the time is
+//! left for tries that meet a long scan or a full disk. When nothing was deleted nothing is done.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fulgurite_catalog::{CatalogError, Space, Transaction};
+
+use crate::rows::{self, BUCKETS, DAMAGED, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// Every space with names, metadata or ETags in its rows.
+const NAMING: [Space; 8] = [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, RESTORES, EXPIRIES];
+
+/// What one run of the archive knows of its own forgetting.
+#[derive(Debug, Default)]
+pub(crate) struct Forgetting {
+    /// When marks were first seen that are not done; nothing when all are.
+    since: Option<Instant>,
+    has_looked: bool,
+    /// Its time has come, or passed before this run began.
+    is_due: bool,
+    /// Marks whose rows are out of all tables, but not yet of the journal.
+    compacted: Option<u64>,
+}
+
+impl Forgetting {
+    /// Forgets what is due. Blocks.
+    pub(crate) fn run_due(&mut self, store: &Arc<Store>, within: Duration) -> Result<()> {
+        let row = rows::forgetting(&*store.kv)?;
+        let is_first_look = !std::mem::replace(&mut self.has_looked, true);
+        if row.is_done() {
+            self.since = None;
+            return Ok(());
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        // What a run before this one left has waited for an unknown time.
+        self.is_due |= is_first_look || since.elapsed() >= within / 2;
+        if !self.is_due {
+            return Ok(());
+        }
+        match self.run(store) {
+            Ok(()) => {
+                (self.since, self.is_due) = (None, false);
+                Ok(())
+            }
+            // Somebody reads for long; the next tick looks again.
+            Err(ArchiveError::Catalog(CatalogError::InUse)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn run(&mut self, store: &Arc<Store>) -> Result<()> {
+        // Also the write that lets the catalog's engine go of what older snapshots saw.
+        let marked = store.committer.commit_blocking(|tx: &mut Transaction<'_>| {
+            rows::with_forgetting(tx, |row| {
+                row.tries += 1;
+                row.marked
+            })
+        })?;
+        if self.compacted != Some(marked) {
+            let begun = Instant::now();
+            let bytes = store.kv.compact(&NAMING)?;
+            self.compacted = Some(marked);
+            let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            tracing::debug!(%bytes, ms, "tables were rewritten without deleted names");
+        }
+        store.committer.reopen_blocking()?;
+        self.compacted = None;
+        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
+            rows::with_forgetting(tx, |row| row.forgotten = marked)
+        })
+    }
+}

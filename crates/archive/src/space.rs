@@ -1,0 +1,258 @@
+//! Room on the disk of the data directory: what may still be taken in, and a reserve for the day
+//! when there is none.
+//!
+//! ```text
+//!   |<------------------------------ disk ------------------------------>|
+//!   | written | reserve | admitted, not yet written |  free  | free_min |
+//!                                                    ^ a body is admitted if it fits here
+//! ```
+//!
+//! Bodies are admitted before a byte of them is read, so that a client learns at once and nothing
+//! is torn. What is below `free_min` is for the catalog, the keys and deletions, which are never
+//! refused. Other programs know nothing of that floor and may fill the disk to its last block: for
+//! that day there is the reserve, a file of real blocks which is given up when the catalog can be
+//! neither opened nor written without them, and made again when there is room.
+//!
+//! It does not count what the logs hold; that is the log's budget.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_units::{ByteCount, Duration, Seed};
+
+use crate::limits::{FREE_MIN_BYTES_MAX, RESERVE_BYTES_MAX, SPACE_SHARE};
+use crate::log::sync_dir;
+use crate::{ArchiveError, Result};
+
+/// What is kept free, and how soon a deleted name is forgotten.
+#[derive(Clone, Copy, Debug)]
+pub struct SpaceOptions {
+    /// Free bytes that no body may take; without it a sixteenth of the disk, at most 1 GiB.
+    pub free_min: Option<ByteCount>,
+    /// Bytes of the reserve; without it a sixteenth of the disk, at most 64 MiB. Zero is none.
+    pub reserve: Option<ByteCount>,
+    /// Time in which names and metadata of a deleted object leave every file.
+    pub forget_within: Duration,
+}
+
+impl Default for SpaceOptions {
+    fn default() -> Self {
+        Self { free_min: None, reserve: None, forget_within: Duration::from_secs(3600) }
+    }
+}
+
+/// The room of one data directory.
+#[derive(Debug)]
+pub(crate) struct Space {
+    data: PathBuf,
+    free_min: u64,
+    reserve_wanted: u64,
+    /// Bytes promised to bodies that are not written yet.
+    admitted: AtomicU64,
+    /// Bytes of the reserve that are really there.
+    reserve: Mutex<u64>,
+}
+
+impl Space {
+    /// Looks at the disk that `data` is on.
+    pub(crate) fn open(data: &Path, options: &SpaceOptions) -> Result<Self> {
+        let disk = rustix::fs::statvfs(data).map_err(std::io::Error::from);
+        let disk = disk.map_err(ArchiveError::io("look at the disk of", data))?;
+        let share = disk.f_blocks.saturating_mul(disk.f_frsize) / SPACE_SHARE;
+        let or_share = |set: Option<ByteCount>, max| set.map_or(share.min(max), ByteCount::get);
+        let space = Self {
+            data: data.to_owned(),
+            free_min: or_share(options.free_min, FREE_MIN_BYTES_MAX),
+            reserve_wanted: or_share(options.reserve, RESERVE_BYTES_MAX),
+            admitted: AtomicU64::new(0),
+            reserve: Mutex::new(0),
+        };
+        *space.lock() = allocated(&space.reserve_path());
+        Ok(space)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, u64> {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve_path(&self) -> PathBuf {
+        self.data.join("reserve")
+    }
+
+    /// Bytes free on the disk now.
+    pub(crate) fn free(&self) -> Result<u64> {
+        let disk = rustix::fs::statvfs(&self.data).map_err(std::io::Error::from);
+        let disk = disk.map_err(ArchiveError::io("look at the disk of", &self.data))?;
+        Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    pub(crate) const fn free_min(&self) -> u64 {
+        self.free_min
+    }
+
+    /// Bytes the reserve holds, and bytes it should.
+    pub(crate) fn reserve(&self) -> (u64, u64) {
+        (*self.lock(), self.reserve_wanted)
+    }
+
+    /// `Full` unless there is room for `bytes` more, beside all that was admitted.
+    pub(crate) fn check(&self, bytes: u64) -> Result<()> {
+        self.fits(bytes, self.free()?, self.admitted.load(Ordering::Relaxed))
+    }
+
+    fn fits(&self, bytes: u64, free: u64, admitted: u64) -> Result<()> {
+        let needed = admitted.saturating_add(bytes).saturating_add(self.free_min);
+        if needed <= free {
+            return Ok(());
+        }
+        Err(ArchiveError::Full {
+            what: format!(
+                "{} more do not fit on the disk: {} free, of which {} are promised to others and \
+                 {} are kept free (storage.free_min); delete something or make room",
+                ByteCount::new(bytes),
+                ByteCount::new(free),
+                ByteCount::new(admitted),
+                ByteCount::new(self.free_min),
+            ),
+        })
+    }
+
+    /// Promises room for `bytes`.
+    pub(crate) fn admit(self: &Arc<Self>, bytes: u64) -> Result<Admission> {
+        self.promise(bytes)?;
+        Ok(Admission { space: Arc::clone(self), left: bytes })
+    }
+
+    fn promise(&self, bytes: u64) -> Result<()> {
+        let free = self.free()?;
+        let mut admitted = self.admitted.load(Ordering::Relaxed);
+        loop {
+            self.fits(bytes, free, admitted)?;
+            let sum = admitted + bytes;
+            match self.admitted.compare_exchange_weak(
+                admitted,
+                sum,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(()),
+                Err(now) => admitted = now,
+            }
+        }
+    }
+
+    /// Whether the catalog may be opened: there is room for the tables of its journal. Gives the
+    /// reserve up if there is not. `is_sure` says that lack of room was the failure.
+    pub(crate) fn make_room(&self, is_sure: bool) -> bool {
+        let needed = self.reserve_wanted / 2;
+        let has_room = || self.free().is_ok_and(|free| free >= needed);
+        if is_sure || !has_room() {
+            self.give_up_reserve();
+        }
+        has_room()
+    }
+
+    /// Unlinks the reserve; `false` when there was none.
+    pub(crate) fn give_up_reserve(&self) -> bool {
+        let mut held = self.lock();
+        if *held == 0 {
+            return false;
+        }
+        let path = self.reserve_path();
+        if let Err(error) = std::fs::remove_file(&path) {
+            tracing::error!(path = %path.display(), %error, "the reserve cannot be given up");
+            return false;
+        }
+        let bytes = std::mem::take(&mut *held);
+        tracing::warn!(bytes, "the disk is full: the reserve was given up for the catalog");
+        true
+    }
+
+    /// Makes the reserve when it is not there and its making leaves the floor free.
+    pub(crate) fn keep_reserve(&self) -> Result<()> {
+        let mut held = self.lock();
+        if *held >= self.reserve_wanted {
+            return Ok(());
+        }
+        let admitted = self.admitted.load(Ordering::Relaxed);
+        if self.fits(self.reserve_wanted - *held, self.free()?, admitted).is_err() {
+            return Ok(());
+        }
+        let path = self.reserve_path();
+        let made = allocate(&path, self.reserve_wanted);
+        *held = allocated(&path);
+        if made.is_err() {
+            // Half a reserve would look like a whole one that another program shortened.
+            let _ = std::fs::remove_file(&path);
+            *held = 0;
+        }
+        made.map_err(ArchiveError::io("reserve room in", &path))?;
+        sync_dir(&self.data)?;
+        tracing::info!(bytes = *held, "room is held in reserve for a full disk");
+        Ok(())
+    }
+}
+
+/// Bytes of the disk that a file has, not the length it shows; none if it is not there.
+fn allocated(path: &Path) -> u64 {
+    std::fs::symlink_metadata(path).map_or(0, |file| file.len().min(file.blocks() * 512))
+}
+
+/// Makes a file of `bytes` real bytes.
+fn allocate(path: &Path, bytes: u64) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = File::options();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let asked = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes);
+    if asked.is_err() || allocated(path) < bytes {
+        // A file system that cannot, or compresses: bytes that are as long as they are.
+        let mut noise = Seed::new(bytes).stream();
+        let mut buffer = vec![0; 1 << 20];
+        let mut left = bytes;
+        while left > 0 {
+            let now = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
+            noise.fill(&mut buffer[..now]);
+            file.write_all(&buffer[..now])?;
+            left -= now as u64;
+        }
+    }
+    file.sync_all()
+}
+
+/// Room that a body was promised. What is left of it is given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    space: Arc<Space>,
+    left: u64,
+}
+
+impl Admission {
+    /// Promises room for `bytes` in all, of which what is left is a part.
+    pub(crate) fn cover(&mut self, bytes: u64) -> Result<()> {
+        if let Some(more) = bytes.checked_sub(self.left).filter(|&more| more > 0) {
+            self.space.promise(more)?;
+            self.left = bytes;
+        }
+        Ok(())
+    }
+
+    /// These bytes take their room on the disk from now on, and need no promise any more.
+    pub(crate) fn written(&mut self, bytes: u64) {
+        let bytes = bytes.min(self.left);
+        self.left -= bytes;
+        self.space.admitted.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.written(self.left);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Admission against the free bytes of the disk that the test is on, which others change
+//! meanwhile: what is asked for is far beyond any change.
+
+use std::sync::Arc;
+
+use fulgurite_units::ByteCount;
+
+use super::{Space, SpaceOptions, allocated};
+use crate::{ArchiveError, ErrorKind};
+
+fn space(dir: &tempfile::TempDir, free_min: u64, reserve: u64) -> Arc<Space> {
+    let options = SpaceOptions {
+        free_min: Some(ByteCount::new(free_min)),
+        reserve: Some(ByteCount::new(reserve)),
+        ..SpaceOptions::default()
+    };
+    Arc::new(Space::open(dir.path(), &options).unwrap())
+}
+
+#[test]
+fn what_was_admitted_counts_until_it_is_written_or_dropped() {
+    let dir = crate::testing::dir();
+    let space = space(&dir, 0, 0);
+    let free = space.free().unwrap();
+    let most = free / 4 * 3;
+    let mut first = space.admit(most).unwrap();
+    let error = space.admit(most).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(matches!(error, ArchiveError::Full { .. }) && error.to_string().contains("promised"));
+    assert!(space.check(most).is_err());
+    // Bytes on the disk are in its own count; here none were written, so the room is back.
+    first.written(most - 10);
+    let second = space.admit(most).unwrap();
+    assert!(first.cover(most).is_err(), "a body of unknown length is checked as it goes");
+    drop(second);
+    first.cover(most).unwrap();
+    drop(first);
+    space.check(most).unwrap();
+}
+
+#[test]
+fn the_floor_is_for_nobody() {
+    let dir = crate::testing::dir();
+    let free = space(&dir, 0, 0).free().unwrap();
+    assert!(space(&dir, free / 2, 0).admit(free / 4 * 3).is_err());
+    assert!(space(&dir, u64::MAX, 0).admit(0).is_err());
+    assert!(space(&dir, 0, 0).admit(free / 4 * 3).is_ok());
+}
+
+#[test]
+fn the_reserve_is_real_and_comes_back() {
+    let dir = crate::testing::dir();
+    let bytes = 3 << 20;
+    let kept = space(&dir, 0, bytes);
+    let path = dir.path().join("reserve");
+    kept.keep_reserve().unwrap();
+    assert!(allocated(&path) >= bytes, "blocks, not a length");
+    assert_eq!(kept.reserve(), (bytes, bytes));
+    // A later start finds it.
+    let found = space(&dir, 0, bytes);
+    assert_eq!(found.reserve(), (bytes, bytes));
+    assert!(found.make_room(true), "there is room once it is given up");
+    assert!(!path.exists() && !found.give_up_reserve());
+    assert_eq!(found.reserve(), (0, bytes));
+    found.keep_reserve().unwrap();
+    assert_eq!(found.reserve(), (bytes, bytes));
+    // Not while that would break the floor.
+    found.give_up_reserve();
+    drop(found);
+    let poor = space(&dir, u64::MAX / 2, bytes);
+    poor.keep_reserve().unwrap();
+    assert_eq!(poor.reserve(), (0, bytes));
+}

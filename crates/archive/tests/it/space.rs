@@ -1,0 +1,51 @@
+//! Bodies are admitted by the free bytes of the disk, whose floor is set here to just below what is
+//! free, so that no disk has to be filled.
+
+use bytes::Bytes;
+use fulgurite_archive::{ArchiveError, StorageClass};
+use fulgurite_units::ByteCount;
+
+use crate::harness::{Client, config, key, noise, options};
+
+/// Bytes free on the disk of `dir`.
+fn free(dir: &std::path::Path) -> u64 {
+    let disk = rustix::fs::statvfs(dir).unwrap();
+    disk.f_bavail * disk.f_frsize
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_of_unknown_length_is_checked_as_it_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    let client = Client::open(config.clone()).await;
+    client.put("before", StorageClass::Standard, &noise(1, 5000)).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    let room = ByteCount::mib(8).get();
+    config.space.free_min = Some(ByteCount::new(free(dir.path()) - room));
+    let client = Client::open(config).await;
+    let mut unknown = options(StorageClass::Standard, 0);
+    unknown.claim.bytes = None;
+    let mut writer = client.archive.put(&client.bucket, &key("long"), unknown).await.unwrap();
+    let piece = Bytes::from(noise(2, 1 << 20));
+    let mut refusal = None;
+    // Others use the disk too; it ends long before they could have made room for this.
+    for _ in 0..4096 {
+        if let Err(error) = writer.write(piece.clone()).await {
+            refusal = Some(error);
+            break;
+        }
+    }
+    assert!(matches!(refusal, Some(ArchiveError::Full { .. })), "{refusal:?}");
+    drop(writer);
+
+    // A length that is told is refused before the body.
+    let told = options(StorageClass::DeepArchive, 1 << 30);
+    let refusal = client.archive.put(&client.bucket, &key("told"), told).await.err();
+    assert!(matches!(refusal, Some(ArchiveError::Full { .. })), "{refusal:?}");
+    // What was there is read and deleted.
+    assert_eq!(client.get("before", None).await.unwrap(), noise(1, 5000));
+    assert!(client.archive.delete(&client.bucket, &key("before")).await.unwrap());
+    assert!(client.archive.write_refusal().is_none());
+}
