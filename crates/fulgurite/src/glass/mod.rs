@@ -2,6 +2,7 @@
 //! and whether the faster fidelities say the same.
 
 mod calibrate;
+mod canvas;
 mod compare;
 mod picture;
 mod render;

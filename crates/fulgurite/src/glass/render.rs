@@ -6,6 +6,9 @@
 //! decoded.png                  the likeliest symbols; doubtful ones are darker
 //! errors.png                   where the two differ: white
 //! ```
+//!
+//! Images are what the camera gives, pixel for pixel; maps of symbols are enlarged, with a scale
+//! and a legend.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -19,6 +22,7 @@ use fulgurite_units::{LayerIndex, Seed, TrackIndex};
 use serde_json::json;
 
 use super::ReaderArgs;
+use super::canvas::{Color, Map};
 use super::sample::RATE;
 use crate::exit::{Coded, Exit};
 use crate::inspect::FileSource;
@@ -72,7 +76,9 @@ pub(super) fn render(args: &RenderArgs, out: &Output) -> anyhow::Result<()> {
     let shape = frame.shape();
     let score = Score::of(medium.channel.medium, shape, &found, &symbols);
     let (report, _) = frame.bytes_of(&found, at.number(number))?;
-    let files = draw(&args.out, &images, shape, &symbols, &found)?;
+    let pitch_um = medium.channel.voxels.pitch_um;
+    let mut files = draw_images(&args.out, &images)?;
+    files.extend(draw_maps(&args.out, shape, pitch_um, &symbols, &found)?);
     out.json(&json!({
         "type": "render", "platter": at.platter, "track": args.track, "layer": args.layer,
         "decoder": decoder, "rows": shape.rows(), "columns": shape.columns(),
@@ -133,47 +139,71 @@ fn read_track(args: &RenderArgs) -> anyhow::Result<(SectorsAt, Vec<u8>)> {
     Ok((at, track))
 }
 
-fn draw(
-    folder: &Path,
-    images: &SectorImages,
-    shape: SectorShape,
-    symbols: &[u8],
-    found: &SymbolProbabilities,
-) -> anyhow::Result<Vec<PathBuf>> {
+/// What the camera sees through each state.
+fn draw_images(folder: &Path, images: &SectorImages) -> anyhow::Result<Vec<PathBuf>> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make \"{}\"", folder.display()))?;
-    let mut files = Vec::new();
-    let mut write = |name: String, size: [usize; 2], color, pixels: &[u8]| -> anyhow::Result<()> {
-        let path = folder.join(name);
-        write_png(&path, size, color, pixels)
-            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
-        files.push(path);
-        Ok(())
-    };
     let shift = images.bits.saturating_sub(8);
+    let mut files = Vec::new();
     for state in 0..images.count {
         let pixels: Vec<u8> = images
             .image(state)
             .iter()
             .map(|pixel| u8::try_from(pixel >> shift).unwrap_or(u8::MAX))
             .collect();
-        let size = [images.rows, images.columns];
-        write(format!("state-{state}.png"), size, png::ColorType::Grayscale, &pixels)?;
+        let path = folder.join(format!("state-{state}.png"));
+        write_png(&path, [images.rows, images.columns], png::ColorType::Grayscale, &pixels)
+            .with_context(|| format!("cannot write \"{}\"", path.display()))?;
+        files.push(path);
     }
-    let size = [shape.rows(), shape.columns()];
+    Ok(files)
+}
+
+/// The symbols that were written, those that were decoded, and where they differ.
+fn draw_maps(
+    folder: &Path,
+    shape: SectorShape,
+    pitch_um: f64,
+    symbols: &[u8],
+    found: &SymbolProbabilities,
+) -> anyhow::Result<Vec<PathBuf>> {
+    const WRONG: Color = [255; 3];
+    const RIGHT: Color = [0; 3];
     let count = found.symbols();
-    let written: Vec<u8> =
-        symbols.iter().flat_map(|symbol| color(usize::from(*symbol), count, 1.0)).collect();
-    write("symbols.png".to_owned(), size, png::ColorType::Rgb, &written)?;
+    let written: Vec<Color> =
+        symbols.iter().map(|symbol| color(usize::from(*symbol), count, 1.0)).collect();
     let (mut decoded, mut errors) = (Vec::new(), Vec::new());
     for (voxel, symbol) in symbols.iter().enumerate() {
         let likeliest = found.likeliest(voxel);
         let chance = found.voxel(voxel)[usize::from(likeliest)].exp();
-        decoded.extend(color(usize::from(likeliest), count, chance));
-        errors.push(if likeliest == *symbol { 0 } else { u8::MAX });
+        decoded.push(color(usize::from(likeliest), count, chance));
+        errors.push(if likeliest == *symbol { RIGHT } else { WRONG });
     }
-    write("decoded.png".to_owned(), size, png::ColorType::Rgb, &decoded)?;
-    write("errors.png".to_owned(), size, png::ColorType::Grayscale, &errors)?;
+    let wrong = errors.iter().filter(|color| **color == WRONG).count();
+    let colors: Vec<(Color, String)> =
+        (0..count).map(|symbol| (color(symbol, count, 1.0), symbol.to_string())).collect();
+    let sides = [(RIGHT, "right".to_owned()), (WRONG, "wrong".to_owned())];
+    let mut files = Vec::new();
+    for (name, title, voxels, legend) in [
+        ("symbols.png", "symbols as written".to_owned(), &written, &colors[..]),
+        (
+            "decoded.png",
+            "likeliest symbols: the darker, the less sure".to_owned(),
+            &decoded,
+            &colors,
+        ),
+        (
+            "errors.png",
+            format!("symbols decoded wrong: {wrong} of {}", symbols.len()),
+            &errors,
+            &sides,
+        ),
+    ] {
+        let path = folder.join(name);
+        let map = Map { title, size: [shape.rows(), shape.columns()], voxels, pitch_um, legend };
+        map.draw().write(&path).with_context(|| format!("cannot write \"{}\"", path.display()))?;
+        files.push(path);
+    }
     Ok(files)
 }
 
@@ -189,7 +219,7 @@ fn color(symbol: usize, count: usize, chance: f32) -> [u8; 3] {
     })
 }
 
-fn write_png(
+pub(super) fn write_png(
     path: &Path,
     [rows, columns]: [usize; 2],
     color: png::ColorType,
