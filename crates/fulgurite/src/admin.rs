@@ -5,7 +5,7 @@
 //! a report or an error.
 
 use bytes::BytesMut;
-use fulgurite_archive::status::{SealReport, ShardPlace, Status, VerifiedPlatter};
+use fulgurite_archive::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifiedPlatter};
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_units::PlatterId;
@@ -18,6 +18,7 @@ use crate::inspect::timestamp;
 use crate::limits;
 use crate::names::S3Url;
 use crate::objects::counted;
+use crate::orphans::orphans;
 use crate::output::{Output, bytes, grouped, hint, note, rate, seconds};
 use crate::progress::spinner;
 use crate::remote::{Remote, RemoteArgs};
@@ -53,6 +54,17 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         remote: RemoteArgs,
     },
+    /// List segments of logs that the catalog does not name, or remove them for good
+    Orphans {
+        /// Remove them; nothing brings them back
+        #[arg(long)]
+        discard: bool,
+        /// Remove them without being asked
+        #[arg(long, requires = "discard")]
+        yes: bool,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
     /// Show on which platters and tracks an object lies
     Locate {
         /// Object: s3://bucket/key
@@ -79,6 +91,9 @@ pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Resul
         }
         AdminCommand::Status { remote } => {
             status(&AdminClient::new(&remote.resolve_operator()?)?, out).await
+        }
+        AdminCommand::Orphans { discard, yes, remote } => {
+            orphans(&AdminClient::new(&remote.resolve_operator()?)?, *discard, *yes, out).await
         }
         AdminCommand::Locate { url, remote } => {
             let places = AdminClient::new(&remote.resolve_operator()?)?
@@ -240,6 +255,13 @@ fn show_status(s: &Status) -> String {
             body.bucket,
             body.key,
             bytes(body.bytes)
+        ));
+    }
+    if s.orphaned_segments > 0 {
+        lines.push(format!(
+            "orphaned   {}, {}: not in the catalog; see `fulgurite admin orphans`",
+            counted(s.orphaned_segments, "segment"),
+            bytes(s.orphaned_bytes)
         ));
     }
     if s.keys_lost > 0 {
@@ -422,6 +444,18 @@ impl AdminClient {
     /// The same, and the server's beside them.
     pub(crate) async fn whole_status(&self) -> anyhow::Result<WholeStatus> {
         self.get("status", &[]).await
+    }
+
+    /// Segments that the catalog does not name.
+    pub(crate) async fn orphans(&self) -> anyhow::Result<Vec<OrphanedSegment>> {
+        self.get("orphans", &[]).await
+    }
+
+    /// Removes one of them.
+    pub(crate) async fn discard_orphan(&self, file: &str) -> anyhow::Result<()> {
+        let query = [("file", file.to_owned())];
+        let request = self.request(Method::POST, "discard-orphan", &query)?;
+        self.checked(request).await.map(drop)
     }
 
     /// Where one object's bytes are.

@@ -18,6 +18,7 @@ mod limits;
 mod log;
 mod names;
 mod objects;
+mod orphans;
 mod output;
 mod progress;
 mod recover;

@@ -4,6 +4,8 @@
 //!   GET  /-/admin/status                   one JSON object
 //!   GET  /-/admin/locate?bucket=B&key=K    one JSON array
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
+//!   GET  /-/admin/orphans                  one JSON array
+//!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //! ```
@@ -89,6 +91,8 @@ impl Gateway {
                 WholeStatus { archive, server }
             })),
             (&Method::GET, "locate") => self.locate(query).await,
+            (&Method::GET, "orphans") => answer(self.archive.orphans().await),
+            (&Method::POST, "discard-orphan") => self.discard_orphan(query).await,
             (&Method::POST, "seal") => {
                 let archive = self.archive.clone();
                 self.stream(slot, async move { archive.seal().await })
@@ -117,6 +121,14 @@ impl Gateway {
             Ok((bucket, key)) => answer(self.archive.locate(&bucket, &key).await),
             Err(error) => answer::<Value>(Err(error)),
         }
+    }
+
+    async fn discard_orphan(&self, query: &str) -> Response<Body> {
+        let Some(file) = query_value(query, "file") else {
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", "file must be given");
+        };
+        let discarded = self.archive.discard_orphan(file.to_string()).await;
+        answer(discarded.map(|()| json!({ "discarded": file })))
     }
 
     async fn margins(&self, platter: PlatterId) -> Response<Body> {

@@ -165,6 +165,12 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
             "1 when the catalog takes writes.",
             u64::from(status.catalog_refusal.is_none()),
         ),
+        (
+            "fulgurite_orphaned_segments",
+            "Segments of logs that the catalog does not name.",
+            status.orphaned_segments,
+        ),
+        ("fulgurite_orphaned_bytes", "Bytes they take on the disk.", status.orphaned_bytes),
         ("fulgurite_platters", "Platters stored.", status.platters),
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
