@@ -302,3 +302,6 @@ fn check_claims(claim: &BodyClaim, trailer: Option<Checksum>, digests: &BodyDige
 pub(crate) fn whole_seconds(now: UnixTime) -> UnixTime {
     UnixTime::from_millis(now.as_secs() * 1000)
 }
+
+#[cfg(test)]
+mod tests;

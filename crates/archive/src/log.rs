@@ -36,6 +36,7 @@ pub(crate) use self::reader::LogReader;
 use self::record::{HEADER_BYTES, SegmentHeader, align};
 pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
 use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
+use crate::store::Layout;
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
@@ -188,7 +189,7 @@ impl SegmentLog {
         live: &BTreeMap<u32, u64>,
         budget: Arc<Budget>,
     ) -> Result<Self> {
-        let (kind, dir) = (place.kind, place.data.join(place.kind.folder()));
+        let (kind, dir) = (place.kind, Layout::new(&place.data).log(place.kind));
         std::fs::create_dir_all(&dir).map_err(ArchiveError::io("create", &dir))?;
         let dir_file = File::open(&dir).map_err(ArchiveError::io("open", &dir))?;
         let orphans = Orphans::new(&place.data);
@@ -443,11 +444,11 @@ fn to_usize(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn segment_path(dir: &Path, number: u32) -> PathBuf {
+pub(crate) fn segment_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:08}.seg"))
 }
 
-fn list_segments(dir: &Path) -> Result<Vec<u32>> {
+pub(crate) fn list_segments(dir: &Path) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(ArchiveError::io("list", dir))? {
         let name = entry.map_err(ArchiveError::io("list", dir))?.file_name();

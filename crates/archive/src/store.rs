@@ -121,6 +121,9 @@ impl Layout {
     pub(crate) fn platters(&self) -> PathBuf {
         self.root.join("platters")
     }
+    pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
+        self.root.join(kind.folder())
+    }
 }
 
 /// Takes the data directory for this process alone.

@@ -50,20 +50,18 @@ impl LogReader {
     fn read_extent(&mut self, segment: u32, offset: u64, buffer: &mut [u8]) -> Result<()> {
         let path = segment_path(&self.log.dir, segment);
         let kind = self.log.kind;
-        let damaged = |error: std::io::Error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::UnexpectedEof => ArchiveError::Corrupt {
-                what: format!(
-                    "segment {segment} of the {} log is cut off or missing: {error}",
+        let damaged = |error: std::io::Error| {
+            let is_lost = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof)
+                || error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error());
+            if is_lost {
+                let what = format!(
+                    "segment {segment} of the {} log is cut off or unreadable: {error}",
                     kind.folder()
-                ),
-            },
-            _ if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
-                ArchiveError::Corrupt {
-                    what: format!("segment {segment} of the {} log: {error}", kind.folder()),
-                }
+                );
+                return ArchiveError::Corrupt { what };
             }
             // Too many open files, say: nothing is wrong with the bytes.
-            _ => ArchiveError::io("read", &path)(error),
+            ArchiveError::io("read", &path)(error)
         };
         let file = match &mut self.open {
             Some((number, file)) if *number == segment => file,

@@ -8,6 +8,7 @@ mod library;
 mod life;
 mod mediums;
 mod model;
+mod orphans;
 mod places;
 mod reference;
 mod shards;

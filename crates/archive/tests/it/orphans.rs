@@ -1,0 +1,88 @@
+//! Segments beside catalogs that do not know them: kept, shown, taken back, removed on request only.
+
+use std::path::Path;
+
+use fulgurite_archive::{ArchiveError, StorageClass};
+
+use crate::harness::{Client, config, noise};
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// An archive with a staged and a STANDARD object, beside a catalog from before both. The newer
+/// catalog is in `newer`.
+async fn with_older_catalog(data: &Path) -> Vec<(&'static str, Vec<u8>)> {
+    let client = Client::open(config(data)).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    copy(&data.join("catalog"), &data.join("older"));
+    let client = Client::open(config(data)).await;
+    let files = vec![("staged", noise(1, 70_000)), ("online", noise(2, 3000))];
+    client.put("staged", StorageClass::DeepArchive, &files[0].1).await.unwrap();
+    client.put("online", StorageClass::Standard, &files[1].1).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    std::fs::rename(data.join("catalog"), data.join("newer")).unwrap();
+    std::fs::rename(data.join("older"), data.join("catalog")).unwrap();
+    files
+}
+
+#[tokio::test]
+async fn a_catalog_from_a_backup_loses_no_segment_and_the_newer_one_takes_them_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let files = with_older_catalog(data).await;
+    // However often it starts: its own runs prove nothing about what it never saw.
+    for _ in 0..3 {
+        let client = Client::open(config(data)).await;
+        let status = client.archive.status().await.unwrap();
+        assert_eq!(status.orphaned_segments, 2);
+        assert!(status.orphaned_bytes > 70_000);
+        assert_eq!(status.log_bytes, 0);
+        client.archive.stop().await.unwrap();
+    }
+    std::fs::remove_dir_all(data.join("catalog")).unwrap();
+    std::fs::rename(data.join("newer"), data.join("catalog")).unwrap();
+    let client = Client::open(config(data)).await;
+    assert_eq!(client.archive.status().await.unwrap().orphaned_segments, 0);
+    assert!(client.get("online", None).await.unwrap() == files[1].1);
+    client.archive.seal().await.unwrap();
+    client.restore("staged").await.unwrap();
+    client.restored("staged").await.unwrap();
+    assert!(client.get("staged", None).await.unwrap() == files[0].1);
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn orphans_are_described_and_go_only_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    with_older_catalog(data).await;
+    let client = Client::open(config(data)).await;
+    let orphans = client.archive.orphans().await.unwrap();
+    for (orphan, log) in orphans.iter().zip(["staging", "online"]) {
+        assert_eq!((orphan.log.as_str(), orphan.number), (log, 0));
+        assert_eq!((orphan.records, orphan.bodies, orphan.bodies_with_keys), (2, 1, 1));
+        assert!(orphan.run.is_some() && orphan.error.is_none());
+    }
+    for name in ["../catalog", "", "staging-00000009-run-1.seg"] {
+        let refused = client.archive.discard_orphan(name.to_owned()).await.unwrap_err();
+        assert!(matches!(refused, ArchiveError::InvalidArgument { .. }), "{refused}");
+    }
+    client.archive.discard_orphan(orphans[0].file.clone()).await.unwrap();
+    assert_eq!(client.archive.orphans().await.unwrap(), orphans[1..]);
+    // A number that an orphan has is given to no other segment.
+    client.put("next", StorageClass::Standard, b"bytes").await.unwrap();
+    assert!(data.join("online/00000001.seg").exists());
+    client.archive.stop().await.unwrap();
+}
