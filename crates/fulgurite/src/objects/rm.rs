@@ -72,7 +72,9 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     out.json(&json!({"type": "summary", "deleted": done, "failed": failures.count()}))?;
     out.text(format_args!("deleted {}", counted(done, "object")))?;
     if url.key.is_empty() && failures.count() == 0 && !out.is_json() {
-        note(hint(format_args!("the bucket is still there: fulgurite rb {url} deletes it")));
+        out.flush()?;
+        let bucket = &url.bucket;
+        note(hint(format_args!("the bucket is still there: fulgurite rb s3://{bucket} deletes it")));
     }
     failures.into_result("deleted", done)
 }
