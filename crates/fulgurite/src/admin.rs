@@ -9,6 +9,7 @@ use fulgurite_archive::status::{OrphanedSegment, SealReport, ShardPlace, Status,
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_units::PlatterId;
+use indicatif::ProgressBar;
 use reqwest::Method;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -20,7 +21,7 @@ use crate::names::S3Url;
 use crate::objects::counted;
 use crate::orphans::orphans;
 use crate::output::{Output, bytes, grouped, hint, note, rate, seconds};
-use crate::progress::spinner;
+use crate::progress::{released_bar, spinner};
 use crate::remote::{Remote, RemoteArgs};
 use crate::s3::http_builder;
 use crate::style::{self, Tone};
@@ -377,6 +378,24 @@ enum Line {
 struct Progress {
     #[serde(default)]
     pipeline: String,
+    /// Bytes that are not on verified glass yet.
+    #[serde(default)]
+    staged_bytes: u64,
+}
+
+impl Progress {
+    /// Shows how far a call is: of a seal, which bytes were released from staging. They go set by
+    /// set, when a set is written, read back and stored; a verification says only that it lives.
+    fn show(self, bar: &ProgressBar, is_seal: bool) {
+        if is_seal {
+            // What arrives meanwhile is more to do.
+            let left = self.staged_bytes;
+            let all = bar.length().unwrap_or(0).max(left);
+            bar.set_length(all);
+            bar.set_position(all - left);
+        }
+        bar.set_message(self.pipeline);
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -483,7 +502,8 @@ impl AdminClient {
         query: &[(&str, String)],
         is_quiet: bool,
     ) -> anyhow::Result<T> {
-        let bar = spinner(what, is_quiet);
+        let is_seal = call == "seal";
+        let bar = if is_seal { released_bar(what, is_quiet) } else { spinner(what, is_quiet) };
         let request = self.request(Method::POST, call, query)?;
         let mut response = self.checked(request).await?;
         let mut pending = BytesMut::new();
@@ -492,7 +512,7 @@ impl AdminClient {
             while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
                 let line = pending.split_to(end + 1);
                 match serde_json::from_slice(&line)? {
-                    Line::Progress(progress) => bar.set_message(progress.pipeline),
+                    Line::Progress(progress) => progress.show(&bar, is_seal),
                     Line::Report(report) => {
                         bar.finish_and_clear();
                         return Ok(serde_json::from_value(report)?);

@@ -10,8 +10,13 @@ use crate::output::{bytes, is_watched, rate};
 
 /// A bar that counts bytes, names what is done and says how long it will take.
 pub(crate) fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> ProgressBar {
-    let template = "{prefix} {bar:32} {done} of {all}  {rate}  {left} {msg}";
+    let template = "{prefix} {bar:32} {done} of {all}  {elapsed}  {rate}  {left} {msg}";
     bar(what, Some(bytes), template, is_quiet)
+}
+
+/// A bar of bytes that go in large steps, and so moves by itself too.
+pub(crate) fn released_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+    ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
 }
 
 /// Counts bytes of which nobody knows how many come.
@@ -73,10 +78,13 @@ fn with_units(style: ProgressStyle) -> ProgressStyle {
             let seconds = state.elapsed().as_secs_f64();
             let _ = text.write_str(&rate(state.pos(), seconds));
         })
+        .with_key("elapsed", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(&whole_seconds(state.elapsed().as_secs()));
+        })
         .with_key("left", left)
 }
 
-/// Time left, which nobody knows to the tenth: `40 s`, `3 min 20 s`, `2 h 5 min`.
+/// Time that went or is left, which nobody wants to the tenth: `40 s`, `3 min 20 s`, `2 h 5 min`.
 fn whole_seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -84,3 +92,6 @@ fn whole_seconds(seconds: u64) -> String {
         _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
     }
 }
+
+#[cfg(test)]
+mod tests;

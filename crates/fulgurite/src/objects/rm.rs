@@ -74,7 +74,9 @@ async fn remove_prefix(client: &Client, url: &S3Url, out: &Output) -> anyhow::Re
     if url.key.is_empty() && failures.count() == 0 && !out.is_json() {
         out.flush()?;
         let bucket = &url.bucket;
-        note(hint(format_args!("the bucket is still there: fulgurite rb s3://{bucket} deletes it")));
+        note(hint(format_args!(
+            "the bucket is still there: fulgurite rb s3://{bucket} deletes it"
+        )));
     }
     failures.into_result("deleted", done)
 }
