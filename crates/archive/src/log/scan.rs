@@ -202,7 +202,8 @@ impl SegmentScan {
             match self.read(usize::try_from(page_left).unwrap_or(HEADER_LEN)) {
                 Ok(()) => return Ok(self.buffer.len() >= HEADER_LEN),
                 Err(error) => {
-                    tracing::warn!(path = %self.path.display(), at = self.at, %error, "stepped over");
+                    let path = self.path.display();
+                    tracing::warn!(%path, at = self.at, %error, "stepped over");
                     self.at += page_left;
                     self.foreign_bytes += page_left;
                 }

@@ -140,6 +140,30 @@ mod tests {
         assert_eq!(found.crc, None);
     }
 
+    #[test]
+    fn a_body_of_version_1_is_these_bytes() {
+        let golden = [
+            "011001010101010101010101010101010101ac02808004ef9bafcdf8acd19101",
+            "0101010780019080040107011003030303030303030303030303030303808080",
+            "80802009010101018001908004",
+        ];
+        let row: BodyRow = decode(BODIES, &hex::decode(golden.concat()).unwrap()).unwrap();
+        let extent = Extent { segment: 7, offset: 128, bytes: 65_552 };
+        let platter = PlatterId::from_bytes([3; 16]);
+        let expected = BodyRow {
+            body_id: ObjectId::from_bytes([1; 16]),
+            key_slot: 300,
+            bytes: 65_536,
+            digest: 0x0123_4567_89AB_CDEF,
+            log: Some((LogKind::Online, vec![extent])),
+            queued: Some(7),
+            shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None }],
+            restored: Some(vec![Extent { segment: 1, ..extent }]),
+            framing: Vec::new(),
+        };
+        assert_eq!(row, expected);
+    }
+
     fn found_id() -> ObjectId {
         ObjectId::from_bytes([5; 16])
     }

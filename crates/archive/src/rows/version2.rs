@@ -57,6 +57,10 @@ mod tests {
     use super::*;
     use crate::testing;
 
+    fn lines(bytes: &[u8]) -> String {
+        bytes.chunks(32).map(|line| hex::encode(line) + "\n").collect()
+    }
+
     fn body() -> BodyRow {
         let extent = Extent { segment: 7, offset: 128, bytes: 65_552 };
         let id = |byte| ObjectId::from_bytes([byte; 16]);
@@ -90,7 +94,12 @@ mod tests {
     #[test]
     fn rows_of_version_2_are_read() {
         let bytes = postcard::to_extend(&body2(body()), vec![2]).unwrap();
-        expect!["021001010101010101010101010101010101ac02808004ef9bafcdf8acd1910101010107800190800401070110030303030303030303030303030303038080808080200901000101018001908004"].assert_eq(&hex::encode(&bytes));
+        expect![[r#"
+            021001010101010101010101010101010101ac02808004ef9bafcdf8acd19101
+            0101010780019080040107011003030303030303030303030303030303808080
+            8080200901000101018001908004
+        "#]]
+        .assert_eq(&lines(&bytes));
         let expected = BodyRow { framing: Vec::new(), ..body() };
         assert_eq!(decode::<BodyRow>(BODIES, &bytes).unwrap(), expected);
         let part =
@@ -104,7 +113,12 @@ mod tests {
     fn a_body_of_version_3_is_these_bytes() {
         assert_eq!(ROW_VERSION, 3);
         let bytes = encode(&body()).unwrap();
-        expect!["031001010101010101010101010101010101ac02808004ef9bafcdf8acd191010101010780019080040107011003030303030303030303030303030303808080808020090100010101800190800401074040"].assert_eq(&hex::encode(&bytes));
+        expect![[r#"
+            031001010101010101010101010101010101ac02808004ef9bafcdf8acd19101
+            0101010780019080040107011003030303030303030303030303030303808080
+            808020090100010101800190800401074040
+        "#]]
+        .assert_eq(&lines(&bytes));
         assert_eq!(decode::<BodyRow>(BODIES, &bytes).unwrap(), body());
     }
 }

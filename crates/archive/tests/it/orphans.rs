@@ -1,4 +1,4 @@
-//! Segments beside catalogs that do not know them: kept, shown, taken back, removed on request only.
+//! Segments beside catalogs that do not know them: kept, shown, taken back, removed on request.
 
 use std::path::Path;
 
