@@ -50,6 +50,6 @@ pub use sector::{
 };
 pub use set::{Member, SetDecoder, SetEncoder, SetReport};
 pub use track::TrackBuffer;
-pub use verify::{SectorMap, SectorMargins, TrackScan, VerifyReport};
+pub use verify::{SectorMap, SectorMargins, TrackScan, Verification, VerifyReport};
 pub use version::FormatVersion;
 pub use writer::{PlatterSink, PlatterWriter};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
 use crate::audit::Audit;
-use crate::geometry::{InformationTrack, TrackRole};
+use crate::geometry::{InformationTrack, TrackMap, TrackRole};
 use crate::medium::{Medium, SectorReading};
 use crate::reader::{PlatterReader, PlatterSource};
 use crate::sector::payload;
@@ -143,8 +143,150 @@ struct Sectors {
     readings: Vec<SectorReading>,
 }
 
-/// What gets each track of a pass.
-type TrackSink<'a> = dyn FnMut(&TrackScan, &Sectors) -> Result<(), GlassError> + 'a;
+/// A verification under way. It can rest behind any track and go on later, in another drive too:
+/// what it found is kept. After an error it is of no use.
+///
+/// ```text
+/// begin -> step: track 0, 1, 2 ... last -> step: each failed track with its large group -> finish
+///               '-- a rest is possible between any two steps --'
+/// ```
+pub struct Verification {
+    report: VerifyReport,
+    map: TrackMap,
+    audit: Option<Audit>,
+    margins: MarginCounts,
+    digest: RunningChecksum,
+    /// Information tracks that failed, and how many of them were tried with their large groups.
+    suspects: Vec<InformationTrack>,
+    tried: usize,
+    found: Sectors,
+}
+
+impl fmt::Debug for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verification")
+            .field("platter", &self.report.platter)
+            .field("tracks", &self.report.tracks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Verification {
+    /// The verification of a platter of which nothing was read yet.
+    ///
+    /// # Errors
+    /// When its geometry has no codes.
+    pub fn begin<R: PlatterSource>(reader: &PlatterReader<R>) -> Result<Self, GlassError> {
+        let redundancy = reader.header.geometry.track_redundancy_sectors;
+        let report = VerifyReport {
+            platter: reader.header.platter,
+            tracks: 0,
+            sectors: 0,
+            failed_sectors: 0,
+            worst_margin: i32::from(redundancy),
+            repaired_by_group: 0,
+            unreadable: Vec::new(),
+            margins: None,
+            readings: Vec::new(),
+            bytes: 0,
+            mismatched: Vec::new(),
+            seal_matches: None,
+        };
+        Ok(Self {
+            report,
+            map: reader.map.clone(),
+            audit: Audit::new(reader.header.format, &reader.map)?,
+            margins: MarginCounts::new(),
+            digest: RunningChecksum::new(),
+            suspects: Vec::new(),
+            tried: 0,
+            found: Sectors::default(),
+        })
+    }
+
+    /// Physical tracks that are done with: the last one only when the large groups are, too.
+    #[must_use]
+    pub const fn tracks_done(&self) -> u32 {
+        let is_reading = self.report.tracks < self.map.tracks();
+        let is_done = !is_reading && self.tried == self.suspects.len();
+        if is_reading || is_done { self.report.tracks } else { self.report.tracks - 1 }
+    }
+
+    /// Reads the next track, or tries the next failed one with its large group; `false` when there
+    /// was nothing left to do.
+    ///
+    /// # Errors
+    /// When the source or the medium fails. Unreadable tracks are in the report.
+    pub fn step<R: PlatterSource>(
+        &mut self,
+        reader: &PlatterReader<R>,
+        medium: &dyn Medium,
+        buffer: &mut TrackBuffer,
+    ) -> Result<bool, GlassError> {
+        assert_eq!(reader.header.platter, self.report.platter, "a platter is verified by itself");
+        if self.report.tracks < self.map.tracks() {
+            let track = TrackIndex::new(self.report.tracks);
+            let (digest, found) = (&mut self.digest, &mut self.found);
+            let scan = reader.scan_track(track, medium, buffer, digest, found)?;
+            self.count(reader, &scan)?;
+            return Ok(true);
+        }
+        let Some(&suspect) = self.suspects.get(self.tried) else { return Ok(false) };
+        match reader.read_track(suspect, medium, buffer) {
+            Ok(_) => self.report.repaired_by_group += 1,
+            Err(GlassError::Unreadable(_)) => self.report.unreadable.push(suspect),
+            Err(error) => return Err(error),
+        }
+        self.tried += 1;
+        Ok(true)
+    }
+
+    /// Adds what the pass found in a track.
+    fn count<R: PlatterSource>(
+        &mut self,
+        reader: &PlatterReader<R>,
+        scan: &TrackScan,
+    ) -> Result<(), GlassError> {
+        let geometry = &reader.header.geometry;
+        let (report, found) = (&mut self.report, &self.found);
+        if let Some(audit) = &mut self.audit {
+            audit.track(scan.track, scan.role, &found.signatures)?;
+        }
+        found.readings.iter().for_each(|reading| self.margins.add(*reading));
+        let plain = SectorReading::Read { margin: None };
+        if found.readings.iter().any(|reading| *reading != plain) {
+            report.readings.push((scan.track, found.readings.clone()));
+        }
+        report.tracks += 1;
+        report.sectors += u64::from(scan.sectors);
+        report.failed_sectors += u64::from(scan.failed);
+        report.bytes += geometry.track_image_bytes() as u64;
+        let margin = i32::from(geometry.track_redundancy_sectors) - i32::from(scan.failed);
+        match scan.role {
+            TrackRole::Header(_) => {}
+            TrackRole::Redundancy { .. } => report.worst_margin = report.worst_margin.min(margin),
+            TrackRole::Information(track) => {
+                report.worst_margin = report.worst_margin.min(margin);
+                if margin < 0 {
+                    self.suspects.push(track);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was found, when [`Self::step`] has nothing left to do.
+    #[must_use]
+    pub fn finish<R: PlatterSource>(mut self, reader: &PlatterReader<R>) -> VerifyReport {
+        assert_eq!(self.tracks_done(), self.map.tracks(), "it is finished when it is done");
+        self.report.margins = self.margins.sum();
+        self.report.mismatched = self.audit.map(Audit::finish).unwrap_or_default();
+        if self.report.failed_sectors == 0 {
+            self.report.seal_matches = Some(self.digest.finish() == reader.seal().digest);
+        }
+        self.report
+    }
+}
 
 impl<R: PlatterSource> PlatterReader<R> {
     /// Reads the whole platter and reports what every later read has to expect. `progress` gets
@@ -158,67 +300,12 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<VerifyReport, GlassError> {
-        let geometry = &self.header.geometry;
-        let redundancy = i32::from(geometry.track_redundancy_sectors);
+        let mut verification = Verification::begin(self)?;
         let tracks = self.map.tracks();
-        let mut report = VerifyReport {
-            platter: self.header.platter,
-            tracks,
-            sectors: 0,
-            failed_sectors: 0,
-            worst_margin: redundancy,
-            repaired_by_group: 0,
-            unreadable: Vec::new(),
-            margins: None,
-            readings: Vec::new(),
-            bytes: 0,
-            mismatched: Vec::new(),
-            seal_matches: None,
-        };
-        let mut suspects = Vec::new();
-        let mut audit = Audit::new(self.header.format, &self.map)?;
-        let mut margins = MarginCounts::new();
-        let plain = SectorReading::Read { margin: None };
-        let digest = self.scan(medium, buffer, &mut |scan, sectors| {
-            if let Some(audit) = &mut audit {
-                audit.track(scan.track, scan.role, &sectors.signatures)?;
-            }
-            sectors.readings.iter().for_each(|reading| margins.add(*reading));
-            if sectors.readings.iter().any(|reading| *reading != plain) {
-                report.readings.push((scan.track, sectors.readings.clone()));
-            }
-            report.sectors += u64::from(scan.sectors);
-            report.failed_sectors += u64::from(scan.failed);
-            report.bytes += geometry.track_image_bytes() as u64;
-            let margin = redundancy - i32::from(scan.failed);
-            match scan.role {
-                TrackRole::Header(_) => {}
-                TrackRole::Redundancy { .. } => {
-                    report.worst_margin = report.worst_margin.min(margin)
-                }
-                TrackRole::Information(track) => {
-                    report.worst_margin = report.worst_margin.min(margin);
-                    if margin < 0 {
-                        suspects.push(track);
-                    }
-                }
-            }
-            progress(scan.track.get() + 1, tracks);
-            Ok(())
-        })?;
-        report.margins = margins.sum();
-        report.mismatched = audit.map(Audit::finish).unwrap_or_default();
-        if report.failed_sectors == 0 {
-            report.seal_matches = Some(digest.finish() == self.seal().digest);
+        while verification.step(self, medium, buffer)? {
+            progress(verification.tracks_done(), tracks);
         }
-        for track in suspects {
-            match self.read_track(track, medium, buffer) {
-                Ok(_) => report.repaired_by_group += 1,
-                Err(GlassError::Unreadable(_)) => report.unreadable.push(track),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(report)
+        Ok(verification.finish(self))
     }
 
     /// Which sectors can be read.
@@ -231,43 +318,39 @@ impl<R: PlatterSource> PlatterReader<R> {
         buffer: &mut TrackBuffer,
     ) -> Result<SectorMap, GlassError> {
         let mut map = SectorMap { platter: self.header.platter, tracks: Vec::new() };
-        self.scan(medium, buffer, &mut |scan, _| {
-            map.tracks.push(*scan);
-            Ok(())
-        })?;
+        let (mut digest, mut found) = (RunningChecksum::new(), Sectors::default());
+        for track in (0..self.map.tracks()).map(TrackIndex::new) {
+            map.tracks.push(self.scan_track(track, medium, buffer, &mut digest, &mut found)?);
+        }
         Ok(map)
     }
 
-    /// One pass over all tracks; returns the running checksum of all good sectors.
-    fn scan(
+    /// Reads one track as it comes in a pass; `digest` runs over all good sectors.
+    fn scan_track(
         &self,
+        track: TrackIndex,
         medium: &dyn Medium,
         buffer: &mut TrackBuffer,
-        each: &mut TrackSink<'_>,
-    ) -> Result<RunningChecksum, GlassError> {
-        let count = self.header.geometry.track_sectors();
-        let mut digest = RunningChecksum::new();
-        let mut found = Sectors::default();
-        for track in (0..self.map.tracks()).map(TrackIndex::new) {
-            let mut failed = 0;
-            found.signatures.clear();
-            found.readings.clear();
-            self.load_each(track, medium, buffer, |sector, read| match read {
-                Ok(margin) => {
-                    digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
-                    found.signatures.push(Some(signature(payload(sector))));
-                    found.readings.push(SectorReading::Read { margin });
-                }
-                Err(_) => {
-                    failed += 1;
-                    found.signatures.push(None);
-                    found.readings.push(SectorReading::Lost);
-                }
-            })?;
-            let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
-            each(&TrackScan { track, role, sectors: count, failed }, &found)?;
-        }
-        Ok(digest)
+        digest: &mut RunningChecksum,
+        found: &mut Sectors,
+    ) -> Result<TrackScan, GlassError> {
+        let mut failed = 0;
+        found.signatures.clear();
+        found.readings.clear();
+        self.load_each(track, medium, buffer, |sector, read| match read {
+            Ok(margin) => {
+                digest.update(&sector[sector.len() - CHECKSUM_BYTES..]);
+                found.signatures.push(Some(signature(payload(sector))));
+                found.readings.push(SectorReading::Read { margin });
+            }
+            Err(_) => {
+                failed += 1;
+                found.signatures.push(None);
+                found.readings.push(SectorReading::Lost);
+            }
+        })?;
+        let role = self.map.role(track).unwrap_or_else(|| unreachable!("below tracks()"));
+        Ok(TrackScan { track, role, sectors: self.header.geometry.track_sectors(), failed })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use fulgurite_glass::{
     CodeLevel, ErrorKind, GlassError, InformationTrack, NoFaults, PlatterReader, SeededFaults,
-    TrackBuffer, TrackRole,
+    TrackBuffer, TrackRole, Verification,
 };
 use fulgurite_units::{Ratio, Seed, TrackIndex};
 use proptest::prelude::*;
@@ -171,6 +171,17 @@ fn two_lost_tracks_of_a_group_are_an_error_that_names_the_level() {
     assert_eq!(report.unreadable, [InformationTrack::new(0), InformationTrack::new(1)]);
     assert!(!report.is_readable());
     assert_eq!(report.failed_sectors, 15);
+    // The same comes of a verification that rests behind every track, each time in another drive.
+    let mut resting = Verification::begin(&reader).unwrap();
+    let mut done = Vec::new();
+    while resting.step(&open(&file).unwrap(), &faults, &mut TrackBuffer::new()).unwrap() {
+        done.push(resting.tracks_done());
+    }
+    let tracks = reader.map().tracks();
+    // The last track is done with when the two lost ones were tried with their group.
+    let expected: Vec<u32> = (1..tracks).chain([tracks - 1, tracks - 1, tracks]).collect();
+    assert_eq!(done, expected);
+    assert_eq!(resting.finish(&reader), report);
     // The other group and the third track of this one are not touched by it.
     assert!(reader.read_track(InformationTrack::new(2), &faults, &mut buffer).is_ok());
     assert!(reader.read_track(InformationTrack::new(3), &faults, &mut buffer).is_ok());
