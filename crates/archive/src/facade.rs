@@ -365,7 +365,19 @@ impl Archive {
     /// When the catalog fails.
     pub async fn status(&self) -> Result<Status> {
         let (store, workers) = (Arc::clone(&self.store), Arc::clone(&self.workers));
-        blocking(move || status::status(&store, workers.activity())).await
+        blocking(move || {
+            let mut status = status::status(&store, workers.activity())?;
+            workers.show(&mut status);
+            Ok(status)
+        })
+        .await
+    }
+
+    /// What does not go as it should though requests are served, a line each; nothing in good
+    /// times.
+    #[must_use]
+    pub fn degraded(&self) -> Vec<String> {
+        self.workers.degraded()
     }
 
     /// Lets an emulated machine of the library break: it stops where it is until it is repaired.

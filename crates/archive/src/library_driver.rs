@@ -10,9 +10,15 @@
 //! at 0 they take none. Reading takes the time the bytes take, and at least the drive's own time
 //! when it is scaled. The decisions are the controller's alone; what it is told and what it decides
 //! can be written to a log.
+//!
+//! A verification that the library halts rests behind its next track and is taken up again when the
+//! library says so; what it found until then is kept with its request. Work that panics fails its
+//! request. A controller that panics - a bug of ours - ends what is under way, and the library goes
+//! on as after a start, with all platters at home.
 
 mod log_file;
 mod refusal;
+mod work;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -20,9 +26,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use fulgurite_library::limits::REPORT_UM;
 use fulgurite_library::{
-    Action, Command, CommandId, Event, Fault, Library, Machine, Mechanics, Movement, Outcome,
-    Output, PanelIndex, RequestId, Throughput, TrackSpan,
+    Action, Command, CommandId, Event, Fault, Library, LibraryShape, Machine, Mechanics, Movement,
+    Outcome, Output, RailPosition, RequestId, Throughput, TrackSpan,
 };
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
@@ -32,7 +39,10 @@ use tokio::sync::oneshot;
 
 use self::log_file::LogFile;
 use self::refusal::Refusal;
+use self::work::{Ended, Work};
+pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
+use crate::panics::Panics;
 use crate::{ArchiveError, Result};
 
 /// Orders waiting for the driver; one more waits at its sender.
@@ -41,9 +51,6 @@ const INBOX_MAX: usize = 1024;
 const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 /// How long the driver waits when nothing is under way.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
-
-/// What a drive does for a request once the platter is mounted and the track found.
-pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// How a request will end.
 #[derive(Debug)]
@@ -57,15 +64,38 @@ type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
 
 enum Order {
     Request { make: MakeEvent, pending: Pending },
-    Done { command: CommandId },
+    Worked(Worked),
     Breaks(Machine),
     Works(Machine),
     Stop,
 }
 
 struct Pending {
+    /// What a drive does for it; not here while one does it.
     work: Option<Work>,
+    /// Why the library, which was told that the drive failed, is not to blame.
+    died: Option<Refusal>,
     done: oneshot::Sender<Result<(), Refusal>>,
+}
+
+/// A drive's thread is done with a command.
+struct Worked {
+    /// The life of the controller that gave the command.
+    life: u64,
+    command: CommandId,
+    request: RequestId,
+    ended: Ended,
+    /// What is left to do of it, later.
+    work: Option<Work>,
+}
+
+/// What happens by itself at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    /// The command is carried out.
+    Done,
+    /// Its shuttle is on its way, here.
+    Passes(RailPosition),
 }
 
 /// The handle of the driver's thread.
@@ -74,6 +104,7 @@ pub(crate) struct LiveLibrary {
     inbox: SyncSender<Order>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     reading: Arc<Reading>,
+    shape: Arc<LibraryShape>,
 }
 
 /// Drives that are at work now.
@@ -115,7 +146,7 @@ impl std::fmt::Debug for Order {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Request { .. } => "Request",
-            Self::Done { .. } => "Done",
+            Self::Worked(_) => "Worked",
             Self::Breaks(_) => "Breaks",
             Self::Works(_) => "Works",
             Self::Stop => "Stop",
@@ -125,7 +156,11 @@ impl std::fmt::Debug for Order {
 
 impl LiveLibrary {
     /// Starts the driver for platters whose tracks hold `track_size` user bytes.
-    pub(crate) fn start(options: &LibraryOptions, track_size: ByteCount) -> Result<Self> {
+    pub(crate) fn start(
+        options: &LibraryOptions,
+        track_size: ByteCount,
+        panics: &Arc<Panics>,
+    ) -> Result<Self> {
         let refuse = |what: String| ArchiveError::InvalidArgument { what };
         if options.policy.movement == Movement::NoShuttles {
             return Err(refuse("library policy: a library needs shuttles".to_owned()));
@@ -141,20 +176,24 @@ impl LiveLibrary {
             random: Seed::new(options.seed).child(b"mechanics").stream(),
             time_scale: options.time_scale,
             started: std::time::Instant::now(),
+            life: 0,
             next_request: 0,
             pending: BTreeMap::new(),
             under_way: BTreeMap::new(),
+            halts: BTreeMap::new(),
             broken: BTreeSet::new(),
             log,
             timers: BinaryHeap::new(),
             inbox: inbox.clone(),
             reading: Arc::clone(&reading),
+            panics: Arc::clone(panics),
         };
         let thread = std::thread::Builder::new()
             .name("library".to_owned())
             .spawn(move || driver.run(&orders))
             .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
-        Ok(Self { inbox, thread: Arc::new(Mutex::new(Some(thread))), reading })
+        let shape = Arc::new(options.shape.clone());
+        Ok(Self { inbox, thread: Arc::new(Mutex::new(Some(thread))), reading, shape })
     }
 
     fn request(
@@ -164,7 +203,8 @@ impl LiveLibrary {
         work: Option<Work>,
     ) -> Result<Answer> {
         let (done, ended) = oneshot::channel();
-        let order = Order::Request { make: Box::new(make), pending: Pending { work, done } };
+        let pending = Pending { work, died: None, done };
+        let order = Order::Request { make: Box::new(make), pending };
         self.inbox.send(order).map_err(|_| ArchiveError::Stopping)?;
         Ok(Answer { platter, ended })
     }
@@ -175,7 +215,7 @@ impl LiveLibrary {
         platter: PlatterId,
         slot: SlotIndex,
         tracks: TrackSpan,
-        work: Work,
+        work: Read,
     ) -> Result<Answer> {
         self.request(
             platter,
@@ -183,18 +223,28 @@ impl LiveLibrary {
                 let deadline = now + OBJECTIVE;
                 Event::Read { request, platter, slot, tracks, deadline }
             },
-            Some(work),
+            Some(Work::Read(work)),
         )
     }
 
-    /// Has a drive read a freshly written platter whole.
-    pub(crate) fn verify(&self, platter: PlatterId, tracks: u32, work: Work) -> Result<Answer> {
+    /// Has a drive read a freshly written platter whole. It comes out at the eject bay of the panel
+    /// where its slot is: shuttles never change panels.
+    pub(crate) fn verify(
+        &self,
+        platter: PlatterId,
+        slot: SlotIndex,
+        tracks: u32,
+        work: Verify,
+    ) -> Result<Answer> {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
-        let panel = PanelIndex::new(0);
+        let panel = self.shape.address(slot).map(|address| address.panel).ok_or_else(|| {
+            let what = format!("platter {platter} is to go to slot {slot}, which is not there");
+            ArchiveError::Internal { what }
+        })?;
         self.request(
             platter,
             move |request, _| Event::Verify { request, platter, panel, tracks },
-            Some(work),
+            Some(Work::Verify(work)),
         )
     }
 
@@ -239,15 +289,20 @@ struct Driver {
     random: RandomStream,
     time_scale: f64,
     started: std::time::Instant,
+    /// Raised when the controller has to begin anew.
+    life: u64,
     next_request: u64,
     pending: BTreeMap<RequestId, Pending>,
     /// Commands not answered yet.
     under_way: BTreeMap<CommandId, Action>,
+    /// How drives that are at work are asked to rest.
+    halts: BTreeMap<CommandId, Arc<Halt>>,
     broken: BTreeSet<Machine>,
     log: LogFile,
-    timers: BinaryHeap<Reverse<(Instant, CommandId)>>,
+    timers: BinaryHeap<Reverse<(Instant, CommandId, Due)>>,
     inbox: SyncSender<Order>,
     reading: Arc<Reading>,
+    panics: Arc<Panics>,
 }
 
 impl Driver {
@@ -257,6 +312,17 @@ impl Driver {
     }
 
     fn run(mut self, orders: &Receiver<Order>) {
+        let panics = Arc::clone(&self.panics);
+        while panics.catch("the library's controller", || self.serve(orders)).is_err() {
+            if let Err(error) = panics.catch("the library's driver", || self.begin_anew()) {
+                tracing::error!(%error, "the library stands still until a restart");
+                return;
+            }
+        }
+    }
+
+    /// Works until it is stopped.
+    fn serve(&mut self, orders: &Receiver<Order>) {
         loop {
             match orders.recv_timeout(self.wait()) {
                 Ok(Order::Request { make, pending }) => {
@@ -266,7 +332,7 @@ impl Driver {
                     let event = make(request, self.now());
                     self.step(event);
                 }
-                Ok(Order::Done { command }) => self.complete(command),
+                Ok(Order::Worked(worked)) => self.worked(worked),
                 Ok(Order::Breaks(machine)) => {
                     if self.broken.insert(machine) {
                         self.step(Event::Broke { machine });
@@ -278,16 +344,22 @@ impl Driver {
                     }
                 }
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                    self.halts.values().for_each(|halt| halt.ask());
                     self.log.stopped();
                     return;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            while let Some(&Reverse((due, command))) = self.timers.peek()
+            while let Some(&Reverse((due, command, what))) = self.timers.peek()
                 && due <= self.now()
             {
                 self.timers.pop();
-                self.complete(command);
+                match what {
+                    Due::Done => self.answer_command(Event::Completed { command }, command),
+                    Due::Passes(at) => {
+                        self.answer_command(Event::Passed { command, at }, command);
+                    }
+                }
             }
             if self.library.deadline().is_some_and(|due| due <= self.now()) {
                 self.step(Event::Timer);
@@ -295,31 +367,80 @@ impl Driver {
         }
     }
 
+    /// After a panic nothing is known of what the controller had in mind: what is under way ends
+    /// with an error, and a new controller begins with all platters at home.
+    fn begin_anew(&mut self) {
+        let (shape, policy) = (self.library.shape().clone(), self.library.policy().clone());
+        self.log.failed();
+        self.life += 1;
+        for (_, pending) in std::mem::take(&mut self.pending) {
+            let why = "its controller panicked and began anew".to_owned();
+            let _ = pending.done.send(Err(Refusal::Other(why)));
+        }
+        std::mem::take(&mut self.halts).values().for_each(|halt| halt.ask());
+        self.under_way.clear();
+        self.timers.clear();
+        self.library = Library::with_policy(&shape, policy)
+            .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
+        for machine in self.broken.clone() {
+            self.step(Event::Broke { machine });
+        }
+    }
+
     /// How long nothing will happen by itself.
     fn wait(&self) -> std::time::Duration {
-        let timer = self.timers.peek().map(|Reverse((due, _))| *due);
+        let timer = self.timers.peek().map(|Reverse((due, ..))| *due);
         let next = timer.into_iter().chain(self.library.deadline()).min();
         next.map_or(IDLE_WAIT, |due| due.since(self.now()).into())
     }
 
-    /// A command was carried out, unless its machine broke in the meantime.
-    fn complete(&mut self, command: CommandId) {
+    /// Says something of a command, unless its machine broke in the meantime.
+    fn answer_command(&mut self, event: Event, command: CommandId) {
         if self.under_way.contains_key(&command) {
-            self.step(Event::Completed { command });
+            self.step(event);
         }
+    }
+
+    /// A drive's thread is done with a command, or with as much of it as it was left.
+    fn worked(&mut self, worked: Worked) {
+        let Worked { life, command, request, ended, work } = worked;
+        if life != self.life {
+            return;
+        }
+        self.halts.remove(&command);
+        let event = match ended {
+            Ended::Whole => Event::Completed { command },
+            Ended::Halted(tracks_done) => Event::Halted { command, tracks_done },
+            // The platter may be as good as any, and so may the drive: only the request fails.
+            Ended::Died(_) => Event::Failed { command, fault: Fault::Unreadable },
+        };
+        if let Some(pending) = self.pending.get_mut(&request) {
+            pending.work = work;
+            if let Ended::Died(what) = ended {
+                pending.died = Some(Refusal::Other(what));
+            }
+        }
+        self.answer_command(event, command);
     }
 
     /// Answers end their commands, and so do machines that break.
     fn settle(&mut self, event: &Event) {
         match *event {
-            Event::Completed { command } | Event::Failed { command, .. } => {
+            Event::Completed { command }
+            | Event::Halted { command, .. }
+            | Event::Failed { command, .. } => {
                 self.under_way.remove(&command);
             }
             Event::Broke { machine } => {
-                self.under_way.retain(|_, action| action.machine() != machine);
+                let ends = |_: &CommandId, action: &mut Action| action.machine() == machine;
+                for (command, _) in self.under_way.extract_if(.., ends) {
+                    // Nobody waits for the rest of what its drive was reading.
+                    if let Some(halt) = self.halts.remove(&command) {
+                        halt.ask();
+                    }
+                }
             }
-            Event::Halted { .. }
-            | Event::Passed { .. }
+            Event::Passed { .. }
             | Event::Read { .. }
             | Event::Verify { .. }
             | Event::Store { .. }
@@ -348,8 +469,12 @@ impl Driver {
                             events.push(answer);
                         }
                     }
-                    // A pass reads whole platters at memory speed; customers wait for it.
-                    Output::Halt { .. } => {}
+                    // What takes no reading just takes its time.
+                    Output::Halt { command } => {
+                        if let Some(halt) = self.halts.get(&command) {
+                            halt.ask();
+                        }
+                    }
                     // Nobody watches travels here.
                     Output::Traveled(_) => {}
                     Output::Finished { request, outcome } => self.finish(request, outcome),
@@ -364,60 +489,88 @@ impl Driver {
 
     /// Begins a command; the answer, if it is already there.
     fn execute(&mut self, command: &Command) -> Option<Event> {
-        let work = match command.action {
-            Action::Read { request, .. } | Action::VerifyPass { request, .. } => {
-                self.pending.get_mut(&request).and_then(|pending| pending.work.take())
-            }
-            Action::Move { .. }
-            | Action::Crab { .. }
-            | Action::Pick { .. }
-            | Action::Place { .. }
-            | Action::Charge { .. }
-            | Action::Mount { .. }
-            | Action::Unmount { .. }
-            | Action::Switch { .. }
-            | Action::Seek { .. } => None,
-        };
         let lasts = self.mechanics.duration(&command.action, &mut self.random).as_secs_f64();
         let lasts = Duration::from_secs_f64(lasts * self.time_scale);
         tracing::trace!(command = command.id.get(), action = ?command.action, ?lasts, "library");
-        match work {
-            Some(work) => self.work(command.id, work, lasts),
-            None if lasts == Duration::ZERO => Some(Event::Completed { command: command.id }),
-            None => {
-                self.timers.push(Reverse((self.now() + lasts, command.id)));
-                None
-            }
+        if let Action::Read { request, tracks, .. } | Action::VerifyPass { request, tracks, .. } =
+            command.action
+            && let Some(work) = self.pending.get_mut(&request).and_then(|of| of.work.take())
+        {
+            return self.work(command.id, request, work, tracks, lasts);
+        }
+        if lasts == Duration::ZERO {
+            return Some(Event::Completed { command: command.id });
+        }
+        let now = self.now();
+        self.report(now, command);
+        self.timers.push(Reverse((now + lasts, command.id, Due::Done)));
+        None
+    }
+
+    /// Notes when a shuttle will be where it has to say so.
+    fn report(&mut self, now: Instant, command: &Command) {
+        let Action::Move { from, to, reports: true, .. } = command.action else { return };
+        let with = *self.mechanics.parameters();
+        let meters = from.meters_to(to);
+        for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
+            let part = step * REPORT_UM;
+            let at = if from < to { from.get() + part } else { from.get() - part };
+            let at = RailPosition::new(at);
+            let Some(seconds) = with.passes(meters, from.meters_to(at)) else { return };
+            let when = now + Duration::from_secs_f64(seconds * self.time_scale);
+            self.timers.push(Reverse((when, command.id, Due::Passes(at))));
         }
     }
 
     /// Runs a drive's work on a thread of its own: no more run at a time than there are drives.
-    fn work(&self, command: CommandId, work: Work, lasts: Duration) -> Option<Event> {
-        let inbox = self.inbox.clone();
-        let started = std::time::Instant::now();
+    fn work(
+        &mut self,
+        command: CommandId,
+        request: RequestId,
+        work: Work,
+        tracks: TrackSpan,
+        lasts: Duration,
+    ) -> Option<Event> {
+        let (inbox, panics, life) = (self.inbox.clone(), Arc::clone(&self.panics), self.life);
         let reading = self.reading.begin();
+        let halt = Arc::<Halt>::default();
+        let pace = Pace::new(Arc::clone(&halt), tracks, lasts.into());
         let run = move || {
-            work();
+            let worked = panics.catch("a read drive", || match work {
+                Work::Read(read) => {
+                    read();
+                    (Pass::Whole, None)
+                }
+                Work::Verify(mut verify) => (verify(&pace), Some(Work::Verify(verify))),
+            });
             drop(reading);
-            let left = std::time::Duration::from(lasts).saturating_sub(started.elapsed());
-            std::thread::sleep(left);
+            let (ended, work) = match worked {
+                Ok((pass, work)) => (pace.end(pass), work),
+                Err(error) => (Ended::Died(error.to_string()), None),
+            };
             // When the driver is gone the archive is stopping.
-            let _ = inbox.send(Order::Done { command });
+            let _ = inbox.send(Order::Worked(Worked { life, command, request, ended, work }));
         };
         match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
-            Ok(_) => None,
+            Ok(_) => {
+                self.halts.insert(command, halt);
+                None
+            }
             Err(error) => {
                 tracing::error!(%error, "a read drive cannot start");
-                Some(Event::Failed { command, fault: Fault::DriveBroken })
+                if let Some(pending) = self.pending.get_mut(&request) {
+                    pending.died = Some(Refusal::Busy(format!("a read drive: {error}")));
+                }
+                Some(Event::Failed { command, fault: Fault::Unreadable })
             }
         }
     }
 
     fn finish(&mut self, request: RequestId, outcome: Outcome) {
-        let answer = match outcome {
-            Outcome::Read | Outcome::Verified | Outcome::Stored => Ok(()),
-            Outcome::Canceled => Err(Refusal::Other("the request was canceled".to_owned())),
-            Outcome::Failed(fault) => Err(Refusal::failed(fault)),
+        let died = self.pending.get_mut(&request).and_then(|pending| pending.died.take());
+        let answer = match (outcome, died) {
+            (Outcome::Failed(_), Some(why)) => Err(why),
+            (outcome, _) => ended(outcome),
         };
         self.answer(request, answer);
     }
@@ -427,6 +580,15 @@ impl Driver {
             // A requester that went away needs no answer.
             let _ = pending.done.send(answer);
         }
+    }
+}
+
+/// What an outcome is to its requester.
+fn ended(outcome: Outcome) -> Result<(), Refusal> {
+    match outcome {
+        Outcome::Read | Outcome::Verified | Outcome::Stored => Ok(()),
+        Outcome::Canceled => Err(Refusal::Other("the request was canceled".to_owned())),
+        Outcome::Failed(fault) => Err(Refusal::failed(fault)),
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every bound of the archive by name, and the relations between them.
 
+use std::time::Duration;
+
 use fulgurite_units::ByteCount;
 
 /// Shortest bucket name, in bytes (S3).
@@ -49,6 +51,8 @@ pub const PLAN_BODIES_MAX: usize = 200_000;
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
+/// Frames of a restored copy that are authenticated before its time is extended: 16 MiB.
+pub const LOOK_FRAMES_MAX: u64 = 256;
 /// Free bytes that no body may take, when the configuration does not say: at most this.
 pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
 /// Bytes of the reserve, when the configuration does not say: at most this. The catalog keeps 16
@@ -59,6 +63,15 @@ pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
 pub const SPACE_SHARE: u64 = 16;
 /// Size at which the log of the library ends.
 pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
+/// Faults of its own after which a set is given up and planned anew on other platters.
+pub const SET_FAULTS_MAX: u32 = 3;
+/// Sets that wait to be tried again, or were given up a short time ago, beyond which no more are
+/// begun: trouble that meets every set must not plan all that is staged.
+pub const SETS_WAITING_MAX: usize = 4;
+/// How long a set waits after the first time it could not go on; twice as long each time after.
+pub const SEAL_RETRY: Duration = Duration::from_secs(10);
+/// How long it waits at most.
+pub const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
 const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");

@@ -1,12 +1,15 @@
-//! The background threads: one seals and expires, one restores; both work from the catalog.
+//! The background threads: one seals, one restores, one has expired copies go; all work from the
+//! catalog.
 //!
 //! ```text
 //! PUT commits ---- wake ---> sealing thread: policy? plan, write, verify, store, release
-//! admin seal  ---- order --'                 every second: expired copies go
+//! admin seal  ---- order --'
 //! RestoreObject -- wake ---> restoring thread: restores in order of arrival, by platter
+//! every second ------------> expiring thread: copies whose time is over go, whatever is sealed
 //! ```
 //!
-//! Nothing is kept in a thread that a restart would miss: what is to be done is in rows.
+//! Nothing is kept in a thread that a restart would miss: what is to be done is in rows. A panic
+//! fails what the thread was doing, and the thread goes on.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,19 +21,19 @@ use tokio::sync::oneshot;
 
 use crate::forget::Forgetting;
 use crate::library_driver::LiveLibrary;
+use crate::limits::SEAL_RETRY;
 use crate::platter_files::PlatterFiles;
 use crate::restore::Restorer;
-use crate::seal::Sealer;
-use crate::status::{SealReport, VerifiedPlatter};
+use crate::seal::{Cause, Sealer, Troubles};
+use crate::status::{SealReport, Status, VerifiedPlatter};
 use crate::store::Store;
-use crate::{ArchiveError, Result, damaged, expire, startup};
+use crate::write_set::error_chain;
+use crate::{ArchiveError, Result, copies, damaged, expire, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;
 /// How often expiry and the age of staged bodies are looked at.
 const TICK: Duration = Duration::from_secs(1);
-/// How long sealing waits after it failed before it is tried again.
-const RETRY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) enum Order {
@@ -75,6 +78,9 @@ pub(crate) struct Workers {
     library: LiveLibrary,
     files: PlatterFiles,
     activity: Arc<Mutex<String>>,
+    troubles: Arc<Troubles>,
+    /// Ends the expiring thread when it goes.
+    expiring: Mutex<Option<SyncSender<()>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -85,19 +91,23 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Workers {
     pub(crate) fn start(store: &Arc<Store>) -> Result<Self> {
         let track_size = ByteCount::new(store.config.geometry.track_user_bytes() as u64);
-        let library = LiveLibrary::start(&store.config.library, track_size)?;
+        let library = LiveLibrary::start(&store.config.library, track_size, &store.panics)?;
         let files = PlatterFiles::new(store.layout().platters());
         startup::finish_shreds(store)?;
         damaged::requeue(store)?;
         let activity = Arc::new(Mutex::new("idle".to_owned()));
-        let sealer = Sealer::new(store, &library, &files);
+        let troubles = Arc::<Troubles>::default();
+        let sealer = Sealer::new(store, &library, &files, &troubles);
         let restorer = Restorer::new(store, &library, &files);
         let Some((pipeline_inbox, restore_inbox)) = lock(&store.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
         let (shown, swept) = (Arc::clone(&activity), Arc::clone(store));
         let tended = Arc::clone(store);
+        let (expiring, ends) = sync_channel(0);
+        let expired = Arc::clone(store);
         let threads = vec![
+            spawn("expiring", move || run_expiring(&expired, &ends))?,
             spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
             spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
             spawn("key-sweep", move || run_sweep(&swept))?,
@@ -106,11 +116,26 @@ impl Workers {
         store.wake_pipeline();
         store.wake_restore();
         let (store, threads) = (Arc::clone(store), Mutex::new(threads));
-        Ok(Self { store, library, files, activity, threads })
+        let expiring = Mutex::new(Some(expiring));
+        Ok(Self { store, library, files, activity, troubles, expiring, threads })
     }
 
     pub(crate) fn activity(&self) -> String {
         lock(&self.activity).clone()
+    }
+
+    /// What operators are shown of the threads.
+    pub(crate) fn show(&self, status: &mut Status) {
+        (status.seal_troubles, status.sets_given_up) =
+            self.troubles.shown(std::time::Instant::now());
+        let decoders = status.decode.as_ref().map_or(0, |decode| decode.deaths);
+        status.panics = self.store.panics.count() + decoders;
+    }
+
+    /// What does not go as it should, though requests are served: one line for each trouble.
+    pub(crate) fn degraded(&self) -> Vec<String> {
+        let (troubles, _) = self.troubles.shown(std::time::Instant::now());
+        troubles.iter().map(ToString::to_string).collect()
     }
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {
@@ -127,8 +152,13 @@ impl Workers {
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
+    /// Reads platters whole again, one or all; and with all of them the restored copies, of which
+    /// those that are damaged go.
     pub(crate) fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
-        Sealer::new(&self.store, &self.library, &self.files).verify_stored(platter)
+        if platter.is_none() {
+            copies::verify_all(&self.store)?;
+        }
+        Sealer::new(&self.store, &self.library, &self.files, &self.troubles).verify_stored(platter)
     }
 
     /// The library, which has this machine.
@@ -146,6 +176,7 @@ impl Workers {
             // A thread that is gone needs no order.
             let _ = bell.send(Order::Stop);
         }
+        lock(&self.expiring).take();
         self.store.medium.stop();
         // First the library, for a worker may wait for minutes of simulated mechanics.
         self.library.stop();
@@ -168,7 +199,7 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
 }
 
 fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) {
-    let mut failed_at: Option<std::time::Instant> = None;
+    let mut rests_since: Option<std::time::Instant> = None;
     loop {
         let mut replies = Vec::new();
         match inbox.recv_timeout(TICK) {
@@ -176,28 +207,33 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
             Ok(Order::Wake) | Err(RecvTimeoutError::Timeout) => {}
             Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
-        if let Err(error) = expire::expire_due(sealer.store()) {
-            tracing::error!(%error, "expired copies stay");
-        }
-        let may_try = failed_at.is_none_or(|at| at.elapsed() >= RETRY);
-        let is_due = may_try && sealer.is_due().unwrap_or(true);
-        if replies.is_empty() && !is_due {
-            continue;
+        let cause = if replies.is_empty() { Cause::Due } else { Cause::Order };
+        if cause == Cause::Due {
+            if rests_since.is_some_and(|since| since.elapsed() < SEAL_RETRY) {
+                continue;
+            }
+            if !is_due(sealer) {
+                // With trouble it takes longer to find that out.
+                rests_since = sealer.trouble().map(|_| std::time::Instant::now());
+                continue;
+            }
         }
         "sealing".clone_into(&mut lock(shown));
-        let outcome = sealer.seal_all();
-        match &outcome {
-            Ok(_) => {
-                failed_at = None;
-                "idle".clone_into(&mut lock(shown));
-            }
+        let panics = sealer.panics();
+        let outcome = panics.catch("sealing", || sealer.seal_all(cause));
+        let outcome = outcome.and_then(std::convert::identity);
+        let failed = match &outcome {
+            Ok(_) => sealer.trouble(),
             Err(ArchiveError::Stopping) => return,
             Err(error) => {
-                tracing::error!(%error, "sealing failed; it is tried again");
-                failed_at = Some(std::time::Instant::now());
-                *lock(shown) = format!("waiting to retry: {error}");
+                let error = error_chain(error);
+                tracing::error!(error, "sealing failed; it is tried again");
+                Some(error)
             }
-        }
+        };
+        rests_since = failed.as_ref().map(|_| std::time::Instant::now());
+        *lock(shown) =
+            failed.map_or_else(|| "idle".to_owned(), |error| format!("waiting to retry: {error}"));
         if let Some(reply) = replies.pop() {
             // An operator who went away needs no answer.
             let _ = reply.send(outcome);
@@ -205,8 +241,34 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
     }
 }
 
+/// Whether there is something to seal; if that cannot be told, trying will tell why.
+fn is_due(sealer: &Sealer) -> bool {
+    let due = sealer.panics().catch("sealing", || sealer.is_due());
+    due.and_then(std::convert::identity).unwrap_or(true)
+}
+
+fn run_expiring(store: &Arc<Store>, ends: &Receiver<()>) {
+    let mut trouble = String::new();
+    while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(TICK) {
+        let expired = store.panics.catch("expiring", || expire::expire_due(store));
+        match expired.and_then(std::convert::identity) {
+            Ok(()) => trouble.clear(),
+            Err(ArchiveError::Stopping) => return,
+            Err(error) => {
+                let error = error_chain(&error);
+                // Said once, for it is tried every second.
+                if trouble != error {
+                    tracing::error!(error, "expired copies stay; it is tried again");
+                    trouble = error;
+                }
+            }
+        }
+    }
+}
+
 fn run_sweep(store: &Arc<Store>) {
-    match startup::sweep_orphan_keys(store) {
+    let swept = store.panics.catch("the key sweep", || startup::sweep_orphan_keys(store));
+    match swept.and_then(std::convert::identity) {
         Ok(0) | Err(ArchiveError::Stopping) => {}
         Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
         Err(error) => tracing::error!(%error, "keys of cut-short uploads stay"),
@@ -237,7 +299,8 @@ fn run_restoring(restorer: &Restorer, inbox: &Receiver<Order>) {
             Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
             Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
         }
-        match restorer.run() {
+        let ran = restorer.panics().catch("restoring", || restorer.run());
+        match ran.and_then(std::convert::identity) {
             Ok(()) => {}
             Err(ArchiveError::Stopping) => return,
             Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),

@@ -17,6 +17,7 @@ use crate::rows::{
     self, BODIES, BodyRow, ObjectRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, QueueRow, SETS,
     SetRow, SetState,
 };
+use crate::seal::Excluded;
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -66,32 +67,49 @@ pub(crate) fn queued_body(
 }
 
 /// Staged bodies in order of arrival up to sequence `until`, enough to fill a set.
-fn candidates(view: &dyn ReadView, geometry: &Geometry, until: u64) -> Result<Vec<Candidate>> {
-    let range = KeyRange::between(Vec::new(), rows::sequence_key(until + 1));
-    let queued: Vec<(Vec<u8>, QueueRow)> = rows_in(view, QUEUE, &range, PLAN_BODIES_MAX)?;
+fn candidates(
+    view: &dyn ReadView,
+    geometry: &Geometry,
+    until: u64,
+    excluded: &Excluded,
+) -> Result<Vec<Candidate>> {
     let mut found = Vec::new();
-    let mut bytes = 0;
-    for (key, _) in queued {
-        if bytes >= geometry.set_user_bytes() {
-            break;
+    let (mut bytes, mut from) = (0, Vec::new());
+    while found.len() < PLAN_BODIES_MAX {
+        let range = KeyRange::between(from, rows::sequence_key(until + 1));
+        let queued: Vec<(Vec<u8>, QueueRow)> =
+            rows_in(view, QUEUE, &range, ROWS_PER_TRANSACTION_MAX)?;
+        let Some((last, _)) = queued.last() else { break };
+        from = rows::sequence_key(keys::KeyReader::new(last).u64()? + 1);
+        for (key, _) in queued {
+            if bytes >= geometry.set_user_bytes() || found.len() >= PLAN_BODIES_MAX {
+                return Ok(found);
+            }
+            let sequence = keys::KeyReader::new(&key).u64()?;
+            if excluded.contains(sequence) {
+                continue;
+            }
+            let Some((queue, object, body)) = queued_body(view, sequence)? else { continue };
+            let entry = Entry::new(view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
+            let sealed_bytes = u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX);
+            let from = placed_bytes(&body);
+            let candidate = Candidate { sequence, queue, body, sealed_bytes, from };
+            bytes += candidate.left() + list_entry_bytes(sealed_bytes);
+            found.push(candidate);
         }
-        let sequence = keys::KeyReader::new(&key).u64()?;
-        let Some((queue, object, body)) = queued_body(view, sequence)? else { continue };
-        let entry = Entry::new(view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
-        let sealed_bytes = u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX);
-        let from = placed_bytes(&body);
-        let candidate = Candidate { sequence, queue, body, sealed_bytes, from };
-        bytes += candidate.left() + list_entry_bytes(sealed_bytes);
-        found.push(candidate);
     }
     Ok(found)
 }
 
-/// Plans the next set from what is staged up to sequence `until`, and writes its rows. `None` when
-/// nothing is staged.
-pub(crate) fn plan_set(store: &Arc<Store>, until: u64) -> Result<Option<SetId>> {
+/// Plans the next set from what is staged up to sequence `until`, but for what is `excluded`, and
+/// writes its rows. `None` when nothing is staged.
+pub(crate) fn plan_set(
+    store: &Arc<Store>,
+    until: u64,
+    excluded: &Excluded,
+) -> Result<Option<SetId>> {
     let geometry = &store.config.geometry;
-    let mut found = candidates(&*store.kv.snapshot(), geometry, until)?;
+    let mut found = candidates(&*store.kv.snapshot(), geometry, until, excluded)?;
     if found.is_empty() {
         return Ok(None);
     }

@@ -2,6 +2,9 @@
 //!
 //! The extents are pinned when the object is opened, so an overwrite, a delete or an expiry that
 //! comes later does not touch what this reader still has to read.
+//!
+//! A restored copy that fails its authentication is dropped at once, so that the object can be
+//! restored again; the reader ends with the error.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,13 +15,14 @@ use tokio::task::JoinHandle;
 
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::commit::{bodies, require_object};
+use crate::copies::CopyName;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{ByteRange, ObjectInfo};
 use crate::rows::{BodyRow, ObjectRow};
 use crate::store::Store;
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, copies};
 
 /// A stretch of one body.
 #[derive(Debug)]
@@ -48,6 +52,9 @@ pub struct ObjectReader {
     pub first: u64,
     /// Bytes that will be read.
     pub bytes: u64,
+    store: Arc<Store>,
+    /// What is read, if it is a restored copy.
+    copy: Option<CopyName>,
     idle: Option<Source>,
     ahead: Option<JoinHandle<(Source, Result<Option<Bytes>>)>>,
 }
@@ -77,7 +84,13 @@ pub(crate) fn open(
         // What was read before the extents were pinned may have gone meanwhile; look again.
         let again = require_object(&*store.kv, bucket, key)?;
         if again.object_id == row.object_id && again.restore == row.restore {
-            return Ok(ObjectReader { info, first, bytes, idle: Some(source?), ahead: None });
+            let source = source?;
+            let object = row.object_id;
+            let copy = source.reader.first().filter(|_| row.class.is_archived()).map(|extent| {
+                CopyName { bucket: bucket.clone(), key: key.clone(), object, extent }
+            });
+            let (store, idle) = (Arc::clone(store), Some(source));
+            return Ok(ObjectReader { info, first, bytes, store, copy, idle, ahead: None });
         }
     }
 }
@@ -191,7 +204,24 @@ impl ObjectReader {
                 Some(Ok(bytes))
             }
             Ok(None) => None,
-            Err(error) => Some(Err(error)),
+            Err(error) => {
+                drop(source);
+                self.note_damage(&error).await;
+                Some(Err(error))
+            }
+        }
+    }
+
+    /// Drops the copy that was read if it is damaged. On a task of its own, so that a client that
+    /// goes away does not cut it in two.
+    async fn note_damage(&mut self, error: &ArchiveError) {
+        let Some(copy) = self.copy.take() else { return };
+        let ArchiveError::Corrupt { what } = error else { return };
+        let (store, error) =
+            (Arc::clone(&self.store), ArchiveError::Corrupt { what: what.clone() });
+        let task = tokio::spawn(async move { copies::drop_damaged(&store, copy, error).await });
+        if let Ok(Err(error)) = task.await {
+            tracing::error!(%error, "a damaged restored copy stays; its next reader tries again");
         }
     }
 }

@@ -29,6 +29,7 @@ use crate::limits::{CHUNK_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{RestoreOutcome, RestoreRequest, StorageClass, Tier};
+use crate::panics::Panics;
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
@@ -37,7 +38,7 @@ use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
 use crate::store::Store;
 use crate::write_set::joined_crc;
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, copies};
 
 /// Ciphertext bytes restored together before they are synced and committed.
 const BATCH_BYTES: u64 = 256 << 20;
@@ -89,6 +90,13 @@ pub(crate) async fn request(
         store.space.check(cipher_bytes(current.bytes))?;
     }
     let now = store.now();
+    // A copy is not promised for longer before somebody looked at it.
+    if current.restore.is_some_and(|mark| mark.expiry.is_some()) {
+        let (store, bucket, key) = (Arc::clone(store), bucket.clone(), key.clone());
+        let look = move || copies::look_before_extending(&store, &bucket, &key);
+        let looked = tokio::task::spawn_blocking(look).await;
+        looked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
+    }
     let mark = RestoreMark { days: request.days, tier, requested: now, expiry: None };
     let day = store.config.day;
     let (bucket, key) = (bucket.clone(), key.clone());
@@ -184,6 +192,10 @@ impl Restorer {
         Self { store: Arc::clone(store), shards, later: Mutex::default() }
     }
 
+    pub(crate) fn panics(&self) -> &Panics {
+        &self.store.panics
+    }
+
     /// Does every restore that is requested and not waiting for another try.
     pub(crate) fn run(&self) -> Result<()> {
         loop {
@@ -194,10 +206,28 @@ impl Restorer {
             let mut left = &agenda[..];
             while !left.is_empty() {
                 self.store.check_stopping()?;
-                let taken = self.restore(&left[..left.len().min(BATCH_OBJECTS_MAX)])?;
+                let batch = &left[..left.len().min(BATCH_OBJECTS_MAX)];
+                let taken = self.store.panics.catch("restoring", || self.restore(batch));
+                let taken = taken.unwrap_or_else(|_| self.restore_apart(batch))?;
                 left = &left[taken..];
             }
         }
+    }
+
+    /// Restores each of a batch by itself, for a bug shows over one of them: that one fails, the
+    /// others come.
+    fn restore_apart(&self, batch: &[Wanted]) -> Result<usize> {
+        for wanted in batch {
+            self.store.check_stopping()?;
+            let alone = std::slice::from_ref(wanted);
+            match self.store.panics.catch("restoring", || self.restore(alone)) {
+                Ok(restored) => {
+                    restored?;
+                }
+                Err(error) => self.note_failure(wanted, &error.to_string())?,
+            }
+        }
+        Ok(batch.len())
     }
 
     /// The first requests in order of tier and arrival. All are looked at, few are held.

@@ -13,6 +13,7 @@
 //! shreds      body id                               key slot still to be destroyed
 //! segments    log, segment                          bytes that rows name in it
 //! sets        set id                                SetRow
+//! faults      set id                                times that it failed by its own fault
 //! platters    platter id                            PlatterRow
 //! verified    platter id                            VerificationRow: the last one
 //! margins     platter id, track                     TrackRow: of tracks with more to say
@@ -51,6 +52,7 @@ pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const SETS: Space = Space::new("sets");
+pub(crate) const FAULTS: Space = Space::new("faults");
 pub(crate) const PLATTERS: Space = Space::new("platters");
 pub(crate) const VERIFIED: Space = Space::new("verified");
 pub(crate) const MARGINS: Space = Space::new("margins");
@@ -60,8 +62,8 @@ pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 
 /// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 18] = [
-    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS,
+pub(crate) const SPACES: [Space; 19] = [
+    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS, FAULTS,
     PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 

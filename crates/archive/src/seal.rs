@@ -9,41 +9,44 @@
 //! Each arrow ends with one transaction; before it everything it stands on is durable, and every
 //! step can be done again. A body that its platter could not give back stays in the queue and goes
 //! to another platter.
+//!
+//! A set that cannot go on waits and is tried again (module `troubles`); what failed by its own
+//! fault too often is given up and planned anew (module `anew`). Others go on meanwhile.
+
+mod anew;
+mod troubles;
+mod verifying;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Instant;
 
-use fulgurite_catalog::{KeyRange, Transaction, keys};
-use fulgurite_glass::{PlatterReader, TrackBuffer, VerifyReport};
+use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_library::TrackSpan;
-use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, TrackIndex, UnixTime};
+use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, count_dead, rows_in};
 use crate::damaged::{leave_queue, set_aside};
-use crate::library_driver::{self, LiveLibrary};
-use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::library_driver::LiveLibrary;
+use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
 use crate::medium::MediumHandle;
+use crate::panics::Panics;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
-    self, BODIES, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow,
-    SetState, Shard,
+    self, BODIES, FAULTS, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS,
+    SetRow, SetState, Shard,
 };
-use crate::status::{SealReport, VerifiedPlatter, set_status};
+use crate::status::{SealReport, set_status};
 use crate::store::Store;
-use crate::verification;
-use crate::write_set::{SetWriting, error_chain, glass_error};
-use crate::{ArchiveError, Result};
+use crate::write_set::{SetWriting, error_chain};
+use crate::{ArchiveError, ErrorKind, Result};
 
-/// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
-const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// Attempts to write a set before sealing gives up and waits for an operator.
-const GENERATIONS_MAX: u32 = 8;
+pub(crate) use self::troubles::{Excluded, Troubles};
+use self::verifying::Verdict;
 
 /// Seals sets. One is enough; the catalog's states keep two from meeting.
 #[derive(Clone, Debug)]
@@ -52,6 +55,24 @@ pub(crate) struct Sealer {
     library: LiveLibrary,
     files: PlatterFiles,
     medium: MediumHandle,
+    troubles: Arc<Troubles>,
+}
+
+/// What began a pass over all that is to be sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The policy, or the end of a wait: what still waits is left alone.
+    Due,
+    /// The operator: nothing waits.
+    Order,
+}
+
+/// How an attempt to finish a set ended.
+#[derive(Debug)]
+enum End {
+    Released(Released),
+    /// Its bodies are planned anew, later; why. None are left when all were deleted.
+    GivenUp(Option<ArchiveError>),
 }
 
 /// What became of a set's bodies.
@@ -67,31 +88,71 @@ struct Released {
 }
 
 impl Sealer {
-    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+    pub(crate) fn new(
+        store: &Arc<Store>,
+        library: &LiveLibrary,
+        files: &PlatterFiles,
+        troubles: &Arc<Troubles>,
+    ) -> Self {
         Self {
             store: Arc::clone(store),
             library: library.clone(),
             files: files.clone(),
             medium: MediumHandle::deferred(&store.medium),
+            troubles: Arc::clone(troubles),
         }
     }
 
-    pub(crate) const fn store(&self) -> &Arc<Store> {
-        &self.store
-    }
-
-    /// Whether the policy, or a set that was begun, asks for sealing now.
+    /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
     pub(crate) fn is_due(&self) -> Result<bool> {
-        let policy = &self.store.config.seal;
-        if rows::totals(&*self.store.kv)?.staged_bytes >= policy.staged_bytes.get() {
+        let now = Instant::now();
+        let is_ready = |set: &SetId| !self.troubles.is_waiting(*set, now);
+        if self.unfinished()?.iter().any(is_ready) || self.troubles.is_any_ripe(now) {
             return Ok(true);
         }
+        if self.troubles.is_full(Some(now)) {
+            return Ok(false);
+        }
+        let policy = &self.store.config.seal;
+        let excluded = self.troubles.excluded(Some(now));
+        let staged = rows::totals(&*self.store.kv)?.staged_bytes.saturating_sub(excluded.bytes);
+        if staged >= policy.staged_bytes.get() {
+            return Ok(true);
+        }
+        let oldest = self.oldest_but(&excluded)?;
+        Ok(oldest.is_some_and(|arrived| self.store.now().since(arrived) >= policy.age))
+    }
+
+    pub(crate) fn panics(&self) -> &Panics {
+        &self.store.panics
+    }
+
+    /// What the set that has waited longest waits for, if any does.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let (troubles, _) = self.troubles.shown(Instant::now());
+        troubles.into_iter().next().map(|trouble| trouble.error)
+    }
+
+    /// When the first staged body came that is not left alone.
+    fn oldest_but(&self, excluded: &Excluded) -> Result<Option<UnixTime>> {
         let all = KeyRange::prefix(b"");
-        let oldest: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.store.kv, QUEUE, &all, 1)?;
-        let is_old = oldest
-            .first()
-            .is_some_and(|(_, row)| self.store.now().since(row.arrived) >= policy.age);
-        Ok(is_old || !self.unfinished()?.is_empty())
+        if excluded.is_empty() {
+            let first: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.store.kv, QUEUE, &all, 1)?;
+            return Ok(first.first().map(|(_, row)| row.arrived));
+        }
+        let mut found = Ok(None);
+        self.store.kv.scan(QUEUE, &all, Order::Ascending, &mut |key, value| {
+            match keys::KeyReader::new(key).u64() {
+                Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
+                Ok(_) => {
+                    let row = rows::decode::<rows::QueueRow>(QUEUE, value);
+                    found = row.map(|row| Some(row.arrived));
+                }
+                Err(error) => found = Err(error.into()),
+            }
+            ControlFlow::Break(())
+        })?;
+        found
     }
 
     fn unfinished(&self) -> Result<Vec<SetId>> {
@@ -103,24 +164,100 @@ impl Sealer {
             .collect()
     }
 
-    /// Finishes sets that were begun, then seals everything staged when this was called.
-    pub(crate) fn seal_all(&self) -> Result<SealReport> {
-        let started = std::time::Instant::now();
+    /// Finishes sets that were begun, then seals everything staged when this was called. A set that
+    /// cannot go on is left for later, and the error of the first of them returned in the end.
+    pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
+        let started = Instant::now();
         let until = rows::totals(&*self.store.kv)?.sequence;
         let mut report = SealReport::default();
+        let mut failed = Vec::new();
         drop_orphan_plans(&self.store)?;
         for set in self.unfinished()? {
-            self.finish_set(set, &mut report)?;
+            if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
+                self.attempt(set, &mut report, &mut failed)?;
+            }
         }
-        while let Some(set) = plan_set(&self.store, until)? {
-            let released = self.finish_set(set, &mut report)?;
+        let waits = (cause == Cause::Due).then_some(started);
+        while !self.troubles.is_full(waits) {
+            let excluded = self.troubles.excluded(waits);
+            let Some(set) = plan_set(&self.store, until, &excluded)? else {
+                self.troubles.planned_all(waits, until);
+                break;
+            };
+            let released = self.attempt(set, &mut report, &mut failed)?;
+            // What has no room now finds none for the next set either.
+            if released.is_none() && matches!(failed.last(), Some(ArchiveError::Full { .. })) {
+                break;
+            }
             // What was set aside is not planned again; a set that only kept bodies would be.
-            if released.bodies == 0 && released.bytes == 0 && released.damaged == 0 {
+            let is_kept = |r: Released| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
+            if released.is_some_and(is_kept) {
                 break;
             }
         }
         report.seconds = started.elapsed().as_secs_f64();
-        Ok(report)
+        failed.into_iter().next().map_or(Ok(report), Err)
+    }
+
+    /// Takes a set as far as it goes. What stops it is noted; errors that are no set's own end the
+    /// pass.
+    fn attempt(
+        &self,
+        set: SetId,
+        report: &mut SealReport,
+        failed: &mut Vec<ArchiveError>,
+    ) -> Result<Option<Released>> {
+        let finish = || self.finish_set(set, report);
+        let end = self.store.panics.catch("sealing", finish).and_then(std::convert::identity);
+        let error = match end {
+            Ok(End::Released(released)) => {
+                self.troubles.went(set);
+                return Ok(Some(released));
+            }
+            Ok(End::GivenUp(None)) => return Ok(None),
+            Ok(End::GivenUp(Some(error))) => error,
+            Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
+            Err(error) => self.leave(set, error)?,
+        };
+        failed.push(error);
+        Ok(None)
+    }
+
+    /// Leaves a set that met an error for later, or gives it up when it was its own fault too
+    /// often.
+    fn leave(&self, set: SetId, error: ArchiveError) -> Result<ArchiveError> {
+        let row = self.row(set)?;
+        let is_own =
+            matches!(error, ArchiveError::Internal { .. }) || error.kind() == ErrorKind::Corrupt;
+        if is_own && row.state < SetState::Verified {
+            let faults = self.count_fault(set)?;
+            if faults >= SET_FAULTS_MAX {
+                return self.abandon(set, Some(error)).map(|why| why.unwrap_or_else(|| gone(set)));
+            }
+        }
+        let text = error_chain(&error);
+        let places = self.places(set)?.into();
+        self.troubles.waits(set, &text, self.times(), (row.bytes, places));
+        tracing::error!(%set, error = text, "a set cannot go on; it is tried again, others go on");
+        Ok(error)
+    }
+
+    fn times(&self) -> (UnixTime, Instant) {
+        (self.store.now(), Instant::now())
+    }
+
+    /// Gives a set up, and notes that its bodies wait; what `why` they do.
+    fn abandon(&self, set: SetId, why: Option<ArchiveError>) -> Result<Option<ArchiveError>> {
+        let row = self.row(set)?;
+        let (old, new) = self.give_up(set, &row)?;
+        let text = why.as_ref().map(|error| error_chain(error)).unwrap_or_default();
+        if new.is_empty() {
+            tracing::warn!(%set, "nothing of a set is wanted any more; it is given up");
+        } else {
+            tracing::error!(%set, error = text, "a set is given up; its bodies get other platters");
+        }
+        self.troubles.gave_up(set, &text, self.times(), (row.bytes, &old, new));
+        Ok(why)
     }
 
     fn row(&self, set: SetId) -> Result<SetRow> {
@@ -139,14 +276,23 @@ impl Sealer {
         })
     }
 
-    fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<Released> {
+    fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<End> {
         let mut released = Released::default();
         loop {
             self.store.check_stopping()?;
             let row = self.row(set)?;
             match row.state {
+                SetState::Planned if !self.is_wanted(set)? => {
+                    return self.abandon(set, None).map(End::GivenUp);
+                }
                 SetState::Planned => self.write(set, &row)?,
-                SetState::Written => self.verify(set, &row)?,
+                SetState::Written => {
+                    if let Verdict::Scrap(error) = self.verify(set, &row)?
+                        && self.count_fault(set)? >= SET_FAULTS_MAX
+                    {
+                        return self.abandon(set, Some(error)).map(End::GivenUp);
+                    }
+                }
                 SetState::Verified => self.stored(set)?,
                 SetState::Stored => released = self.release(set, &row)?,
                 SetState::Released => {
@@ -158,26 +304,29 @@ impl Sealer {
                     // those set aside were not.
                     report.damaged += released.damaged;
                     report.kept_staged = report.damaged + released.kept;
-                    return Ok(released);
+                    return Ok(End::Released(released));
                 }
             }
         }
     }
 
+    /// Writes all platters of a set. Only what is written whole counts: what an attempt that is cut
+    /// short leaves is scrap, and goes at once, for others may need the room.
     fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
-        if row.generation >= GENERATIONS_MAX {
-            return Err(ArchiveError::Internal {
-                what: format!("set {set} could not be written in {GENERATIONS_MAX} attempts"),
-            });
-        }
-        for (_, platter) in row.platters() {
-            self.files.scrap(platter)?;
-        }
+        self.scrap(row)?;
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
         let writing = SetWriting { store: &self.store, files: &self.files, set, row: &row };
-        let damaged = writing.run()?;
+        let damaged = match writing.run() {
+            Ok(damaged) => damaged,
+            Err(error) => {
+                if let Err(left) = self.scrap(&row) {
+                    tracing::warn!(%set, error = %left, "an attempt that failed leaves files");
+                }
+                return Err(error);
+            }
+        };
         self.advance(set, move |row| {
             row.damaged = damaged;
             row.state = SetState::Written;
@@ -186,123 +335,8 @@ impl Sealer {
         Ok(())
     }
 
-    /// Has every platter of the set carried to a read drive, read whole, and carried on to its
-    /// slot. The two go together, because a platter leaves the drive only for its slot.
-    fn verify(&self, set: SetId, row: &SetRow) -> Result<()> {
-        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
-        let slots = self.slots(&platters)?;
-        let mut reading = Vec::new();
-        for (&platter, &slot) in platters.iter().zip(&slots) {
-            let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
-            let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
-            let work = Box::new(move || {
-                if sealer.store.medium.decodes_later() {
-                    return;
-                }
-                let report = sealer.read_whole(platter);
-                sealer.store.fail.pass("verify-platter");
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-            });
-            let tracks = self.track_count(row, platter)?;
-            reading.push((platter, slot, outcome, self.library.verify(platter, tracks, work)?));
-        }
-        let mut carrying = Vec::new();
-        let mut reports = BTreeMap::new();
-        let mut is_scrap = false;
-        for (platter, slot, outcome, answer) in reading {
-            library_driver::wait(answer)?;
-            carrying.push(self.library.store(platter, slot)?);
-            let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let outcome = match outcome {
-                Some(Err(ArchiveError::Undecoded { .. })) => Some(self.read_later(platter)),
-                None if self.store.medium.decodes_later() => {
-                    let report = self.read_later(platter);
-                    self.store.fail.pass("verify-platter");
-                    Some(report)
-                }
-                read => read,
-            };
-            if let Some(Ok(report)) = &outcome {
-                verification::note(&self.store, platter, report)?;
-            }
-            match outcome {
-                Some(Err(ArchiveError::Stopping)) => return Err(ArchiveError::Stopping),
-                Some(Ok(report)) if !report.mismatched.is_empty() => {
-                    let tracks = report.mismatched.len();
-                    tracing::error!(%platter, %set, tracks, "redundancy does not fit its data");
-                    is_scrap = true;
-                }
-                Some(Ok(report)) if report.seal_matches != Some(false) => {
-                    let tracks = report.unreadable.iter().map(|track| track.get()).collect();
-                    reports.insert(platter, tracks);
-                }
-                Some(Ok(_)) => {
-                    tracing::error!(%platter, %set, "platter differs from its final record");
-                    is_scrap = true;
-                }
-                Some(Err(error)) => {
-                    let error = error_chain(&error);
-                    tracing::error!(%platter, %set, error, "platter fails verification");
-                    is_scrap = true;
-                }
-                None => return Err(ArchiveError::Internal { what: "a drive died".to_owned() }),
-            }
-        }
-        carrying.into_iter().try_for_each(library_driver::wait)?;
-        if is_scrap {
-            tracing::error!(%set, "the set is written again");
-            return self.advance(set, |row| row.state = SetState::Planned);
-        }
-        self.note_unreadable(reports)?;
-        self.advance(set, |row| row.state = SetState::Verified)?;
-        self.store.fail.pass("seal-verified");
-        Ok(())
-    }
-
-    fn note_unreadable(&self, reports: BTreeMap<PlatterId, Vec<u32>>) -> Result<()> {
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
-            for (platter, unreadable) in reports {
-                let key = platter.to_bytes().to_vec();
-                if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
-                    row.unreadable_tracks = unreadable;
-                    rows::put(tx, PLATTERS, key, &row)?;
-                }
-            }
-            Ok(())
-        })
-    }
-
-    fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
-        let found: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
-        let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
-        Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
-    }
-
-    /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
-    /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
-    fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
-        loop {
-            let error = match self.read_whole(platter) {
-                Err(error @ ArchiveError::Undecoded { .. }) => error,
-                read => return read,
-            };
-            tracing::warn!(%platter, %error, "verification waits for the decode service");
-            let again = std::time::Instant::now() + AGAIN;
-            while std::time::Instant::now() < again {
-                self.store.check_stopping()?;
-                std::thread::sleep(LOOK);
-            }
-        }
-    }
-
-    fn read_whole(&self, platter: PlatterId) -> Result<VerifyReport> {
-        let source = self.files.open(platter)?;
-        source.forget_cached();
-        let expected = Some((self.store.archive, platter));
-        let reader =
-            PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))?;
-        let mut buffer = TrackBuffer::new();
-        reader.verify(&self.medium, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
+    fn scrap(&self, row: &SetRow) -> Result<()> {
+        row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))
     }
 
     /// Every platter was read back and is in its slot. After a crash here as well: the library
@@ -385,90 +419,21 @@ impl Sealer {
         }
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
-        self.advance(set, |row| row.state = SetState::Released)?;
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            let key = set.to_bytes().to_vec();
+            let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else { return Ok(()) };
+            row.state = SetState::Released;
+            rows::put(tx, SETS, key.clone(), &row)?;
+            Ok(tx.delete(FAULTS, key)?)
+        })?;
         self.store.fail.pass("seal-released");
         Ok(total)
     }
-
-    /// Reads stored platters whole again: one, or all.
-    pub(crate) fn verify_stored(&self, only: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
-        let all: Vec<(Vec<u8>, PlatterRow)> =
-            rows_in(&*self.store.kv, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
-        let mut reports = Vec::new();
-        for (key, row) in all {
-            let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-            let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
-                continue;
-            };
-            self.store.check_stopping()?;
-            reports.push(self.verify_one(platter, SlotIndex::new(slot), row.set)?);
-        }
-        if let Some(only) = only.filter(|_| reports.is_empty()) {
-            let what = format!("platter {only} is not stored in this archive");
-            return Err(ArchiveError::InvalidArgument { what });
-        }
-        Ok(reports)
-    }
-
-    fn verify_one(
-        &self,
-        platter: PlatterId,
-        slot: SlotIndex,
-        set: SetId,
-    ) -> Result<VerifiedPlatter> {
-        let outcome: Arc<Mutex<Option<Result<VerifyReport>>>> = Arc::default();
-        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
-        let work = Box::new(move || {
-            if sealer.store.medium.decodes_later() {
-                return;
-            }
-            let report = sealer.read_whole(platter);
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-        });
-        let tracks = self.track_count(&self.row(set)?, platter)?;
-        let span = TrackSpan::new(TrackIndex::new(0), tracks);
-        library_driver::wait(self.library.read(platter, slot, span, work)?)?;
-        let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let report = match report {
-            None if self.store.medium.decodes_later() => Some(self.read_whole(platter)),
-            read => read,
-        };
-        if let Some(Ok(report)) = &report {
-            verification::note(&self.store, platter, report)?;
-        }
-        let failed = |error: String| VerifiedPlatter {
-            platter,
-            set,
-            sectors: 0,
-            sectors_failed: 0,
-            margin_min: 0,
-            tracks_by_group: 0,
-            tracks_unreadable: u64::from(tracks),
-            sector_margins: None,
-            error: Some(error),
-        };
-        Ok(match report {
-            Some(Ok(report)) => VerifiedPlatter {
-                platter,
-                set,
-                sectors: report.sectors,
-                sectors_failed: report.failed_sectors,
-                margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
-                tracks_by_group: u64::from(report.repaired_by_group),
-                tracks_unreadable: report.unreadable.len() as u64,
-                sector_margins: report.margins,
-                error: mismatch(&report),
-            },
-            Some(Err(error)) => failed(error_chain(&error)),
-            None => failed("the drive died".to_owned()),
-        })
-    }
 }
 
-/// What is wrong with the redundancy of a platter that was read whole, if anything.
-fn mismatch(report: &VerifyReport) -> Option<String> {
-    let tracks = report.mismatched.len();
-    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
+/// A set that is no more, and whose end nobody explained.
+fn gone(set: SetId) -> ArchiveError {
+    ArchiveError::Internal { what: format!("set {set} was given up") }
 }
 
 fn zones(shape: &fulgurite_library::LibraryShape, taken: &BTreeSet<u32>) -> Vec<ZoneState> {

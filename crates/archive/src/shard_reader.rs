@@ -132,6 +132,7 @@ impl ShardReader {
             let (access, shared) = (self.clone(), Arc::clone(&outcome));
             let work_wishes = Arc::clone(&wishes);
             let work = Box::new(move || {
+                access.store.fail.pass("read-platter");
                 let read = access.read_platter(platter, &work_wishes);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
             });
@@ -179,7 +180,7 @@ impl ShardReader {
         &self,
         platter: PlatterId,
         wishes: &[ShardWish],
-        work: library_driver::Work,
+        work: library_driver::Read,
     ) -> Result<library_driver::Answer> {
         let (row, set) = self.rows(platter)?;
         let Some(slot) = row.slot else {

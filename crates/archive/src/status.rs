@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _};
 use fulgurite_glass::SectorMargins;
-use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
+use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::DecodeStatus;
@@ -86,6 +86,18 @@ pub struct Status {
     pub restored_objects: u64,
     /// What the background pipeline is doing: `idle`, `sealing`, or the error it waits on.
     pub pipeline: String,
+    /// Sets that wait to be tried again, and bodies of sets that were given up, the oldest first.
+    #[serde(default)]
+    pub seal_troubles: Vec<SealTrouble>,
+    /// Sets given up since start: they failed by their own fault, and were planned anew.
+    #[serde(default)]
+    pub sets_given_up: u64,
+    /// Panics of background threads that were caught since start; each is a bug.
+    #[serde(default)]
+    pub panics: u64,
+    /// Restored copies dropped since start because they were damaged.
+    #[serde(default)]
+    pub copies_dropped: u64,
     /// Sectors that failed and were repaired since start, by layer of code.
     pub repaired_by_track: u64,
     /// Tracks that needed the large group.
@@ -112,6 +124,35 @@ pub struct FailedRestore {
     pub failures: u32,
     /// What failed: platter and layer of code.
     pub error: String,
+}
+
+/// What sealing has trouble with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealTrouble {
+    /// The set that waits; none for bodies whose set was given up.
+    pub set: Option<SetId>,
+    /// Times in a row that it did not go on.
+    pub tries: u32,
+    /// Why the last time.
+    pub error: String,
+    /// When it began.
+    pub since: UnixTime,
+    /// Seconds until it is tried again by itself.
+    pub retry_seconds: u64,
+    /// Ciphertext bytes that wait.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for SealTrouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tries, error, retry_seconds, .. } = self;
+        let bytes = ByteCount::new(self.bytes);
+        match self.set {
+            Some(set) => write!(f, "set {set} ({bytes}) waits")?,
+            None => write!(f, "{bytes} of a set that was given up wait")?,
+        }
+        write!(f, ", next try in {retry_seconds} s, after {tries} in vain: {error}")
+    }
 }
 
 /// One platter-set.
@@ -247,6 +288,10 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         restores_waiting: totals.restores_waiting,
         restored_objects: totals.restored,
         pipeline: activity,
+        seal_troubles: Vec::new(),
+        sets_given_up: 0,
+        panics: 0,
+        copies_dropped: store.repairs.copies_dropped.load(Ordering::Relaxed),
         repaired_by_track: store.repairs.sectors_by_track.load(Ordering::Relaxed),
         repaired_by_group: store.repairs.tracks_by_group.load(Ordering::Relaxed),
         repaired_by_set: store.repairs.tracks_by_set.load(Ordering::Relaxed),

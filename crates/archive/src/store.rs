@@ -24,6 +24,7 @@ use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
 use crate::medium::ArchiveMedium;
+use crate::panics::Panics;
 use crate::pipeline::{Bells, Order};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES};
@@ -47,6 +48,8 @@ pub(crate) struct Repairs {
     pub(crate) sectors_by_track: AtomicU64,
     pub(crate) tracks_by_group: AtomicU64,
     pub(crate) tracks_by_set: AtomicU64,
+    /// Restored copies that were damaged, to be restored again.
+    pub(crate) copies_dropped: AtomicU64,
 }
 
 /// An open data directory.
@@ -64,6 +67,7 @@ pub(crate) struct Store {
     pub(crate) budget: Arc<Budget>,
     pub(crate) space: Arc<Space>,
     pub(crate) fail: FailPoints,
+    pub(crate) panics: Arc<Panics>,
     pub(crate) repairs: Repairs,
     pub(crate) medium: Arc<ArchiveMedium>,
     /// Number of this server run; the key table names it in every key it makes.
@@ -348,6 +352,7 @@ impl Store {
             budget,
             space,
             fail,
+            panics: Arc::default(),
             repairs,
             medium,
             run,

@@ -60,21 +60,33 @@ impl From<SectorReading> for VerifiedSector {
     }
 }
 
-/// Writes down what was found, in place of what was found before. A crash in between leaves fewer
-/// tracks than there are, and the verification undone: it is done again.
-pub(crate) fn note(store: &Store, platter: PlatterId, report: &VerifyReport) -> Result<()> {
-    let id = platter.to_bytes();
-    let all = KeyRange::prefix(&id);
+/// Forgets what was found of a platter that is no more.
+pub(crate) fn forget(store: &Store, platter: PlatterId) -> Result<()> {
+    forget_tracks(store, platter)?;
+    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        Ok(tx.delete(VERIFIED, platter.to_bytes())?)
+    })
+}
+
+fn forget_tracks(store: &Store, platter: PlatterId) -> Result<()> {
+    let all = KeyRange::prefix(&platter.to_bytes());
     loop {
         let old: Vec<(Vec<u8>, TrackRow)> =
             rows_in(&*store.kv, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if old.is_empty() {
-            break;
+            return Ok(());
         }
         store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             old.into_iter().try_for_each(|(key, _)| Ok(tx.delete(MARGINS, key)?))
         })?;
     }
+}
+
+/// Writes down what was found, in place of what was found before. A crash in between leaves fewer
+/// tracks than there are, and the verification undone: it is done again.
+pub(crate) fn note(store: &Store, platter: PlatterId, report: &VerifyReport) -> Result<()> {
+    let id = platter.to_bytes();
+    forget_tracks(store, platter)?;
     for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
         let rows = tracks.iter().map(|(track, readings)| {
             let key = KeyWriter::new().fixed(&id).u32(track.get()).finish();

@@ -20,6 +20,7 @@ use crate::entry::Entry;
 use crate::ingest::cipher_crc;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
+use crate::panics::Panics;
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
@@ -54,12 +55,17 @@ pub(crate) fn glass_error(
     platter: PlatterId,
 ) -> impl Fn(fulgurite_glass::GlassError) -> ArchiveError {
     move |error| {
+        use fulgurite_glass::GlassError;
         let reason = error_chain(&error);
-        // It is not the platter's fault that nobody decodes it.
-        if let fulgurite_glass::GlassError::Medium { .. } = error {
-            ArchiveError::Undecoded { platter, reason }
-        } else {
-            ArchiveError::PlatterUnreadable { platter, reason }
+        match error {
+            // It is not the platter's fault that nobody decodes it.
+            GlassError::Medium { .. } => ArchiveError::Undecoded { platter, reason },
+            // Nor that the disk fails or is full. A file that is too short is the platter's.
+            GlassError::Io { source, .. } if source.kind() != std::io::ErrorKind::UnexpectedEof => {
+                let path = std::path::PathBuf::from(format!("{platter}.glass"));
+                ArchiveError::io("write or read", &path)(source)
+            }
+            _ => ArchiveError::PlatterUnreadable { platter, reason },
         }
     }
 }
@@ -161,7 +167,7 @@ impl SetWriting<'_> {
             Ok(())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(self.row.information.len()), work)
+        in_parallel(threads.min(self.row.information.len()), &self.store.panics, work)
     }
 
     fn write_platter(
@@ -410,16 +416,16 @@ pub(crate) fn joined_crc(pieces: &[(u64, u64, u64)], bytes: u64) -> Option<u64> 
 }
 
 /// Runs `work` on `threads` threads and returns the first error.
-pub(crate) fn in_parallel(threads: usize, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
+fn in_parallel(
+    threads: usize,
+    panics: &Panics,
+    work: impl Fn() -> Result<()> + Sync,
+) -> Result<()> {
+    let work = || panics.catch("a write drive", &work).and_then(std::convert::identity);
     std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(&work)).collect();
-        running
-            .into_iter()
-            .map(|thread| {
-                thread.join().unwrap_or_else(|_| {
-                    Err(ArchiveError::Internal { what: "a worker died".to_owned() })
-                })
-            })
-            .fold(Ok(()), Result::and)
+        let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let died = || Err(ArchiveError::Internal { what: "a write drive died".to_owned() });
+        let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died()));
+        ended.fold(Ok(()), Result::and)
     })
 }

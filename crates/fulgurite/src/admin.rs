@@ -250,6 +250,9 @@ fn show_status(s: &Status) -> String {
         format!("pipeline   {}", s.pipeline),
     ];
     lines.extend(s.decode.as_ref().map(show_decode));
+    for trouble in &s.seal_troubles {
+        lines.push(format!("trouble    {trouble}"));
+    }
     for body in &s.staged_damaged {
         lines.push(format!(
             "damaged    {}/{}: {} staged are not what was ingested; mend the disk and restart",

@@ -346,15 +346,21 @@ fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
     Ok(InjectedDamage::from_toml(&text).map_err(wrong)?)
 }
 
-/// Reads `NAME:COUNT`: die at this named step, for tests of crashes.
+/// Reads `NAME:COUNT`: die at this named step, for tests of crashes; or with `:panic` behind it,
+/// have its thread panic.
 pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let parsed = text.split_once(':').and_then(|(name, count)| {
+    let (passage, how) = match text.strip_suffix(":panic") {
+        Some(passage) => (passage, ":panic"),
+        None => (text, ""),
+    };
+    let parsed = passage.split_once(':').and_then(|(name, count)| {
         let count = count.parse().ok()?;
-        Some((name.to_owned(), count))
+        Some((format!("{name}{how}"), count))
     });
     parsed.map(Some).ok_or_else(|| {
-        let message = format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT");
+        let message =
+            format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
         Coded::new(Exit::Config, message).into()
     })
 }

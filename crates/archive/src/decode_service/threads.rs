@@ -1,6 +1,7 @@
 //! Workers that are threads of this process.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -90,14 +91,10 @@ impl Pool {
         let mut reader = None;
         while let Some(part) = self.next() {
             let started = Instant::now();
-            let made = match reader.take() {
-                Some(made) => Ok(made),
-                None => (self.make)(),
-            };
-            let mut worker = match made {
+            let mut worker = match reader.take().map_or_else(|| self.made(), Ok) {
                 Ok(worker) => worker,
-                Err(error) => {
-                    part.answer(Err(Failure::Refused(error.to_string())));
+                Err(reason) => {
+                    part.answer(Err(Failure::Refused(reason)));
                     continue;
                 }
             };
@@ -117,6 +114,19 @@ impl Pool {
                     self.shared.died(part);
                     self.wake();
                 }
+            }
+        }
+    }
+
+    /// A worker's decoders. If making them panics that is a bug, and no word about the sectors.
+    fn made(&self) -> Result<VoxelReader, String> {
+        match catch_unwind(AssertUnwindSafe(|| (self.make)())) {
+            Ok(made) => made.map_err(|error| error.to_string()),
+            Err(_) => {
+                self.shared.counters.deaths.fetch_add(1, Ordering::Relaxed);
+                let reason = "a decode worker panicked before it could begin".to_owned();
+                tracing::error!("{reason}");
+                Err(reason)
             }
         }
     }

@@ -66,6 +66,13 @@ impl LogFile {
         self.end(End::Stopped);
     }
 
+    /// The library's controller failed, and another one begins: that cannot be played again.
+    pub(super) fn failed(&mut self) {
+        if self.open.take().is_some() {
+            tracing::warn!(path = %self.path.display(), "the library log ends here");
+        }
+    }
+
     fn end(&mut self, why: End) {
         if let Some(log) = self.open.take()
             && let Err(error) = log.end(why)

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use fulgurite_library::log::{End, Ending, Replay, replay};
-use fulgurite_library::{LibraryShape, Policy, RailPosition, ShelfIndex};
+use fulgurite_library::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
 
 use super::*;
 
@@ -18,7 +18,11 @@ fn options(time_scale: f64) -> LibraryOptions {
 }
 
 fn library(time_scale: f64) -> LiveLibrary {
-    LiveLibrary::start(&options(time_scale), ByteCount::mib(1)).unwrap()
+    started(&options(time_scale))
+}
+
+fn started(options: &LibraryOptions) -> LiveLibrary {
+    LiveLibrary::start(options, ByteCount::mib(1), &Arc::default()).unwrap()
 }
 
 fn platter(number: u8) -> PlatterId {
@@ -30,15 +34,24 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
     for time_scale in [0.0, 1e-4] {
         let library = library(time_scale);
         let done = Arc::new(AtomicU32::new(0));
-        let work = || -> Work {
+        let work = || -> Read {
             let done = Arc::clone(&done);
             Box::new(move || {
                 done.fetch_add(1, Ordering::SeqCst);
             })
         };
+        let verify = || -> Verify {
+            let mut work = Some(work());
+            Box::new(move |_| {
+                work.take().unwrap()();
+                Pass::Whole
+            })
+        };
         let slots: Vec<SlotIndex> = (0..6).map(SlotIndex::new).collect();
-        let verifying: Vec<Answer> =
-            (0..6).map(|n| library.verify(platter(n), 4, work()).unwrap()).collect();
+        let verifying: Vec<Answer> = (0..6)
+            .zip(&slots)
+            .map(|(n, &slot)| library.verify(platter(n), slot, 4, verify()).unwrap())
+            .collect();
         // A verified platter leaves its drive for its slot, and only then is the drive free.
         let mut storing = Vec::new();
         for ((number, &slot), answer) in (0..6).zip(&slots).zip(verifying) {
@@ -55,7 +68,7 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
         reading.into_iter().for_each(|answer| wait(answer).unwrap());
         assert_eq!(done.load(Ordering::SeqCst), 12);
         // A platter that was found wanting is written and verified again under its id.
-        wait(library.verify(platter(0), 4, work()).unwrap()).unwrap();
+        wait(library.verify(platter(0), slots[0], 4, verify()).unwrap()).unwrap();
         wait(library.store(platter(0), slots[0]).unwrap()).unwrap();
         library.stop();
     }
@@ -143,7 +156,7 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
     for time_scale in [0.0, 1e-4] {
         let path = folder.path().join(format!("{time_scale}.log"));
         let options = LibraryOptions { log: Some(path.clone()), ..options(time_scale) };
-        let library = LiveLibrary::start(&options, ByteCount::mib(1)).unwrap();
+        let library = started(&options);
         let span = TrackSpan::new(TrackIndex::new(0), 1);
         let read = |number, slot| {
             library.read(platter(number), SlotIndex::new(slot), span, Box::new(|| ())).unwrap()
@@ -180,12 +193,149 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
 fn a_policy_that_waits_gets_its_timer_and_none_without_shuttles_is_taken() {
     let mut options = options(0.0);
     options.policy.hold = fulgurite_units::Ratio::new(1e-6).unwrap();
-    let library = LiveLibrary::start(&options, ByteCount::mib(1)).unwrap();
+    let library = started(&options);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let answer = library.read(platter(1), SlotIndex::new(1), span, Box::new(|| ())).unwrap();
     wait(answer).unwrap();
     library.stop();
     options.policy = Policy::no_shuttles();
-    let refused = LiveLibrary::start(&options, ByteCount::mib(1));
+    let refused = LiveLibrary::start(&options, ByteCount::mib(1), &Arc::default());
     assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })));
+}
+
+/// A library with a single drive, which customers and verification share.
+fn one_drive(time_scale: f64) -> LibraryOptions {
+    let shape = LibraryShape {
+        read_racks: 1,
+        drives_per_read_rack: 1,
+        shuttles_per_panel: 1,
+        ..LibraryShape::small()
+    };
+    LibraryOptions { shape, ..options(time_scale) }
+}
+
+/// Returns when the library has seen to everything that it was told before.
+fn settled(library: &LiveLibrary) {
+    let (nowhere, span) = (SlotIndex::new(u32::MAX), TrackSpan::new(TrackIndex::new(0), 1));
+    let refused = wait(library.read(platter(250), nowhere, span, Box::new(|| ())).unwrap());
+    assert!(matches!(refused, Err(ArchiveError::Internal { .. })), "{refused:?}");
+}
+
+#[test]
+fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
+    let tracks = 100;
+    let library = started(&one_drive(0.0));
+    let log = Arc::<Mutex<Vec<String>>>::default();
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let said = Arc::clone(&log);
+    let mut next = 0;
+    let verify: Verify = Box::new(move |pace| {
+        while next < tracks {
+            begun.send(()).unwrap();
+            goes.recv().unwrap();
+            said.lock().unwrap().push(format!("track {next}"));
+            next += 1;
+            if !pace.goes_on(next) && next < tracks {
+                return Pass::Rests { tracks_done: next };
+            }
+        }
+        Pass::Whole
+    });
+    let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, verify).unwrap();
+    let read = |number: u8, slot| {
+        let (said, span) = (Arc::clone(&log), TrackSpan::new(TrackIndex::new(3), 1));
+        let work = Box::new(move || said.lock().unwrap().push(format!("read {number}")));
+        library.read(platter(number), SlotIndex::new(slot), span, work).unwrap()
+    };
+    // Each time a customer comes while a track is being read: tracks 0, 1, and 50.
+    let mut done = 0;
+    for (at, customer) in [(0, 10), (1, 11), (50, 12)] {
+        for _ in done..at {
+            begins.recv().unwrap();
+            go.send(()).unwrap();
+        }
+        begins.recv().unwrap();
+        let answer = read(customer, u32::from(customer) * 100);
+        settled(&library);
+        go.send(()).unwrap();
+        wait(answer).unwrap();
+        done = at + 1;
+    }
+    for _ in done..tracks {
+        begins.recv().unwrap();
+        go.send(()).unwrap();
+    }
+    wait(verifying).unwrap();
+    wait(library.store(platter(1), SlotIndex::new(1)).unwrap()).unwrap();
+    library.stop();
+    let mut expected: Vec<String> = (0..tracks).map(|track| format!("track {track}")).collect();
+    for (behind, customer) in [(50, 12), (1, 11), (0, 10)] {
+        expected.insert(behind + 1, format!("read {customer}"));
+    }
+    assert_eq!(*log.lock().unwrap(), expected);
+}
+
+#[test]
+fn a_verification_that_only_takes_time_rests_as_well() {
+    // 60 MB/s: a track of a mebibyte takes 17 us of a drive a thousand times as fast as it is, and
+    // the platter half an hour.
+    let tracks = 100_000_000;
+    let library = started(&one_drive(1e-3));
+    let whole = Box::new(|_: &Pace| Pass::Whole);
+    let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, whole).unwrap();
+    let span = TrackSpan::new(TrackIndex::new(3), 1);
+    // A second platter in the drive halts the first; without a rest this would be that half hour.
+    let read = library.read(platter(2), SlotIndex::new(2), span, Box::new(|| ())).unwrap();
+    wait(read).unwrap();
+    library.stop();
+    assert!(matches!(wait(verifying), Err(ArchiveError::Stopping)));
+}
+
+#[test]
+fn work_that_panics_fails_its_request_and_no_other() {
+    let panics = Arc::<Panics>::default();
+    let library = LiveLibrary::start(&one_drive(0.0), ByteCount::mib(1), &panics).unwrap();
+    let (slot, span) = (SlotIndex::new(5), TrackSpan::new(TrackIndex::new(0), 2));
+    let bad: Read = Box::new(|| panic!("a bug"));
+    let ended = wait(library.read(platter(1), slot, span, bad).unwrap());
+    let text = ended.unwrap_err().to_string();
+    assert!(text.ends_with("a read drive panicked: a bug"), "{text}");
+    // The same drive goes on with the same platter.
+    wait(library.read(platter(1), slot, span, Box::new(|| ())).unwrap()).unwrap();
+
+    let slot = SlotIndex::new(6);
+    let bad: Verify = Box::new(|_| panic!("a bug"));
+    let ended = wait(library.verify(platter(2), slot, 4, bad).unwrap());
+    assert!(matches!(ended, Err(ArchiveError::Internal { .. })), "{ended:?}");
+    wait(library.store(platter(2), slot).unwrap()).unwrap();
+    wait(library.verify(platter(2), slot, 4, Box::new(|_| Pass::Whole)).unwrap()).unwrap();
+    wait(library.store(platter(2), slot).unwrap()).unwrap();
+    assert_eq!(panics.count(), 2);
+    library.stop();
+}
+
+#[test]
+fn a_controller_that_panics_begins_anew() {
+    let panics = Arc::<Panics>::default();
+    let library = LiveLibrary::start(&options(0.0), ByteCount::mib(1), &panics).unwrap();
+    let span = TrackSpan::new(TrackIndex::new(0), 1);
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let work = Box::new(move || {
+        begun.send(()).unwrap();
+        goes.recv().unwrap();
+    });
+    let under_way = library.read(platter(1), SlotIndex::new(1), span, work).unwrap();
+    begins.recv().unwrap();
+    let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
+    assert!(matches!(wait(bad), Err(ArchiveError::Internal { .. })));
+    assert!(matches!(wait(under_way), Err(ArchiveError::Internal { .. })));
+    go.send(()).unwrap();
+    for number in 1..20 {
+        let slot = SlotIndex::new(u32::from(number));
+        wait(library.read(platter(number), slot, span, Box::new(|| ())).unwrap()).unwrap();
+    }
+    assert_eq!(panics.count(), 1);
+    library.stop();
 }

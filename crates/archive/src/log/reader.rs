@@ -24,6 +24,11 @@ impl LogReader {
         Self { log, extents, pinned, open: None }
     }
 
+    /// The first of the extents, if there is any.
+    pub(crate) fn first(&self) -> Option<Extent> {
+        self.extents.first().copied()
+    }
+
     /// Fills `buffer` from byte `offset` of the run. May block on the disk.
     pub(crate) fn read_at(&mut self, mut offset: u64, mut buffer: &mut [u8]) -> Result<()> {
         for index in 0..self.extents.len() {

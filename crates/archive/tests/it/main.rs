@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+mod copies;
 mod forget;
 mod harness;
 mod library;
@@ -11,6 +12,7 @@ mod model;
 mod orphans;
 mod places;
 mod reference;
+mod sealing;
 mod shards;
 mod space;
 mod uploads;

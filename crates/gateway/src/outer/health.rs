@@ -41,7 +41,7 @@ impl Gateway {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
             HealthPage::Ready => match self.unready() {
-                None => text(StatusCode::OK, "text/plain", "ready\n"),
+                None => text(StatusCode::OK, "text/plain", ready(&self.archive.degraded())),
                 Some(reason) => {
                     let page = format!("not ready: {reason}\n");
                     text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)
@@ -65,6 +65,16 @@ impl Gateway {
             }
         }
     }
+}
+
+/// Requests are served; and what goes on behind them, if not all of it goes well.
+fn ready(degraded: &[String]) -> String {
+    let mut page = if degraded.is_empty() { "ready\n" } else { "degraded\n" }.to_owned();
+    for line in degraded {
+        page.push_str(line);
+        page.push('\n');
+    }
+    page
 }
 
 fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Response<Body> {

@@ -1,0 +1,217 @@
+//! Restored copies: looked at before they are trusted for longer, and dropped when they are
+//! damaged.
+//!
+//! ```text
+//! GET: a frame fails ------------.
+//! RestoreObject: looks at it ----+--> one transaction: no copy, no expiry -> its room is free,
+//! verify: reads all of it -------'                                           restorable at once
+//! ```
+//!
+//! A copy can be made again from glass at any time, so a damaged one is no loss and of no use. It
+//! is told from a good one by its frames, which authenticate themselves. What only cannot be read
+//! just now - there is no descriptor, no memory - is not damaged.
+//!
+//! RestoreObject on a copy that is there costs at most [`LOOK_FRAMES_MAX`] frames (and one of each
+//! part of the object, if that is more) and a byte of each segment that the copy lies in: copies up
+//! to 16 MiB are read whole, of longer ones the first and the last frame and others evenly between.
+
+use std::sync::Arc;
+
+use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
+use fulgurite_units::ObjectId;
+
+use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
+use crate::commit::{Retired, account, bodies, find_object, rows_in};
+use crate::limits::{CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, ROWS_PER_TRANSACTION_MAX};
+use crate::log::{Extent, LogKind, LogReader};
+use crate::names::{BucketName, ObjectKey};
+use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
+use crate::store::Store;
+use crate::{ArchiveError, Result};
+
+/// A copy, so that it can be told from one that was made later.
+#[derive(Clone, Debug)]
+pub(crate) struct CopyName {
+    pub(crate) bucket: BucketName,
+    pub(crate) key: ObjectKey,
+    pub(crate) object: ObjectId,
+    /// Where it lies, in part. While it is read nothing else comes to lie there.
+    pub(crate) extent: Extent,
+}
+
+/// How closely a copy is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// All frames.
+    Whole,
+    /// So many of them, but one of each body.
+    Some(u64),
+}
+
+/// Drops a copy that turned out to be damaged, unless it is gone or another one by now. On return
+/// the object can be restored again.
+pub(crate) async fn drop_damaged(
+    store: &Arc<Store>,
+    copy: CopyName,
+    error: ArchiveError,
+) -> Result<()> {
+    let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
+    let dropped = store.committer.commit(move |tx| remove_if_there(tx, &copy)).await?;
+    finish_drop(store, dropped, (&bucket, &key), &error);
+    Ok(())
+}
+
+/// The same, on a thread that may block.
+fn drop_damaged_blocking(store: &Store, copy: CopyName, error: &ArchiveError) -> Result<bool> {
+    let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
+    let commit = move |tx: &mut Transaction<'_>| remove_if_there(tx, &copy);
+    let dropped = store.committer.commit_blocking(commit)?;
+    Ok(finish_drop(store, dropped, (&bucket, &key), error))
+}
+
+fn finish_drop(
+    store: &Store,
+    dropped: Option<Retired>,
+    (bucket, key): (&BucketName, &ObjectKey),
+    error: &ArchiveError,
+) -> bool {
+    let Some(retired) = dropped else { return false };
+    store.free(&retired.extents);
+    Store::count(&store.repairs.copies_dropped, 1);
+    tracing::error!(%bucket, %key, %error, "a restored copy is damaged; it can be restored again");
+    true
+}
+
+fn remove_if_there(tx: &mut Transaction<'_>, copy: &CopyName) -> Result<Option<Retired>> {
+    let found = find_object(tx, &copy.bucket, &copy.key)?;
+    let Some(object) = found.filter(|object| object.object_id == copy.object) else {
+        return Ok(None);
+    };
+    let Some(expiry) = object.restore.and_then(|mark| mark.expiry) else { return Ok(None) };
+    let all = bodies(tx, &object)?;
+    let mut extents = all.iter().filter_map(|body| body.restored.as_ref()).flatten();
+    if !extents.any(|extent| *extent == copy.extent) {
+        return Ok(None);
+    }
+    tx.delete(EXPIRIES, rows::expiry_key(expiry, object.object_id))?;
+    remove(tx, &copy.bucket, &copy.key, object).map(Some)
+}
+
+/// Takes an object's copy out of the catalog. The row of its expiry is the caller's.
+pub(crate) fn remove(
+    tx: &mut Transaction<'_>,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    mut object: ObjectRow,
+) -> Result<Retired> {
+    let mut retired = Retired::default();
+    for (index, mut body) in (0..).zip(bodies(tx, &object)?) {
+        if let Some(extents) = body.restored.take() {
+            account(tx, LogKind::Restored, &extents, false)?;
+            retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
+            rows::put(tx, BODIES, rows::body_key(object.object_id, index), &body)?;
+        }
+    }
+    object.restore = None;
+    rows::put(tx, OBJECTS, rows::object_key(bucket.as_str(), key.as_str()), &object)?;
+    rows::with_totals(tx, |totals| totals.restored -= 1)?;
+    Ok(retired)
+}
+
+/// Looks at an object's copy before its time is extended, and drops it if it is damaged. Blocks.
+pub(crate) fn look_before_extending(
+    store: &Store,
+    bucket: &BucketName,
+    key: &ObjectKey,
+) -> Result<()> {
+    look_at(store, bucket, key, Look::Some(LOOK_FRAMES_MAX)).map(drop)
+}
+
+/// Reads every restored copy whole and drops those that are damaged. Blocks.
+pub(crate) fn verify_all(store: &Store) -> Result<()> {
+    let mut range = KeyRange::prefix(b"");
+    loop {
+        let page: Vec<(Vec<u8>, ExpiryRow)> =
+            rows_in(&*store.kv, EXPIRIES, &range, ROWS_PER_TRANSACTION_MAX)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        range = range.after(last);
+        for (_, row) in page {
+            store.check_stopping()?;
+            let (bucket, key) = (BucketName::new(&row.bucket)?, ObjectKey::new(&row.key)?);
+            look_at(store, &bucket, &key, Look::Whole)?;
+        }
+    }
+}
+
+/// Looks at an object's copy, if it has one; whether it had to be dropped.
+fn look_at(store: &Store, bucket: &BucketName, key: &ObjectKey, look: Look) -> Result<bool> {
+    let view = store.kv.snapshot();
+    let found = find_object(&*view, bucket, key)?;
+    let has_copy = |object: &ObjectRow| object.restore.is_some_and(|mark| mark.expiry.is_some());
+    let Some(object) = found.filter(has_copy) else { return Ok(false) };
+    let all = bodies(&*view, &object)?;
+    let frames: u64 = all.iter().map(|body| body.bytes.div_ceil(FRAME_BYTES as u64)).sum();
+    for body in &all {
+        store.check_stopping()?;
+        let Some(extents) = body.restored.clone() else { continue };
+        let Some(&extent) = extents.first() else { continue };
+        // What the key table has to say is no word about the copy.
+        let secret = store.keys.load(body.key_slot, body.body_id)?;
+        let cipher = BodyCipher::new(&secret, body.body_id);
+        let mut reader = store.restored.reader(extents.clone());
+        let share = match look {
+            Look::Whole => u64::MAX,
+            Look::Some(most) => most * body.bytes.div_ceil(FRAME_BYTES as u64) / frames.max(1),
+        };
+        let seen = is_there(&mut reader, &extents)
+            .and_then(|()| authenticate(&mut reader, &cipher, body, share.max(1)));
+        match seen {
+            Ok(()) => {}
+            Err(error @ ArchiveError::Corrupt { .. }) => {
+                let (bucket, key) = (bucket.clone(), key.clone());
+                let copy = CopyName { bucket, key, object: object.object_id, extent };
+                return drop_damaged_blocking(store, copy, &error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}
+
+/// Whether every segment is there and as long as it must be.
+fn is_there(reader: &mut LogReader, extents: &[Extent]) -> Result<()> {
+    let mut end = 0;
+    for extent in extents {
+        end += extent.bytes;
+        reader.read_at(end - 1, &mut [0])?;
+    }
+    Ok(())
+}
+
+/// Authenticates so many frames of a body, from its first to its last.
+fn authenticate(
+    reader: &mut LogReader,
+    cipher: &BodyCipher,
+    body: &BodyRow,
+    count: u64,
+) -> Result<()> {
+    let frames = body.bytes.div_ceil(FRAME_BYTES as u64);
+    let run = (CHUNK_BYTES / FRAME_BYTES) as u64;
+    let mut buffer = Vec::new();
+    let mut check = |first: u64, count: u64| -> Result<()> {
+        let start = first * FRAME_CIPHER_BYTES as u64;
+        let end = cipher_bytes(body.bytes).min((first + count) * FRAME_CIPHER_BYTES as u64);
+        buffer.resize(usize::try_from(end - start).unwrap_or(usize::MAX), 0);
+        reader.read_at(start, &mut buffer)?;
+        cipher.decrypt(first, frames, &mut buffer).map(drop)
+    };
+    if count >= frames {
+        let mut runs = (0..frames.div_ceil(run)).map(|number| number * run);
+        return runs.try_for_each(|first| check(first, run.min(frames - first)));
+    }
+    let place = |number: u64| number * (frames - 1) / (count - 1).max(1);
+    (0..count).try_for_each(|number| check(place(number), 1))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! What a drive does for a request: a read runs to its end, a verification rests when customers
+//! need the drive, and goes on later.
+//!
+//! ```text
+//! VerifyPass --> thread: track, track, track ... -- whole --> Completed
+//!    ^                           |  ^
+//!    |                 Halt -----'  '-- asked behind every track
+//!    '--- the rest, later <-- Halted { tracks_done }
+//! ```
+//!
+//! Reading is real and takes the time the bytes take; a drive's own time, when it is scaled, is
+//! waited for behind each track, so that a drive that rests has read as many tracks as it says.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fulgurite_library::TrackSpan;
+
+/// Reads what a request wants, once.
+pub(crate) type Read = Box<dyn FnOnce() + Send>;
+
+/// Verifies on from where it rested. Asked once more after the end, it has nothing left to do.
+pub(crate) type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
+
+/// How a pass of a verification ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// There is nothing left to verify, or no way to.
+    Whole,
+    /// It rests because [`Pace::goes_on`] said so; so many tracks of the platter are done with.
+    Rests {
+        /// From the platter's first track.
+        tracks_done: u32,
+    },
+}
+
+/// The work of a request.
+pub(super) enum Work {
+    Read(Read),
+    Verify(Verify),
+}
+
+/// How a thread's work ended, in terms of its command.
+#[derive(Debug)]
+pub(super) enum Ended {
+    Whole,
+    /// After so many tracks of the command's span.
+    Halted(u32),
+    /// It panicked.
+    Died(String),
+}
+
+/// Asks a verification to rest.
+#[derive(Debug, Default)]
+pub(crate) struct Halt {
+    is_asked: Mutex<bool>,
+    asked: Condvar,
+}
+
+impl Halt {
+    pub(crate) fn ask(&self) {
+        *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.asked.notify_all();
+    }
+
+    /// Waits until `due`, or until a rest is asked for; whether it was.
+    fn wait_until(&self, due: Instant) -> bool {
+        let is_asked = self.is_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = due.saturating_duration_since(Instant::now());
+        let waited = self.asked.wait_timeout_while(is_asked, left, |is_asked| !*is_asked);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// How fast a drive may read, and when it has to rest.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    halt: Arc<Halt>,
+    started: Instant,
+    span: TrackSpan,
+    lasts: Duration,
+}
+
+impl Pace {
+    pub(crate) fn new(halt: Arc<Halt>, span: TrackSpan, lasts: Duration) -> Self {
+        Self { halt, started: Instant::now(), span, lasts }
+    }
+
+    /// So many tracks of the platter are done with: waits as long as the drive takes for them.
+    /// `false` when the drive shall rest here.
+    #[must_use]
+    pub(crate) fn goes_on(&self, tracks_done: u32) -> bool {
+        let done = self.of_span(tracks_done);
+        !self.halt.wait_until(self.started + self.lasts * done / self.span.track_count.max(1))
+    }
+
+    /// Tracks of the command's span, of so many from the platter's start.
+    fn of_span(&self, tracks_done: u32) -> u32 {
+        tracks_done.saturating_sub(self.span.first.get()).min(self.span.track_count)
+    }
+
+    /// What became of the command whose pass ended like this.
+    pub(super) fn end(&self, pass: Pass) -> Ended {
+        match pass {
+            Pass::Rests { tracks_done } => Ended::Halted(self.of_span(tracks_done)),
+            // What needs no reading here still takes the drive's time, and rests like any other.
+            Pass::Whole if self.halt.wait_until(self.started + self.lasts) => {
+                let (passed, count) = (self.started.elapsed(), self.span.track_count);
+                let done = passed.as_nanos() * u128::from(count) / self.lasts.as_nanos().max(1);
+                match u32::try_from(done).ok().filter(|&done| done < count) {
+                    Some(done) => Ended::Halted(done),
+                    None => Ended::Whole,
+                }
+            }
+            Pass::Whole => Ended::Whole,
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Giving a set up: its bodies go back to the queue, to be planned anew on other platters.
+//!
+//! ```text
+//! files scrapped -> bodies get new places at the queue's end -> one transaction: the set, its
+//!                   platters, their slots and the count of its faults are no more -> plan rows go
+//! ```
+//!
+//! Every step can be done again after a crash: until the transaction the set is there and is given
+//! up again, after it only plan rows of no set are left. Platter ids are random and come never
+//! again. A set of which anything was released is not given up: rows point at it.
+
+use std::ops::{ControlFlow, RangeInclusive};
+
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, Transaction};
+use fulgurite_units::{PlatterId, SetId, UnixTime};
+
+use super::Sealer;
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::plan::{drop_plan, queued_body};
+use crate::rows::{
+    self, BODIES, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow,
+    SetState,
+};
+use crate::verification;
+use crate::{ArchiveError, Result};
+
+/// Rows that change for one body.
+const ROWS_PER_BODY: usize = 4;
+
+impl Sealer {
+    /// Counts a fault of the set itself; it is to be written again. How many it had.
+    pub(super) fn count_fault(&self, set: SetId) -> Result<u32> {
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
+            let key = set.to_bytes().to_vec();
+            let faults = rows::get::<u32>(tx, FAULTS, &key)?.unwrap_or(0) + 1;
+            rows::put(tx, FAULTS, key.clone(), &faults)?;
+            if let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? {
+                assert!(row.state < SetState::Verified, "set {set} is good and has no faults");
+                row.state = SetState::Planned;
+                rows::put(tx, SETS, key, &row)?;
+            }
+            Ok(faults)
+        })
+    }
+
+    /// Places in the queue that the bodies of a set were planned from, in order.
+    pub(super) fn places(&self, set: SetId) -> Result<Vec<u64>> {
+        let mut places = Vec::new();
+        self.each_planned(set, &mut |row| {
+            places.push(row.queued);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
+    }
+
+    /// Whether a body of the set still exists and waits for it.
+    pub(super) fn is_wanted(&self, set: SetId) -> Result<bool> {
+        let mut is_wanted = false;
+        self.each_planned(set, &mut |row| {
+            is_wanted = queued_body(&*self.store.kv, row.queued)?.is_some();
+            Ok(if is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(is_wanted)
+    }
+
+    fn each_planned(
+        &self,
+        set: SetId,
+        each: &mut dyn FnMut(&PlanRow) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut failure = None;
+        let range = KeyRange::prefix(&set.to_bytes());
+        // Of one moment, for `each` reads as well.
+        let view = self.store.kv.snapshot();
+        view.scan(PLANS, &range, Order::Ascending, &mut |_, value| {
+            let next = rows::decode::<PlanRow>(PLANS, value).and_then(|row| each(&row));
+            next.unwrap_or_else(|error| {
+                failure = Some(error);
+                ControlFlow::Break(())
+            })
+        })?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Gives a set up; the places in the queue that its bodies had, and those they have now.
+    pub(super) fn give_up(
+        &self,
+        set: SetId,
+        row: &SetRow,
+    ) -> Result<(Vec<u64>, Vec<RangeInclusive<u64>>)> {
+        assert!(row.state < SetState::Verified, "nothing of set {set} was released");
+        for (_, platter) in row.platters() {
+            self.files.scrap(platter)?;
+        }
+        let (old, now) = (self.places(set)?, self.store.now());
+        let mut new = Vec::new();
+        for places in old.chunks(ROWS_PER_TRANSACTION_MAX / ROWS_PER_BODY) {
+            let places = places.to_vec();
+            let commit = move |tx: &mut Transaction<'_>| requeue(tx, &places, now);
+            new.extend(self.store.committer.commit_blocking(commit)?);
+        }
+        for (_, platter) in row.platters() {
+            verification::forget(&self.store, platter)?;
+        }
+        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
+        let commit = move |tx: &mut Transaction<'_>| forget(tx, set, &platters);
+        self.store.committer.commit_blocking(commit)?;
+        drop_plan(&self.store, set)?;
+        Ok((old, new))
+    }
+}
+
+/// Moves bodies to the end of the queue. They age from now on, as all that stays staged does.
+fn requeue(
+    tx: &mut Transaction<'_>,
+    places: &[u64],
+    now: UnixTime,
+) -> Result<Option<RangeInclusive<u64>>> {
+    let mut range: Option<RangeInclusive<u64>> = None;
+    for &place in places {
+        // Deleted meanwhile, or moved before a crash.
+        let Some((mut queue, _, mut body)) = queued_body(tx, place)? else { continue };
+        let new = rows::with_totals(tx, |totals| {
+            totals.sequence += 1;
+            totals.sequence
+        })?;
+        tx.delete(QUEUE, rows::sequence_key(place))?;
+        queue.arrived = now;
+        body.queued = Some(new);
+        rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+        rows::put(tx, QUEUE, rows::sequence_key(new), &queue)?;
+        range = Some(range.map_or(new..=new, |range| *range.start()..=new));
+    }
+    Ok(range)
+}
+
+/// Removes the rows of a set that was given up.
+fn forget(tx: &mut Transaction<'_>, set: SetId, platters: &[PlatterId]) -> Result<()> {
+    let key = set.to_bytes().to_vec();
+    let state = rows::get::<SetRow>(tx, SETS, &key)?.map(|row| row.state);
+    if state.is_none_or(|state| state >= SetState::Verified) {
+        return Err(ArchiveError::Internal { what: format!("set {set} cannot be given up") });
+    }
+    for platter in platters {
+        let id = platter.to_bytes();
+        let slot = rows::get::<PlatterRow>(tx, PLATTERS, &id)?.and_then(|row| row.slot);
+        if let Some(slot) = slot {
+            let slot = rows::slot_key(slot);
+            if rows::get::<PlatterId>(tx, SLOTS, &slot)? == Some(*platter) {
+                tx.delete(SLOTS, slot)?;
+            }
+        }
+        tx.delete(PLATTERS, id)?;
+    }
+    tx.delete(FAULTS, key.clone())?;
+    Ok(tx.delete(SETS, key)?)
+}

@@ -1,0 +1,283 @@
+//! What sealing has trouble with: sets that wait to be tried again, and bodies of sets that were
+//! given up and wait for other platters. One set's trouble stops no other.
+//!
+//! ```text
+//! a step fails:  disk, room, library, stop ... -> the set waits, then goes on where it was
+//!                the set's own fault, < FAULTS -> the same, and the fault counts
+//!                                     = FAULTS -> given up: its bodies wait for another set
+//! ```
+//!
+//! Each wait is twice the one before, up to an hour at most: nothing waits for ever, and an order
+//! of the operator waits for nothing. Faults are counted in the catalog; the rest is in memory, so
+//! that a start tries everything at once.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fulgurite_units::{SetId, UnixTime};
+
+use crate::limits::{SEAL_RETRY, SEAL_RETRY_MAX, SETS_WAITING_MAX};
+use crate::status::SealTrouble;
+
+/// A set that waits, or bodies that do.
+#[derive(Clone, Debug)]
+struct Trouble {
+    tries: u32,
+    error: String,
+    since: UnixTime,
+    again: Instant,
+    /// Ciphertext bytes.
+    bytes: u64,
+    /// Its bodies' places in the queue.
+    places: Places,
+}
+
+/// Places in the queue.
+#[derive(Clone, Debug)]
+pub(super) enum Places {
+    /// As they came, in order.
+    Listed(Arc<[u64]>),
+    /// Given anew, side by side.
+    Ranges(Vec<RangeInclusive<u64>>),
+}
+
+impl Places {
+    fn last(&self) -> u64 {
+        let last = match self {
+            Self::Listed(all) => all.last().copied(),
+            Self::Ranges(all) => all.iter().map(|range| *range.end()).max(),
+        };
+        last.unwrap_or(0)
+    }
+
+    fn contain(&self, place: u64) -> bool {
+        match self {
+            Self::Listed(all) => all.binary_search(&place).is_ok(),
+            Self::Ranges(all) => all.iter().any(|range| range.contains(&place)),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    sets: BTreeMap<SetId, Trouble>,
+    given_up: Vec<Trouble>,
+    replanned: u64,
+}
+
+/// The troubles of sealing, shared with what shows them.
+#[derive(Debug, Default)]
+pub(crate) struct Troubles(Mutex<State>);
+
+/// Places in the queue that planning leaves alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Excluded {
+    places: Vec<Places>,
+    /// Ciphertext bytes of theirs.
+    pub(crate) bytes: u64,
+}
+
+impl Excluded {
+    /// Whether the body in this place is left alone.
+    pub(crate) fn contains(&self, place: u64) -> bool {
+        self.places.iter().any(|places| places.contain(place))
+    }
+
+    /// Whether nothing is left alone.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+}
+
+/// How long after so many tries in a row the next one comes.
+fn wait_after(tries: u32) -> Duration {
+    let doubled = SEAL_RETRY.saturating_mul(1 << tries.saturating_sub(1).min(16));
+    doubled.min(SEAL_RETRY_MAX)
+}
+
+impl Troubles {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A set could not go on: it waits.
+    pub(super) fn waits(
+        &self,
+        set: SetId,
+        error: &str,
+        (wall, now): (UnixTime, Instant),
+        (bytes, places): (u64, Arc<[u64]>),
+    ) {
+        let mut state = self.lock();
+        let before = state.sets.get(&set).map(|old| (old.tries, old.since));
+        let (tries, since) = before.map_or((1, wall), |(tries, since)| (tries + 1, since));
+        let (error, again) = (error.to_owned(), now + wait_after(tries));
+        let places = Places::Listed(places);
+        state.sets.insert(set, Trouble { tries, error, since, again, bytes, places });
+    }
+
+    /// A set was given up; its bodies have new places in the queue. If they were given up before,
+    /// they wait longer.
+    pub(super) fn gave_up(
+        &self,
+        set: SetId,
+        error: &str,
+        (wall, now): (UnixTime, Instant),
+        (bytes, old, new): (u64, &[u64], Vec<RangeInclusive<u64>>),
+    ) {
+        let mut state = self.lock();
+        state.sets.remove(&set);
+        state.replanned += 1;
+        let again = |trouble: &mut Trouble| old.iter().any(|place| trouble.places.contain(*place));
+        let before: Vec<Trouble> = state.given_up.extract_if(.., again).collect();
+        if new.is_empty() {
+            return;
+        }
+        let tries = 1 + before.iter().map(|trouble| trouble.tries).max().unwrap_or(0);
+        let since = before.iter().map(|trouble| trouble.since).min().unwrap_or(wall);
+        let (error, again) = (error.to_owned(), now + wait_after(tries));
+        let places = Places::Ranges(new);
+        state.given_up.push(Trouble { tries, error, since, again, bytes, places });
+    }
+
+    /// A set went all the way, or is no more.
+    pub(super) fn went(&self, set: SetId) {
+        self.lock().sets.remove(&set);
+    }
+
+    /// All up to the place `until` that was not [`Self::excluded`] at this time is planned: bodies
+    /// that were given up before, and had waited by `now`, are among it; without a time all were.
+    pub(super) fn planned_all(&self, now: Option<Instant>, until: u64) {
+        let waits = |of: &Trouble| now.is_some_and(|now| of.again > now);
+        self.lock().given_up.retain(|of| waits(of) || of.places.last() > until);
+    }
+
+    /// Whether a set has to wait now.
+    pub(super) fn is_waiting(&self, set: SetId, now: Instant) -> bool {
+        self.lock().sets.get(&set).is_some_and(|trouble| trouble.again > now)
+    }
+
+    /// Whether bodies that were given up have waited long enough.
+    pub(super) fn is_any_ripe(&self, now: Instant) -> bool {
+        self.lock().given_up.iter().any(|trouble| trouble.again <= now)
+    }
+
+    /// Whether so many wait that no more sets are begun: of what was given up only what still waits
+    /// at `now`, or nothing without a time.
+    pub(super) fn is_full(&self, now: Option<Instant>) -> bool {
+        let state = self.lock();
+        let waits = |of: &&Trouble| now.is_some_and(|now| of.again > now);
+        state.sets.len() + state.given_up.iter().filter(waits).count() >= SETS_WAITING_MAX
+    }
+
+    /// What planning leaves alone: bodies of sets that wait, and at `now` those that were given up
+    /// a short time ago. Without a time only the former.
+    pub(super) fn excluded(&self, now: Option<Instant>) -> Excluded {
+        let state = self.lock();
+        let given_up = state.given_up.iter().filter(|of| now.is_some_and(|now| of.again > now));
+        let all: Vec<&Trouble> = state.sets.values().chain(given_up).collect();
+        Excluded {
+            places: all.iter().map(|trouble| trouble.places.clone()).collect(),
+            bytes: all.iter().map(|trouble| trouble.bytes).sum(),
+        }
+    }
+
+    /// For people and machines that watch, the oldest first; and how many sets were given up since
+    /// start.
+    pub(crate) fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
+        let state = self.lock();
+        let show = |set: Option<SetId>, trouble: &Trouble| SealTrouble {
+            set,
+            tries: trouble.tries,
+            error: trouble.error.clone(),
+            since: trouble.since,
+            retry_seconds: trouble.again.saturating_duration_since(now).as_secs(),
+            bytes: trouble.bytes,
+        };
+        let sets = state.sets.iter().map(|(set, trouble)| show(Some(*set), trouble));
+        let mut all: Vec<SealTrouble> =
+            sets.chain(state.given_up.iter().map(|trouble| show(None, trouble))).collect();
+        all.sort_by_key(|trouble| trouble.since);
+        (all, state.replanned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: UnixTime = UnixTime::from_millis(7_000);
+
+    fn set(number: u8) -> SetId {
+        SetId::from_bytes([number; 16])
+    }
+
+    #[test]
+    fn waits_double_up_to_a_bound_and_end() {
+        assert_eq!(wait_after(1), SEAL_RETRY);
+        assert_eq!(wait_after(2), SEAL_RETRY * 2);
+        assert_eq!(wait_after(40), SEAL_RETRY_MAX);
+        assert_eq!(wait_after(u32::MAX), SEAL_RETRY_MAX);
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        for _ in 0..3 {
+            troubles.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
+        }
+        assert!(troubles.is_waiting(set(1), now + SEAL_RETRY * 4 - Duration::from_millis(1)));
+        assert!(!troubles.is_waiting(set(1), now + SEAL_RETRY * 4));
+        assert!(!troubles.is_waiting(set(2), now));
+        let (shown, _) = troubles.shown(now);
+        assert_eq!((shown.len(), shown[0].tries, shown[0].retry_seconds), (1, 3, 40));
+        troubles.went(set(1));
+        assert!(troubles.shown(now).0.is_empty());
+    }
+
+    #[test]
+    fn planning_leaves_alone_what_waits_and_nothing_else() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        troubles.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
+        troubles.gave_up(set(2), "bad", (WALL, now), (4, &[8], vec![20..=21, 24..=24]));
+        let found = |excluded: Excluded| -> Vec<u64> {
+            (0..30).filter(|place| excluded.contains(*place)).collect()
+        };
+        assert_eq!(found(troubles.excluded(Some(now))), [3, 5, 20, 21, 24]);
+        assert_eq!(troubles.excluded(Some(now)).bytes, 14);
+        // An order does not wait for what was given up; sets that are begun keep their bodies.
+        assert_eq!(found(troubles.excluded(None)), [3, 5]);
+        let later = now + SEAL_RETRY;
+        assert!(troubles.is_any_ripe(later) && !troubles.is_any_ripe(now));
+        assert_eq!(found(troubles.excluded(Some(later))), [3, 5]);
+        // Given up once more, they wait twice as long.
+        troubles.gave_up(set(3), "bad", (WALL, now), (4, &[21, 24], vec![30..=31]));
+        let (shown, replanned) = troubles.shown(now);
+        assert_eq!((shown.len(), replanned), (2, 2));
+        assert!(shown.iter().any(|of| of.set.is_none() && of.tries == 2));
+        assert!(!troubles.is_any_ripe(later) && troubles.is_any_ripe(later + SEAL_RETRY));
+        // Given up behind what was to be planned, they were not among it.
+        troubles.planned_all(None, 29);
+        assert!(troubles.is_any_ripe(later + SEAL_RETRY));
+        troubles.planned_all(Some(later + SEAL_RETRY), 31);
+        troubles.went(set(1));
+        assert!(troubles.shown(now).0.is_empty() && troubles.excluded(Some(now)).is_empty());
+    }
+
+    #[test]
+    fn too_many_troubles_begin_no_more_sets() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        for number in 0..SETS_WAITING_MAX {
+            assert!(!troubles.is_full(Some(now)));
+            let id = set(u8::try_from(number).unwrap());
+            troubles.waits(id, "disk", (WALL, now), (1, Arc::from([1])));
+        }
+        assert!(troubles.is_full(Some(now)) && troubles.is_full(None));
+        // What was given up stands in the way only as long as it waits, and of no order.
+        for number in 0..SETS_WAITING_MAX {
+            let id = set(u8::try_from(number).unwrap());
+            let place = number as u64;
+            troubles.gave_up(id, "bad", (WALL, now), (1, &[place], vec![90 + place..=90 + place]));
+        }
+        assert!(troubles.is_full(Some(now)) && !troubles.is_full(None));
+        assert!(!troubles.is_full(Some(now + SEAL_RETRY)));
+    }
+}

@@ -1,0 +1,309 @@
+//! Reading platters whole: those of a set that was just written, and those that are stored.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_catalog::{KeyRange, Transaction, keys};
+use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
+use fulgurite_library::TrackSpan;
+use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex};
+
+use super::Sealer;
+use crate::commit::rows_in;
+use crate::library_driver::{self, Pace, Pass, Verify};
+use crate::platter_files::PlatterFileSource;
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
+use crate::status::VerifiedPlatter;
+use crate::verification;
+use crate::write_set::{error_chain, glass_error};
+use crate::{ArchiveError, ErrorKind, Result};
+
+/// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
+const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// What a drive found, when it is done.
+pub(super) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
+
+/// A verification under way, with the platter open.
+type Reading = (PlatterReader<PlatterFileSource>, Verification);
+
+/// What the verification of a set says.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Good,
+    /// What is wrong with it: it is to be written again.
+    Scrap(ArchiveError),
+}
+
+/// What is wrong with a platter that was read whole; unreadable tracks are not, for its set has
+/// them.
+fn verdict(platter: PlatterId, report: &VerifyReport) -> Verdict {
+    let wrong =
+        |reason: String| Verdict::Scrap(ArchiveError::PlatterUnreadable { platter, reason });
+    if let Some(reason) = mismatch(report) {
+        return wrong(reason);
+    }
+    if report.seal_matches == Some(false) {
+        return wrong("it differs from its final record".to_owned());
+    }
+    Verdict::Good
+}
+
+impl Sealer {
+    /// Has every platter of the set carried to a read drive, read whole, and carried on to its
+    /// slot. The two go together, because a platter leaves the drive only for its slot; so each is
+    /// carried on, whatever became of the others.
+    pub(super) fn verify(&self, set: SetId, row: &SetRow) -> Result<Verdict> {
+        let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
+        let slots = self.slots(&platters)?;
+        let mut reading = Vec::new();
+        for (&platter, &slot) in platters.iter().zip(&slots) {
+            let (work, outcome) = self.verification(platter);
+            let tracks = self.track_count(row, platter)?;
+            let answer = self.library.verify(platter, slot, tracks, work)?;
+            reading.push((platter, slot, outcome, answer));
+        }
+        let mut carrying = Vec::new();
+        let mut reports = BTreeMap::new();
+        let (mut scrap, mut failed) = (None, None);
+        for (platter, slot, outcome, answer) in reading {
+            let brought = library_driver::wait(answer);
+            carrying.push(self.library.store(platter, slot)?);
+            let report = brought.and_then(|()| self.outcome(platter, &outcome));
+            let verdict = report.and_then(|report| {
+                verification::note(&self.store, platter, &report)?;
+                let verdict = verdict(platter, &report);
+                let tracks = report.unreadable.iter().map(|track| track.get()).collect();
+                reports.insert(platter, tracks);
+                Ok(verdict)
+            });
+            match verdict {
+                Ok(Verdict::Good) => {}
+                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+                Err(error) if error.kind() != ErrorKind::Corrupt => failed = Some(error),
+                Ok(Verdict::Scrap(error)) | Err(error) => {
+                    tracing::error!(%platter, %set, %error, "platter fails verification");
+                    scrap = Some(error);
+                }
+            }
+        }
+        let carried: Vec<Result<()>> = carrying.into_iter().map(library_driver::wait).collect();
+        if let Some(error) = scrap {
+            return Ok(Verdict::Scrap(error));
+        }
+        failed.map_or(Ok(()), Err)?;
+        carried.into_iter().collect::<Result<()>>()?;
+        self.note_unreadable(reports)?;
+        self.advance(set, |row| row.state = SetState::Verified)?;
+        self.store.fail.pass("seal-verified");
+        Ok(Verdict::Good)
+    }
+
+    /// What a drive found, or what is found later where decoding takes longer than a drive waits.
+    pub(super) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
+        match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(Err(ArchiveError::Undecoded { .. })) => self.read_later(platter),
+            None if self.store.medium.decodes_later() => {
+                let report = self.read_later(platter);
+                self.store.fail.pass("verify-platter");
+                report
+            }
+            Some(read) => read,
+            None => Err(ArchiveError::Internal { what: "a drive read nothing".to_owned() }),
+        }
+    }
+
+    /// A drive's work for the verification of a platter. It rests when customers need the drive.
+    pub(super) fn verification(&self, platter: PlatterId) -> (Verify, Outcome) {
+        let outcome = Outcome::default();
+        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
+        let mut under_way: Option<Reading> = None;
+        let mut is_done = self.store.medium.decodes_later();
+        let work = move |pace: &Pace| {
+            if is_done {
+                return Pass::Whole;
+            }
+            let report = match sealer.read_on(platter, &mut under_way, pace) {
+                Ok(None) => {
+                    let done = under_way.as_ref().map_or(0, |(_, found)| found.tracks_done());
+                    return Pass::Rests { tracks_done: done };
+                }
+                Ok(Some(report)) => Ok(report),
+                Err(error) => Err(error),
+            };
+            sealer.store.fail.pass("verify-platter");
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+            is_done = true;
+            Pass::Whole
+        };
+        (Box::new(work), outcome)
+    }
+
+    /// Reads a platter on from where it was left; nothing yet when it is to rest.
+    fn read_on(
+        &self,
+        platter: PlatterId,
+        under_way: &mut Option<Reading>,
+        pace: &Pace,
+    ) -> Result<Option<VerifyReport>> {
+        let (reader, mut found) = match under_way.take() {
+            Some(reading) => reading,
+            None => {
+                let reader = self.open(platter)?;
+                let begun = Verification::begin(&reader).map_err(glass_error(platter))?;
+                (reader, begun)
+            }
+        };
+        let mut buffer = TrackBuffer::new();
+        let tracks = reader.map().tracks();
+        while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
+            self.store.check_stopping()?;
+            let done = found.tracks_done();
+            if !pace.goes_on(done) && done < tracks {
+                *under_way = Some((reader, found));
+                return Ok(None);
+            }
+        }
+        Ok(Some(found.finish(&reader)))
+    }
+
+    fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
+        let source = self.files.open(platter)?;
+        source.forget_cached();
+        let expected = Some((self.store.archive, platter));
+        PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
+    }
+
+    fn note_unreadable(&self, reports: BTreeMap<PlatterId, Vec<u32>>) -> Result<()> {
+        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            for (platter, unreadable) in reports {
+                let key = platter.to_bytes().to_vec();
+                if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+                    row.unreadable_tracks = unreadable;
+                    rows::put(tx, PLATTERS, key, &row)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
+        let found: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+        let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
+        Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
+    }
+
+    /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
+    /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
+    fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
+        loop {
+            let error = match self.read_whole(platter) {
+                Err(error @ ArchiveError::Undecoded { .. }) => error,
+                read => return read,
+            };
+            tracing::warn!(%platter, %error, "verification waits for the decode service");
+            let again = std::time::Instant::now() + AGAIN;
+            while std::time::Instant::now() < again {
+                self.store.check_stopping()?;
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
+    pub(super) fn read_whole(&self, platter: PlatterId) -> Result<VerifyReport> {
+        let reader = self.open(platter)?;
+        let mut buffer = TrackBuffer::new();
+        reader.verify(&self.medium, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
+    }
+
+    /// Reads stored platters whole again: one, or all.
+    pub(crate) fn verify_stored(&self, only: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+        let all: Vec<(Vec<u8>, PlatterRow)> =
+            rows_in(&*self.store.kv, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
+        let mut reports = Vec::new();
+        for (key, row) in all {
+            let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
+            let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
+                continue;
+            };
+            self.store.check_stopping()?;
+            // A set under way is verified by its sealing; one given up meanwhile is no more.
+            let set: Option<SetRow> = rows::get(&*self.store.kv, SETS, &row.set.to_bytes())?;
+            if let Some(set) = set.filter(|set| set.state >= SetState::Stored) {
+                reports.push(self.verify_one(platter, SlotIndex::new(slot), row.set, &set)?);
+            }
+        }
+        if let Some(only) = only.filter(|_| reports.is_empty()) {
+            let what = format!("platter {only} is not stored in this archive");
+            return Err(ArchiveError::InvalidArgument { what });
+        }
+        Ok(reports)
+    }
+
+    fn verify_one(
+        &self,
+        platter: PlatterId,
+        slot: SlotIndex,
+        set: SetId,
+        row: &SetRow,
+    ) -> Result<VerifiedPlatter> {
+        let outcome = Outcome::default();
+        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
+        let work = Box::new(move || {
+            if sealer.store.medium.decodes_later() {
+                return;
+            }
+            let report = sealer.read_whole(platter);
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        });
+        let tracks = self.track_count(row, platter)?;
+        let span = TrackSpan::new(TrackIndex::new(0), tracks);
+        let brought = library_driver::wait(self.library.read(platter, slot, span, work)?);
+        let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let report = match (brought, report) {
+            (Ok(()), None) if self.store.medium.decodes_later() => self.read_whole(platter),
+            (Ok(()), Some(read)) => read,
+            (Err(ArchiveError::Stopping), _) => return Err(ArchiveError::Stopping),
+            // Of one platter that no machine brings, the others can be verified all the same.
+            (Err(error), _) => Err(error),
+            (Ok(()), None) => {
+                Err(ArchiveError::Internal { what: "a drive read nothing".to_owned() })
+            }
+        };
+        if let Ok(report) = &report {
+            verification::note(&self.store, platter, report)?;
+        }
+        let failed = |error: String| VerifiedPlatter {
+            platter,
+            set,
+            sectors: 0,
+            sectors_failed: 0,
+            margin_min: 0,
+            tracks_by_group: 0,
+            tracks_unreadable: u64::from(tracks),
+            sector_margins: None,
+            error: Some(error),
+        };
+        Ok(match report {
+            Ok(report) => VerifiedPlatter {
+                platter,
+                set,
+                sectors: report.sectors,
+                sectors_failed: report.failed_sectors,
+                margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
+                tracks_by_group: u64::from(report.repaired_by_group),
+                tracks_unreadable: report.unreadable.len() as u64,
+                sector_margins: report.margins,
+                error: mismatch(&report),
+            },
+            Err(error) => failed(error_chain(&error)),
+        })
+    }
+}
+
+/// What is wrong with the redundancy of a platter that was read whole, if anything.
+fn mismatch(report: &VerifyReport) -> Option<String> {
+    let tracks = report.mismatched.len();
+    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
+}

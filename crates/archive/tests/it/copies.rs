@@ -1,0 +1,118 @@
+//! Damaged restored copies: found by GET, by RestoreObject and by verify, dropped, and made again.
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_archive::{ArchiveError, RestoreOutcome, StorageClass};
+
+use crate::harness::{Client, config, key, noise};
+
+/// What becomes of the restored log while the archive does not run.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    Bit,
+    CutOff,
+    Missing,
+}
+
+fn segments(data: &Path) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(data.join("restored")).unwrap();
+    let all = all.map(|entry| entry.unwrap().path());
+    all.filter(|path| path.extension().is_some_and(|extension| extension == "seg")).collect()
+}
+
+fn harm(data: &Path, how: Harm) {
+    let segments = segments(data);
+    assert!(!segments.is_empty());
+    for path in segments {
+        match how {
+            Harm::Bit => {
+                // Everywhere behind its header, so that each object's copy is hit.
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes.iter_mut().skip(100).step_by(1000).for_each(|byte| *byte ^= 1);
+                std::fs::write(&path, bytes).unwrap();
+            }
+            Harm::CutOff => std::fs::write(&path, b"").unwrap(),
+            Harm::Missing => std::fs::remove_file(&path).unwrap(),
+        }
+    }
+}
+
+/// An archive with two objects on glass, restored, whose copies were harmed while it was down.
+async fn harmed(data: &Path, how: Harm) -> (Client, Vec<(&'static str, Vec<u8>)>) {
+    let client = Client::open(config(data)).await;
+    let bodies = vec![("a", noise(1, 90_000)), ("b", noise(2, 90_000))];
+    for (name, body) in &bodies {
+        client.put(name, StorageClass::DeepArchive, body).await.unwrap();
+    }
+    client.archive.seal().await.unwrap();
+    for (name, _) in &bodies {
+        client.restore(name).await.unwrap();
+        client.restored(name).await.unwrap();
+    }
+    client.archive.stop().await.unwrap();
+    drop(client);
+    harm(data, how);
+    (Client::open(config(data)).await, bodies)
+}
+
+async fn has_copy(client: &Client, name: &str) -> bool {
+    client.archive.head(&client.bucket, &key(name)).await.unwrap().restore.is_some()
+}
+
+#[tokio::test]
+async fn a_get_that_meets_damage_drops_the_copy_and_the_object_can_be_restored_at_once() {
+    for how in [Harm::Bit, Harm::CutOff, Harm::Missing] {
+        let dir = tempfile::tempdir().unwrap();
+        let (client, bodies) = harmed(dir.path(), how).await;
+        for (name, body) in &bodies {
+            let failed = client.get(name, None).await.unwrap_err();
+            assert!(matches!(failed, ArchiveError::Corrupt { .. }), "{how:?}: {failed:?}");
+            assert!(!has_copy(&client, name).await, "{how:?}: {name} still has its copy");
+            let again = client.get(name, None).await.unwrap_err();
+            assert!(matches!(again, ArchiveError::NotRestored { .. }), "{how:?}: {again:?}");
+            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{how:?}");
+            client.restored(name).await.unwrap();
+            assert!(client.get(name, None).await.unwrap() == *body, "{how:?}: {name} differs");
+        }
+        let status = client.archive.status().await.unwrap();
+        assert_eq!((status.copies_dropped, status.restored_objects), (2, 2), "{how:?}");
+        client.archive.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
+    for how in [Harm::Bit, Harm::CutOff, Harm::Missing] {
+        let dir = tempfile::tempdir().unwrap();
+        let (client, bodies) = harmed(dir.path(), how).await;
+        for (name, body) in &bodies {
+            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Accepted, "{how:?}");
+            client.restored(name).await.unwrap();
+            assert!(client.get(name, None).await.unwrap() == *body, "{how:?}: {name} differs");
+            // A good copy is extended.
+            assert_eq!(client.restore(name).await.unwrap(), RestoreOutcome::Extended);
+        }
+        client.archive.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let (client, bodies) = harmed(dir.path(), Harm::Bit).await;
+    let platters = client.archive.verify(None).await.unwrap();
+    assert!(platters.iter().all(|platter| platter.error.is_none()));
+    for (name, _) in &bodies {
+        assert!(!has_copy(&client, name).await);
+        client.restore(name).await.unwrap();
+        client.restored(name).await.unwrap();
+    }
+    // Those made anew are good and stay.
+    client.archive.verify(None).await.unwrap();
+    for (name, body) in &bodies {
+        assert!(client.get(name, None).await.unwrap() == *body);
+    }
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.copies_dropped, status.restored_objects), (2, 2));
+    client.archive.stop().await.unwrap();
+}

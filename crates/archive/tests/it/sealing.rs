@@ -1,0 +1,185 @@
+//! Sealing in a live archive: libraries of two panels, disks that fail for a while, panics, and
+//! what goes on meanwhile.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_archive::{Archive, ArchiveError, BucketName, Clock, StorageClass};
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{SlotIndex, UnixTime};
+
+use crate::harness::{Client, config, key, noise};
+
+async fn put(client: &Client, name: &str, seed: u64) -> Vec<u8> {
+    let body = noise(seed, 30_000);
+    client.put(name, StorageClass::DeepArchive, &body).await.unwrap();
+    body
+}
+
+async fn read_back(client: &Client, name: &str, body: &[u8]) {
+    client.restore(name).await.unwrap();
+    client.restored(name).await.unwrap();
+    assert!(client.get(name, None).await.unwrap() == body, "{name} differs");
+}
+
+/// The paper's library - two panels, its racks, drives and shuttles - with a home for one platter
+/// on each shelf of each rack, so that it can be filled.
+fn two_panels() -> LibraryShape {
+    LibraryShape { slots_per_shelf: 2, ..LibraryShape::mdu() }
+}
+
+#[tokio::test]
+async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    config.library.shape = two_panels();
+    let client = Client::open(config).await;
+    // A set of one object has an information platter and three of redundancy: 35 sets fill it.
+    let homes = usize::try_from(two_panels().zone_count()).unwrap();
+    let mut bodies = Vec::new();
+    for number in 0..homes / 4 {
+        let name = format!("set {number}");
+        bodies.push((name.clone(), put(&client, &name, number as u64).await));
+        let report = client.archive.seal().await.unwrap();
+        assert_eq!((report.objects, report.sets.len()), (1, 1), "{name}");
+    }
+    let mut panels = BTreeSet::new();
+    for (name, body) in &bodies {
+        let places = client.archive.locate(&client.bucket, &key(name)).await.unwrap();
+        let slot = SlotIndex::new(places[0].slot.unwrap());
+        panels.insert(two_panels().address(slot).unwrap().panel);
+        read_back(&client, name, body).await;
+    }
+    assert_eq!(panels.len(), 2, "sets lie on both panels");
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.platters as usize, status.repaired_by_set), (homes, 0), "{status:?}");
+    // One more has no room, and says so; the archive goes on otherwise.
+    put(&client, "one more", 99).await;
+    let full = client.archive.seal().await.unwrap_err();
+    assert!(matches!(full, ArchiveError::Full { .. }), "{full:?}");
+    assert_eq!(client.archive.verify(None).await.unwrap().len(), homes);
+    client.archive.stop().await.unwrap();
+}
+
+/// Puts a file where the platters' folder is, as a disk that fails would.
+fn break_platters(data: &Path) {
+    std::fs::rename(data.join("platters"), data.join("away")).unwrap();
+    std::fs::write(data.join("platters"), b"").unwrap();
+}
+
+fn mend_platters(data: &Path) {
+    std::fs::remove_file(data.join("platters")).unwrap();
+    std::fs::rename(data.join("away"), data.join("platters")).unwrap();
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_for_long_costs_nothing_but_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let body = put(&client, "first", 1).await;
+    break_platters(dir.path());
+    for tries in 1..=12 {
+        client.archive.seal().await.unwrap_err();
+        let status = client.archive.status().await.unwrap();
+        assert_eq!(status.seal_troubles[0].tries, tries, "{status:?}");
+        assert_eq!(status.sets_given_up, 0);
+        assert!(status.pipeline.starts_with("waiting to retry"), "{}", status.pipeline);
+    }
+    assert!(client.archive.is_ready() && client.archive.degraded().len() == 1);
+    let second = put(&client, "second", 2).await;
+    client.archive.seal().await.unwrap_err();
+    mend_platters(dir.path());
+    let report = client.archive.seal().await.unwrap();
+    assert_eq!((report.objects, report.kept_staged), (2, 0));
+    assert_eq!(client.archive.degraded(), Vec::<String>::new());
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.pipeline.as_str(), status.seal_troubles.len()), ("idle", 0));
+    read_back(&client, "first", &body).await;
+    read_back(&client, "second", &second).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_panic_fails_one_piece_of_work_and_the_thread_goes_on() {
+    // In a write drive, in a read drive that verifies, in the sealing thread.
+    for point in ["write-half", "verify-platter", "release-batch"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.fail_point = Some((format!("{point}:panic"), 0));
+        let client = Client::open(config).await;
+        let body = put(&client, "object", 1).await;
+        let failed = client.archive.seal().await.unwrap_err();
+        assert!(matches!(failed, ArchiveError::Internal { .. }), "{point}: {failed:?}");
+        let status = client.archive.status().await.unwrap();
+        assert_eq!(status.panics, 1, "{point}");
+        client.archive.seal().await.unwrap();
+        read_back(&client, "object", &body).await;
+        let status = client.archive.status().await.unwrap();
+        assert_eq!((status.objects_on_glass, status.staged_bytes), (1, 0), "{point}");
+        client.archive.stop().await.unwrap();
+    }
+    // In the restoring thread, and in a read drive that restores.
+    for point in ["restore-read", "read-platter"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        config.fail_point = Some((format!("{point}:panic"), 0));
+        let client = Client::open(config).await;
+        let bodies = [put(&client, "a", 1).await, put(&client, "b", 2).await];
+        client.archive.seal().await.unwrap();
+        for (name, body) in ["a", "b"].into_iter().zip(&bodies) {
+            read_back(&client, name, body).await;
+        }
+        let status = client.archive.status().await.unwrap();
+        assert_eq!((status.panics, status.restored_objects), (1, 2), "{point}: {status:?}");
+        client.archive.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(dir.path());
+    // A thousandfold slow motion: a set would be under way for days.
+    config.library.time_scale = 1000.0;
+    config.fail_point = Some(("expire-committed:panic".to_owned(), 0));
+    let day = config.day;
+    let now = Arc::new(AtomicU64::new(1_767_609_000_250));
+    let shared = Arc::clone(&now);
+    let clock = Clock::new(move || UnixTime::from_millis(shared.load(Ordering::SeqCst)));
+    let archive = Archive::open_with_clock(config, clock).await.unwrap();
+    let bucket = BucketName::new("vault").unwrap();
+    archive.create_bucket(&bucket).await.unwrap();
+    let client = Client { archive, bucket };
+    for name in ["a", "b"] {
+        // From staging: no machine is needed for that.
+        let body = put(&client, name, 1).await;
+        read_back(&client, name, &body).await;
+    }
+    let sealing = {
+        let archive = client.archive.clone();
+        tokio::spawn(async move { archive.seal().await })
+    };
+    let soon = async |what: &str, is_so: &dyn Fn(&fulgurite_archive::status::Status) -> bool| {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let status = client.archive.status().await.unwrap();
+            if is_so(&status) {
+                return;
+            }
+            assert!(std::time::Instant::now() < deadline, "{what}: {status:?}");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    soon("the set is written", &|status| {
+        status.sets.first().is_some_and(|set| set.state == "written")
+    })
+    .await;
+    now.fetch_add(2 * day.as_nanos() / 1_000_000, Ordering::SeqCst);
+    soon("both copies go", &|status| status.restored_objects == 0).await;
+    let status = client.archive.status().await.unwrap();
+    assert_eq!((status.panics, status.sets[0].state.as_str()), (1, "written"));
+    client.archive.stop().await.unwrap();
+    assert!(matches!(sealing.await.unwrap(), Err(ArchiveError::Stopping)));
+}
