@@ -65,6 +65,9 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
     if mounted.returncode != 0:
         pytest.skip(f"this root may not mount: {mounted.stderr.strip()}")
+    # What the server prints goes elsewhere: these tests are about its data.
+    (folder / "archive").mkdir()
+    (folder / "archive" / "serve.log").symlink_to(tmp_path / "serve.log")
     yield Disk(folder)
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
