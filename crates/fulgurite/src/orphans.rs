@@ -65,10 +65,10 @@ fn show(orphan: &OrphanedSegment) -> String {
     let run = orphan.run.map_or_else(|| "a run not known".to_owned(), |run| format!("run {run}"));
     let content = orphan.error.clone().unwrap_or_else(|| {
         format!(
-            "{} records, {} with {} left",
-            grouped(orphan.records),
+            "{}, {}, {} of them with a key",
+            counted(orphan.records, "record"),
             counted(orphan.bodies, "body"),
-            counted(orphan.bodies_with_keys, "key")
+            grouped(orphan.bodies_with_keys)
         )
     });
     format!("{}  {}, {run}: {content}", orphan.file, bytes(orphan.disk_bytes))
