@@ -57,16 +57,18 @@ pub(crate) fn glass_error(
     move |error| {
         use fulgurite_glass::GlassError;
         let reason = error_chain(&error);
-        match error {
-            // It is not the platter's fault that nobody decodes it.
-            GlassError::Medium { .. } => ArchiveError::Undecoded { platter, reason },
-            // Nor that the disk fails or is full. A file that is too short is the platter's.
-            GlassError::Io { source, .. } if source.kind() != std::io::ErrorKind::UnexpectedEof => {
-                let path = std::path::PathBuf::from(format!("{platter}.glass"));
-                ArchiveError::io("write or read", &path)(source)
-            }
-            _ => ArchiveError::PlatterUnreadable { platter, reason },
+        // It is not the platter's fault that nobody decodes it.
+        if let GlassError::Medium { .. } = error {
+            return ArchiveError::Undecoded { platter, reason };
         }
+        // Nor that the disk fails or is full. A file that is too short is the platter's.
+        if let GlassError::Io { source, .. } = error
+            && source.kind() != std::io::ErrorKind::UnexpectedEof
+        {
+            let path = std::path::PathBuf::from(format!("{platter}.glass"));
+            return ArchiveError::io("write or read", &path)(source);
+        }
+        ArchiveError::PlatterUnreadable { platter, reason }
     }
 }
 

@@ -184,14 +184,14 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
     // A folder stands where its first platter is to be written.
     let in_the_way = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&in_the_way).unwrap();
-    for number in 0..12 {
+    for number in 0..12_u32 {
         bench.put(&format!("other {number}"), 1_000);
         let failed = bench.sealer.seal_all(Cause::Order).unwrap_err();
         assert!(matches!(failed, ArchiveError::Io { .. }), "{failed:?}");
-        assert_eq!(bench.totals().objects_on_glass, number + 1, "the others go on");
+        assert_eq!(bench.totals().objects_on_glass, u64::from(number) + 1, "the others go on");
         assert_eq!(bench.queue().len(), 1);
         let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
-        assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number as u32 + 1));
+        assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
     }
     // By itself it is left alone until its wait is over, and what waits is not due.

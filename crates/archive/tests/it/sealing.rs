@@ -54,7 +54,7 @@ async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
     }
     assert_eq!(panels.len(), 2, "sets lie on both panels");
     let status = client.archive.status().await.unwrap();
-    assert_eq!((status.platters as usize, status.repaired_by_set), (homes, 0), "{status:?}");
+    assert_eq!((status.platters, status.repaired_by_set), (homes as u64, 0), "{status:?}");
     // One more has no room, and says so; the archive goes on otherwise.
     put(&client, "one more", 99).await;
     let full = client.archive.seal().await.unwrap_err();
