@@ -282,8 +282,8 @@ fn run_tending(store: &Arc<Store>) {
     let mut forgetting = Forgetting::default();
     let mut told = None;
     while store.check_stopping().is_ok() {
-        let tended = store.space.keep_reserve().and(forgetting.run_due(store, within));
-        let trouble = tended.err().map(|error| error.to_string());
+        let (kept, forgot) = (store.space.keep_reserve(), forgetting.run_due(store, within));
+        let trouble = kept.and(forgot).err().map(|error| error.to_string());
         // Said once, not every second for as long as it lasts.
         if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
             tracing::warn!(error, "deleted names stay, or the reserve is missing; tried again");

@@ -62,7 +62,10 @@ impl Space {
         let disk = rustix::fs::statvfs(data).map_err(std::io::Error::from);
         let disk = disk.map_err(ArchiveError::io("look at the disk of", data))?;
         let share = disk.f_blocks.saturating_mul(disk.f_frsize) / SPACE_SHARE;
-        let or_share = |set: Option<ByteCount>, max| set.map_or(share.min(max), ByteCount::get);
+        let or_share = |set: Option<ByteCount>, most| {
+            let of_disk = share.min(most);
+            set.map_or(of_disk, ByteCount::get)
+        };
         let space = Self {
             data: data.to_owned(),
             free_min: or_share(options.free_min, FREE_MIN_BYTES_MAX),

@@ -47,10 +47,9 @@ fn main() -> ExitCode {
         ["open", dir] => open(Path::new(dir)),
         ["forget", dir] => forget(Path::new(dir)),
         ["submit", dir, writers, seconds] => submit(Path::new(dir), writers, seconds),
-        _ => {
-            Err("usage: load fill DIR ROWS [crash] | open DIR | submit DIR WRITERS SECONDS | forget DIR"
-                .into())
-        }
+        _ => Err("usage: load fill DIR ROWS [crash] | open DIR | submit DIR WRITERS SECONDS | \
+                 forget DIR"
+            .into()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -229,8 +229,11 @@ impl<T, E> fmt::Debug for Ticket<T, E> {
 /// What the committer thread is handed.
 enum Job {
     Work(Box<dyn Work>),
-    Reopen(oneshot::Sender<Result<(), CatalogError>>),
+    Reopen(Reopened),
 }
+
+/// Tells how opening the store anew went.
+type Reopened = oneshot::Sender<Result<(), CatalogError>>;
 
 /// A closure with its types hidden, and how to answer it.
 trait Work: Send {
@@ -379,10 +382,7 @@ impl CommitLoop {
     }
 
     /// Runs `first` and what else is queued, up to the limits of a group or a wish to reopen.
-    fn run_group(
-        &mut self,
-        first: Box<dyn Work>,
-    ) -> (Batch, Vec<Answer>, Option<oneshot::Sender<Result<(), CatalogError>>>) {
+    fn run_group(&mut self, first: Box<dyn Work>) -> (Batch, Vec<Answer>, Option<Reopened>) {
         let base = self.store.snapshot();
         let mut batch = Batch::new();
         let mut answers = Vec::new();

@@ -188,10 +188,10 @@ impl CatalogError {
 impl CatalogError {
     /// What writes are refused with after `error`.
     pub(crate) fn poisoned(error: &Self) -> Self {
-        match error {
-            Self::Poisoned { .. } => error.clone(),
-            other => Self::Poisoned { reason: other.chain() },
+        if matches!(error, Self::Poisoned { .. }) {
+            return error.clone();
         }
+        Self::Poisoned { reason: error.chain() }
     }
 
     /// Whether writes that met this error may be there all the same.

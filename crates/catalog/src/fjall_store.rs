@@ -253,7 +253,7 @@ impl Drop for FjallStore {
         let flushed = engine.check_usable().and_then(|()| engine.flush());
         drop(engine);
         if let Err(error) = flushed.and_then(|()| layout::renew_journal(&self.path)) {
-            tracing::warn!(%error, "catalog closes before all rows are in tables; its journal has them");
+            tracing::warn!(%error, "catalog closes with rows that are in its journal only");
         }
     }
 }

@@ -21,12 +21,13 @@ pub(super) fn fail(error: ArchiveError) -> S3Error {
     if status == StatusCode::INTERNAL_SERVER_ERROR {
         tracing::error!(error = chain(&error), "the archive failed");
     }
-    let message = match &error {
-        ArchiveError::Catalog(_) if status == StatusCode::SERVICE_UNAVAILABLE => {
-            CATALOG_MESSAGE.to_owned()
-        }
-        error if is_private(error) => INTERNAL_MESSAGE.to_owned(),
-        error => error.to_string(),
+    let is_catalog = matches!(error, ArchiveError::Catalog(_));
+    let message = if is_catalog && status == StatusCode::SERVICE_UNAVAILABLE {
+        CATALOG_MESSAGE.to_owned()
+    } else if is_private(&error) {
+        INTERNAL_MESSAGE.to_owned()
+    } else {
+        error.to_string()
     };
     let mut answer = s3_error(code, status, message);
     if let ArchiveError::NotRestored { class } | ArchiveError::NotArchived { class } = error {
