@@ -13,6 +13,7 @@ mod bench;
 mod check;
 mod e2e;
 mod environment;
+mod fuzz;
 mod lab;
 mod serve;
 mod shell;
@@ -29,6 +30,7 @@ usage: cargo xtask COMMAND
   ci                                 the gate: fmt, clippy, tidy, test, doc, ruff, end to end,
                                      lab
   tidy                               the house rules that no compiler checks
+  fuzz [SECONDS]                     every fuzz target for so long (60 s)
   bench [NAME] [--json] [--record]   measure speed; --record appends to bench/history.ndjson
 ";
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "ci" => check::ci(),
         "tidy" => tidy::run(),
         "bench" => run_bench(&rest),
+        "fuzz" => fuzz::run(&rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -31,6 +31,8 @@ mod names;
 mod object;
 mod orphan_report;
 mod panics;
+#[doc(hidden)]
+pub mod outside;
 mod pipeline;
 mod plan;
 mod platter_files;

@@ -18,6 +18,7 @@ mod counters;
 mod job;
 mod mac;
 mod nats;
+mod outside;
 mod queue;
 mod tariff;
 mod threads;
@@ -34,6 +35,9 @@ pub use counters::DecodeStatus;
 pub(crate) use job::{MediumSettings, RATE, standard_model_of};
 use nats::Dispatcher;
 pub use nats::QueueAddress;
+pub(crate) use outside::check_message;
+#[cfg(test)]
+pub(crate) use outside::sample_messages;
 pub(crate) use queue::Urgency;
 use queue::{Failure, Part, Shared};
 pub use tariff::{HOURS, Tariff};

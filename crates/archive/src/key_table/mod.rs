@@ -26,7 +26,7 @@
 
 mod copies;
 mod reconcile;
-mod slot;
+pub(crate) mod slot;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};

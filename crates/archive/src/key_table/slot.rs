@@ -15,7 +15,7 @@ use crate::Result;
 use crate::body::{SecretKey, open_entry, seal_entry};
 
 /// Bytes of a slot.
-pub(super) const SLOT_BYTES: usize = 128;
+pub(crate) const SLOT_BYTES: usize = 128;
 const MAGIC: &[u8; 8] = b"FGKEY\x01\0\0";
 const BODY: std::ops::Range<usize> = 8..24;
 pub(super) const SEALED: std::ops::Range<usize> = 24..84;
@@ -25,14 +25,14 @@ const CHECKSUM: std::ops::Range<usize> = 92..124;
 const COVERED: std::ops::Range<usize> = 0..CHECKSUM.end;
 
 /// The bytes of a slot.
-pub(super) type Slot = [u8; SLOT_BYTES];
+pub(crate) type Slot = [u8; SLOT_BYTES];
 
 /// A slot without a key.
 pub(super) const EMPTY: Slot = [0; SLOT_BYTES];
 
 /// What the bytes of a slot are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// Zeros: no key, or a destroyed one.
     Empty,
     /// A key that fits its checksum.
@@ -42,7 +42,7 @@ pub(super) enum Content {
 }
 
 /// The slot that holds `key`, wrapped under `master`.
-pub(super) fn encode(
+pub(crate) fn encode(
     master: &SecretKey,
     body: ObjectId,
     key: &SecretKey,
@@ -64,7 +64,7 @@ pub(super) fn set_run(slot: &mut Slot, run: u64) {
 }
 
 /// What a slot holds, by its checksum alone.
-pub(super) fn content(slot: &Slot) -> Content {
+pub(crate) fn content(slot: &Slot) -> Content {
     if *slot == EMPTY {
         return Content::Empty;
     }
@@ -82,7 +82,7 @@ pub(super) fn body_id(slot: &Slot) -> ObjectId {
 }
 
 /// The key of a slot that fits its checksum, with its body.
-pub(super) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, SecretKey)> {
+pub(crate) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, SecretKey)> {
     match content(slot) {
         Content::Whole { body, .. } => Some((body, unwrap(master, body, slot)?)),
         Content::Empty | Content::Damaged => None,
@@ -96,7 +96,7 @@ fn unwrap(master: &SecretKey, body: ObjectId, slot: &Slot) -> Option<SecretKey> 
 
 /// The slot that a damaged one was: with one bit turned back, or with what is around its key made
 /// anew. `None` when its key cannot be had.
-pub(super) fn mend(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
+pub(crate) fn mend(master: &SecretKey, damaged: &Slot) -> Option<Slot> {
     let mut slot = *damaged;
     for bit in 0..COVERED.end * 8 {
         slot[bit / 8] ^= 1 << (bit % 8);

@@ -1,0 +1,57 @@
+//! What must hold of messages of the decode queue, whatever the bytes; see [`crate::outside`].
+
+use super::job::{Answer, Job};
+use super::mac::{NoMessage, QueueKey};
+use crate::outside::Plain;
+
+const SUBJECT: &str = "subject";
+
+/// Any bytes: no message without its code, and under the code a message or none.
+pub(crate) fn check_message(input: &[u8]) {
+    let key = QueueKey::new("key");
+    assert!(key.open::<Job>(SUBJECT, input).is_err(), "nobody sealed this");
+    let sealed = key.seal(SUBJECT, &Plain(input));
+    assert!(matches!(key.open::<Answer>("other", &sealed), Err(NoMessage::Forged)));
+    if let Ok(job) = key.open::<Job>(SUBJECT, &sealed) {
+        let again = key.seal(SUBJECT, &job);
+        assert_eq!(key.open::<Job>(SUBJECT, &again), Ok(job));
+    }
+    if let Ok(answer) = key.open::<Answer>(SUBJECT, &sealed) {
+        let again = key.seal(SUBJECT, &answer);
+        assert_eq!(key.open::<Answer>(SUBJECT, &again), Ok(answer));
+    }
+}
+
+/// A job and answers, without version and code.
+#[cfg(test)]
+pub(crate) fn sample_messages() -> [Vec<u8>; 3] {
+    use super::job::{JobOutcome, MediumSettings};
+    use crate::injected::InjectedDamage;
+    use fulgurite_units::{LayerIndex, PlatterId, TrackIndex};
+    let job = Job {
+        answer_to: "fulgurite.decode.answer.1".to_owned(),
+        number: 17,
+        medium: MediumSettings {
+            preset: "nominal".to_owned(),
+            seed: 1,
+            reads_max: 3,
+            model: Some("0123".to_owned()),
+            damage: InjectedDamage::default(),
+        },
+        platter: PlatterId::from_bytes([1; 16]),
+        track: TrackIndex::new(3),
+        first: LayerIndex::new(4),
+        sector_bytes: 100,
+        wanted: 1..3,
+        drive: 2,
+        read: 9,
+        bytes: vec![8; 400],
+    };
+    let answer = |outcome| Answer { number: 17, worker: "worker".to_owned(), busy_us: 5, outcome };
+    [
+        postcard::to_allocvec(&job),
+        postcard::to_allocvec(&answer(JobOutcome::Died)),
+        postcard::to_allocvec(&answer(JobOutcome::Refused("why".to_owned()))),
+    ]
+    .map(Result::unwrap)
+}

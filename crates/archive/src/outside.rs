@@ -1,0 +1,128 @@
+//! Parsers of outside bytes that nobody else can reach: key slots, rows, sealed entries, messages
+//! of the decode queue. Each function says what must hold of them whatever the bytes.
+//!
+//! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
+//! no interface for anything else.
+
+use fulgurite_units::{ObjectId, PlatterId};
+use serde::ser::SerializeTuple as _;
+use serde::{Serialize, Serializer};
+
+use crate::body::{SecretKey, seal_entry};
+use crate::decode_service::check_message;
+use crate::entry::Entry;
+use crate::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
+use crate::rows::{
+    self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, ExpiryRow, META, OBJECTS, ObjectRow,
+    PARTS, PLANS, PLATTERS, PartRow, PlanRow, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
+    Row, SEGMENTS, SETS, SLOTS, SetRow, Totals, UPLOADS, UploadRow, VERIFIED, VerificationRow,
+};
+
+/// The master key and data key of the samples.
+const KEY: [u8; 32] = [7; 32];
+/// The body of the samples.
+const BODY: [u8; 16] = [5; 16];
+
+/// Bytes as they are, without the length that postcard writes before a vector.
+pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tuple = serializer.serialize_tuple(self.0.len())?;
+        self.0.iter().try_for_each(|byte| tuple.serialize_element(byte))?;
+        tuple.end()
+    }
+}
+
+/// Any slot of the key table: a key only if the cipher says so, mended or not.
+///
+/// # Panics
+/// When something does not hold.
+pub fn key_slot(input: &[u8]) {
+    let mut slot: Slot = [0; SLOT_BYTES];
+    let bytes = input.len().min(SLOT_BYTES);
+    slot[..bytes].copy_from_slice(&input[..bytes]);
+    let master = SecretKey::from_bytes(KEY);
+    match (content(&slot), decode(&master, &slot)) {
+        (Content::Whole { body, .. }, Some((found, _))) => assert_eq!(body, found),
+        (_, None) => {}
+        (Content::Empty | Content::Damaged, Some(_)) => panic!("a key out of no whole slot"),
+    }
+    if let Some(mended) = mend(&master, &slot) {
+        assert!(decode(&master, &mended).is_some(), "a mended slot opens");
+    }
+}
+
+/// Any row of any space: the row that these bytes mean, or an error. The first byte says which.
+///
+/// # Panics
+/// When something does not hold.
+pub fn row(input: &[u8]) {
+    let Some((which, bytes)) = input.split_first() else { return };
+    match which % 16 {
+        0 => returns::<Totals>(META, bytes),
+        1 => returns::<BucketRow>(BUCKETS, bytes),
+        2 => returns::<ObjectRow>(OBJECTS, bytes),
+        3 => returns::<BodyRow>(BODIES, bytes),
+        4 => returns::<QueueRow>(QUEUE, bytes),
+        5 => returns::<UploadRow>(UPLOADS, bytes),
+        6 => returns::<PartRow>(PARTS, bytes),
+        7 => returns::<u64>(SEGMENTS, bytes),
+        8 => returns::<SetRow>(SETS, bytes),
+        9 => returns::<PlatterRow>(PLATTERS, bytes),
+        10 => returns::<VerificationRow>(VERIFIED, bytes),
+        11 => returns::<PlanRow>(PLANS, bytes),
+        12 => returns::<PlatterId>(SLOTS, bytes),
+        13 => returns::<RestoreRow>(RESTORES, bytes),
+        14 => returns::<ExpiryRow>(EXPIRIES, bytes),
+        _ => keys(bytes),
+    }
+}
+
+/// A row that was read is written as a row that is read again.
+fn returns<T: Row + Serialize + PartialEq + std::fmt::Debug>(
+    space: fulgurite_catalog::Space,
+    bytes: &[u8],
+) {
+    if let Ok(row) = rows::decode::<T>(space, bytes) {
+        let again = rows::encode(&row).expect("what was read can be written");
+        assert_eq!(rows::decode::<T>(space, &again).expect("and read again"), row);
+    }
+}
+
+/// A key that was read is the key that is written.
+fn keys(bytes: &[u8]) {
+    if let Ok((bucket, key)) = rows::parse_object_key(bytes) {
+        assert_eq!(rows::object_key(&bucket, &key).len(), bytes.len());
+    }
+    if let Ok((time, object)) = rows::parse_expiry_key(bytes) {
+        assert_eq!(rows::expiry_key(time, object), bytes);
+    }
+    let _ = rows::parse_upload_key(bytes);
+    let _ = rows::parse_segment_key(bytes);
+}
+
+/// Any bytes under the seal of an entry: an entry of the length that was planned, or an error.
+///
+/// # Panics
+/// When something does not hold.
+pub fn sealed_entry(input: &[u8]) {
+    let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
+    assert!(Entry::open(&key, body, input).is_err(), "nobody sealed this");
+    let sealed = seal_entry(&key, body, input).expect("the system gives random bytes");
+    if let Ok(entry) = Entry::open(&key, body, &sealed) {
+        let again = entry.seal(&key, body).expect("what was read can be sealed");
+        assert_eq!(Entry::open(&key, body, &again).expect("and opened again"), entry);
+    }
+}
+
+/// Any bytes as a message of the decode queue, with and without its code.
+///
+/// # Panics
+/// When something does not hold.
+pub fn queue_message(input: &[u8]) {
+    check_message(input);
+}
+
+#[cfg(test)]
+mod tests;

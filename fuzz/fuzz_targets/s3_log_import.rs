@@ -1,0 +1,8 @@
+//! Fuzzes `twin_checks::s3_log`.
+#![no_main]
+
+#[path = "../twin_checks.rs"]
+#[expect(dead_code, reason = "each target calls one of the checks")]
+mod twin_checks;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| twin_checks::s3_log(input));

@@ -1,0 +1,64 @@
+//! `cargo xtask fuzz [SECONDS]`: every fuzz target for so many seconds.
+//!
+//! With cargo-fuzz, the targets of `fuzz/`, on the compiler that is there (no sanitizer: what the
+//! checks look for are panics and wrong answers). Without it, the tests that call the same checks
+//! with seeded bytes, over and over with another seed. The gate runs those once.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::shell;
+
+const SECONDS_DEFAULT: u64 = 60;
+/// The packages with seeded tests that take their seed from the environment, and how cargo and the
+/// test's name find them.
+const SEEDED: [(&str, &[&str]); 4] = [
+    ("fulgurite-archive", &["--lib", "outside::"]),
+    ("fulgurite-glass", &["--test", "outside"]),
+    ("fulgurite-library", &["--test", "outside"]),
+    ("fulgurite-twin", &["--test", "outside"]),
+];
+
+/// Runs all of them.
+pub(crate) fn run(args: &[String]) -> Result<()> {
+    let seconds = match args {
+        [] => SECONDS_DEFAULT,
+        [seconds] => seconds.parse().context("the seconds are no whole number")?,
+        _ => bail!("fuzz takes one argument: seconds for each target"),
+    };
+    if shell::is_installed("cargo", &["fuzz", "--version"]) {
+        return targets(seconds);
+    }
+    println!("cargo-fuzz is not installed (cargo install cargo-fuzz@0.13.2): seeded tests instead");
+    SEEDED.iter().try_for_each(|(package, which)| seeded(package, which, seconds))
+}
+
+fn targets(seconds: u64) -> Result<()> {
+    let mut list = shell::cargo();
+    list.args(["fuzz", "list"]);
+    for target in shell::read(&mut list)?.lines() {
+        println!("-- {target}");
+        let mut command = shell::cargo();
+        command.args(["fuzz", "run", "--sanitizer=none", target, "--"]);
+        command.arg(format!("-max_total_time={seconds}"));
+        // Without a sanitizer a stable compiler does, if it is told to take the fuzzer's flags.
+        shell::run(command.env("RUSTC_BOOTSTRAP", "1"))?;
+    }
+    Ok(())
+}
+
+fn seeded(package: &str, which: &[&str], seconds: u64) -> Result<()> {
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let first = std::process::id();
+    for seed in first.. {
+        println!("-- {package}, FULGURITE_TEST_SEED={seed}");
+        let mut command = shell::cargo();
+        command.args(["test", "--quiet", "--package", package]).args(which);
+        shell::run(command.env("FULGURITE_TEST_SEED", seed.to_string()))?;
+        if Instant::now() >= end {
+            break;
+        }
+    }
+    Ok(())
+}
