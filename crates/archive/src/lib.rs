@@ -30,9 +30,9 @@ mod multipart;
 mod names;
 mod object;
 mod orphan_report;
-mod panics;
 #[doc(hidden)]
 pub mod outside;
+mod panics;
 mod pipeline;
 mod plan;
 mod platter_files;
