@@ -1,4 +1,4 @@
-"""The catalog is a cache of the media: it is thrown away and built again."""
+"""The catalog is a cache of media and logs: it is thrown away and built again."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def test_recover_with_platters_missing(start: Start) -> None:
         restore(s3, BUCKET, key)
 
 
-def test_recover_brings_back_what_is_on_glass(start: Start) -> None:
-    """Bytes that were only in logs do not return, and nothing is made up for them."""
+def test_recover_brings_back_what_is_in_logs(start: Start) -> None:
+    """Staged and STANDARD objects return as they were, and what was overwritten does not."""
     server = start({"geometry": TINY_GEOMETRY})
     s3 = server.s3()
     s3.create_bucket(Bucket=BUCKET)
@@ -141,14 +141,19 @@ def test_recover_brings_back_what_is_on_glass(start: Start) -> None:
     server.seal()
     s3.put_object(Bucket=BUCKET, Key="overwritten", Body=b"o")
     s3.put_object(Bucket=BUCKET, Key="standard", Body=b"s")
-    s3.put_object(Bucket=BUCKET, Key="staged", Body=b"s", StorageClass="GLACIER")
+    s3.put_object(Bucket=BUCKET, Key="staged", Body=b"s" * 100, StorageClass="GLACIER")
+    before = listing(s3)
     server.stop()
     rebuild(server)
     server.start()
-    assert [item["Key"] for item in keys_of(s3, BUCKET)] == ["glass"]
+    assert listing(s3) == before
+    assert read(s3, BUCKET, "overwritten") == b"o"
+    assert read(s3, BUCKET, "standard") == b"s"
     restore(s3, BUCKET, "glass")
+    restore(s3, BUCKET, "staged")
     wait_restored(s3, BUCKET)
     assert read(s3, BUCKET, "glass") == b"g" * 10_000
+    assert read(s3, BUCKET, "staged") == b"s" * 100
 
 
 def test_recover_refuses_what_it_could_spoil(start: Start) -> None:

@@ -151,7 +151,6 @@ impl PartEntry {
     }
 
     /// The entry of the part `body`, if `key` opens it.
-    #[allow(dead_code, reason = "what puts a catalog together from records comes next")]
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
         open_as(PART_ENTRY_VERSION, key, body, sealed)
     }

@@ -49,6 +49,10 @@ pub const PUNCH_BYTES_MIN: u64 = 1 << 20;
 pub const PLAN_BODIES_MAX: usize = 200_000;
 /// Rows changed by one catalog transaction of a batch step (release, expiry, recovery).
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
+/// Bytes of rows that a recovery writes to the new catalog in one batch.
+pub const RECOVERY_BATCH_BYTES: usize = 8 << 20;
+/// Threads that a recovery scans segments with.
+pub const SCAN_THREADS_MAX: usize = 8;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// Frames of a restored copy that are authenticated before its time is extended: 16 MiB.

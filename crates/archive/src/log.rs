@@ -18,7 +18,6 @@ mod budget;
 pub(crate) mod orphans;
 mod reader;
 pub(crate) mod record;
-#[allow(dead_code, reason = "what puts a catalog together from records comes next")]
 pub(crate) mod scan;
 mod writer;
 

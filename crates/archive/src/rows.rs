@@ -203,6 +203,13 @@ pub(crate) struct Shard {
     pub(crate) crc: Option<u64>,
 }
 
+impl Shard {
+    /// Whether both name the same bytes, whatever is known of them.
+    pub(crate) fn is_at(&self, other: &Self) -> bool {
+        Self { crc: None, ..*self } == Self { crc: None, ..*other }
+    }
+}
+
 /// One encrypted body: an object put in one call, or one part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BodyRow {
@@ -470,7 +477,7 @@ pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()
     put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
 }
 
-const TOTALS_KEY: &[u8] = b"totals";
+pub(crate) const TOTALS_KEY: &[u8] = b"totals";
 
 pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {
     Ok(get(view, META, TOTALS_KEY)?.unwrap_or_default())

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, PlatterId};
@@ -11,6 +12,7 @@ use fulgurite_units::{ObjectId, PlatterId};
 use crate::commit::{forget_shreds, rows_in};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::platter_files::PlatterFiles;
+use crate::recover::logs::with_entries;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PLATTERS, PartRow, SHREDS};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -53,8 +55,30 @@ fn unknown_platter(store: &Arc<Store>) -> Result<Option<PlatterId>> {
     Ok(None)
 }
 
+/// Those of `orphans` that have an entry in a log of `run`; they are counted.
+fn in_doubt(
+    store: &Store,
+    orphans: &BTreeSet<(u32, ObjectId)>,
+    run: u64,
+) -> Result<BTreeSet<ObjectId>> {
+    let wanted = orphans.iter().map(|&(_, body)| body).collect();
+    let in_doubt = with_entries(&store.config.data, &wanted, run)?;
+    if !in_doubt.is_empty() {
+        store.bodies_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
+        tracing::warn!(
+            bodies = in_doubt.len(),
+            "bodies in the logs have keys, and no row names them: uploads that a crash cut short, \
+             or the catalog is behind; they are kept, and `fulgurite recover --salvage` brings \
+             them back"
+        );
+    }
+    Ok(in_doubt)
+}
+
 /// Destroys the keys that the run before this one made for uploads it never committed. Keys of
-/// older or newer runs are left alone: there the catalog may be the side that is behind. Blocks.
+/// older or newer runs are left alone: there the catalog may be the side that is behind. So are
+/// keys of bodies with an entry in a log, which may have been acknowledged: the catalog may be a
+/// copy from the middle of that run, or have lost its last batch. Those are counted. Blocks.
 pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     let last_run = store.run - 1;
     let mut orphans: BTreeSet<(u32, ObjectId)> = store
@@ -104,7 +128,18 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         );
         return Ok(0);
     }
-    let orphans: Vec<_> = orphans.into_iter().collect();
+    if let Some(cut) = store.kv.cut_batch() {
+        tracing::warn!(
+            journal = %cut.journal.display(),
+            "the last batch of the catalog was torn, and cut off: none of {} keys that nothing \
+             names is destroyed",
+            orphans.len()
+        );
+        return Ok(0);
+    }
+    let in_doubt = in_doubt(store, &orphans, last_run)?;
+    let orphans: Vec<_> =
+        orphans.into_iter().filter(|(_, body)| !in_doubt.contains(body)).collect();
     store.keys.destroy_blocking(&orphans)?;
     Ok(orphans.len())
 }

@@ -48,6 +48,11 @@ pub struct Status {
     /// Slots of the key table that hold no key that opens, in any of its files.
     #[serde(default)]
     pub keys_lost: u64,
+    /// Bodies in logs with a key and without a row, as this start met them: uploads that a crash
+    /// cut short, or a catalog that is behind. They are kept; `recover --salvage` brings them back.
+    pub bodies_in_doubt: u64,
+    /// The file that keeps the torn batch which this start cut off the catalog's journal.
+    pub catalog_cut: Option<String>,
     /// Bytes the staging, online and restored logs hold on disk.
     pub log_bytes: u64,
     /// Most they may hold.
@@ -269,6 +274,11 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         staged_damaged: damaged(store)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
         keys_lost: store.keys.lost(),
+        bodies_in_doubt: store.bodies_in_doubt.load(Ordering::Relaxed),
+        catalog_cut: store
+            .kv
+            .cut_batch()
+            .map(|cut| cut.kept.as_ref().unwrap_or(&cut.journal).display().to_string()),
         log_bytes: store.budget.used(),
         log_bytes_max: store.budget.max(),
         orphaned_segments,

@@ -75,6 +75,9 @@ pub(crate) struct Store {
     pub(crate) bells: Bells,
     /// The other ends of the bells, until the workers take them.
     pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Order>)>>,
+    /// Bodies with a key and an entry in a log that no row names, as the sweep of this start met
+    /// them: the catalog may be the one that is behind.
+    pub(crate) bodies_in_doubt: AtomicU64,
     /// Set when long work shall end at its next safe point.
     pub(crate) stopping: AtomicBool,
     _lock: File,
@@ -112,21 +115,35 @@ impl Layout {
     pub(crate) fn catalog_part(&self) -> PathBuf {
         self.root.join("catalog.part")
     }
-    /// Gives a recovered catalog its name.
-    pub(crate) fn publish_recovered_catalog(&self) -> Result<()> {
-        let (from, to) = (self.catalog_part(), self.catalog());
-        // An empty directory may stand there; one with a catalog may not.
+    /// A recovered catalog that is whole, while the one before it makes room.
+    pub(crate) fn catalog_recovered(&self) -> PathBuf {
+        self.root.join("catalog.recovered")
+    }
+    /// Finishes what a crash left of giving a recovered catalog its name. Beside another catalog it
+    /// is scrap: that one was not moved away yet, and can be recovered again.
+    pub(crate) fn settle_recovered_catalog(&self) -> Result<()> {
+        let (from, to) = (self.catalog_recovered(), self.catalog());
+        if !from.exists() {
+            return Ok(());
+        }
+        if !is_empty_dir(&to) {
+            return std::fs::remove_dir_all(&from).map_err(ArchiveError::io("remove", &from));
+        }
         if to.exists() {
             std::fs::remove_dir(&to).map_err(ArchiveError::io("replace", &to))?;
         }
+        tracing::warn!("a recovery was cut short at its end, and is finished now");
         std::fs::rename(&from, &to).map_err(ArchiveError::io("rename", &from))?;
         sync_dir(&self.root)
     }
-    pub(crate) fn platters(&self) -> PathBuf {
-        self.root.join("platters")
-    }
     pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
         self.root.join(kind.folder())
+    }
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+    pub(crate) fn platters(&self) -> PathBuf {
+        self.root.join("platters")
     }
 }
 
@@ -149,31 +166,45 @@ fn unusable(data: &Path, reason: impl Into<String>) -> ArchiveError {
     ArchiveError::Unusable { path: data.display().to_string(), reason: reason.into() }
 }
 
-/// Reads the identity, or makes one in a directory that holds no archive yet.
-pub(crate) fn identity(data: &Path) -> Result<Identity> {
+/// Reads the identity; none if there is no file.
+pub(crate) fn read_identity(data: &Path) -> Result<Option<Identity>> {
     let path = Layout::new(data).identity();
-    match std::fs::read(&path) {
-        Ok(bytes) => {
-            let identity: Identity = serde_json::from_slice(&bytes)
-                .map_err(|e| unusable(data, format!("archive.json is damaged: {e}")))?;
-            if identity.format != FORMAT {
-                let reason = format!("its format {} is not {FORMAT}", identity.format);
-                return Err(unusable(data, reason));
-            }
-            Ok(identity)
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let identity =
-                Identity { format: FORMAT, archive: ArchiveId::from_random(random_bytes()?) };
-            write_identity(data, &identity)?;
-            Ok(identity)
-        }
-        Err(error) => Err(ArchiveError::io("read", &path)(error)),
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(ArchiveError::io("read", &path)(error)),
+    };
+    let identity: Identity = serde_json::from_slice(&bytes).map_err(|e| {
+        unusable(data, format!("archive.json is damaged: {e}; move it away to have it made again"))
+    })?;
+    if identity.format != FORMAT {
+        let reason = format!("its format {} is not {FORMAT}", identity.format);
+        return Err(unusable(data, reason));
     }
+    Ok(Some(identity))
 }
 
-fn write_identity(data: &Path, identity: &Identity) -> Result<()> {
-    let text = serde_json::to_vec_pretty(identity)
+/// Reads the identity, makes it again from the key table, or makes one in a directory that holds
+/// no archive yet.
+fn identity(config: &ArchiveConfig) -> Result<Identity> {
+    if let Some(identity) = read_identity(&config.data)? {
+        return Ok(identity);
+    }
+    let of_keys = KeyTable::archive_of(&key_files::key_tables(config));
+    let archive = match of_keys {
+        Some(archive) => {
+            tracing::warn!(%archive, "archive.json was missing, and is made again");
+            archive
+        }
+        None => ArchiveId::from_random(random_bytes()?),
+    };
+    write_identity(&config.data, archive)?;
+    Ok(Identity { format: FORMAT, archive })
+}
+
+/// Writes the identity.
+pub(crate) fn write_identity(data: &Path, archive: ArchiveId) -> Result<()> {
+    let text = serde_json::to_vec_pretty(&Identity { format: FORMAT, archive })
         .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
     write_durably(&Layout::new(data).identity(), &text, 0o644)
 }
@@ -222,7 +253,7 @@ pub(crate) fn master_key_path(config: &ArchiveConfig) -> PathBuf {
     config.master_key.clone().unwrap_or_else(default)
 }
 
-fn make_dir(path: &Path) -> Result<()> {
+pub(crate) fn make_dir(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(ArchiveError::io("create", path))
 }
 
@@ -245,15 +276,19 @@ impl Store {
         let layout = Layout::new(&config.data);
         make_dir(&config.data)?;
         let lock = lock_directory(&config.data)?;
-        let is_new = !layout.identity().exists();
+        layout.settle_recovered_catalog()?;
+        let is_known = KeyTable::archive_of(&key_files::key_tables(&config)).is_some();
+        let is_new = !layout.identity().exists() && !is_known;
         if is_new && !(is_empty_dir(&layout.platters()) && is_empty_dir(&layout.catalog())) {
-            return Err(unusable(&config.data, "archive.json is missing; run recover"));
+            let reason = "archive.json and the key table are missing; bring the key table, or its \
+                          copy, back from a backup";
+            return Err(unusable(&config.data, reason));
         }
         let has_content = key_files::have_keys(&config) || !is_empty_dir(&layout.platters());
         if !is_new && is_empty_dir(&layout.catalog()) && has_content {
             return Err(unusable(
                 &config.data,
-                "the catalog is missing; run recover to rebuild it from the platters",
+                "the catalog is missing; run recover to rebuild it from platters and logs",
             ));
         }
         for dir in [layout.keys(), layout.catalog(), layout.platters()] {
@@ -266,41 +301,10 @@ impl Store {
         // The identity is written last, so that a first start cut short is a first start again.
         let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
-        let identity = identity(&config.data)?;
+        let identity = identity(&config)?;
         let kv = Arc::new(open_catalog(&layout.catalog(), &space)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
         Self::assemble(config, clock, identity.archive, kv, keys, (lock, space))
-    }
-
-    /// Opens a data directory without a catalog, to fill a new one. `archive` is what the platters
-    /// say the archive is, for a directory whose identity is lost as well.
-    pub(crate) fn open_for_recovery(
-        config: ArchiveConfig,
-        archive: Option<ArchiveId>,
-    ) -> Result<Self> {
-        let layout = Layout::new(&config.data);
-        let lock = lock_directory(&config.data)?;
-        if !layout.identity().exists() {
-            let archive = archive.ok_or_else(|| {
-                unusable(
-                    &config.data,
-                    "neither archive.json nor a platter says which archive it is",
-                )
-            })?;
-            write_identity(&config.data, &Identity { format: FORMAT, archive })?;
-        }
-        let master = master_key(&master_key_path(&config), false)?;
-        let identity = identity(&config.data)?;
-        let paths = key_files::key_tables(&config);
-        let keys = KeyTable::open(&paths, master, identity.archive, false)?;
-        let part = layout.catalog_part();
-        if part.exists() {
-            std::fs::remove_dir_all(&part).map_err(ArchiveError::io("remove", &part))?;
-        }
-        make_dir(&part)?;
-        let kv = Arc::new(FjallStore::open(&part, &SPACES, &FjallConfig::default())?);
-        let space = Arc::new(Space::open(&config.data, &config.space)?);
-        Self::assemble(config, Clock::system(), identity.archive, kv, keys, (lock, space))
     }
 
     fn assemble(
@@ -358,6 +362,7 @@ impl Store {
             run,
             bells,
             inboxes: Mutex::new(Some((pipeline, restore))),
+            bodies_in_doubt: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             _lock: lock,
         })
@@ -412,7 +417,16 @@ fn open_catalog(path: &Path, space: &Space) -> Result<FjallStore> {
             tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
             Ok(FjallStore::open(path, &SPACES, &config)?)
         }
-        opened => Ok(opened?),
+        Err(error) => {
+            if error.kind() == fulgurite_catalog::ErrorKind::Corrupt {
+                tracing::error!(
+                    "the catalog is damaged: run `fulgurite recover`, which keeps all that can be \
+                     read of it and takes the rest from platters and logs"
+                );
+            }
+            Err(error.into())
+        }
+        Ok(opened) => Ok(opened),
     }
 }
 

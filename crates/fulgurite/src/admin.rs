@@ -268,6 +268,16 @@ fn show_status(s: &Status) -> String {
             bytes(s.orphaned_bytes)
         ));
     }
+    if s.bodies_in_doubt > 0 {
+        lines.push(format!(
+            "in doubt   {} bodies in the logs have keys and no row: uploads that a crash cut short, \
+             or the catalog is behind; recover --salvage brings them back",
+            grouped(s.bodies_in_doubt)
+        ));
+    }
+    if let Some(cut) = &s.catalog_cut {
+        lines.push(format!("cut off    a torn batch of the catalog's journal; see \"{cut}\""));
+    }
     if s.keys_lost > 0 {
         lines.push(format!(
             "keys lost  {}: in no file of the key table; bring a backup of it back",

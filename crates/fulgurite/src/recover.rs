@@ -1,11 +1,11 @@
-//! `recover`: a catalog out of nothing but platters and keys, timed.
+//! `recover`: a catalog out of platters, logs and keys, and of what a damaged one still says.
 //!
 //! The archive does the work; this command finds its inputs and reports. Platters that lie
 //! elsewhere (a copy, another site) are brought into the data directory first.
 
-use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use fulgurite_archive::RecoverReport;
@@ -20,12 +20,15 @@ use crate::serve::{archive_config, keep_private};
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RecoverArgs {
-    /// Data directory without a catalog, but with its keys
+    /// Data directory with its keys, and without a catalog or with a damaged one
     #[arg(long, value_name = "DIR", env = "FULGURITE_DATA")]
     data: PathBuf,
     /// Folder of platter files to bring into the data directory first
     #[arg(long, value_name = "DIR")]
     platters: Option<PathBuf>,
+    /// Rebuild a catalog that reads well, too: what it says is kept, and the rest is looked for
+    #[arg(long)]
+    salvage: bool,
     /// Master key file, if it is not DATA/keys/master.key
     #[arg(long, value_name = "FILE")]
     master_key: Option<PathBuf>,
@@ -50,36 +53,63 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     if let Some(file) = &args.master_key {
         config.master_key = Some(file.clone());
     }
-    let bar = RefCell::new(count_bar("recover", 0, out.is_json()));
-    let report = fulgurite_archive::recover(config, &|progress| {
-        let bar = bar.borrow_mut();
+    let bar = Mutex::new(count_bar("recover", 0, out.is_json()));
+    let report = fulgurite_archive::recover(config, args.salvage, &|progress| {
+        let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.set_length(progress.platters_total);
         bar.set_position(progress.platters);
         bar.set_message(counted(progress.entries, "entry"));
     })?;
-    bar.borrow().finish_and_clear();
+    bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     show(&report, out)
 }
 
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
     out.json(report)?;
     out.text(format_args!(
-        "{} in {}, {}, from {} of {} in {} ({})",
+        "{} in {}, {}, from {} of {} and {} in {} ({})",
         counted(report.objects, "object"),
         counted(report.buckets, "bucket"),
         bytes(report.bytes),
         counted(report.platters, "platter"),
         counted(report.sets, "set"),
+        counted(report.segments, "segment"),
         seconds(report.seconds),
         rate(report.bytes, report.seconds)
     ))?;
-    if report.platters_rebuilt > 0 {
-        let lost = counted(report.platters_rebuilt, "platter");
-        out.text(format_args!("{lost} missing; their lists came from their sets"))?;
+    let notes = [
+        (report.staged, "object", "of them wait for glass"),
+        (report.platters_rebuilt, "platter", "missing; the lists came from their sets"),
+        (report.shredded, "part", "on glass without a key: deleted, and so they stay"),
+        (report.overwritten, "object", "overwritten when a crash came; the later ones count"),
+        (report.uploads, "multipart upload", "can go on"),
+        (report.parts_lost, "part", "of multipart uploads did not come back; send them again"),
+        (
+            report.keys_unexplained,
+            "key",
+            "of bodies that are nowhere: uploads that a crash cut short, or platters and segments \
+             that are not here",
+        ),
+        (
+            report.set_aside,
+            "segment",
+            "of the logs set aside in orphaned/: they hold bodies that did not come back",
+        ),
+    ];
+    for (count, what, note) in notes {
+        if count > 0 {
+            out.text(format_args!("{} {note}", counted(count, what)))?;
+        }
     }
-    if report.shredded > 0 {
-        let bodies = counted(report.shredded, "part");
-        out.text(format_args!("{bodies} on glass without a key: deleted, and so they stay"))?;
+    for damage in &report.catalog_damages {
+        out.text(format_args!("damaged: {damage}"))?;
+    }
+    if let Some(kept) = &report.catalog_kept {
+        let rows = counted(report.rows_salvaged, "row");
+        out.text(format_args!("the catalog before, of which {rows} read, is kept in \"{kept}\""))?;
+    }
+    for lost in &report.lost {
+        out.text(format_args!("lost: {lost}"))?;
     }
     for problem in &report.unusable {
         out.text(format_args!("unusable: {problem}"))?;
@@ -88,9 +118,9 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     let message = format!(
-        "{} incomplete and {} not usable",
+        "{} incomplete; {} not usable",
         counted(report.incomplete, "object"),
-        counted(report.unusable.len() as u64, "platter file")
+        counted(report.unusable.len() as u64, "platter file, entry or record")
     );
     let exit = if report.objects > 0 { Exit::Partial } else { Exit::Corrupt };
     Err(Coded::new(exit, message).into())

@@ -74,7 +74,7 @@ impl Orphans {
     }
 
     /// Moves a segment here. On return the move is durable.
-    pub(super) fn adopt(
+    pub(crate) fn adopt(
         &self,
         segment: &Path,
         kind: LogKind,

@@ -187,10 +187,11 @@ async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
     assert!(matches!(refused, Err(ArchiveError::Unusable { .. })), "no silent empty start");
 
     let data = config(dir.path());
-    let report = tokio::task::spawn_blocking(move || fulgurite_archive::recover(data, &|_| {}))
-        .await
-        .unwrap()
-        .unwrap();
+    let report =
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(data, false, &|_| {}))
+            .await
+            .unwrap()
+            .unwrap();
     assert_eq!(report.objects, files.len() as u64);
     assert_eq!(report.incomplete, 0);
     assert!(report.shredded >= 1, "the deleted object's body has no key");

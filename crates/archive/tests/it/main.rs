@@ -11,6 +11,7 @@ mod mediums;
 mod model;
 mod orphans;
 mod places;
+mod recover;
 mod reference;
 mod sealing;
 mod shards;

@@ -172,7 +172,7 @@ async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it()
     let recover = async || {
         std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
         let config = config(dir.path());
-        tokio::task::spawn_blocking(move || fulgurite_archive::recover(config, &|_| {}))
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(config, false, &|_| {}))
             .await
             .unwrap()
             .unwrap()

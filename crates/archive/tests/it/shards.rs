@@ -54,10 +54,11 @@ async fn recovered(client: Client, config: ArchiveConfig, objects: usize) -> Cli
     drop(client);
     std::fs::remove_dir_all(config.data.join("catalog")).unwrap();
     let told = config.clone();
-    let report = tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, &|_| {}))
-        .await
-        .unwrap()
-        .unwrap();
+    let report =
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, false, &|_| {}))
+            .await
+            .unwrap()
+            .unwrap();
     assert_eq!((report.objects, report.incomplete), (objects as u64, 0), "{report:?}");
     Client::open(config).await
 }

@@ -165,6 +165,11 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
             "Slots of the key table without a key that opens.",
             status.keys_lost,
         ),
+        (
+            "fulgurite_bodies_in_doubt",
+            "Bodies in logs with a key and without a row.",
+            status.bodies_in_doubt,
+        ),
         ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
         ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),
         ("fulgurite_free_bytes", "Bytes free on the disk.", status.free_bytes),

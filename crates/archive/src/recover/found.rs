@@ -1,0 +1,129 @@
+//! What is known of each body before anything is decided: where its bytes lie on glass and in
+//! logs, and what its sealed entry says.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{ObjectId, UnixTime};
+
+use crate::entry::Entry;
+use crate::key_table::UsedSlot;
+use crate::log::{Extent, LogKind};
+use crate::rows::{BodyRow, Shard};
+
+/// All bodies whose keys are there, by id.
+pub(super) type Bodies = BTreeMap<ObjectId, Found>;
+
+/// A body as platters, logs and a damaged catalog tell of it.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) known: Option<Known>,
+    /// Ciphertext bytes, as file lists say.
+    pub(super) listed_bytes: u64,
+    /// By their first byte in the body; those of later sets last.
+    pub(super) shards: BTreeMap<u64, Vec<Shard>>,
+    /// Ciphertext in logs.
+    pub(super) stretches: Vec<Stretch>,
+    /// Headers, entries and pads in logs.
+    pub(super) framing: Vec<(LogKind, Extent)>,
+    /// Its row in the damaged catalog.
+    pub(super) row: Option<Box<BodyRow>>,
+}
+
+/// The entry of a body, and how far it can be believed to be the last.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) entry: Entry,
+    pub(super) slot: UsedSlot,
+    pub(super) written: Option<Written>,
+}
+
+/// When a record was written: the run, and the time in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Written {
+    pub(super) run: u64,
+    pub(super) at: UnixTime,
+    /// Number of its segment.
+    pub(super) segment: u32,
+}
+
+/// A stretch of a body's ciphertext in a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) kind: LogKind,
+    pub(super) extent: Extent,
+    pub(super) body_offset: u64,
+}
+
+impl Found {
+    /// Takes an entry, unless one is known that was written later.
+    pub(super) fn learn(&mut self, known: Known) {
+        let is_later = self.known.as_ref().is_none_or(|before| before.written < known.written);
+        if is_later {
+            self.known = Some(known);
+        }
+    }
+
+    /// The extents of one log that hold all `bytes` of the ciphertext, in order; none if some are
+    /// missing.
+    pub(super) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
+        let mut by_offset: BTreeMap<u64, Stretch> = BTreeMap::new();
+        for &stretch in &self.stretches {
+            // A body is written once. Of two stretches of one place the longer is the one that
+            // was not cut short.
+            let held = by_offset.entry(stretch.body_offset).or_insert(stretch);
+            if held.extent.bytes < stretch.extent.bytes {
+                *held = stretch;
+            }
+        }
+        let kind = self.stretches.first().map(|stretch| stretch.kind);
+        let mut end = 0;
+        let mut extents = Vec::with_capacity(by_offset.len());
+        for (offset, stretch) in by_offset {
+            if offset != end || Some(stretch.kind) != kind {
+                return None;
+            }
+            end += stretch.extent.bytes;
+            extents.push(stretch.extent);
+        }
+        (end == bytes).then_some((kind?, extents))
+    }
+}
+
+impl Found {
+    /// The framing in the log `kind`.
+    pub(super) fn framing_in(&self, kind: LogKind) -> Vec<Extent> {
+        self.framing.iter().filter(|(of, _)| *of == kind).map(|&(_, extent)| extent).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(stretches: &[(LogKind, u64, u64)]) -> Found {
+        let stretch = |&(kind, body_offset, bytes): &(LogKind, u64, u64)| {
+            let extent = Extent { segment: 1, offset: 64 + body_offset, bytes };
+            Stretch { kind, extent, body_offset }
+        };
+        Found { stretches: stretches.iter().map(stretch).collect(), ..Found::default() }
+    }
+
+    #[track_caller]
+    fn check(stretches: &[(LogKind, u64, u64)], bytes: u64, expected: Option<usize>) {
+        let logged = found(stretches).logged(bytes);
+        assert_eq!(logged.map(|(_, extents)| extents.len()), expected);
+    }
+
+    #[test]
+    fn a_body_is_whole_when_its_stretches_leave_no_gap() {
+        use LogKind::{Online, Staging};
+        check(&[(Staging, 0, 10)], 10, Some(1));
+        check(&[(Staging, 10, 5), (Staging, 0, 10)], 15, Some(2));
+        check(&[(Staging, 10, 5), (Staging, 0, 9)], 15, None);
+        check(&[(Staging, 0, 10)], 11, None);
+        check(&[(Staging, 0, 4), (Staging, 0, 10)], 10, Some(1));
+        check(&[(Staging, 0, 10), (Online, 10, 5)], 15, None);
+        check(&[(Online, 0, 0)], 0, Some(1));
+        check(&[], 0, None);
+    }
+}

@@ -1,0 +1,194 @@
+//! Names that several objects claim, bodies that are in two places, and objects that are not whole.
+
+use std::collections::BTreeSet;
+
+use expect_test::{Expect, expect};
+
+use super::*;
+use crate::key_table::UsedSlot;
+use crate::object::{ObjectMeta, StorageClass};
+use crate::recover::found::Stretch;
+
+/// A world in which some platters are unsafe and some bodies damaged.
+#[derive(Default)]
+struct World {
+    unsafe_platters: BTreeSet<PlatterId>,
+    damaged: BTreeSet<ObjectId>,
+    /// Whether a crash may have come before the last bytes were synced.
+    is_crashed: bool,
+}
+
+impl Look for World {
+    fn is_safe_on(&self, platter: PlatterId) -> bool {
+        !self.unsafe_platters.contains(&platter)
+    }
+    fn has(&self, _: PlatterId) -> bool {
+        true
+    }
+    fn holds(&self, _: LogKind, _: &[Extent]) -> bool {
+        true
+    }
+    fn is_intact(&mut self, body: &BodyRow) -> bool {
+        !self.damaged.contains(&body.body_id)
+    }
+    fn may_be_torn(&self, _: &WholeBody) -> bool {
+        self.is_crashed
+    }
+}
+
+fn id(number: u8) -> ObjectId {
+    ObjectId::from_bytes([number; 16])
+}
+
+fn platter(number: u8) -> PlatterId {
+    PlatterId::from_bytes([number; 16])
+}
+
+/// A body of an object of one: `id` for both, named `key`, modified at second `modified`.
+fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
+    let entry = Entry {
+        bucket: "vault".to_owned(),
+        bucket_created: UnixTime::from_millis(0),
+        key: key.to_owned(),
+        object_id: id(number),
+        index: 0,
+        body_count: 1,
+        body_bytes: 84,
+        body_digest: 0,
+        bytes: 84,
+        etag: String::new(),
+        modified: UnixTime::from_millis(modified * 1000),
+        class: StorageClass::DeepArchive,
+        meta: ObjectMeta::default(),
+        checksum: None,
+        part_count: None,
+        upload_id: None,
+    };
+    let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
+    let known = Some(Known { entry, slot, written: None });
+    (id(number), Found { known, ..Found::default() })
+}
+
+fn in_log(mut body: (ObjectId, Found), written: Option<(u64, u64)>) -> (ObjectId, Found) {
+    let extent = Extent { segment: 1, offset: 64, bytes: 100 };
+    body.1.stretches.push(Stretch { kind: LogKind::Staging, extent, body_offset: 0 });
+    if let Some(known) = &mut body.1.known {
+        known.written =
+            written.map(|(run, at)| Written { run, at: UnixTime::from_millis(at), segment: 1 });
+    }
+    body
+}
+
+fn on_glass(mut body: (ObjectId, Found), number: u8) -> (ObjectId, Found) {
+    let platter = platter(number);
+    let shard = Shard { platter, offset: 0, body_offset: 0, bytes: 100, crc: None };
+    body.1.shards.insert(0, vec![shard]);
+    body.1.listed_bytes = 100;
+    body
+}
+
+#[track_caller]
+fn check(bodies: Vec<(ObjectId, Found)>, world: &mut World, expected: &Expect) {
+    let objects = put_together(bodies.into_iter().collect(), BTreeMap::new(), world);
+    let mut text = String::new();
+    for ((_, key), object) in &objects.whole {
+        let row = &object.bodies[0].row;
+        let place = if row.log.is_some() { "log" } else { "glass" };
+        text.push_str(&format!("{key}: {} in {place}\n", row.body_id.to_bytes()[0]));
+    }
+    for body in objects.shreds.keys() {
+        text.push_str(&format!("shred {}\n", body.to_bytes()[0]));
+    }
+    for lost in &objects.incomplete {
+        text.push_str(&format!(
+            "lost {}\n",
+            lost.split(": ").skip(1).collect::<Vec<_>>().join(": ")
+        ));
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn glass_comes_first_where_its_set_can_be_relied_on() {
+    let both = |number, key: &str| on_glass(in_log(body(number, key, 1), Some((1, 1))), number);
+    let bodies = vec![both(1, "a"), both(2, "b"), on_glass(body(3, "c", 1), 3)];
+    let unsafe_platters = BTreeSet::from([platter(2), platter(3)]);
+    let mut world = World { unsafe_platters, ..World::default() };
+    check(
+        bodies,
+        &mut world,
+        &expect![[r#"
+            a: 1 in glass
+            b: 2 in log
+            c: 3 in glass
+        "#]],
+    );
+}
+
+#[test]
+fn the_last_of_a_name_comes_back_and_the_key_of_the_other_goes() {
+    let early_and_late = vec![
+        in_log(body(1, "by record", 5), Some((1, 5_100))),
+        in_log(body(2, "by record", 5), Some((1, 5_200))),
+        // A clock that went back does not deceive the run.
+        in_log(body(3, "by run", 9), Some((1, 9_000))),
+        in_log(body(4, "by run", 5), Some((2, 5_000))),
+        on_glass(body(5, "by time", 5), 1),
+        in_log(body(6, "by time", 6), Some((1, 6_000))),
+        // Nothing tells these two apart, so both keys stay.
+        on_glass(body(7, "same", 5), 1),
+        on_glass(body(8, "same", 5), 2),
+    ];
+    check(
+        early_and_late,
+        &mut World::default(),
+        &expect![[r#"
+            by record: 2 in log
+            by run: 4 in log
+            by time: 6 in log
+            same: 7 in glass
+            shred 1
+            shred 3
+            shred 5
+        "#]],
+    );
+}
+
+#[test]
+fn a_torn_overwrite_does_not_take_the_name_of_what_was_there() {
+    let bodies = vec![
+        on_glass(body(1, "a", 5), 1),
+        in_log(body(2, "a", 9), Some((2, 9_000))),
+        in_log(body(3, "alone", 9), Some((2, 9_000))),
+    ];
+    let damaged = BTreeSet::from([id(2), id(3)]);
+    let mut world = World { damaged, is_crashed: true, ..World::default() };
+    check(
+        bodies,
+        &mut world,
+        &expect![[r#"
+            a: 1 in glass
+            lost "a" in bucket "vault": its bytes are not those that were sent
+            lost "alone" in bucket "vault": its bytes are not those that were sent
+        "#]],
+    );
+}
+
+#[test]
+fn an_object_comes_back_with_all_its_bodies_or_not_at_all() {
+    let mut part = in_log(body(1, "half", 5), Some((1, 5_000)));
+    part.1.known.as_mut().unwrap().entry.body_count = 2;
+    let gap = body(2, "nowhere", 5);
+    check(
+        vec![part, gap],
+        &mut World::default(),
+        &expect![[r#"
+            lost "half" in bucket "vault": 1 of 2 bodies are whole
+            lost "nowhere" in bucket "vault": 0 of 1 bodies are whole
+        "#]],
+    );
+    let dead = BTreeMap::from([(id(1), 1)]);
+    let deleted = in_log(body(1, "deleted", 5), Some((1, 5_000)));
+    let objects = put_together(Bodies::from([deleted]), dead, &mut World::default());
+    assert!(objects.whole.is_empty() && objects.shreds.len() == 1, "it stays deleted");
+}

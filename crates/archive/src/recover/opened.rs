@@ -1,0 +1,126 @@
+//! A data directory opened to be recovered: keys, platters' drives, and a catalog in the making.
+//!
+//! ```text
+//! catalog.part --rows--> catalog.part --whole--> catalog.recovered
+//! catalog (damaged) --> catalog.damaged-TIME     catalog.recovered --> catalog
+//! ```
+//!
+//! A crash before `catalog.recovered` leaves everything as it was. One between the last two steps
+//! leaves no `catalog`; whoever comes next takes the third. No log is opened, for a log that is
+//! opened with an empty catalog would put all its segments aside.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fulgurite_catalog::{FjallConfig, FjallStore};
+use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
+
+use crate::config::ArchiveConfig;
+use crate::key_files;
+use crate::key_table::{KeyTable, UsedSlot};
+use crate::log::sync_dir;
+use crate::medium::ArchiveMedium;
+use crate::rows::SPACES;
+use crate::store::{
+    Layout, is_empty_dir, lock_directory, make_dir, master_key, master_key_path, read_identity,
+    write_identity,
+};
+use crate::{ArchiveError, Result};
+
+/// A data directory that nobody else has open.
+pub(super) struct Opened {
+    pub(super) config: ArchiveConfig,
+    pub(super) layout: Layout,
+    pub(super) archive: ArchiveId,
+    pub(super) keys: KeyTable,
+    /// Slots in use, by body.
+    pub(super) slots: BTreeMap<ObjectId, UsedSlot>,
+    pub(super) medium: Arc<ArchiveMedium>,
+    /// Number of this run of the archive.
+    pub(super) run: u64,
+    _lock: File,
+}
+
+/// Takes the directory for this process alone.
+pub(super) fn lock(config: &ArchiveConfig) -> Result<File> {
+    let lock = lock_directory(&config.data)?;
+    Layout::new(&config.data).settle_recovered_catalog()?;
+    Ok(lock)
+}
+
+impl Opened {
+    /// Opens what there is beside the catalog. `found` is what platters or logs say the archive is,
+    /// for a directory that lost its identity.
+    pub(super) fn open(
+        config: ArchiveConfig,
+        lock: File,
+        found: impl FnOnce() -> Option<ArchiveId>,
+    ) -> Result<Self> {
+        let layout = Layout::new(&config.data);
+        let paths = key_files::key_tables(&config);
+        let archive = match read_identity(&config.data) {
+            Ok(Some(identity)) => identity.archive,
+            outcome => {
+                let archive = found().or_else(|| KeyTable::archive_of(&paths)).ok_or_else(|| {
+                    let lost = "archive.json is missing or damaged, and neither the key table nor a \
+                                platter nor a segment says which archive it is";
+                    outcome.err().unwrap_or_else(|| ArchiveError::Unusable {
+                        path: config.data.display().to_string(),
+                        reason: lost.to_owned(),
+                    })
+                })?;
+                tracing::warn!(%archive, "archive.json is missing or damaged, and is made again");
+                write_identity(&config.data, archive)?;
+                archive
+            }
+        };
+        let master = master_key(&master_key_path(&config), false)?;
+        let keys = KeyTable::open(&paths, master, archive, false)?;
+        // Above every run that made a key. The next start takes unnamed keys of the run before it
+        // for scrap; none of those may be a key whose platter was merely not found this time.
+        let run = keys.begin_run(0)?;
+        let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
+        let medium = Arc::new(ArchiveMedium::new(&config)?);
+        Ok(Self { config, layout, archive, keys, slots, medium, run, _lock: lock })
+    }
+
+    /// An empty catalog that has no name yet. What an earlier recovery left is scrap.
+    pub(super) fn begin_catalog(&self) -> Result<FjallStore> {
+        let part = self.layout.catalog_part();
+        if part.exists() {
+            std::fs::remove_dir_all(&part).map_err(ArchiveError::io("remove", &part))?;
+        }
+        make_dir(&part)?;
+        Ok(FjallStore::open(&part, &SPACES, &FjallConfig::default())?)
+    }
+
+    /// Gives the new catalog its name, and the damaged one another, which is returned. The store
+    /// is closed.
+    pub(super) fn publish(&self, now: UnixTime) -> Result<Option<PathBuf>> {
+        let (part, whole) = (self.layout.catalog_part(), self.layout.catalog_recovered());
+        let catalog = self.layout.catalog();
+        rename(&part, &whole)?;
+        sync_dir(self.layout.root())?;
+        let mut kept = None;
+        if is_empty_dir(&catalog) {
+            if catalog.exists() {
+                std::fs::remove_dir(&catalog).map_err(ArchiveError::io("replace", &catalog))?;
+            }
+        } else {
+            let name = format!("catalog.damaged-{}", now.as_millis());
+            let aside = self.layout.root().join(name);
+            rename(&catalog, &aside)?;
+            sync_dir(self.layout.root())?;
+            kept = Some(aside);
+        }
+        rename(&whole, &catalog)?;
+        sync_dir(self.layout.root())?;
+        Ok(kept)
+    }
+}
+
+fn rename(from: &std::path::Path, to: &std::path::Path) -> Result<()> {
+    std::fs::rename(from, to).map_err(ArchiveError::io("rename", from))
+}

@@ -1,0 +1,175 @@
+//! What a damaged catalog still says: kept where nothing else knows it, and as evidence where
+//! platters and logs know it too.
+//!
+//! A row that is read may be older than the newest there was, or one that was deleted. So rows of
+//! objects count only for bodies whose keys are there, and everything that can be worked out
+//! anew (queue, totals, segments, plans, slots) is worked out anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_catalog::{Damage, FjallStore, Space};
+use fulgurite_units::{ObjectId, PlatterId, SetId, UploadId};
+
+use super::found::{Bodies, Known};
+use crate::Result;
+use crate::entry::{Entry, PartEntry};
+use crate::key_table::UsedSlot;
+use crate::rows::{
+    self, BODIES, BUCKETS, BodyRow, BucketRow, MARGINS, OBJECTS, ObjectRow, PARTS, PartRow,
+    RESTORES, RestoreRow, Row, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS, UploadRow,
+    VERIFIED, VerificationRow,
+};
+
+/// Rows of a damaged catalog.
+#[derive(Debug, Default)]
+pub(super) struct Salvaged {
+    pub(super) rows: u64,
+    pub(super) damages: Vec<Damage>,
+    pub(super) buckets: BTreeMap<String, BucketRow>,
+    /// By object id, with bucket and key.
+    pub(super) objects: BTreeMap<ObjectId, (String, String, ObjectRow)>,
+    bodies: BTreeMap<Vec<u8>, BodyRow>,
+    /// By row key, with upload id.
+    pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
+    /// By upload and number.
+    pub(super) parts: BTreeMap<UploadId, BTreeMap<Vec<u8>, PartRow>>,
+    /// Bodies whose deletion was committed, and their key slots.
+    pub(super) shreds: BTreeMap<ObjectId, u32>,
+    pub(super) restores: BTreeMap<ObjectId, RestoreRow>,
+    pub(super) sets: BTreeMap<SetId, SetRow>,
+    pub(super) verified: BTreeMap<PlatterId, VerificationRow>,
+    pub(super) margins: BTreeMap<Vec<u8>, TrackRow>,
+    /// Rows that were read and make no sense.
+    pub(super) unreadable: u64,
+}
+
+/// Reads the rows of the catalog at `path` that can be read. Nothing in it is changed.
+pub(super) fn salvage(path: &std::path::Path) -> Result<Salvaged> {
+    let mut salvaged = Salvaged::default();
+    let report = FjallStore::salvage(path, &SPACES, &mut |space, key, value| {
+        if salvaged.keep(space, key, value).is_none() {
+            salvaged.unreadable += 1;
+        }
+    })?;
+    salvaged.rows = report.rows;
+    salvaged.damages = report.damages;
+    Ok(salvaged)
+}
+
+fn decode<T: Row>(space: Space, value: &[u8]) -> Option<T> {
+    rows::decode(space, value).ok()
+}
+
+fn id<T>(key: &[u8], from: fn([u8; 16]) -> T) -> Option<T> {
+    Some(from(key.try_into().ok()?))
+}
+
+impl Salvaged {
+    /// Keeps a row, if it is of a kind that is kept; none if it does not decode.
+    fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Option<()> {
+        if space == BUCKETS {
+            let name = String::from_utf8(key.to_vec()).ok()?;
+            self.buckets.insert(name, decode(space, value)?);
+        } else if space == OBJECTS {
+            let (bucket, name) = rows::parse_object_key(key).ok()?;
+            let row: ObjectRow = decode(space, value)?;
+            self.objects.insert(row.object_id, (bucket, name, row));
+        } else if space == BODIES {
+            self.bodies.insert(key.to_vec(), decode(space, value)?);
+        } else if space == UPLOADS {
+            let (_, upload) = rows::parse_upload_key(key).ok()?;
+            self.uploads.insert(key.to_vec(), (upload, decode(space, value)?));
+        } else if space == PARTS {
+            let upload = UploadId::from_bytes(*key.first_chunk()?);
+            self.parts.entry(upload).or_default().insert(key.to_vec(), decode(space, value)?);
+        } else if space == SHREDS {
+            self.shreds.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
+        } else if space == RESTORES {
+            self.restores.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
+        } else if space == SETS {
+            self.sets.insert(id(key, SetId::from_bytes)?, decode(space, value)?);
+        } else if space == VERIFIED {
+            self.verified.insert(id(key, PlatterId::from_bytes)?, decode(space, value)?);
+        } else if space == MARGINS {
+            self.margins.insert(key.to_vec(), decode(space, value)?);
+        }
+        Some(())
+    }
+
+    /// Adds what its rows say of bodies whose keys are in `slots` to what is known of them.
+    pub(super) fn tell(&mut self, slots: &BTreeMap<ObjectId, UsedSlot>, bodies: &mut Bodies) {
+        let rows = std::mem::take(&mut self.bodies);
+        for (object_id, (bucket, key, object)) in &self.objects {
+            let created = self.buckets.get(bucket).map_or(object.modified, |row| row.created);
+            for index in 0..object.body_count {
+                let Some(row) = rows.get(&rows::body_key(*object_id, index)) else { continue };
+                let Some(&slot) = slots.get(&row.body_id) else { continue };
+                let found = bodies.entry(row.body_id).or_default();
+                if found.known.is_none() {
+                    let body = (index, row.bytes, row.digest);
+                    let entry = Entry::of(bucket, created, key, object, body);
+                    found.learn(Known { entry, slot, written: None });
+                }
+                found.row = Some(Box::new(row.clone()));
+            }
+        }
+    }
+
+    /// Uploads that are not complete, with those of their parts whose keys are in `slots`, that
+    /// are not part of an object, and whose bytes `is_there` finds; and how many parts are lost.
+    pub(super) fn open_uploads(
+        &mut self,
+        slots: &BTreeMap<ObjectId, UsedSlot>,
+        taken: &BTreeSet<ObjectId>,
+        completed: &BTreeSet<UploadId>,
+        is_there: &dyn Fn(&BodyRow) -> bool,
+    ) -> (Uploads, u64) {
+        let mut uploads = Uploads::default();
+        let mut lost = 0;
+        for (key, (upload, row)) in std::mem::take(&mut self.uploads) {
+            if completed.contains(&upload) {
+                continue;
+            }
+            for (part_key, mut part) in self.parts.remove(&upload).unwrap_or_default() {
+                let slot = slots.get(&part.body.body_id);
+                match slot.filter(|_| !taken.contains(&part.body.body_id) && is_there(&part.body)) {
+                    Some(slot) => {
+                        part.body.key_slot = slot.index;
+                        uploads.parts.insert(part_key, part);
+                    }
+                    None => lost += 1,
+                }
+            }
+            uploads.uploads.insert(key, row);
+        }
+        (uploads, lost)
+    }
+}
+
+/// Uploads that go on after a recovery.
+#[derive(Debug, Default)]
+pub(super) struct Uploads {
+    pub(super) uploads: BTreeMap<Vec<u8>, UploadRow>,
+    pub(super) parts: BTreeMap<Vec<u8>, PartRow>,
+}
+
+impl Uploads {
+    /// Adds parts that logs tell of and the catalog did not, with their uploads.
+    pub(super) fn add(&mut self, part: &PartEntry, body: BodyRow) {
+        let key = rows::upload_key(&part.bucket, &part.key, part.upload_id);
+        self.uploads.entry(key).or_insert_with(|| UploadRow {
+            initiated: part.initiated,
+            class: part.class,
+            meta: part.meta.clone(),
+            algorithm: part.algorithm,
+            full_object: part.full_object,
+        });
+        let (md5, modified, checksum) = (part.md5, part.modified, part.checksum.clone());
+        self.parts.entry(rows::part_key(part.upload_id, part.number)).or_insert(PartRow {
+            body,
+            md5,
+            modified,
+            checksum,
+        });
+    }
+}

@@ -1,0 +1,292 @@
+//! What a damaged or lost catalog costs: nothing that keys, platters, logs and the rows that still
+//! read can give back, and never a byte of a log.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fulgurite_archive::{
+    ArchiveError, BodyClaim, BucketName, ListQuery, ObjectMeta, RecoverReport, Residence,
+    StorageClass, UploadOptions,
+};
+use fulgurite_units::{Seed, UploadId};
+
+use crate::harness::{Client, config, key, noise};
+
+/// What an archive holds before something happens to its catalog.
+struct Held {
+    bodies: BTreeMap<String, Vec<u8>>,
+    upload: UploadId,
+}
+
+const CLASSES: [(&str, StorageClass); 3] = [
+    ("glass", StorageClass::DeepArchive),
+    ("staged", StorageClass::DeepArchive),
+    ("standard", StorageClass::Standard),
+];
+
+fn empty_bucket() -> BucketName {
+    BucketName::new("empty").unwrap()
+}
+
+/// Objects on glass, staged and `STANDARD`, some deleted, an open upload and an empty bucket.
+async fn fill(client: &Client) -> Held {
+    let mut bodies = BTreeMap::new();
+    for (seed, (prefix, class)) in (0..).zip(CLASSES) {
+        for at in 0..4 {
+            let (name, body) = (format!("{prefix} {at}"), noise(seed * 10 + at, 20_000));
+            client.put(&name, class, &body).await.unwrap();
+            bodies.insert(name, body);
+        }
+        client.archive.delete(&client.bucket, &key(&format!("{prefix} 1"))).await.unwrap();
+        bodies.remove(&format!("{prefix} 1"));
+        if prefix == "glass" {
+            client.archive.seal().await.unwrap();
+            client.archive.delete(&client.bucket, &key("glass 2")).await.unwrap();
+            bodies.remove("glass 2");
+        }
+    }
+    client.archive.create_bucket(&empty_bucket()).await.unwrap();
+    let options = UploadOptions {
+        class: StorageClass::Standard,
+        meta: ObjectMeta::default(),
+        algorithm: None,
+        full_object: false,
+    };
+    let name = key("upload");
+    let begun = client.archive.create_upload(&client.bucket, &name, options).await.unwrap();
+    let upload = begun.upload_id;
+    let mut part = client
+        .archive
+        .put_part(&client.bucket, &name, upload, 1, BodyClaim::default())
+        .await
+        .unwrap();
+    part.write(Bytes::from(noise(99, 30_000))).await.unwrap();
+    part.finish(None).await.unwrap();
+    Held { bodies, upload }
+}
+
+/// Everything that is held is there, and nothing more.
+async fn check(data: &Path, held: &Held, told: &str) {
+    let client = Client::open(config(data)).await;
+    let query = ListQuery { limit: 1000, ..ListQuery::default() };
+    let listed = client.archive.list(&client.bucket, query).await.unwrap().objects;
+    let names: Vec<&String> = listed.iter().map(|object| &object.key).collect();
+    assert_eq!(names, held.bodies.keys().collect::<Vec<_>>(), "{told}");
+    for object in &listed {
+        let expected = match object.key.split(' ').next().unwrap() {
+            "glass" => Residence::Glass,
+            "staged" => Residence::Staged,
+            _ => Residence::Online,
+        };
+        assert_eq!(object.residence, expected, "{told}: {}", object.key);
+        if expected != Residence::Online {
+            client.restore(&object.key).await.unwrap();
+            client.restored(&object.key).await.unwrap();
+        }
+        let body = client.get(&object.key, None).await.unwrap();
+        assert!(body == held.bodies[&object.key], "{told}: {}", object.key);
+    }
+    client.archive.head_bucket(&empty_bucket()).await.unwrap();
+    let parts = client
+        .archive
+        .list_parts(&client.bucket, &key("upload"), held.upload, 0, 10)
+        .await
+        .unwrap();
+    assert_eq!(parts.1.len(), 1, "{told}");
+    // It goes on: what is staged is sealed, what is deleted goes.
+    client.archive.seal().await.unwrap();
+    client.archive.delete(&client.bucket, &key("staged 0")).await.unwrap();
+    client.archive.stop().await.unwrap();
+}
+
+async fn recover(data: &Path, is_forced: bool) -> Result<RecoverReport, ArchiveError> {
+    let config = config(data);
+    let work = move || fulgurite_archive::recover(config, is_forced, &|_| {});
+    tokio::task::spawn_blocking(work).await.unwrap()
+}
+
+fn files(path: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+fn copy(from: &Path, to: &Path) {
+    for file in files(from) {
+        let target = to.join(file.strip_prefix(from).unwrap());
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(file, target).unwrap();
+    }
+    for folder in ["staging", "online", "restored", "platters"] {
+        fs::create_dir_all(to.join(folder)).unwrap();
+    }
+}
+
+/// Bytes of all segments, wherever they are.
+fn segment_bytes(data: &Path) -> u64 {
+    let is_segment = |file: &PathBuf| file.extension().is_some_and(|name| name == "seg");
+    files(data).iter().filter(|file| is_segment(file)).map(|f| f.metadata().unwrap().len()).sum()
+}
+
+async fn filled(data: &Path) -> Held {
+    let client = Client::open(config(data)).await;
+    let held = fill(&client).await;
+    client.archive.stop().await.unwrap();
+    held
+}
+
+/// How many flips to try; the environment may ask for more.
+fn flip_count() -> u64 {
+    std::env::var("FULGURITE_FLIP_COUNT").map_or(6, |count| count.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_flipped_bit_anywhere_in_the_catalog_loses_nothing() {
+    let whole = tempfile::tempdir().unwrap();
+    let held = filled(whole.path()).await;
+    let mut recovered = 0;
+    for seed in 0..flip_count() {
+        let dir = tempfile::tempdir().unwrap();
+        copy(whole.path(), dir.path());
+        let mut random = Seed::new(seed).stream();
+        let files: Vec<PathBuf> = files(&dir.path().join("catalog"))
+            .into_iter()
+            .filter(|file| file.metadata().unwrap().len() > 0)
+            .collect();
+        let file = &files[usize::try_from(random.below(files.len() as u64)).unwrap()];
+        let mut content = fs::read(file).unwrap();
+        let at = usize::try_from(random.below(content.len() as u64)).unwrap();
+        content[at] ^= 1 << random.below(8);
+        fs::write(file, content).unwrap();
+        let told = format!("seed {seed}: byte {at} of {}", file.display());
+        match recover(dir.path(), false).await {
+            Ok(report) => {
+                recovered += 1;
+                assert!(!report.catalog_damages.is_empty(), "{told}");
+                let kept = PathBuf::from(report.catalog_kept.unwrap());
+                assert!(kept.join("spaces").exists(), "{told}: it is kept");
+                assert_eq!((report.uploads, report.parts_lost), (1, 0), "{told}");
+            }
+            Err(error) => assert!(error.to_string().contains("read well"), "{told}: {error}"),
+        }
+        check(dir.path(), &held, &told).await;
+    }
+    assert!(recovered > 0, "some flips were seen");
+}
+
+#[tokio::test]
+async fn a_whole_catalog_is_left_alone_unless_one_insists() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = filled(dir.path()).await;
+    let error = recover(dir.path(), false).await.unwrap_err();
+    assert!(error.to_string().contains("--salvage"), "{error}");
+    let report = recover(dir.path(), true).await.unwrap();
+    assert_eq!(report.objects, held.bodies.len() as u64);
+    assert_eq!((report.incomplete, report.keys_unexplained), (0, 0), "{report:?}");
+    check(dir.path(), &held, "forced").await;
+}
+
+#[tokio::test]
+async fn a_recovery_without_a_catalog_unlinks_no_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = filled(dir.path()).await;
+    let before = segment_bytes(dir.path());
+    fs::remove_dir_all(dir.path().join("catalog")).unwrap();
+    let report = recover(dir.path(), false).await.unwrap();
+    assert_eq!(segment_bytes(dir.path()), before);
+    assert_eq!((report.objects, report.incomplete), (held.bodies.len() as u64, 0), "{report:?}");
+    assert_eq!((report.uploads, report.keys_unexplained), (1, 0), "{report:?}");
+    // A bucket with nothing in it is in the catalog alone.
+    let client = Client::open(config(dir.path())).await;
+    client.archive.create_bucket(&empty_bucket()).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    check(dir.path(), &held, "no catalog").await;
+}
+
+/// A catalog from the middle of a run is put back: a start must not take the keys of what came
+/// after it for scrap, and a recovery finds it.
+#[tokio::test]
+async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let client = Client::open(config(data)).await;
+    let mut held = fill(&client).await;
+    let copied = tempfile::tempdir().unwrap();
+    copy(&data.join("catalog"), copied.path());
+    for (name, class) in [("staged 9", StorageClass::Glacier), ("standard 9", CLASSES[2].1)] {
+        let body = noise(50, 20_000);
+        client.put(name, class, &body).await.unwrap();
+        held.bodies.insert(name.to_owned(), body);
+    }
+    client.archive.stop().await.unwrap();
+    drop(client);
+    fs::rename(data.join("catalog"), data.join("newer")).unwrap();
+    copy(copied.path(), &data.join("catalog"));
+    let client = Client::open(config(data)).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let report = recover(data, true).await.unwrap();
+    assert_eq!((report.objects, report.incomplete), (held.bodies.len() as u64, 0), "{report:?}");
+    check(data, &held, "mid-run").await;
+}
+
+#[tokio::test]
+async fn a_recovery_that_finds_nothing_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    client.put("staged", StorageClass::DeepArchive, &noise(1, 10_000)).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    fs::rename(dir.path().join("catalog"), dir.path().join("mislaid")).unwrap();
+    // As if logs were of before records: their bytes say nothing.
+    for file in files(&dir.path().join("staging")) {
+        let bytes = fs::read(&file).unwrap().len();
+        fs::write(&file, noise(2, bytes)).unwrap();
+    }
+    let before = segment_bytes(dir.path());
+    let error = recover(dir.path(), false).await.unwrap_err();
+    assert!(error.to_string().contains("nothing was changed"), "{error}");
+    assert!(!dir.path().join("catalog").exists());
+    assert_eq!(segment_bytes(dir.path()), before);
+}
+
+#[tokio::test]
+async fn a_lost_identity_is_made_again_from_the_key_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = filled(dir.path()).await;
+    let path = dir.path().join("archive.json");
+    let identity = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    check(dir.path(), &held, "a start").await;
+    assert_eq!(fs::read(&path).unwrap(), identity);
+    fs::remove_file(&path).unwrap();
+    recover(dir.path(), true).await.unwrap();
+    assert_eq!(fs::read(&path).unwrap(), identity);
+}
+
+/// The two moments at which a recovery that is cut short leaves something.
+#[tokio::test]
+async fn a_recovery_cut_short_while_it_names_the_catalog_is_finished_or_begun_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let held = filled(dir.path()).await;
+    let data = dir.path();
+    let report = recover(data, true).await.unwrap();
+    let kept = PathBuf::from(report.catalog_kept.unwrap());
+    // The new one is whole, and the old one has just made room.
+    fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
+    check(data, &held, "no catalog").await;
+    assert!(!data.join("catalog.recovered").exists());
+    // The new one is whole, and the old one is still in its place.
+    fs::rename(data.join("catalog"), data.join("catalog.recovered")).unwrap();
+    fs::rename(kept, data.join("catalog")).unwrap();
+    let error = recover(data, false).await.unwrap_err();
+    assert!(error.to_string().contains("read well"), "{error}");
+    assert!(!data.join("catalog.recovered").exists(), "it is scrap beside another");
+}
