@@ -97,6 +97,7 @@ def put_until_refused(s3: Any, bucket: str) -> dict[str, bytes]:
 def test_bodies_are_refused_before_they_are_read_and_deletions_never(
     start: Start, disk: Disk
 ) -> None:
+    """Puts, parts and copies meet the floor; deletions give room back that is taken again."""
     server = start(settings(log_capacity="1GiB"), folder=disk.folder / "archive")
     s3 = server.s3()
     s3.create_bucket(Bucket="full")
@@ -123,6 +124,7 @@ def test_bodies_are_refused_before_they_are_read_and_deletions_never(
 
 
 def test_a_body_of_unknown_length_is_checked_as_it_goes(start: Start, disk: Disk) -> None:
+    """A chunked body that outgrows the disk is refused, and its room comes back."""
     server = start(settings(log_capacity="1GiB"), folder=disk.folder / "archive")
     s3 = server.s3()
     s3.create_bucket(Bucket="full")
@@ -145,6 +147,7 @@ def test_a_body_of_unknown_length_is_checked_as_it_goes(start: Start, disk: Disk
 
 
 def test_it_mends_by_itself_when_the_catalog_met_a_full_disk(start: Start, disk: Disk) -> None:
+    """Reads go on, readyz says why, and room alone brings the writes back."""
     # Without a reserve nothing but room helps.
     server = start(settings(reserve="0B"), folder=disk.folder / "archive")
     s3 = server.s3()
@@ -185,6 +188,7 @@ def test_it_mends_by_itself_when_the_catalog_met_a_full_disk(start: Start, disk:
 
 
 def test_a_full_disk_at_start_is_no_reason_not_to_start(start: Start, disk: Disk) -> None:
+    """At no byte free it starts, reads and deletes."""
     server = start(settings(), folder=disk.folder / "archive")
     s3 = server.s3()
     s3.create_bucket(Bucket="full")

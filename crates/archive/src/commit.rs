@@ -229,7 +229,12 @@ impl Store {
     /// from stable storage.
     pub(crate) async fn finish_retired(&self, retired: Retired) -> Result<()> {
         if !retired.keys.is_empty() {
-            self.keys.destroy(&retired.keys).await?;
+            if let Err(error) = self.keys.destroy(&retired.keys).await {
+                // Who deleted is told; the keys go when the cause is gone.
+                self.has_failed_shreds.store(true, std::sync::atomic::Ordering::SeqCst);
+                self.free(&retired.extents);
+                return Err(error);
+            }
             self.fail.pass("delete-shredded");
             let done = retired.keys.iter().map(|&(_, body)| body).collect();
             // Not awaited: shredding a second time after a crash does no harm.

@@ -275,18 +275,29 @@ fn run_sweep(store: &Arc<Store>) {
     }
 }
 
-/// Looks after the data directory: the reserve, and names that are to be forgotten.
+/// Looks after the data directory: the reserve, names that are to be forgotten, and keys whose
+/// destruction failed.
 fn run_tending(store: &Arc<Store>) {
     let within = Duration::from_nanos(store.config.space.forget_within.as_nanos());
     let tick = TICK.min(within / 4);
     let mut forgetting = Forgetting::default();
     let mut told = None;
     while store.check_stopping().is_ok() {
-        let (kept, forgot) = (store.space.keep_reserve(), forgetting.run_due(store, within));
-        let trouble = kept.and(forgot).err().map(|error| error.to_string());
+        let tended = store.panics.catch("tending", || {
+            // Each is tried, whatever becomes of the others.
+            let kept = store.space.keep_reserve();
+            let forgot = forgetting.run_due(store, within);
+            let shredded = startup::finish_failed_shreds(store);
+            kept.and(forgot).and(shredded)
+        });
+        let tended = tended.and_then(std::convert::identity);
+        let trouble = tended.err().map(|error| error.to_string());
         // Said once, not every second for as long as it lasts.
         if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
-            tracing::warn!(error, "deleted names stay, or the reserve is missing; tried again");
+            tracing::warn!(
+                error,
+                "deleted names or keys stay, or the reserve is missing; tried again"
+            );
         }
         told = trouble;
         std::thread::park_timeout(tick);

@@ -41,6 +41,18 @@ pub(crate) fn finish_shreds(store: &Arc<Store>) -> Result<()> {
     }
 }
 
+/// The same for destructions that failed since the start, if any did.
+pub(crate) fn finish_failed_shreds(store: &Arc<Store>) -> Result<()> {
+    if !store.has_failed_shreds.swap(false, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let finished = finish_shreds(store);
+    if finished.is_err() {
+        store.has_failed_shreds.store(true, Ordering::SeqCst);
+    }
+    finished
+}
+
 /// A platter file that the catalog does not know.
 fn unknown_platter(store: &Arc<Store>) -> Result<Option<PlatterId>> {
     let files = PlatterFiles::new(store.layout().platters());

@@ -78,6 +78,8 @@ pub(crate) struct Store {
     /// Bodies with a key and an entry in a log that no row names, as the sweep of this start met
     /// them: the catalog may be the one that is behind.
     pub(crate) bodies_in_doubt: AtomicU64,
+    /// Set when keys that rows say are to be destroyed could not be.
+    pub(crate) has_failed_shreds: AtomicBool,
     /// Set when long work shall end at its next safe point.
     pub(crate) stopping: AtomicBool,
     _lock: File,
@@ -238,6 +240,13 @@ pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
             write_durably(path, text.as_bytes(), 0o600)?;
             return Ok(key);
         }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(unusable(
+                path,
+                "the master key is missing: bring it back from its backup; without it no object \
+                 can be read",
+            ));
+        }
         Err(error) => return Err(ArchiveError::io("read the master key", path)(error)),
     };
     let mut key = [0; 32];
@@ -363,6 +372,7 @@ impl Store {
             bells,
             inboxes: Mutex::new(Some((pipeline, restore))),
             bodies_in_doubt: AtomicU64::new(0),
+            has_failed_shreds: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             _lock: lock,
         })

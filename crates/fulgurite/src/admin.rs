@@ -270,8 +270,8 @@ fn show_status(s: &Status) -> String {
     }
     if s.bodies_in_doubt > 0 {
         lines.push(format!(
-            "in doubt   {} bodies in the logs have keys and no row: uploads that a crash cut short, \
-             or the catalog is behind; recover --salvage brings them back",
+            "in doubt   {} bodies in the logs have keys and no row: uploads that a crash cut \
+             short, or the catalog is behind; recover --salvage brings them back",
             grouped(s.bodies_in_doubt)
         ));
     }

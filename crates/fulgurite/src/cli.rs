@@ -96,7 +96,7 @@ enum Command {
     Inspect(InspectArgs),
     /// Show how likely tracks, groups and sets are to be lost
     Durability(DurabilityArgs),
-    /// Rebuild the catalog from platters and keys
+    /// Rebuild the catalog from platters, logs and keys
     Recover(RecoverArgs),
     /// Archive a folder, damage the platters, bring every byte back
     Demo(DemoArgs),

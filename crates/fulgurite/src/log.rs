@@ -29,8 +29,12 @@ pub(crate) enum LogFormat {
 
 /// Starts the log of this process.
 pub(crate) fn start(format: LogFormat, filter: EnvFilter) {
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_ansi(style::is_error_colored());
+    // A line that cannot be written (its disk is full) is lost; telling of that on the same
+    // standard error would panic, and end the request that the line was about.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(style::is_error_colored())
+        .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => builder.fmt_fields(EscapedFields).with_writer(io::stderr).try_init(),
         LogFormat::Json => builder.json().with_writer(EscapedLines(io::stderr)).try_init(),

@@ -6,9 +6,9 @@
 //! a name    of several objects the last one: by the time it was made, then by its records
 //! ```
 //!
-//! A body that lies on glass and in a log is named on glass alone, because that is where its release
-//! left it, and what is in the log is a rest that was not yet punched out. Where its set is not
-//! whole, or was not released yet as far as a damaged catalog tells, the log has it, and it is
+//! A body that lies on glass and in a log is named on glass alone, because that is where its
+//! release left it, and what is in the log is a rest that was not yet punched out. Where its set is
+//! not whole, or was not released yet as far as a damaged catalog tells, the log has it, and it is
 //! written to glass again: the staged copy is the only one that can be relied on.
 
 use std::cmp::Ordering;
@@ -51,7 +51,7 @@ struct Rank {
 pub(super) struct Objects {
     /// By bucket and key.
     pub(super) whole: BTreeMap<(String, String), Whole>,
-    /// Keys to be destroyed at the next start: of objects that were overwritten, and of deleted ones.
+    /// Keys to be destroyed at the next start: of objects that were overwritten or deleted.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     /// Objects of which a body is not there.
     pub(super) incomplete: Vec<String>,

@@ -64,8 +64,8 @@ impl Opened {
             Ok(Some(identity)) => identity.archive,
             outcome => {
                 let archive = found().or_else(|| KeyTable::archive_of(&paths)).ok_or_else(|| {
-                    let lost = "archive.json is missing or damaged, and neither the key table nor a \
-                                platter nor a segment says which archive it is";
+                    let lost = "archive.json is missing or damaged, and neither the key table nor \
+                                a platter nor a segment says which archive it is";
                     outcome.err().unwrap_or_else(|| ArchiveError::Unusable {
                         path: config.data.display().to_string(),
                         reason: lost.to_owned(),

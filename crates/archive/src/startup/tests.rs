@@ -123,3 +123,21 @@ fn a_shredding_that_was_cut_short_is_finished() {
     assert!(left.is_empty());
     finish_shreds(&store).unwrap();
 }
+
+#[test]
+fn a_destruction_that_failed_is_done_without_a_restart() {
+    let dir = testing::dir();
+    let store = testing::store(&dir);
+    let doomed = body(&store);
+    let shred = doomed.clone();
+    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+        rows::put(tx, SHREDS, shred.body_id.to_bytes().to_vec(), &shred.key_slot)
+    };
+    store.committer.commit_blocking(commit).unwrap();
+    // One under way is its deleter's business.
+    finish_failed_shreds(&store).unwrap();
+    assert!(has_key(&store, &doomed));
+    store.has_failed_shreds.store(true, Ordering::SeqCst);
+    finish_failed_shreds(&store).unwrap();
+    assert!(!has_key(&store, &doomed));
+}

@@ -38,7 +38,7 @@ fn help_is_complete() {
               admin          Seal, verify and watch a running archive
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
-              recover        Rebuild the catalog from platters and keys
+              recover        Rebuild the catalog from platters, logs and keys
               demo           Archive a folder, damage the platters, bring every byte back
               decode-worker  Decode for archives on other machines
               bench          Measure the codes

@@ -146,7 +146,6 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     writeln!(page, "{name}{{layer=\"track\"}} {}", status.repaired_by_track)?;
     writeln!(page, "{name}{{layer=\"group\"}} {}", status.repaired_by_group)?;
     writeln!(page, "{name}{{layer=\"set\"}} {}", status.repaired_by_set)?;
-    let troubled = status.seal_troubles.len() as u64;
     let counters = [
         ("fulgurite_sets_given_up_total", "Sets planned anew.", status.sets_given_up),
         ("fulgurite_copies_dropped_total", "Restored copies found damaged.", status.copies_dropped),
@@ -155,6 +154,11 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     for (name, text, n) in counters {
         value(page, name, "counter", text, n)?;
     }
+    write_gauges(page, status)
+}
+
+fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
+    let troubled = status.seal_troubles.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
     let gauges = [
         ("fulgurite_staged_bytes", "Plain bytes of staged bodies.", status.staged_bytes),
