@@ -351,7 +351,7 @@ def test_conditions(s3: Any, bucket: str) -> None:
 
 
 def test_full_staging(start: Start) -> None:
-    """A full log refuses puts at once with 500 InternalError; what is stored stays readable."""
+    """A full log refuses puts at once with 507; what is stored stays readable."""
     server = start({"storage": {"log_capacity": "32MiB"}, "seal": {"staged_bytes": "32MiB"}})
     s3 = server.s3()
     s3.create_bucket(Bucket="full")
@@ -369,7 +369,7 @@ def test_full_staging(start: Start) -> None:
             answer = metadata["HTTPStatusCode"], error.response["Error"]["Code"]
             assert time.monotonic() - began < 5.0
             break
-    assert answer == (500, "InternalError")
+    assert answer == (507, "InsufficientStorage")
     assert 1 <= len(stored) <= 6
     assert read(s3, "full", "first") == b"first"
     assert [item["Key"] for item in keys_of(s3, "full")] == [*stored, "first"]

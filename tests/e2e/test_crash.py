@@ -168,16 +168,19 @@ def check_after_restart(server: Server, driver: Driver, is_armed: bool) -> None:
 
 
 def check_rebuilt_catalog(server: Server, driver: Driver) -> None:
-    """With the catalog gone, what was deleted stays deleted and what is on glass is there."""
+    """With the catalog gone, what was deleted stays deleted and all else comes back.
+
+    Known gap (docs/design/0010): an upload that a kill cut short lies whole in a log and has its
+    key; only the catalog knew that it was never acknowledged. A recovery may bring it back, also
+    over an older version or a deletion of its name. Nothing that nobody put comes back.
+    """
     server.stop()
     shutil.rmtree(Path(server.data) / "catalog")
     done = server.run("recover", "--data", str(server.data))
-    assert done.returncode == 0, done.stderr
+    # An upload that a kill cut short may have left some of its bodies: it is counted, not lost.
+    assert done.returncode in (0, 10), done.stderr
     server.start()
-    # What was never on glass is gone with the catalog.
-    archived = {key.name for key in driver.archived()}
     for key in driver.every_key():
-        if key.name not in archived:
-            key.acknowledged = None
+        key.possible = list(key.cut_short)
     driver.check_listing()
     check_everything(server, driver)

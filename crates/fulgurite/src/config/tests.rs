@@ -170,6 +170,8 @@ fn every_setting_has_a_variable() {
     config.keys.tables = vec!["table".into(), "copy".into()];
     config.library.log = Some("library.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
+    config.storage.free_min = Some(ByteCount::mib(1));
+    config.storage.reserve = Some(ByteCount::mib(1));
     config.medium.damage = Some("damage.toml".into());
     config.medium.decode_queue = Some("nats://queue.example.org".parse().unwrap());
     config.medium.model = Some("model.onnx".into());
@@ -185,7 +187,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 31);
+    assert_eq!(settings.len(), 34);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
