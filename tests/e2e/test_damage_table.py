@@ -34,6 +34,7 @@ HEADINGS = ["file", "damage", "a start", "what is seen", "lost", "what to do"]
 NOTHING = "nothing"
 RECOVER = "`fulgurite recover`"
 MOVE_AND_RECOVER = "move `catalog` away, `fulgurite recover`"
+SALVAGE = "stop, `fulgurite recover --salvage`"
 BRING_BACK = "bring it back"
 SEEN_CHARS_MAX = 64
 
@@ -98,15 +99,18 @@ class Patient:
             shutil.rmtree(bad) if bad.is_dir() else bad.unlink(missing_ok=True)
             shutil.copytree(good, bad) if good.is_dir() else shutil.copy2(good, bad)
 
-    def recover(self, moves: bool) -> int:
-        """Run `recover`: its exit code."""
+    def recover(self, todo: str) -> int:
+        """Run `recover` as the row says: its exit code."""
         catalog = self.server.data / "catalog"
-        if moves and catalog.exists():
+        if MOVE_AND_RECOVER in todo and catalog.exists():
             catalog.rename(self.server.folder / "catalog.moved")
+        flags = ["--salvage"] if SALVAGE in todo else []
+        if flags:
+            self.server.stop()
         config = str(self.server.folder / "config.toml")
-        return self.server.run(
-            "recover", "--data", str(self.server.data), "--config", config
-        ).returncode
+        data = str(self.server.data)
+        done = self.server.run("recover", "--data", data, "--config", config, *flags)
+        return done.returncode
 
     def outcome(self) -> tuple[str, str]:
         """Start it: what the row says of the start, and what is lost if it serves."""
@@ -144,12 +148,13 @@ def measure(make: object, file: str, how: str) -> Row:
     seen = words_of(patient.server)
     if lost == NOTHING:
         return Row(file, how, start, seen, NOTHING, NOTHING)
-    if start != "serves":
-        for todo in (RECOVER, MOVE_AND_RECOVER):
+    ways = (SALVAGE,) if start == "serves" else (RECOVER, MOVE_AND_RECOVER)
+    if file.startswith("catalog") or start != "serves":
+        for todo in ways:
             other = make(file)  # type: ignore[operator]
             other.damage(how)
             start_or_code(other.server)
-            if other.recover(todo == MOVE_AND_RECOVER) == 0:
+            if other.recover(todo) == 0:
                 served, left = other.outcome()
                 if left == NOTHING:
                     return Row(file, how, start, seen, NOTHING, todo)
@@ -190,7 +195,7 @@ def test_row(patients: object, row: Row) -> None:
     assert start == row.start, log
     if row.seen != "-":
         assert row.seen.strip("`") in log
-    if start == "serves":
+    if start == "serves" and SALVAGE not in row.todo:
         assert lost == row.lost, log
     if row.todo.startswith(BRING_BACK):
         other = patients(row.file)  # type: ignore[operator]
@@ -198,8 +203,8 @@ def test_row(patients: object, row: Row) -> None:
         start_or_code(other.server)
         other.bring_back()
         assert other.outcome() == ("serves", NOTHING)
-    if RECOVER in row.todo:
-        assert patient.recover(MOVE_AND_RECOVER in row.todo) == 0
+    if RECOVER in row.todo or SALVAGE in row.todo:
+        assert patient.recover(row.todo) == 0
         assert patient.outcome() == ("serves", row.lost)
 
 

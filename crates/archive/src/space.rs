@@ -150,12 +150,15 @@ impl Space {
     /// Whether the catalog may be opened: there is room for the tables of its journal. Gives the
     /// reserve up if there is not. `is_sure` says that lack of room was the failure.
     pub(crate) fn make_room(&self, is_sure: bool) -> bool {
-        let needed = self.reserve_wanted / 2;
-        let has_room = || self.free().is_ok_and(|free| free >= needed);
-        if is_sure || !has_room() {
+        if is_sure || self.lacks_room() {
             self.give_up_reserve();
         }
-        has_room()
+        !self.lacks_room()
+    }
+
+    /// Whether there is less room than the catalog may need to be opened.
+    pub(crate) fn lacks_room(&self) -> bool {
+        !self.free().is_ok_and(|free| free >= self.reserve_wanted / 2)
     }
 
     /// Unlinks the reserve; `false` when there was none.

@@ -421,8 +421,7 @@ fn open_catalog(path: &Path, space: &Space) -> Result<FjallStore> {
     let config = FjallConfig::default();
     match FjallStore::open(path, &SPACES, &config) {
         Err(error)
-            if error.kind() == fulgurite_catalog::ErrorKind::Unavailable
-                && space.give_up_reserve() =>
+            if (error.is_lack_of_room() || space.lacks_room()) && space.give_up_reserve() =>
         {
             tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
             Ok(FjallStore::open(path, &SPACES, &config)?)

@@ -1,5 +1,7 @@
 //! The check of the fuzz target of library logs with seeded changes of good ones.
 
+#![expect(clippy::unwrap_used, reason = "what cannot be made here is a failed test")]
+
 #[path = "../../../fuzz/changes.rs"]
 mod changes;
 #[path = "../../../fuzz/library_checks.rs"]
