@@ -16,13 +16,15 @@ from typing import Any
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NoConnection
 from botocore.handlers import add_expect_header
-from harness import Server, keys_of, read, restore
+from harness import Server, keys_of, read, restore, wait_until
 
 BUCKET = "crash"
 KEYS_PER_THREAD = 24
 BODY_BYTES_MAX = 40_000
 # Restore days of the last check are the configured short ones; this many outlast the test.
 DAYS_FOREVER = 36_000
+# How long a process may go on running after it stopped answering.
+DEATH_SECONDS = 5.0
 # What the archive may answer while it is alive; anything else is a finding.
 EXPECTED_CODES = {"InvalidObjectState", "RestoreAlreadyInProgress", "SlowDown"}
 
@@ -109,12 +111,22 @@ class Driver:
             try:
                 verb(client, key, rng)
                 self.acknowledged += 1
-            except self.connection_errors:
-                return  # the archive is gone
+            except self.connection_errors as error:
+                # A dead archive answers nobody; a living one owes every request an answer.
+                if self._outlives_its_connections():
+                    self.findings.append(f"{verb.__name__} of {key.name!r}: {error!r}")
+                return
             except ClientError as error:
                 code = error.response["Error"]["Code"]
                 if code not in EXPECTED_CODES:
                     self.findings.append(f"{verb.__name__} of {key.name!r}: {error}")
+
+    def _outlives_its_connections(self) -> bool:
+        try:
+            wait_until("the archive dies", lambda: not self.server.is_running(), DEATH_SECONDS)
+        except AssertionError:
+            return True
+        return False
 
     def _begin(self, key: Key, outcome: Version | None) -> None:
         key.possible.append(outcome)

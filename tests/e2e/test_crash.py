@@ -80,10 +80,21 @@ def kill_at_fail_point(server: Server, driver: Driver, point: str, passages: int
     """Load until the archive kills itself at the point."""
 
     def dead() -> bool:
+        assert not driver.findings, driver.findings
         return not server.is_running()
 
+    def wait_for_death() -> None:
+        before = driver.acknowledged
+        try:
+            wait_until(what, dead, FAIL_POINT_SECONDS)
+        except AssertionError as error:
+            done = driver.acknowledged - before
+            raise AssertionError(
+                f"{error}; {done} requests acknowledged, {server.status()}\n{server.tail()}"
+            ) from error
+
     what = f"the archive dies at {point} after {passages} passages"
-    driver.run(lambda: wait_until(what, dead, FAIL_POINT_SECONDS))
+    driver.run(wait_for_death)
     assert server.process is not None
     assert server.process.returncode == -9, server.tail()
 

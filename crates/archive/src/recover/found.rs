@@ -64,7 +64,7 @@ impl Found {
     }
 
     /// The extents of one log that hold all `bytes` of the ciphertext, in order; none if some are
-    /// missing.
+    /// missing. Of an empty body a log holds the entry alone.
     pub(super) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
         let mut by_offset: BTreeMap<u64, Stretch> = BTreeMap::new();
         for &stretch in &self.stretches {
@@ -75,7 +75,8 @@ impl Found {
                 *held = stretch;
             }
         }
-        let kind = self.stretches.first().map(|stretch| stretch.kind);
+        let entry = self.framing.first().filter(|_| bytes == 0).map(|&(kind, _)| kind);
+        let kind = self.stretches.first().map(|stretch| stretch.kind).or(entry);
         let mut end = 0;
         let mut extents = Vec::with_capacity(by_offset.len());
         for (offset, stretch) in by_offset {
@@ -125,5 +126,13 @@ mod tests {
         check(&[(Staging, 0, 10), (Online, 10, 5)], 15, None);
         check(&[(Online, 0, 0)], 0, Some(1));
         check(&[], 0, None);
+    }
+
+    #[test]
+    fn an_empty_body_is_where_its_entry_is() {
+        let entry = (LogKind::Online, Extent { segment: 1, offset: 64, bytes: 256 });
+        let found = Found { framing: vec![entry], ..Found::default() };
+        assert_eq!(found.logged(0), Some((LogKind::Online, Vec::new())));
+        assert_eq!(found.logged(10), None);
     }
 }
