@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import subprocess
 from pathlib import Path
 
 from conftest import Start
-from harness import Server, binary, read, run
+from harness import KEYS, RUN_SECONDS, TINY_GEOMETRY, Server, binary, read, run
 
 
 def test_health_and_metrics(server: Server) -> None:
@@ -47,3 +51,45 @@ def test_demo(tmp_path: Path) -> None:
     done = run([str(binary()), "demo", str(folder)])
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert "file" in done.stdout
+
+
+def on_terminal(command: list[str]) -> str:
+    """Run a program whose standard error is a terminal: what it shows there."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, **KEYS, "TERM": "xterm", "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            # The end of a terminal that nobody writes to any more.
+            piece = b""
+        if not piece:
+            break
+        shown += piece
+    os.close(ours)
+    assert process.wait(timeout=RUN_SECONDS) == 0, shown
+    return shown.decode(errors="replace")
+
+
+def test_seal_and_verify_show_bytes_and_the_time_left(start: Start) -> None:
+    """On a terminal both show bytes done of bytes in all; elsewhere they are silent."""
+    # A platter is under way for about a second, so that several lines of progress come.
+    slow = {"geometry": TINY_GEOMETRY, "library": {"time_scale": 0.02}}
+    server = start(slow)
+    s3 = server.s3()
+    s3.create_bucket(Bucket="slow")
+    body = os.urandom(1_500_000)
+    s3.put_object(Bucket="slow", Key="k", Body=body, StorageClass="DEEP_ARCHIVE")
+    for verb in ("seal", "verify"):
+        shown = on_terminal([str(binary()), "admin", verb, "--data", str(server.data)])
+        found = re.findall(r"([0-9.]+ (?:B|KiB|MiB)) of ([0-9.]+ MiB)", shown)
+        assert len({done for done, _ in found}) > 2, f"{verb}: {shown}"
+        assert len({total for _, total in found}) == 1, f"{verb}: {shown}"
+        assert re.search(r"[0-9] s left", shown), f"{verb}: {shown}"
+    silent = server.run("admin", "verify", "--data", str(server.data))
+    assert (silent.returncode, silent.stderr) == (0, "")

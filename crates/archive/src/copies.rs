@@ -25,6 +25,7 @@ use crate::commit::{Retired, account, bodies, find_object, rows_in};
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
+use crate::progress::Progress;
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -124,11 +125,47 @@ pub(crate) fn look_before_extending(
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<()> {
-    look_at(store, bucket, key, Look::Some(LOOK_FRAMES_MAX)).map(drop)
+    look_at(store, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
 }
 
 /// Reads every restored copy whole and drops those that are damaged. Blocks.
-pub(crate) fn verify_all(store: &Store) -> Result<()> {
+pub(crate) fn verify_all(store: &Store, progress: &Arc<Progress>) -> Result<()> {
+    let mut part = progress.part();
+    let mut before = 0;
+    each_copy(store, |bucket, key| {
+        let bytes = copy_bytes(store, bucket, key)?;
+        let mut read = 0;
+        let mut said = |more: u64| {
+            read += more;
+            part.at(before + read.min(bytes));
+        };
+        look_at(store, bucket, key, Look::Whole, &mut said)?;
+        before += bytes;
+        part.at(before);
+        Ok(())
+    })
+}
+
+/// Bytes of all restored copies.
+pub(crate) fn bytes_of_all(store: &Store) -> Result<u64> {
+    let mut bytes = 0;
+    each_copy(store, |bucket, key| {
+        bytes += copy_bytes(store, bucket, key)?;
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+fn copy_bytes(store: &Store, bucket: &BucketName, key: &ObjectKey) -> Result<u64> {
+    let found = find_object(&*store.kv.snapshot(), bucket, key)?;
+    Ok(found.map_or(0, |object| cipher_bytes(object.bytes)))
+}
+
+/// Names every object that has a restored copy, a page of rows at a time.
+fn each_copy(
+    store: &Store,
+    mut each: impl FnMut(&BucketName, &ObjectKey) -> Result<()>,
+) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {
         let page: Vec<(Vec<u8>, ExpiryRow)> =
@@ -137,14 +174,20 @@ pub(crate) fn verify_all(store: &Store) -> Result<()> {
         range = range.after(last);
         for (_, row) in page {
             store.check_stopping()?;
-            let (bucket, key) = (BucketName::new(&row.bucket)?, ObjectKey::new(&row.key)?);
-            look_at(store, &bucket, &key, Look::Whole)?;
+            each(&BucketName::new(&row.bucket)?, &ObjectKey::new(&row.key)?)?;
         }
     }
 }
 
-/// Looks at an object's copy, if it has one; whether it had to be dropped.
-fn look_at(store: &Store, bucket: &BucketName, key: &ObjectKey, look: Look) -> Result<bool> {
+/// Looks at an object's copy, if it has one; whether it had to be dropped. `said` hears of bytes
+/// that were read.
+fn look_at(
+    store: &Store,
+    bucket: &BucketName,
+    key: &ObjectKey,
+    look: Look,
+    said: &mut dyn FnMut(u64),
+) -> Result<bool> {
     let view = store.kv.snapshot();
     let found = find_object(&*view, bucket, key)?;
     let has_copy = |object: &ObjectRow| object.restore.is_some_and(|mark| mark.expiry.is_some());
@@ -164,7 +207,7 @@ fn look_at(store: &Store, bucket: &BucketName, key: &ObjectKey, look: Look) -> R
             Look::Some(most) => most * body.bytes.div_ceil(FRAME_BYTES as u64) / frames.max(1),
         };
         let seen = is_there(&mut reader, &extents)
-            .and_then(|()| authenticate(&mut reader, &cipher, body, share.max(1)));
+            .and_then(|()| authenticate(&mut reader, &cipher, body, share.max(1), said));
         match seen {
             Ok(()) => {}
             Err(error @ ArchiveError::Corrupt { .. }) => {
@@ -194,6 +237,7 @@ fn authenticate(
     cipher: &BodyCipher,
     body: &BodyRow,
     count: u64,
+    said: &mut dyn FnMut(u64),
 ) -> Result<()> {
     let frames = body.bytes.div_ceil(FRAME_BYTES as u64);
     let run = (CHUNK_BYTES / FRAME_BYTES) as u64;
@@ -203,6 +247,7 @@ fn authenticate(
         let end = cipher_bytes(body.bytes).min((first + count) * FRAME_CIPHER_BYTES as u64);
         buffer.resize(usize::try_from(end - start).unwrap_or(usize::MAX), 0);
         reader.read_at(start, &mut buffer)?;
+        said(end - start);
         cipher.decrypt(first, frames, &mut buffer).map(drop)
     };
     if count >= frames {

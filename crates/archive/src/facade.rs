@@ -15,6 +15,7 @@ use crate::object::{
     PutOptions, RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::pipeline::Workers;
+use crate::progress::Progress;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifiedPlatter};
@@ -323,13 +324,23 @@ impl Archive {
         self.workers.seal().await
     }
 
-    /// Reads platters whole again: one, or all.
+    /// How far the sealing is that is under way, whoever asked for it.
+    #[must_use]
+    pub fn seal_progress(&self) -> Arc<Progress> {
+        Arc::clone(self.workers.sealing())
+    }
+
+    /// Reads platters whole again: one, or all. `progress` says meanwhile how far it is.
     ///
     /// # Errors
     /// When a platter is not known. A platter that cannot be read is in the report.
-    pub async fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
-        let workers = Arc::clone(&self.workers);
-        blocking(move || workers.verify(platter)).await
+    pub async fn verify(
+        &self,
+        platter: Option<PlatterId>,
+        progress: &Arc<Progress>,
+    ) -> Result<Vec<VerifiedPlatter>> {
+        let (workers, progress) = (Arc::clone(&self.workers), Arc::clone(progress));
+        blocking(move || workers.verify(platter, &progress)).await
     }
 
     /// What the last verification of a platter found, sector by sector; nothing if there was none.

@@ -37,6 +37,7 @@ mod pipeline;
 mod plan;
 mod platter_files;
 mod private;
+mod progress;
 mod put;
 mod read;
 mod recover;
@@ -68,6 +69,7 @@ pub use object::{
     PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, StorageClass,
     Tier, UploadInfo, UploadOptions, WriteCondition,
 };
+pub use progress::Progress;
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
 pub use recover::{RecoverProgress, RecoverReport, recover};

@@ -23,6 +23,7 @@ use crate::forget::Forgetting;
 use crate::library_driver::LiveLibrary;
 use crate::limits::SEAL_RETRY;
 use crate::platter_files::PlatterFiles;
+use crate::progress::Progress;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifiedPlatter};
@@ -79,6 +80,8 @@ pub(crate) struct Workers {
     files: PlatterFiles,
     activity: Arc<Mutex<String>>,
     troubles: Arc<Troubles>,
+    /// How far the sealing thread is.
+    sealing: Arc<Progress>,
     /// Ends the expiring thread when it goes.
     expiring: Mutex<Option<SyncSender<()>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -97,7 +100,8 @@ impl Workers {
         damaged::requeue(store)?;
         let activity = Arc::new(Mutex::new("idle".to_owned()));
         let troubles = Arc::<Troubles>::default();
-        let sealer = Sealer::new(store, &library, &files, &troubles);
+        let sealing = Arc::<Progress>::default();
+        let sealer = Sealer::new(store, &library, &files, &troubles, &sealing);
         let restorer = Restorer::new(store, &library, &files);
         let Some((pipeline_inbox, restore_inbox)) = lock(&store.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
@@ -117,11 +121,16 @@ impl Workers {
         store.wake_restore();
         let (store, threads) = (Arc::clone(store), Mutex::new(threads));
         let expiring = Mutex::new(Some(expiring));
-        Ok(Self { store, library, files, activity, troubles, expiring, threads })
+        Ok(Self { store, library, files, activity, troubles, sealing, expiring, threads })
     }
 
     pub(crate) fn activity(&self) -> String {
         lock(&self.activity).clone()
+    }
+
+    /// How far the sealing is that is under way.
+    pub(crate) const fn sealing(&self) -> &Arc<Progress> {
+        &self.sealing
     }
 
     /// What operators are shown of the threads.
@@ -129,6 +138,7 @@ impl Workers {
         (status.seal_troubles, status.sets_given_up) =
             self.troubles.shown(std::time::Instant::now());
         let decoders = status.decode.as_ref().map_or(0, |decode| decode.deaths);
+        (status.seal_bytes_done, status.seal_bytes_total) = self.sealing.bytes();
         status.panics = self.store.panics.count() + decoders;
     }
 
@@ -154,11 +164,27 @@ impl Workers {
 
     /// Reads platters whole again, one or all; and with all of them the restored copies, of which
     /// those that are damaged go.
-    pub(crate) fn verify(&self, platter: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+    pub(crate) fn verify(
+        &self,
+        platter: Option<PlatterId>,
+        progress: &Arc<Progress>,
+    ) -> Result<Vec<VerifiedPlatter>> {
+        let Self { store, library, files, troubles, .. } = self;
+        let sealer = Sealer::new(store, library, files, troubles, progress);
+        let platters = sealer.stored_platters(platter)?;
+        let copies = if platter.is_none() { copies::bytes_of_all(store)? } else { 0 };
+        let total = copies + platters.iter().map(|platter| platter.bytes).sum::<u64>();
+        progress.set(0, total);
         if platter.is_none() {
-            copies::verify_all(&self.store)?;
+            copies::verify_all(store, progress)?;
         }
-        Sealer::new(&self.store, &self.library, &self.files, &self.troubles).verify_stored(platter)
+        let mut done = copies;
+        let verified = platters.iter().map(|platter| {
+            progress.set(done, total);
+            done += platter.bytes;
+            sealer.verify_stored(platter)
+        });
+        verified.collect()
     }
 
     /// The library, which has this machine.
@@ -222,6 +248,7 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
         let panics = sealer.panics();
         let outcome = panics.catch("sealing", || sealer.seal_all(cause));
         let outcome = outcome.and_then(std::convert::identity);
+        sealer.rests();
         let failed = match &outcome {
             Ok(_) => sealer.trouble(),
             Err(ArchiveError::Stopping) => return,

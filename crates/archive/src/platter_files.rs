@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::os::unix::fs::{FileExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fulgurite_glass::{PlatterSink, PlatterSource};
 use fulgurite_units::PlatterId;
 
 use crate::log::sync_dir;
+use crate::progress::Progress;
 use crate::{ArchiveError, Result};
 
 /// The folder that stands for the library's shelves.
@@ -22,6 +24,8 @@ pub(crate) struct PlatterFileSink {
     file: File,
     path: PathBuf,
     position: u64,
+    /// Where its bytes are counted.
+    progress: Arc<Progress>,
 }
 
 /// A platter in a read drive.
@@ -49,7 +53,11 @@ impl PlatterFiles {
     }
 
     /// A blank platter in the write drive. What an interrupted attempt left is scrap.
-    pub(crate) fn blank(&self, platter: PlatterId) -> Result<PlatterFileSink> {
+    pub(crate) fn blank(
+        &self,
+        platter: PlatterId,
+        progress: &Arc<Progress>,
+    ) -> Result<PlatterFileSink> {
         let path = self.part(platter);
         let file = File::options()
             .read(true)
@@ -58,7 +66,7 @@ impl PlatterFiles {
             .truncate(true)
             .open(&path)
             .map_err(ArchiveError::io("create", &path))?;
-        Ok(PlatterFileSink { file, path, position: 0 })
+        Ok(PlatterFileSink { file, path, position: 0, progress: Arc::clone(progress) })
     }
 
     /// Makes a finished platter durable.
@@ -109,6 +117,7 @@ impl PlatterSink for PlatterFileSink {
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.file.write_all_at(bytes, self.position)?;
         self.position += bytes.len() as u64;
+        self.progress.add(bytes.len() as u64);
         Ok(())
     }
 }

@@ -36,6 +36,7 @@ use crate::medium::MediumHandle;
 use crate::panics::Panics;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
 use crate::platter_files::PlatterFiles;
+use crate::progress::{Progress, platter_bytes, sets_bytes};
 use crate::rows::{
     self, BODIES, FAULTS, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS,
     SetRow, SetState, Shard,
@@ -56,6 +57,7 @@ pub(crate) struct Sealer {
     files: PlatterFiles,
     medium: MediumHandle,
     troubles: Arc<Troubles>,
+    progress: Arc<Progress>,
 }
 
 /// What began a pass over all that is to be sealed.
@@ -93,6 +95,7 @@ impl Sealer {
         library: &LiveLibrary,
         files: &PlatterFiles,
         troubles: &Arc<Troubles>,
+        progress: &Arc<Progress>,
     ) -> Self {
         Self {
             store: Arc::clone(store),
@@ -100,6 +103,7 @@ impl Sealer {
             files: files.clone(),
             medium: MediumHandle::deferred(&store.medium),
             troubles: Arc::clone(troubles),
+            progress: Arc::clone(progress),
         }
     }
 
@@ -125,6 +129,11 @@ impl Sealer {
 
     pub(crate) fn panics(&self) -> &Panics {
         &self.store.panics
+    }
+
+    /// Nothing is under way any more.
+    pub(crate) fn rests(&self) {
+        self.progress.set(0, 0);
     }
 
     /// What the set that has waited longest waits for, if any does.
@@ -278,9 +287,11 @@ impl Sealer {
 
     fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<End> {
         let mut released = Released::default();
+        let (before, _) = self.progress.bytes();
         loop {
             self.store.check_stopping()?;
             let row = self.row(set)?;
+            self.note_progress(&row, before)?;
             match row.state {
                 SetState::Planned if !self.is_wanted(set)? => {
                     return self.abandon(set, None).map(End::GivenUp);
@@ -310,6 +321,28 @@ impl Sealer {
         }
     }
 
+    /// Notes how far the set is, and what is to be done behind it; `before` it so much was done.
+    /// Its tracks are written, and then read back.
+    fn note_progress(&self, row: &SetRow, before: u64) -> Result<()> {
+        let mut tracks = 0;
+        for (_, platter) in row.platters() {
+            let found: Option<PlatterRow> =
+                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+            let user_bytes = found.map_or(0, |found| found.data_bytes + found.list_bytes);
+            tracks += platter_bytes(&row.geometry, user_bytes);
+        }
+        let passes = match row.state {
+            SetState::Planned => 0,
+            SetState::Written => 1,
+            SetState::Verified | SetState::Stored | SetState::Released => 2,
+        };
+        let staged = rows::totals(&*self.store.kv)?.staged_bytes;
+        let own = if row.state < SetState::Released { row.bytes } else { 0 };
+        let later = sets_bytes(&self.store.config.geometry, staged.saturating_sub(own));
+        self.progress.set(before + passes * tracks, before + 2 * (tracks + later));
+        Ok(())
+    }
+
     /// Writes all platters of a set. Only what is written whole counts: what an attempt that is cut
     /// short leaves is scrap, and goes at once, for others may need the room.
     fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
@@ -317,7 +350,8 @@ impl Sealer {
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
-        let writing = SetWriting { store: &self.store, files: &self.files, set, row: &row };
+        let (store, files, progress) = (&self.store, &self.files, &self.progress);
+        let writing = SetWriting { store, files, set, row: &row, progress };
         let damaged = match writing.run() {
             Ok(damaged) => damaged,
             Err(error) => {

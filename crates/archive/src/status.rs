@@ -91,6 +91,12 @@ pub struct Status {
     pub restored_objects: u64,
     /// What the background pipeline is doing: `idle`, `sealing`, or the error it waits on.
     pub pipeline: String,
+    /// Bytes of tracks that the sealing under way has written, and read back.
+    #[serde(default)]
+    pub seal_bytes_done: u64,
+    /// Those it has to write and to read back, as far as is known; none when nothing is sealed.
+    #[serde(default)]
+    pub seal_bytes_total: u64,
     /// Sets that wait to be tried again, and bodies of sets that were given up, the oldest first.
     #[serde(default)]
     pub seal_troubles: Vec<SealTrouble>,
@@ -298,6 +304,8 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         restores_waiting: totals.restores_waiting,
         restored_objects: totals.restored,
         pipeline: activity,
+        seal_bytes_done: 0,
+        seal_bytes_total: 0,
         seal_troubles: Vec::new(),
         sets_given_up: 0,
         panics: 0,

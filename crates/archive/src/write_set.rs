@@ -23,6 +23,7 @@ use crate::log::{LogKind, LogReader};
 use crate::panics::Panics;
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
+use crate::progress::Progress;
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -48,6 +49,7 @@ pub(crate) struct SetWriting<'a> {
     pub(crate) files: &'a PlatterFiles,
     pub(crate) set: SetId,
     pub(crate) row: &'a SetRow,
+    pub(crate) progress: &'a Arc<Progress>,
 }
 
 /// An error of the platter format met while writing.
@@ -139,7 +141,7 @@ impl SetWriting<'_> {
             created: self.row.created,
             software: concat!("fulgurite ", env!("CARGO_PKG_VERSION")).to_owned(),
         };
-        let sink = self.files.blank(platter)?;
+        let sink = self.files.blank(platter, self.progress)?;
         WriteDrive::new().write(Blank::new(platter), header, sink).map_err(glass_error(platter))
     }
 

@@ -21,7 +21,7 @@ use crate::names::S3Url;
 use crate::objects::counted;
 use crate::orphans::orphans;
 use crate::output::{Output, bytes, grouped, hint, note, rate, seconds};
-use crate::progress::{released_bar, spinner};
+use crate::progress::told_bar;
 use crate::remote::{Remote, RemoteArgs};
 use crate::s3::http_builder;
 use crate::style::{self, Tone};
@@ -247,7 +247,7 @@ fn show_status(s: &Status) -> String {
             grouped(s.repaired_by_group),
             grouped(s.repaired_by_set)
         ),
-        format!("pipeline   {}", s.pipeline),
+        show_pipeline(s),
     ];
     lines.extend(s.decode.as_ref().map(show_decode));
     for trouble in &s.seal_troubles {
@@ -288,6 +288,16 @@ fn show_status(s: &Status) -> String {
         lines.push(format!("day        {seconds} s: for tests, not a real day"));
     }
     lines.join("\n")
+}
+
+/// What the sealing thread does, and how far it is.
+fn show_pipeline(s: &Status) -> String {
+    let (done, total) = (bytes(s.seal_bytes_done), bytes(s.seal_bytes_total));
+    let far = match s.seal_bytes_total {
+        0 => String::new(),
+        _ => format!(", {done} of {total} of tracks written and read back"),
+    };
+    format!("pipeline   {}{far}", s.pipeline)
 }
 
 /// The decode service for people.
@@ -391,23 +401,21 @@ enum Line {
 struct Progress {
     #[serde(default)]
     pipeline: String,
-    /// Bytes that are not on verified glass yet.
+    /// Bytes of tracks that were written or read.
     #[serde(default)]
-    staged_bytes: u64,
+    bytes_done: u64,
+    /// Of so many, as far as is known; none before that.
+    #[serde(default)]
+    bytes_total: u64,
 }
 
 impl Progress {
-    /// Shows how far a call is: of a seal, which bytes were released from staging. They go set by
-    /// set, when a set is written, read back and stored; a verification says only that it lives.
+    /// Shows how far a call is. What a seal does besides is told only when it is not sealing.
     fn show(self, bar: &ProgressBar, is_seal: bool) {
-        if is_seal {
-            // What arrives meanwhile is more to do.
-            let left = self.staged_bytes;
-            let all = bar.length().unwrap_or(0).max(left);
-            bar.set_length(all);
-            bar.set_position(all - left);
-        }
-        bar.set_message(self.pipeline);
+        bar.set_length(self.bytes_total);
+        bar.set_position(self.bytes_done);
+        let waits = is_seal && self.pipeline != "sealing";
+        bar.set_message(if waits { self.pipeline } else { String::new() });
     }
 }
 
@@ -516,7 +524,7 @@ impl AdminClient {
         is_quiet: bool,
     ) -> anyhow::Result<T> {
         let is_seal = call == "seal";
-        let bar = if is_seal { released_bar(what, is_quiet) } else { spinner(what, is_quiet) };
+        let bar = told_bar(what, is_quiet);
         let request = self.request(Method::POST, call, query)?;
         let mut response = self.checked(request).await?;
         let mut pending = BytesMut::new();

@@ -14,8 +14,8 @@ pub(crate) fn bytes_bar(what: &'static str, bytes: u64, is_quiet: bool) -> Progr
     bar(what, Some(bytes), template, is_quiet)
 }
 
-/// A bar of bytes that go in large steps, and so moves by itself too.
-pub(crate) fn released_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
+/// A bar of bytes of which a server tells now and then; it moves by itself meanwhile.
+pub(crate) fn told_bar(what: &'static str, is_quiet: bool) -> ProgressBar {
     ticking(bytes_bar(what, 0, is_quiet).with_message("asking"))
 }
 

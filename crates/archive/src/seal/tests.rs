@@ -37,7 +37,7 @@ impl Bench {
         let library =
             LiveLibrary::start(library, fulgurite_units::ByteCount::mib(1), &store.panics).unwrap();
         let files = PlatterFiles::new(store.layout().platters());
-        let sealer = Sealer::new(&store, &library, &files, &Arc::default());
+        let sealer = Sealer::new(&store, &library, &files, &Arc::default(), &Arc::default());
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let bench = Self { _dir: dir, store, library, files, sealer, runtime };
         let bucket = testing::bucket("vault");
@@ -231,7 +231,7 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
     let set = bench.plan();
     bench.sealer.write(set, &bench.sealer.row(set).unwrap()).unwrap();
     let platter = bench.sealer.row(set).unwrap().information[0];
-    let whole = bench.sealer.read_whole(platter).unwrap();
+    let whole = bench.sealer.read_whole(platter, &mut bench.sealer.progress.part()).unwrap();
     let (mut work, outcome) = bench.sealer.verification(platter);
     let span = fulgurite_library::TrackSpan::new(fulgurite_units::TrackIndex::new(0), whole.tracks);
     let halt = Arc::<crate::library_driver::Halt>::default();
@@ -244,4 +244,46 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
     assert_eq!(rests, (1..whole.tracks).collect::<Vec<u32>>());
     assert_eq!(bench.sealer.outcome(platter, &outcome).unwrap(), whole);
     assert_eq!(work(&pace), crate::library_driver::Pass::Whole, "there is nothing left to do");
+}
+
+#[test]
+fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
+    let bench = Bench::new();
+    bench.put("a", 400_000);
+    bench.put("later", 700_000);
+    let places = bench.queue();
+    let excluded = Excluded::default();
+    let set = plan_set(&bench.store, places[0], &excluded).unwrap().unwrap();
+    let sealer = &bench.sealer;
+    let (before, progress) = (1_000, Arc::clone(&sealer.progress));
+    let said = || {
+        sealer.note_progress(&sealer.row(set).unwrap(), before).unwrap();
+        let (done, total) = progress.bytes();
+        (done - before, total - before)
+    };
+    let (done, total) = said();
+    assert_eq!(done, 0);
+    sealer.write(set, &sealer.row(set).unwrap()).unwrap();
+    let tracks = |platter: PlatterId| {
+        let reader = sealer.open(platter).unwrap();
+        u64::from(reader.map().tracks()) * reader.map().geometry().track_image_bytes() as u64
+    };
+    let row = sealer.row(set).unwrap();
+    let written: u64 = row.platters().map(|(_, platter)| tracks(platter)).sum();
+    let (counted, _) = progress.bytes();
+    // Each of the four files ends with a record behind its tracks.
+    assert_eq!(counted - before, written + 4 * 1024);
+    assert_eq!(said(), (written, total), "what was said to come, came");
+    assert!(matches!(sealer.verify(set, &row).unwrap(), Verdict::Good));
+    assert_eq!(progress.bytes().0 - before, 2 * written);
+    assert_eq!(said(), (2 * written, total));
+    // What is behind the set is about as much as it says once it is planned.
+    let later = total - 2 * written;
+    sealer.finish_set(set, &mut SealReport::default()).unwrap();
+    let next = bench.plan();
+    sealer.note_progress(&sealer.row(next).unwrap(), 0).unwrap();
+    let (_, planned) = progress.bytes();
+    assert!(later.abs_diff(planned) <= later / 2, "{later} {planned}");
+    assert_eq!(sealer.seal_all(Cause::Order).unwrap().objects, 1);
+    assert_eq!(progress.bytes(), (planned, planned));
 }

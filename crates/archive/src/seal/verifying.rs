@@ -12,6 +12,7 @@ use super::Sealer;
 use crate::commit::rows_in;
 use crate::library_driver::{self, Pace, Pass, Verify};
 use crate::platter_files::PlatterFileSource;
+use crate::progress::{Part, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::verification;
@@ -24,6 +25,17 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// What a drive found, when it is done.
 pub(super) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
+
+/// A platter in its slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored {
+    platter: PlatterId,
+    slot: SlotIndex,
+    set: SetId,
+    tracks: u32,
+    /// Bytes of all its tracks.
+    pub(crate) bytes: u64,
+}
 
 /// A verification under way, with the platter open.
 type Reading = (PlatterReader<PlatterFileSource>, Verification);
@@ -119,18 +131,23 @@ impl Sealer {
         let outcome = Outcome::default();
         let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
         let mut under_way: Option<Reading> = None;
+        let mut part = self.progress.part();
         let mut is_done = self.store.medium.decodes_later();
         let work = move |pace: &Pace| {
             if is_done {
                 return Pass::Whole;
             }
-            let report = match sealer.read_on(platter, &mut under_way, pace) {
+            let report = match sealer.read_on(platter, (&mut under_way, &mut part), pace) {
                 Ok(None) => {
                     let done = under_way.as_ref().map_or(0, |(_, found)| found.tracks_done());
                     return Pass::Rests { tracks_done: done };
                 }
                 Ok(Some(report)) => Ok(report),
-                Err(error) => Err(error),
+                Err(error) => {
+                    // Whoever reads it later begins at its first track.
+                    part.at(0);
+                    Err(error)
+                }
             };
             sealer.store.fail.pass("verify-platter");
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
@@ -144,7 +161,7 @@ impl Sealer {
     fn read_on(
         &self,
         platter: PlatterId,
-        under_way: &mut Option<Reading>,
+        (under_way, part): (&mut Option<Reading>, &mut Part),
         pace: &Pace,
     ) -> Result<Option<VerifyReport>> {
         let (reader, mut found) = match under_way.take() {
@@ -157,9 +174,11 @@ impl Sealer {
         };
         let mut buffer = TrackBuffer::new();
         let tracks = reader.map().tracks();
+        let track_bytes = track_bytes(&reader);
         while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
             self.store.check_stopping()?;
             let done = found.tracks_done();
+            part.at(u64::from(done) * track_bytes);
             if !pace.goes_on(done) && done < tracks {
                 *under_way = Some((reader, found));
                 return Ok(None);
@@ -168,7 +187,7 @@ impl Sealer {
         Ok(Some(found.finish(&reader)))
     }
 
-    fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
+    pub(super) fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
         let source = self.files.open(platter)?;
         source.forget_cached();
         let expected = Some((self.store.archive, platter));
@@ -197,8 +216,10 @@ impl Sealer {
     /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
     /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
     fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
+        let mut part = self.progress.part();
         loop {
-            let error = match self.read_whole(platter) {
+            part.at(0);
+            let error = match self.read_whole(platter, &mut part) {
                 Err(error @ ArchiveError::Undecoded { .. }) => error,
                 read => return read,
             };
@@ -211,58 +232,61 @@ impl Sealer {
         }
     }
 
-    pub(super) fn read_whole(&self, platter: PlatterId) -> Result<VerifyReport> {
+    pub(super) fn read_whole(&self, platter: PlatterId, part: &mut Part) -> Result<VerifyReport> {
         let reader = self.open(platter)?;
         let mut buffer = TrackBuffer::new();
-        reader.verify(&self.medium, &mut buffer, &mut |_, _| {}).map_err(glass_error(platter))
+        let track_bytes = track_bytes(&reader);
+        let mut said = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
+        reader.verify(&self.medium, &mut buffer, &mut said).map_err(glass_error(platter))
     }
 
-    /// Reads stored platters whole again: one, or all.
-    pub(crate) fn verify_stored(&self, only: Option<PlatterId>) -> Result<Vec<VerifiedPlatter>> {
+    /// Platters that are stored: one, or all.
+    pub(crate) fn stored_platters(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
         let all: Vec<(Vec<u8>, PlatterRow)> =
             rows_in(&*self.store.kv, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
-        let mut reports = Vec::new();
+        let mut stored = Vec::new();
         for (key, row) in all {
             let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
             let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
                 continue;
             };
-            self.store.check_stopping()?;
-            // A set under way is verified by its sealing; one given up meanwhile is no more.
+            // A set under way is verified by its sealing.
             let set: Option<SetRow> = rows::get(&*self.store.kv, SETS, &row.set.to_bytes())?;
-            if let Some(set) = set.filter(|set| set.state >= SetState::Stored) {
-                reports.push(self.verify_one(platter, SlotIndex::new(slot), row.set, &set)?);
+            if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
+                let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
+                let (slot, set) = (SlotIndex::new(slot), row.set);
+                let tracks = self.track_count(&found, platter)?;
+                stored.push(Stored { platter, slot, set, tracks, bytes });
             }
         }
-        if let Some(only) = only.filter(|_| reports.is_empty()) {
+        if let Some(only) = only.filter(|_| stored.is_empty()) {
             let what = format!("platter {only} is not stored in this archive");
             return Err(ArchiveError::InvalidArgument { what });
         }
-        Ok(reports)
+        Ok(stored)
     }
 
-    fn verify_one(
-        &self,
-        platter: PlatterId,
-        slot: SlotIndex,
-        set: SetId,
-        row: &SetRow,
-    ) -> Result<VerifiedPlatter> {
+    /// Reads a stored platter whole again. What is wrong with it is in the report.
+    pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
+        self.store.check_stopping()?;
+        let &Stored { platter, slot, set, tracks, bytes: _ } = stored;
         let outcome = Outcome::default();
         let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
+        let mut part = self.progress.part();
         let work = Box::new(move || {
             if sealer.store.medium.decodes_later() {
                 return;
             }
-            let report = sealer.read_whole(platter);
+            let report = sealer.read_whole(platter, &mut part);
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         });
-        let tracks = self.track_count(row, platter)?;
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         let brought = library_driver::wait(self.library.read(platter, slot, span, work)?);
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
-            (Ok(()), None) if self.store.medium.decodes_later() => self.read_whole(platter),
+            (Ok(()), None) if self.store.medium.decodes_later() => {
+                self.read_whole(platter, &mut self.progress.part())
+            }
             (Ok(()), Some(read)) => read,
             (Err(ArchiveError::Stopping), _) => return Err(ArchiveError::Stopping),
             // Of one platter that no machine brings, the others can be verified all the same.
@@ -300,6 +324,11 @@ impl Sealer {
             Err(error) => failed(error_chain(&error)),
         })
     }
+}
+
+/// Bytes of each track of a platter.
+fn track_bytes(reader: &PlatterReader<PlatterFileSource>) -> u64 {
+    reader.map().geometry().track_image_bytes() as u64
 }
 
 /// What is wrong with the redundancy of a platter that was read whole, if anything.

@@ -1,8 +1,9 @@
 //! Damaged restored copies: found by GET, by RestoreObject and by verify, dropped, and made again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use fulgurite_archive::{ArchiveError, RestoreOutcome, StorageClass};
+use fulgurite_archive::{ArchiveError, Progress, RestoreOutcome, StorageClass};
 
 use crate::harness::{Client, config, key, noise};
 
@@ -100,7 +101,7 @@ async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
 async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (client, bodies) = harmed(dir.path(), Harm::Bit).await;
-    let platters = client.archive.verify(None).await.unwrap();
+    let platters = client.archive.verify(None, &Arc::default()).await.unwrap();
     assert!(platters.iter().all(|platter| platter.error.is_none()));
     for (name, _) in &bodies {
         assert!(!has_copy(&client, name).await);
@@ -108,7 +109,15 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
         client.restored(name).await.unwrap();
     }
     // Those made anew are good and stay.
-    client.archive.verify(None).await.unwrap();
+    let progress = Arc::<Progress>::default();
+    let platters = client.archive.verify(None, &progress).await.unwrap();
+    let files = platters.iter().map(|of| format!("platters/{}.glass", of.platter));
+    let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
+    let (done, total) = progress.bytes();
+    assert_eq!(done, total);
+    // A platter's file ends with a record behind its tracks; each frame of a copy has a tag.
+    let (records, frames) = (1024 * platters.len() as u64, 2 * 2);
+    assert_eq!(total, files - records + 2 * 90_000 + 16 * frames);
     for (name, body) in &bodies {
         assert!(client.get(name, None).await.unwrap() == *body);
     }

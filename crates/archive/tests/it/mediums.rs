@@ -2,6 +2,7 @@
 //! and bytes come back.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use fulgurite_archive::config::{
     AnalogOptions, ArchiveConfig, EngineChoice, Fidelity, InjectedDamage, MediumOptions, Tariff,
@@ -38,7 +39,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
     // What sealing found is there before anybody asked for more.
     let sealed = found(&client, platter).await;
     let mut failed = 0;
-    for report in client.archive.verify(None).await.unwrap() {
+    for report in client.archive.verify(None, &Arc::default()).await.unwrap() {
         let found = found(&client, report.platter).await;
         assert_eq!((found.sectors, found.sectors_failed), (report.sectors, report.sectors_failed));
         assert_eq!((lost(&found), found.sector_margins), (report.sectors_failed, None));
@@ -58,7 +59,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
     config.medium = MediumOptions::perfect(1);
     let client = Client::open(config).await;
     assert_eq!(found(&client, platter).await.tracks, sealed.tracks, "as it was before the restart");
-    client.archive.verify(Some(platter)).await.unwrap();
+    client.archive.verify(Some(platter), &Arc::default()).await.unwrap();
     let found = found(&client, platter).await;
     assert_eq!((found.tracks, found.sectors_failed), (Vec::new(), 0));
     let other = PlatterId::from_bytes([9; 16]);
@@ -140,7 +141,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
         assert!(client.get(&name, None).await.unwrap() == *body);
     }
     // Every sector says by how much it was read, or that it was lost.
-    for report in client.archive.verify(None).await.unwrap() {
+    for report in client.archive.verify(None, &Arc::default()).await.unwrap() {
         let found = found(&client, report.platter).await;
         let sectors: Vec<VerifiedSector> =
             found.tracks.iter().flat_map(|track| track.sectors.clone()).collect();

@@ -18,7 +18,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey};
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, Progress};
 use fulgurite_units::PlatterId;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
@@ -95,16 +95,19 @@ impl Gateway {
             (&Method::POST, "discard-orphan") => self.discard_orphan(query).await,
             (&Method::POST, "seal") => {
                 let archive = self.archive.clone();
-                self.stream(slot, async move { archive.seal().await })
+                let progress = archive.seal_progress();
+                self.stream(slot, progress, async move { archive.seal().await })
             }
             (&Method::GET, "margins") => match platter(query) {
                 Ok(Some(platter)) => self.margins(platter).await,
                 Ok(None) | Err(()) => no_platter_id(),
             },
             (&Method::POST, "verify") => {
-                let archive = self.archive.clone();
+                let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
                 match platter(query) {
-                    Ok(platter) => self.stream(slot, async move { archive.verify(platter).await }),
+                    Ok(platter) => self.stream(slot, Arc::clone(&progress), async move {
+                        archive.verify(platter, &progress).await
+                    }),
                     Err(()) => no_platter_id(),
                 }
             }
@@ -146,10 +149,11 @@ impl Gateway {
     fn stream<T: Serialize + Send + 'static>(
         &self,
         slot: OwnedSemaphorePermit,
+        progress: Arc<Progress>,
         work: impl Future<Output = Result<T, ArchiveError>> + Send + 'static,
     ) -> Response<Body> {
         let (sender, receiver) = mpsc::channel(LINES_WAITING);
-        tokio::spawn(follow(slot, self.archive.clone(), work, sender));
+        tokio::spawn(follow(slot, self.archive.clone(), progress, work, sender));
         let lines = futures::stream::unfold(receiver, |mut receiver| async move {
             let line: Bytes = receiver.recv().await?;
             Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
@@ -173,6 +177,7 @@ fn no_platter_id() -> Response<Body> {
 async fn follow<T: Serialize>(
     slot: OwnedSemaphorePermit,
     archive: Archive,
+    done: Arc<Progress>,
     work: impl Future<Output = Result<T, ArchiveError>>,
     lines: mpsc::Sender<Bytes>,
 ) {
@@ -188,8 +193,11 @@ async fn follow<T: Serialize>(
             },
             _ = ticks.tick() => {
                 let Ok(status) = archive.status().await else { continue };
+                let (bytes_done, bytes_total) = done.bytes();
                 let progress = json!({ "progress": {
                     "seconds": started.elapsed().as_secs_f64(),
+                    "bytes_done": bytes_done,
+                    "bytes_total": bytes_total,
                     "pipeline": status.pipeline,
                     "objects_staged": status.objects_staged,
                     "staged_bytes": status.staged_bytes,

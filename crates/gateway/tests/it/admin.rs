@@ -73,6 +73,17 @@ async fn bodies_of_calls_are_bounded() {
     assert_eq!(ask.body(&large).send_plain().await.status, 400);
 }
 
+/// The first line of a long call comes at once, others each second.
+fn are_progress(lines: &[serde_json::Value]) {
+    assert!(!lines.is_empty());
+    for line in lines {
+        let line = &line["progress"];
+        assert!(line["seconds"].is_f64(), "{line}");
+        let (done, total) = (line["bytes_done"].as_u64(), line["bytes_total"].as_u64());
+        assert!(done.is_some() && done <= total, "{line}");
+    }
+}
+
 #[tokio::test]
 async fn sealing_and_verifying_report() {
     let server = TestServer::start().await;
@@ -87,15 +98,15 @@ async fn sealing_and_verifying_report() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["report"]["objects"], 1, "{text}");
-    for line in &lines[..lines.len() - 1] {
-        assert!(line["progress"]["seconds"].is_f64(), "{text}");
-    }
+    are_progress(&lines[..lines.len() - 1]);
     let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
     assert!(located.text().contains("\"residence\":\"glass\""), "{}", located.text());
 
     let answer = call(&server, "POST", "/-/admin/verify").await;
-    let last = answer.text().lines().last().unwrap().to_owned();
-    let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+    let lines: Vec<serde_json::Value> =
+        answer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (last, before) = lines.split_last().unwrap();
+    are_progress(before);
     assert!(last["report"].as_array().is_some_and(|platters| platters.len() >= 4), "{last}");
     let answer = call(&server, "POST", "/-/admin/verify?platter=nonsense").await;
     assert_eq!(answer.status, 400);
