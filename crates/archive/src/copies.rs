@@ -27,8 +27,13 @@ use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::progress::Progress;
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
+use crate::status::{DamagedCopy, VerifyReport};
 use crate::store::Store;
+use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
+
+/// Most damaged copies a verification names.
+const DAMAGED_COPIES_MAX: usize = 100;
 
 /// A copy, so that it can be told from one that was made later.
 #[derive(Clone, Debug)]
@@ -128,8 +133,12 @@ pub(crate) fn look_before_extending(
     look_at(store, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
 }
 
-/// Reads every restored copy whole and drops those that are damaged. Blocks.
-pub(crate) fn verify_all(store: &Store, progress: &Arc<Progress>) -> Result<()> {
+/// Reads every restored copy whole, drops those that are damaged and notes them. Blocks.
+pub(crate) fn verify_all(
+    store: &Store,
+    progress: &Arc<Progress>,
+    report: &mut VerifyReport,
+) -> Result<()> {
     let mut part = progress.part();
     let mut before = 0;
     each_copy(store, |bucket, key| {
@@ -139,9 +148,23 @@ pub(crate) fn verify_all(store: &Store, progress: &Arc<Progress>) -> Result<()> 
             read += more;
             part.at(before + read.min(bytes));
         };
-        look_at(store, bucket, key, Look::Whole, &mut said)?;
+        let (error, is_dropped) = match look_at(store, bucket, key, Look::Whole, &mut said) {
+            Ok(dropped) => (dropped, true),
+            Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
+            // Of one that cannot be read just now, the others can be verified all the same.
+            Err(error) => (Some(error), false),
+        };
         before += bytes;
         part.at(before);
+        report.copies += 1;
+        if let Some(error) = error {
+            report.copies_damaged += 1;
+            if report.damaged_copies.len() < DAMAGED_COPIES_MAX {
+                let (bucket, key) = (bucket.to_string(), key.to_string());
+                let error = error_chain(&error);
+                report.damaged_copies.push(DamagedCopy { bucket, key, is_dropped, error });
+            }
+        }
         Ok(())
     })
 }
@@ -179,19 +202,19 @@ fn each_copy(
     }
 }
 
-/// Looks at an object's copy, if it has one; whether it had to be dropped. `said` hears of bytes
-/// that were read.
+/// Looks at an object's copy, if it has one; why it had to be dropped, if so. `said` hears of
+/// bytes that were read.
 fn look_at(
     store: &Store,
     bucket: &BucketName,
     key: &ObjectKey,
     look: Look,
     said: &mut dyn FnMut(u64),
-) -> Result<bool> {
+) -> Result<Option<ArchiveError>> {
     let view = store.kv.snapshot();
     let found = find_object(&*view, bucket, key)?;
     let has_copy = |object: &ObjectRow| object.restore.is_some_and(|mark| mark.expiry.is_some());
-    let Some(object) = found.filter(has_copy) else { return Ok(false) };
+    let Some(object) = found.filter(has_copy) else { return Ok(None) };
     let all = bodies(&*view, &object)?;
     let frames: u64 = all.iter().map(|body| body.bytes.div_ceil(FRAME_BYTES as u64)).sum();
     for body in &all {
@@ -213,12 +236,12 @@ fn look_at(
             Err(error @ ArchiveError::Corrupt { .. }) => {
                 let (bucket, key) = (bucket.clone(), key.clone());
                 let copy = CopyName { bucket, key, object: object.object_id, extent };
-                return drop_damaged_blocking(store, copy, &error);
+                return Ok(drop_damaged_blocking(store, copy, &error)?.then_some(error));
             }
             Err(error) => return Err(error),
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Whether every segment is there and as long as it must be.

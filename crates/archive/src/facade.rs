@@ -18,7 +18,7 @@ use crate::pipeline::Workers;
 use crate::progress::Progress;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
-use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifiedPlatter};
+use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::store::Store;
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
@@ -330,15 +330,16 @@ impl Archive {
         Arc::clone(self.workers.sealing())
     }
 
-    /// Reads platters whole again: one, or all. `progress` says meanwhile how far it is.
+    /// Reads platters whole again, one or all; with all of them the restored copies, of which
+    /// those that are damaged go. `progress` says meanwhile how far it is.
     ///
     /// # Errors
-    /// When a platter is not known. A platter that cannot be read is in the report.
+    /// When a platter is not known. What cannot be read is in the report.
     pub async fn verify(
         &self,
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
-    ) -> Result<Vec<VerifiedPlatter>> {
+    ) -> Result<VerifyReport> {
         let (workers, progress) = (Arc::clone(&self.workers), Arc::clone(progress));
         blocking(move || workers.verify(platter, &progress)).await
     }

@@ -26,7 +26,7 @@ use crate::platter_files::PlatterFiles;
 use crate::progress::Progress;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
-use crate::status::{SealReport, Status, VerifiedPlatter};
+use crate::status::{SealReport, Status, VerifyReport};
 use crate::store::Store;
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result, copies, damaged, expire, startup};
@@ -168,23 +168,25 @@ impl Workers {
         &self,
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
-    ) -> Result<Vec<VerifiedPlatter>> {
+    ) -> Result<VerifyReport> {
         let Self { store, library, files, troubles, .. } = self;
         let sealer = Sealer::new(store, library, files, troubles, progress);
         let platters = sealer.stored_platters(platter)?;
         let copies = if platter.is_none() { copies::bytes_of_all(store)? } else { 0 };
         let total = copies + platters.iter().map(|platter| platter.bytes).sum::<u64>();
         progress.set(0, total);
+        let mut report = VerifyReport::default();
         if platter.is_none() {
-            copies::verify_all(store, progress)?;
+            copies::verify_all(store, progress, &mut report)?;
         }
         let mut done = copies;
-        let verified = platters.iter().map(|platter| {
+        for platter in &platters {
             progress.set(done, total);
+            report.platters.push(sealer.verify_stored(platter)?);
             done += platter.bytes;
-            sealer.verify_stored(platter)
-        });
-        verified.collect()
+        }
+        progress.set(total, total);
+        Ok(report)
     }
 
     /// The library, which has this machine.

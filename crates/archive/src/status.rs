@@ -210,6 +210,33 @@ pub struct DamagedBody {
     pub bytes: u64,
 }
 
+/// What a verification read, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// Every platter that was read.
+    pub platters: Vec<VerifiedPlatter>,
+    /// Restored copies that were read; none where only one platter was asked for.
+    pub copies: u64,
+    /// Those of them that are damaged, or could not be read.
+    pub copies_damaged: u64,
+    /// The first hundred of these.
+    pub damaged_copies: Vec<DamagedCopy>,
+}
+
+/// A restored copy that is not what was restored, or that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedCopy {
+    /// Bucket of its object.
+    pub bucket: String,
+    /// Key of its object.
+    pub key: String,
+    /// Whether the copy was dropped, so that the object can be restored again. One that only could
+    /// not be read just now stays.
+    pub is_dropped: bool,
+    /// What is wrong with it.
+    pub error: String,
+}
+
 /// One platter read whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedPlatter {

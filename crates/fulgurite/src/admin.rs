@@ -5,7 +5,9 @@
 //! a report or an error.
 
 use bytes::BytesMut;
-use fulgurite_archive::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifiedPlatter};
+use fulgurite_archive::status::{
+    DamagedCopy, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
+};
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_units::PlatterId;
@@ -156,9 +158,9 @@ async fn verify(
     platter: Option<PlatterId>,
     out: &Output,
 ) -> anyhow::Result<()> {
-    let platters = client.verify(platter, out.is_json()).await?;
+    let report = client.verify(platter, out.is_json()).await?;
     let mut unreadable = 0;
-    for report in &platters {
+    for report in &report.platters {
         out.json(report)?;
         let verdict = match &report.error {
             Some(error) => error.clone(),
@@ -176,21 +178,40 @@ async fn verify(
             grouped(report.sectors)
         ))?;
     }
-    let read = counted(platters.len() as u64, "platter");
-    if platters.is_empty() {
+    for copy in &report.damaged_copies {
+        out.json(copy)?;
+        let fate = if copy.is_dropped { "is damaged and dropped" } else { "cannot be read" };
+        let DamagedCopy { bucket, key, error, .. } = copy;
+        out.text(format_args!("s3://{bucket}/{key}  restored copy {fate}: {error}"))?;
+    }
+    judge(&report, unreadable, out)
+}
+
+/// Says whether all is well; the error that the command ends with if it is not.
+fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result<()> {
+    let read = counted(report.platters.len() as u64, "platter");
+    let copies = counted(report.copies, "restored copy");
+    let (mut wrong, mut help) = (Vec::new(), Vec::new());
+    if unreadable > 0 {
+        wrong.push(format!("{unreadable} of {read} cannot be read alone"));
+        help.push("restores take what is missing from the rest of the set");
+    }
+    if report.copies_damaged > 0 {
+        wrong.push(format!("{} of {copies} cannot be read", report.copies_damaged));
+        help.push("restore the objects of dropped copies again");
+    }
+    if !wrong.is_empty() {
+        let (verdict, wrong) = (style::out(Tone::Bad, "verdict: damaged"), wrong.join("; "));
+        out.text(format_args!("{verdict}, {wrong}"))?;
+        let message = format!("{wrong}; {}", help.join("; "));
+        return Err(Coded::new(Exit::Corrupt, message).into());
+    }
+    if report.platters.is_empty() {
         return out.text("verdict: nothing is on glass yet");
     }
-    if unreadable == 0 {
-        let verdict = style::out(Tone::Good, "verdict: sound");
-        return out.text(format_args!("{verdict}, {read} read whole and none needs another"));
-    }
-    let verdict = style::out(Tone::Bad, "verdict: damaged");
-    out.text(format_args!("{verdict}, {unreadable} of {read} cannot be read alone"))?;
-    let message = format!(
-        "{unreadable} of {read} cannot be read alone; restores take what is missing from the rest \
-         of the set"
-    );
-    Err(Coded::new(Exit::Corrupt, message).into())
+    let verdict = style::out(Tone::Good, "verdict: sound");
+    let copies = if report.copies == 0 { String::new() } else { format!("; {copies} as well") };
+    out.text(format_args!("{verdict}, {read} read whole and none needs another{copies}"))
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {
@@ -466,7 +487,7 @@ impl AdminClient {
         &self,
         platter: Option<PlatterId>,
         is_quiet: bool,
-    ) -> anyhow::Result<Vec<VerifiedPlatter>> {
+    ) -> anyhow::Result<VerifyReport> {
         let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
         self.follow("verify", "verify", &query, is_quiet).await
     }

@@ -1,5 +1,6 @@
 //! Damaged restored copies: found by GET, by RestoreObject and by verify, dropped, and made again.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -101,8 +102,12 @@ async fn a_restore_looks_at_the_copy_before_it_promises_it_for_longer() {
 async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (client, bodies) = harmed(dir.path(), Harm::Bit).await;
-    let platters = client.archive.verify(None, &Arc::default()).await.unwrap();
-    assert!(platters.iter().all(|platter| platter.error.is_none()));
+    let report = client.archive.verify(None, &Arc::default()).await.unwrap();
+    assert!(report.platters.iter().all(|platter| platter.error.is_none()));
+    assert_eq!((report.copies, report.copies_damaged), (2, 2));
+    let names: BTreeSet<(&str, bool)> =
+        report.damaged_copies.iter().map(|copy| (copy.key.as_str(), copy.is_dropped)).collect();
+    assert_eq!(names, BTreeSet::from([("a", true), ("b", true)]), "{report:?}");
     for (name, _) in &bodies {
         assert!(!has_copy(&client, name).await);
         client.restore(name).await.unwrap();
@@ -110,7 +115,9 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     }
     // Those made anew are good and stay.
     let progress = Arc::<Progress>::default();
-    let platters = client.archive.verify(None, &progress).await.unwrap();
+    let report = client.archive.verify(None, &progress).await.unwrap();
+    assert_eq!((report.copies, report.copies_damaged), (2, 0));
+    let platters = report.platters;
     let files = platters.iter().map(|of| format!("platters/{}.glass", of.platter));
     let files: u64 = files.map(|name| dir.path().join(name).metadata().unwrap().len()).sum();
     let (done, total) = progress.bytes();
@@ -123,5 +130,29 @@ async fn verify_reads_restored_copies_and_drops_the_damaged_ones() {
     }
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.copies_dropped, status.restored_objects), (2, 2));
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_that_cannot_be_read_just_now_is_named_and_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    client.put("a", StorageClass::DeepArchive, &noise(1, 90_000)).await.unwrap();
+    client.archive.seal().await.unwrap();
+    client.restore("a").await.unwrap();
+    client.restored("a").await.unwrap();
+    let aside = dir.path().join("aside");
+    for segment in segments(dir.path()) {
+        std::fs::rename(&segment, &aside).unwrap();
+        std::fs::create_dir(&segment).unwrap();
+        let report = client.archive.verify(None, &Arc::default()).await.unwrap();
+        std::fs::remove_dir(&segment).unwrap();
+        std::fs::rename(&aside, &segment).unwrap();
+        assert_eq!((report.copies, report.copies_damaged), (1, 1), "{report:?}");
+        assert!(!report.damaged_copies[0].is_dropped, "{report:?}");
+        assert!(report.platters.len() > 1, "the platters are read all the same");
+    }
+    let report = client.archive.verify(None, &Arc::default()).await.unwrap();
+    assert_eq!((report.copies, report.copies_damaged), (1, 0), "{report:?}");
     client.archive.stop().await.unwrap();
 }

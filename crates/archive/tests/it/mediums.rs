@@ -39,7 +39,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
     // What sealing found is there before anybody asked for more.
     let sealed = found(&client, platter).await;
     let mut failed = 0;
-    for report in client.archive.verify(None, &Arc::default()).await.unwrap() {
+    for report in client.archive.verify(None, &Arc::default()).await.unwrap().platters {
         let found = found(&client, report.platter).await;
         assert_eq!((found.sectors, found.sectors_failed), (report.sectors, report.sectors_failed));
         assert_eq!((lost(&found), found.sector_margins), (report.sectors_failed, None));
@@ -141,7 +141,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
         assert!(client.get(&name, None).await.unwrap() == *body);
     }
     // Every sector says by how much it was read, or that it was lost.
-    for report in client.archive.verify(None, &Arc::default()).await.unwrap() {
+    for report in client.archive.verify(None, &Arc::default()).await.unwrap().platters {
         let found = found(&client, report.platter).await;
         let sectors: Vec<VerifiedSector> =
             found.tracks.iter().flat_map(|track| track.sectors.clone()).collect();

@@ -44,7 +44,7 @@ async fn locate_and_status_follow_an_object_to_its_slot() {
     assert!((1016 + 128..1016 + 512).contains(&status.log_bytes));
     assert_eq!(status.sets, report.sets);
     assert_eq!(status.sets[0].state, "released");
-    let verified = client.archive.verify(None, &Arc::default()).await.unwrap();
+    let verified = client.archive.verify(None, &Arc::default()).await.unwrap().platters;
     assert_eq!(verified.len() as u64, status.platters);
     assert!(verified.iter().all(|platter| platter.error.is_none() && platter.sectors > 0));
     client.archive.stop().await.unwrap();

@@ -59,7 +59,7 @@ async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
     put(&client, "one more", 99).await;
     let full = client.archive.seal().await.unwrap_err();
     assert!(matches!(full, ArchiveError::Full { .. }), "{full:?}");
-    assert_eq!(client.archive.verify(None, &Arc::default()).await.unwrap().len(), homes);
+    assert_eq!(client.archive.verify(None, &Arc::default()).await.unwrap().platters.len(), homes);
     client.archive.stop().await.unwrap();
 }
 

@@ -83,7 +83,7 @@ async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_cata
         assert_eq!(bytes.iter().sum::<u64>(), (body.len() + 16 * frames) as u64);
         assert!(bytes.iter().max().unwrap() - bytes.iter().min().unwrap() <= TRACK, "{bytes:?}");
     }
-    let verified = client.archive.verify(None, &Arc::default()).await.unwrap();
+    let verified = client.archive.verify(None, &Arc::default()).await.unwrap().platters;
     assert!(verified.len() == 7 && verified.iter().all(|platter| platter.error.is_none()));
     restore(&client, &files[..1]).await;
     assert_eq!(client.archive.status().await.unwrap().repaired_by_set, 0);

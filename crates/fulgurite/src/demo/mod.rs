@@ -179,7 +179,7 @@ impl<'a> Stage<'a> {
         let sealed = self.admin.seal(self.out.is_json()).await?;
         report.sealed(&sealed);
         self.step("verifying every platter");
-        all_readable(&self.admin.verify(None, self.out.is_json()).await?)?;
+        all_readable(&self.admin.verify(None, self.out.is_json()).await?.platters)?;
         self.must_be_archived(files).await?;
         self.step("damaging sectors, tracks and one whole platter");
         report.platter_bytes = damage::platter_bytes(&self.data.join("platters"))?;

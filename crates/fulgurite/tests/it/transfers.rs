@@ -271,6 +271,24 @@ fn an_operator_is_told_how_it_stands() {
     let sound = run(root, &["admin", "verify"]);
     let verdict = "verdict: sound, 4 platters read whole and none needs another\nexit: 0\n";
     assert!(sound.ends_with(verdict), "{sound}");
+    run(root, &["restore", "--wait", "s3://box/file"]);
+    let sound = transcript(&mut command(root, &["admin", "verify"]));
+    let verdict = "read whole and none needs another; 1 restored copy as well\nexit: 0\n";
+    assert!(sound.ends_with(verdict), "{sound}");
+    for copy in fs::read_dir(root.join("data/restored")).unwrap() {
+        let path = copy.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        fs::write(&path, bytes).unwrap();
+    }
+    let damaged = transcript(&mut command(root, &["admin", "verify", "--json"]));
+    let line = damaged.lines().find(|line| line.contains("is_dropped")).unwrap();
+    let copy: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!((&copy["bucket"], &copy["key"]), (&"box".into(), &"file".into()));
+    assert_eq!(copy["is_dropped"], true);
+    assert!(damaged.contains("exit: 8"), "{damaged}");
+    let sound = transcript(&mut command(root, &["admin", "verify"]));
+    assert!(sound.ends_with("4 platters read whole and none needs another\nexit: 0\n"), "{sound}");
     let platters = fs::read_dir(root.join("data/platters")).unwrap();
     let first = platters.map(|entry| entry.unwrap().path()).min().unwrap();
     let bytes = fs::read(&first).unwrap();
