@@ -16,7 +16,7 @@
 //! The committer opens the store anew itself, between two groups, when a batch failed or when the
 //! store says, asked every [`TICK`], that a write behind the batches did. Until that succeeds every
 //! closure is refused without being run; tries go on with growing pauses for as long as the
-//! committer lives.
+//! committer lives. A store that fails again soon after it was opened is paused for as well.
 //!
 //! ```text
 //!              a batch fails, or the store's check
@@ -43,8 +43,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::error::panic_message;
 use crate::limits::{
-    GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, REOPEN_PAUSE_MAX, REOPEN_PAUSE_MIN,
-    TICK,
+    GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, RELAPSE_WITHIN, REOPEN_PAUSE_MAX,
+    REOPEN_PAUSE_MIN, TICK,
 };
 use crate::{Batch, CatalogError, CommitterMetrics, KeyValue, Transaction};
 
@@ -87,6 +87,7 @@ impl Committer {
             shown: Arc::clone(&refusal),
             before_reopen,
             failure: None,
+            mended: None,
         };
         let thread = std::thread::Builder::new()
             .name("catalog-commit".to_owned())
@@ -314,6 +315,8 @@ struct CommitLoop {
     shown: Arc<Mutex<Option<String>>>,
     before_reopen: BeforeReopen,
     failure: Option<Failure>,
+    /// When the store was last usable again, and what the next pause had been.
+    mended: Option<(Instant, Duration)>,
 }
 
 /// What the committer thread does next.
@@ -420,7 +423,14 @@ impl CommitLoop {
         tracing::error!(error = reason, "the catalog takes no writes; it is opened anew");
         *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
         self.metrics.became_unusable();
-        self.failure = Some(Failure { error, pause: REOPEN_PAUSE_MIN, next_try: Instant::now() });
+        // A disk that stays full lets the store be opened and fails its next write: readers would
+        // be held up by one opening after the other.
+        let relapsed = self.mended.filter(|(at, _)| at.elapsed() < RELAPSE_WITHIN);
+        let pause = relapsed.map_or(REOPEN_PAUSE_MIN, |(_, pause)| pause);
+        self.failure = Some(Failure { error, pause, next_try: Instant::now() });
+        if relapsed.is_some() {
+            self.try_later();
+        }
     }
 
     fn mend_if_due(&mut self) {
@@ -447,7 +457,8 @@ impl CommitLoop {
                 tracing::info!("the catalog was opened anew and takes writes");
                 *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 self.metrics.was_mended();
-                self.failure = None;
+                let pause = self.failure.take().map(|failure| failure.pause);
+                self.mended = pause.map(|pause| (Instant::now(), pause));
             }
             (Err(error), Some(failure)) => {
                 tracing::warn!(error = error.chain(), "the catalog cannot be opened anew yet");

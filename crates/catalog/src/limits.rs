@@ -45,6 +45,9 @@ pub const REOPEN_PAUSE_MIN: Duration = Duration::from_millis(50);
 /// Longest pause between two tries to open a store anew.
 pub const REOPEN_PAUSE_MAX: Duration = Duration::from_secs(5);
 
+/// A store that fails again within this time of being opened anew is not opened at once.
+pub const RELAPSE_WITHIN: Duration = Duration::from_secs(10);
+
 /// Longest that new readers are held up at a time while a store waits for its last reader before
 /// it is opened anew. A reader that needs a second view to end its first waits no longer than this.
 pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
@@ -53,6 +56,7 @@ pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);
 pub const READERS_HELD_TIMES_MAX: u32 = 20;
 
 const _: () = assert!(REOPEN_PAUSE_MIN.as_nanos() <= REOPEN_PAUSE_MAX.as_nanos());
+const _: () = assert!(REOPEN_PAUSE_MAX.as_nanos() < RELAPSE_WITHIN.as_nanos());
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX <= TRANSACTION_BYTES_MAX);
 const _: () = assert!(GROUP_BYTES_MAX <= TRANSACTION_BYTES_MAX);

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
-use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX};
+use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, REOPEN_PAUSE_MIN};
 use crate::{
     Batch, CatalogError, Committer, ErrorKind, KeyRange, KeyValue, MemoryStore, Order, ReadView,
     Space, Ticket, Transaction, Visitor,
@@ -285,6 +286,22 @@ fn a_store_that_broke_behind_its_batches_is_reopened_without_a_write() {
     gate.open(Fate::Durable);
     ticket.wait().unwrap();
     assert_eq!(committer.refusal(), None);
+}
+
+#[test]
+fn a_store_that_fails_again_as_soon_as_it_was_reopened_is_reopened_less_and_less_often() {
+    let (store, gate) = gated();
+    let committer = Committer::start(store).unwrap();
+    for pause in [0, 1, 2, 4] {
+        let ticket = put(&committer, "lost");
+        gate.batch();
+        let failed = Instant::now();
+        gate.open(Fate::Fails);
+        ticket.wait().unwrap_err();
+        gate.reopening();
+        assert!(failed.elapsed() >= REOPEN_PAUSE_MIN * pause, "{pause} pauses: {failed:?}");
+        gate.open(Fate::Durable);
+    }
 }
 
 #[test]
