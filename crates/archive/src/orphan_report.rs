@@ -25,9 +25,10 @@ pub struct OrphanedSegment {
     pub disk_bytes: u64,
     /// Records in it that are whole; segments of before records have none, and hold bodies.
     pub records: u64,
-    /// Bodies with an entry in it.
+    /// Bodies of which there is something in it.
     pub bodies: u64,
-    /// Those of them whose keys are still there: what `recover` could bring back.
+    /// Those of them whose keys are still there: what `recover` could bring back. The key of an
+    /// upload that was cut short is destroyed by the start that finds it.
     pub bodies_with_keys: u64,
     /// Why it could not be read, if so.
     pub error: Option<String>,

@@ -49,7 +49,7 @@ fn agree(found: &[OrphanedSegment]) -> anyhow::Result<()> {
     }
     let bodies: u64 = found.iter().map(|orphan| orphan.bodies_with_keys).sum();
     note(format_args!(
-        "This cannot be undone. {} in them could be brought back by `fulgurite recover`.\n\
+        "This cannot be undone. Up to {} in them could be brought back by `fulgurite recover`.\n\
          Type yes to remove them:",
         counted(bodies, "body")
     ));
@@ -64,8 +64,14 @@ fn agree(found: &[OrphanedSegment]) -> anyhow::Result<()> {
 fn show(orphan: &OrphanedSegment) -> String {
     let run = orphan.run.map_or_else(|| "a run not known".to_owned(), |run| format!("run {run}"));
     let content = orphan.error.clone().unwrap_or_else(|| {
+        // Of an older release nobody knows what it holds; it has no run.
+        let origin = match (orphan.records, orphan.bodies_with_keys, orphan.run) {
+            (0, _, Some(_)) => " (of an upload that was cut short)",
+            (1.., 0, _) => " (deleted, or never acknowledged)",
+            (0, _, None) | (1.., 1.., _) => "",
+        };
         format!(
-            "{}, {}, {} of them with a key",
+            "{}, {}, {} of them with a key{origin}",
             counted(orphan.records, "record"),
             counted(orphan.bodies, "body"),
             grouped(orphan.bodies_with_keys)
@@ -78,3 +84,6 @@ fn total(found: &[OrphanedSegment]) -> String {
     let disk_bytes = found.iter().map(|orphan| orphan.disk_bytes).sum();
     format!("{}, {}", counted(found.len() as u64, "orphaned segment"), bytes(disk_bytes))
 }
+
+#[cfg(test)]
+mod tests;

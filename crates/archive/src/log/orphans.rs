@@ -125,14 +125,14 @@ impl Orphans {
 }
 
 impl OrphanFile {
-    /// Records in it that are whole, and the bodies that have an entry in it.
+    /// Records in it that are whole, and the bodies that they are of: one that fills several
+    /// segments has its entry in the last.
     pub(crate) fn content(&self) -> Result<(u64, Vec<ObjectId>)> {
         let mut scan = SegmentScan::open(&self.path, self.kind, self.number)?;
         let (mut records, mut bodies) = (0, Vec::new());
         while let Some(record) = scan.next_record()? {
             match record {
-                Scanned::Data(_) => records += 1,
-                Scanned::Entry(header, _) => {
+                Scanned::Data(header) | Scanned::Entry(header, _) => {
                     records += 1;
                     bodies.push(header.body);
                 }

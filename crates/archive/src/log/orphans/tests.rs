@@ -20,6 +20,26 @@ fn names_come_back() {
 }
 
 #[test]
+fn ciphertext_counts_as_its_body_once_the_upload_ended() {
+    let dir = crate::testing::dir();
+    let store = crate::testing::store(&dir);
+    let body = ObjectId::from_bytes([7; 16]);
+    let mut writer = store.staging.writer(body, 5000).unwrap();
+    writer.write(&[1; 5000]).unwrap();
+    let number = writer.extents()[0].segment;
+    let path = segment_path(&store.layout().log(LogKind::Staging), number);
+    let orphan =
+        OrphanFile { path, kind: LogKind::Staging, number, run: Some(1), disk_bytes: 5000 };
+    assert_eq!(orphan.content().unwrap(), (0, Vec::new()), "headers come last");
+    let written = fulgurite_units::UnixTime::from_millis(5);
+    let form = crate::log::record::EntryForm::Object;
+    writer.finish(&crate::log::SealedEntry { form, written, sealed: vec![7; 100] }).unwrap();
+    writer.keep();
+    // Its ciphertext and its entry, which may lie in different segments.
+    assert_eq!(orphan.content().unwrap(), (2, vec![body, body]));
+}
+
+#[test]
 fn a_discarded_orphan_is_gone_and_others_stay() {
     let data = crate::testing::dir();
     let orphans = Orphans::new(data.path());
