@@ -86,17 +86,12 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
     make_folder(data)?;
     // Before anything is announced: a signal from now on is a graceful stop.
     let (mut terminate, mut interrupt) = signals()?;
+    let is_first = !data.join("archive.json").exists();
     let archive = open(&config, data).await?;
-    let (keys, origin) = match (&args.access_key, &args.secret_key) {
-        (Some(access_key), Some(secret_key)) => {
-            let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
-            (KeyPair { access_key, secret_key }, KeyOrigin::Given)
-        }
-        _ => {
-            let (keys, is_new) = credentials::read_or_generate(data)?;
-            (keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored })
-        }
-    };
+    let (keys, origin) = keys(args)?;
+    if origin == KeyOrigin::New && !is_first {
+        warn_of_new_keys(data);
+    }
     let operator = match origin {
         KeyOrigin::Given => Some(make_operator(data)?),
         KeyOrigin::New | KeyOrigin::Stored => {
@@ -137,6 +132,25 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
         }
         None => stopped,
     }
+}
+
+/// The keys of the server, and where they came from.
+fn keys(args: &ServeArgs) -> anyhow::Result<(KeyPair, KeyOrigin)> {
+    if let (Some(access_key), Some(secret_key)) = (&args.access_key, &args.secret_key) {
+        let (access_key, secret_key) = (access_key.clone(), secret_key.clone());
+        return Ok((KeyPair { access_key, secret_key }, KeyOrigin::Given));
+    }
+    let (keys, is_new) = credentials::read_or_generate(&args.data)?;
+    Ok((keys, if is_new { KeyOrigin::New } else { KeyOrigin::Stored }))
+}
+
+/// A new pair for an old archive locks everybody out who has the old one.
+fn warn_of_new_keys(data: &Path) {
+    tracing::warn!(
+        file = %credentials::credentials_path(data).display(),
+        "the keys of this archive are missing: a new pair was made, and keys that clients have no \
+         longer work; to have them again stop, bring the file back and start"
+    );
 }
 
 /// What this process makes from now on is its owner's alone: an archive holds secrets.

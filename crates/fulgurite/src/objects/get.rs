@@ -12,11 +12,13 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::cat::{explain_archived, print_object};
-use super::{Failures, add_restore_states, counted, for_each, list_all, missing, parse_transfers};
+use super::{
+    Failures, add_restore_states, counted, for_each, list_all, missing, parse_transfers, show_rate,
+};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::{S3Url, path_of};
-use crate::output::{self, Output, note, rate};
+use crate::output::{Output, note};
 use crate::progress::bytes_bar;
 use crate::remote::RemoteArgs;
 use crate::s3::{Client, ListedObject, S3ErrorKind};
@@ -113,13 +115,7 @@ fn show(summary: &GetSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
         "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
         "seconds": summary.seconds, "archived": summary.archived, "failed": failed,
     }))?;
-    out.text(format_args!(
-        "{}, {} in {} ({})",
-        counted(summary.objects, "object"),
-        output::bytes(summary.bytes),
-        output::seconds(summary.seconds),
-        rate(summary.bytes, summary.seconds)
-    ))
+    show_rate(summary.objects, summary.bytes, summary.seconds, out)
 }
 
 /// Whether `path` is a folder, or is meant to become one.

@@ -36,7 +36,7 @@ pub(crate) use sync::{SyncArgs, sync};
 use crate::exit::{Coded, Exit};
 use crate::limits;
 use crate::names::S3Url;
-use crate::output::{grouped, note};
+use crate::output::{self, Output, grouped, note};
 use crate::s3::{
     Client, ListScope, ListedObject, ObjectHead, S3Error, S3ErrorKind, is_archived_class,
 };
@@ -212,12 +212,28 @@ fn parse_transfers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// `3 objects`, `1 object`, `2 copies`
+/// Says what was moved, how long it took and how fast that was.
+fn show_rate(objects: u64, bytes: u64, seconds: f64, out: &Output) -> anyhow::Result<()> {
+    out.text(format_args!(
+        "{}, {} in {} ({})",
+        counted(objects, "object"),
+        output::bytes(bytes),
+        output::seconds(seconds),
+        output::rate(bytes, seconds)
+    ))
+}
+
+/// `3 objects`, `1 object`, `2 copies`, `2 keys`
 pub(crate) fn counted(count: u64, noun: &str) -> String {
     let number = grouped(count);
-    match noun.strip_suffix('y') {
+    // A vowel before the y keeps it: bodies, but keys.
+    let stem = noun.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'i', 'o', 'u']));
+    match stem {
         _ if count == 1 => format!("{number} {noun}"),
         Some(stem) => format!("{number} {stem}ies"),
         None => format!("{number} {noun}s"),
     }
 }
+
+#[cfg(test)]
+mod tests;

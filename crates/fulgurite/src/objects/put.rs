@@ -13,12 +13,12 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use walkdir::WalkDir;
 
-use super::{Failures, counted, for_each, parse_transfers};
+use super::{Failures, counted, for_each, parse_transfers, show_rate};
 use crate::exit::{Coded, Exit};
 use crate::file_time::FileTime;
 use crate::limits;
 use crate::names::{self, S3Url, key_of};
-use crate::output::{self, Output, note, rate};
+use crate::output::{Output, note};
 use crate::progress::{bytes_bar, stream_bar};
 use crate::remote::RemoteArgs;
 use crate::s3::{Budget, Client, PutSource, Wanted};
@@ -99,13 +99,7 @@ fn show(summary: &PutSummary, failed: u64, out: &Output) -> anyhow::Result<()> {
         "type": "summary", "objects": summary.objects, "bytes": summary.bytes,
         "seconds": summary.seconds, "skipped": summary.skipped, "failed": failed,
     }))?;
-    out.text(format_args!(
-        "{}, {} in {} ({})",
-        counted(summary.objects, "object"),
-        output::bytes(summary.bytes),
-        output::seconds(summary.seconds),
-        rate(summary.bytes, summary.seconds)
-    ))
+    show_rate(summary.objects, summary.bytes, summary.seconds, out)
 }
 
 /// Puts standard input as the one object that the URL names.

@@ -39,6 +39,33 @@ fn a_server_is_found_by_its_directory_and_stops_cleanly() {
 }
 
 #[test]
+fn an_archive_that_lost_its_keys_says_that_the_old_ones_are_void() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let shown = data.to_string_lossy().into_owned();
+    let args = ["serve", "--data", &shown, "--listen", "127.0.0.1:0", "--profile", "demo"];
+    let mut said = Vec::new();
+    for start in 0..3 {
+        if start == 2 {
+            fs::remove_file(data.join("credentials.toml")).unwrap();
+        }
+        let mut command = fulgurite(&args);
+        command.stderr(fs::File::create(folder.path().join("log")).unwrap());
+        let mut process = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        // It has said everything about its keys before it says where it listens.
+        let mut first = [0];
+        std::io::Read::read_exact(process.stdout.as_mut().unwrap(), &mut first).unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        said.push(fs::read_to_string(folder.path().join("log")).unwrap());
+    }
+    let warning = "a new pair was made, and keys that clients have no longer work";
+    let warned: Vec<bool> = said.iter().map(|log| log.contains(warning)).collect();
+    assert_eq!(warned, [false, false, true], "{said:?}");
+    assert!(said[2].contains("credentials.toml"), "{}", said[2]);
+}
+
+#[test]
 fn a_second_process_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let shown = folder.path().to_string_lossy().into_owned();
