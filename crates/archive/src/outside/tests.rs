@@ -11,6 +11,7 @@ use crate::testing;
 
 #[path = "../../../../fuzz/changes.rs"]
 mod changes;
+mod golden;
 
 fn object_row() -> ObjectRow {
     ObjectRow {

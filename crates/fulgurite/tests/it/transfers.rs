@@ -268,6 +268,8 @@ fn an_operator_is_told_how_it_stands() {
     run(root, &["admin", "seal"]);
     expect![["nothing is staged: 1 object on glass already, in 1 set\nexit: 0\n"]]
         .assert_eq(&run(root, &["admin", "seal"]));
+    let status = run(root, &["admin", "status"]);
+    assert!(status.contains("pipeline   idle\n") && !status.contains("trouble"), "{status}");
     let sound = run(root, &["admin", "verify"]);
     let verdict = "verdict: sound, 4 platters read whole and none needs another\nexit: 0\n";
     assert!(sound.ends_with(verdict), "{sound}");
@@ -303,4 +305,24 @@ fn an_operator_is_told_how_it_stands() {
         let said = run(root, &["admin", "verify", "--color", choice]);
         assert_eq!(said.contains("\u{1b}["), is_colored, "{choice}: a pipe is no terminal");
     }
+}
+
+#[test]
+fn an_operator_is_told_of_sets_in_trouble() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let _server = Server::start(&root.join("data"), &[]);
+    fs::write(root.join("file"), b"x").unwrap();
+    run(root, &["put", "--make-bucket", "file", "s3://box"]);
+    fs::remove_dir(root.join("data/platters")).unwrap();
+    let sealed = run(root, &["admin", "seal"]);
+    assert!(!sealed.ends_with("exit: 0\n"), "{sealed}");
+    let status = transcript(&mut command(root, &["admin", "status"]));
+    let trouble = status.lines().find(|line| line.starts_with("trouble    set "));
+    let trouble = trouble.unwrap_or_else(|| panic!("{status}"));
+    assert!(trouble.contains("waits, next try in") && trouble.contains("No such file"), "{status}");
+    fs::create_dir(root.join("data/platters")).unwrap();
+    run(root, &["admin", "seal"]);
+    let status = transcript(&mut command(root, &["admin", "status"]));
+    assert!(!status.contains("trouble"), "{status}");
 }

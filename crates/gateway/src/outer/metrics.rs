@@ -154,6 +154,11 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     for (name, text, n) in counters {
         value(page, name, "counter", text, n)?;
     }
+    if let Some(decode) = &status.decode {
+        let name = "fulgurite_decode_forged_total";
+        let text = "Answers of the decode queue without its code, dropped.";
+        value(page, name, "counter", text, decode.forged)?;
+    }
     write_gauges(page, status)
 }
 
@@ -208,3 +213,6 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
 fn is_idle(status: &Status) -> bool {
     status.pipeline == "idle"
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,29 @@ async fn pages_need_no_signature() {
 }
 
 #[tokio::test]
+async fn a_set_in_trouble_is_told_of_though_requests_are_served() {
+    let server = TestServer::start().await;
+    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
+    let shelves = server.data.path().join("archive/platters");
+    std::fs::remove_dir(&shelves).unwrap();
+    server.archive.seal().await.unwrap_err();
+    let page = |path: &'static str| server.ask("GET", path).send_plain();
+    let ready = page("/readyz").await;
+    assert_eq!(ready.status, 200, "requests are served");
+    let text = ready.text();
+    let (first, trouble) = text.split_once('\n').unwrap();
+    assert_eq!(first, "degraded");
+    assert!(trouble.starts_with("set ") && trouble.contains(" waits, next try in "), "{text}");
+    assert!(trouble.contains("No such file"), "{text}");
+    assert!(page("/metrics").await.text().contains("fulgurite_seal_troubles 1\n"));
+    std::fs::create_dir(&shelves).unwrap();
+    server.archive.seal().await.unwrap();
+    assert_eq!(page("/readyz").await.text(), "ready\n");
+    assert!(page("/metrics").await.text().contains("fulgurite_seal_troubles 0\n"));
+}
+
+#[tokio::test]
 async fn a_bucket_may_be_called_like_a_page() {
     let server = TestServer::start().await;
     assert_eq!(server.ask("PUT", "/metrics").send().await.status, 200);

@@ -1,0 +1,292 @@
+//! The bytes that archives of today have: a change of any of them is a new version of a row, an
+//! entry or a slot, and old ones must still be read.
+//!
+//! What is encrypted has another nonce each time: there the bytes of one day must open, and what
+//! is in them is held.
+
+use expect_test::{Expect, expect};
+use fulgurite_glass::SectorMargins;
+use fulgurite_units::SetId;
+
+use super::*;
+use crate::digest::ChecksumAlgorithm;
+use crate::entry::PartEntry;
+use crate::log::{Extent, LogKind};
+use crate::rows::Shard;
+
+fn hex_lines(bytes: &[u8]) -> String {
+    bytes.chunks(32).map(|line| hex::encode(line) + "\n").collect()
+}
+
+fn bytes_of(lines: &str) -> Vec<u8> {
+    let digits: String = lines.split_whitespace().collect();
+    hex::decode(digits).unwrap()
+}
+
+fn are<T: Row + Serialize>(row: &T, bytes: &Expect) {
+    bytes.assert_eq(&hex_lines(&rows::encode(row).unwrap()));
+}
+
+fn meta() -> ObjectMeta {
+    let user = [("mtime".to_owned(), "1767609000.25".to_owned())].into();
+    ObjectMeta { content_type: Some("text/plain".to_owned()), user, ..ObjectMeta::default() }
+}
+
+fn full_object() -> ObjectRow {
+    ObjectRow { meta: meta(), bodies_staged: 1, body_count: 2, ..object_row() }
+}
+
+fn full_body() -> BodyRow {
+    let extent = Extent { segment: 7, offset: 1 << 27, bytes: 65_552 };
+    let platter = PlatterId::from_bytes([3; 16]);
+    let shard = Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 300, crc: Some(u64::MAX) };
+    BodyRow {
+        body_id: ObjectId::from_bytes(BODY),
+        key_slot: 300,
+        bytes: 65_536,
+        digest: 0x0102_0304_0506_0708,
+        log: Some((LogKind::Staging, vec![extent])),
+        queued: Some(12),
+        shards: vec![shard, Shard { crc: None, ..shard }],
+        restored: Some(vec![Extent { segment: 1, ..extent }]),
+        framing: vec![Extent { bytes: 64, ..extent }],
+    }
+}
+
+fn part_entry() -> PartEntry {
+    PartEntry {
+        bucket: "vault".to_owned(),
+        bucket_created: testing::NOW,
+        key: "a/b".to_owned(),
+        upload_id: UploadId::from_bytes([2; 16]),
+        initiated: testing::NOW,
+        class: StorageClass::DeepArchive,
+        meta: meta(),
+        algorithm: Some(ChecksumAlgorithm::Crc64Nvme),
+        full_object: true,
+        number: 7,
+        body_bytes: 65_536,
+        body_digest: 0x0102_0304_0506_0708,
+        md5: [9; 16],
+        modified: testing::NOW,
+        checksum: object_row().checksum,
+    }
+}
+
+#[test]
+fn rows_of_objects_are_these_bytes() {
+    are(
+        &full_object(),
+        &expect![[r#"
+        0310010101010101010101010101010101010520346233613632313862623365
+        3361373330336538613137316136306663663932c0c0d3edb83301010a746578
+        742f706c61696e00000000000001056d74696d650d313736373630393030302e
+        323501020826985b6e514a4c2400010302010110020202020202020202020202
+        02020202010300bac2d3edb83301bac2d3edb833
+    "#]],
+    );
+    are(
+        &full_body(),
+        &expect![[r#"
+        031005050505050505050505050505050505ac02808004888e98a8c0e0808101
+        0100010780808040908004010c02100303030303030303030303030303030380
+        808080802009ac0201ffffffffffffffffff0110030303030303030303030303
+        0303030380808080802009ac02000101018080804090800401078080804040
+    "#]],
+    );
+    let upload = UploadRow {
+        initiated: testing::NOW,
+        class: StorageClass::Glacier,
+        meta: meta(),
+        algorithm: Some(ChecksumAlgorithm::Sha256),
+        full_object: false,
+    };
+    are(
+        &upload,
+        &expect![[r#"
+        03bac2d3edb83301010a746578742f706c61696e00000000000001056d74696d
+        650d313736373630393030302e3235010400
+    "#]],
+    );
+    let (body, checksum) = (full_body(), object_row().checksum);
+    are(
+        &PartRow { body, md5: [9; 16], modified: testing::NOW, checksum },
+        &expect![[r#"
+        031005050505050505050505050505050505ac02808004888e98a8c0e0808101
+        0100010780808040908004010c02100303030303030303030303030303030380
+        808080802009ac0201ffffffffffffffffff0110030303030303030303030303
+        0303030380808080802009ac0200010101808080409080040107808080404009
+        090909090909090909090909090909bac2d3edb83301020826985b6e514a4c24
+        00
+    "#]],
+    );
+    are(
+        &restore_row(),
+        &expect![[r#"
+        03057661756c7401610300bac2d3edb83301bac2d3edb833030103776879
+    "#]],
+    );
+    are(
+        &ExpiryRow { bucket: "vault".to_owned(), key: "a".to_owned() },
+        &expect![[r#"
+        03057661756c740161
+    "#]],
+    );
+    are(
+        &queue_row(),
+        &expect![[r#"
+        03100101010101010101010101010101010109057661756c7403612f62bac2d3
+        edb8338080808014
+    "#]],
+    );
+    are(
+        &BucketRow { created: testing::NOW },
+        &expect![[r#"
+        03bac2d3edb833
+    "#]],
+    );
+}
+
+#[test]
+fn rows_of_glass_are_these_bytes() {
+    are(
+        &set_row(),
+        &expect![[r#"
+        03020464656d6f8040200440032001100320bac2d3edb8330201100303030303
+        0303030303030303030303011004040404040404040404040404040404010201
+        1001010101010101010101010101010101
+    "#]],
+    );
+    let platter = PlatterRow {
+        set: SetId::from_bytes([6; 16]),
+        position: 17,
+        slot: Some(300),
+        data_bytes: 1 << 32,
+        list_bytes: 4096,
+        list_entries: 12,
+        live_bytes: 1 << 31,
+        unreadable_tracks: vec![5, 600],
+    };
+    are(
+        &platter,
+        &expect![[r#"
+        0310060606060606060606060606060606061101ac02808080801080200c8080
+        8080080205d804
+    "#]],
+    );
+    let plan = PlanRow {
+        object_id: ObjectId::from_bytes([1; 16]),
+        index: 2,
+        offset: 1 << 20,
+        body_offset: 300,
+        bytes: 65_552,
+        queued: 12,
+        sealed_bytes: 400,
+        body_id: ObjectId::from_bytes(BODY),
+        body_bytes: 65_536,
+        crc: Some(7),
+    };
+    are(
+        &plan,
+        &expect![[r#"
+        03100101010101010101010101010101010102808040ac029080040c90031005
+        0505050505050505050505050505058080040107
+    "#]],
+    );
+    let margins = SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 };
+    let verified =
+        VerificationRow { at: testing::NOW, sectors: 720, failed: 20, margins: Some(margins) };
+    are(
+        &verified,
+        &expect![[r#"
+        03bac2d3edb833d0051401bc05032850
+    "#]],
+    );
+    let totals = Totals {
+        objects_online: 1,
+        objects_staged: 2,
+        objects_on_glass: 3,
+        restored: 4,
+        restores_waiting: 5,
+        staged_bytes: 600,
+        sequence: 7,
+        run: 8,
+    };
+    are(
+        &totals,
+        &expect![[r#"
+        030102030405d8040708
+    "#]],
+    );
+}
+
+#[test]
+fn slots_of_the_key_table_of_one_day_open() {
+    let (master, key) = (SecretKey::from_bytes(KEY), SecretKey::from_bytes([9; 32]));
+    let body = ObjectId::from_bytes(BODY);
+    let new = encode(&master, body, &key, 300).unwrap();
+    let golden: Slot = bytes_of(SLOT).try_into().unwrap_or_else(|_| panic!("{}", hex_lines(&new)));
+    assert_eq!(content(&golden), Content::Whole { body, run: 300 });
+    let (found, opened) = decode(&master, &golden).unwrap();
+    assert_eq!((found, opened.expose()), (body, &[9; 32]));
+    // All but the nonce, what is encrypted with it and the checksum of both.
+    for same in [0..24, 84..92, 124..128] {
+        assert_eq!(new[same.clone()], golden[same.clone()], "{same:?}");
+    }
+}
+
+#[test]
+fn sealed_entries_of_one_day_open() {
+    let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
+    let plain = |sealed: &[u8]| crate::body::open_entry(&key, body, sealed).unwrap();
+    let (object, part) = (Entry { meta: meta(), ..entry() }, part_entry());
+    let new_object = object.seal(&key, body).unwrap();
+    expect![[r#"
+        01057661756c74bac2d3edb83303612f62100101010101010101010101010101
+        0101000105888e98a8c0e0808101052034623361363231386262336533613733
+        30336538613137316136306663663932c0c0d3edb83301010a746578742f706c
+        61696e00000000000001056d74696d650d313736373630393030302e32350102
+        0826985b6e514a4c240000011002020202020202020202020202020202
+    "#]]
+    .assert_eq(&hex_lines(&plain(&new_object)));
+    let new_part = part.record(&key, body, testing::NOW).unwrap().sealed;
+    expect![[r#"
+        81057661756c74bac2d3edb83303612f62100202020202020202020202020202
+        0202bac2d3edb83302010a746578742f706c61696e00000000000001056d7469
+        6d650d313736373630393030302e323501020107808004888e98a8c0e0808101
+        09090909090909090909090909090909bac2d3edb83301020826985b6e514a4c
+        2400
+    "#]]
+    .assert_eq(&hex_lines(&plain(&new_part)));
+    let opened = Entry::open(&key, body, &bytes_of(OBJECT_ENTRY));
+    assert_eq!(opened.ok(), Some(object), "now it is\n{}", hex_lines(&new_object));
+    let opened = PartEntry::open(&key, body, &bytes_of(PART_ENTRY));
+    assert_eq!(opened.ok(), Some(part), "now it is\n{}", hex_lines(&new_part));
+}
+
+/// Body 0505.., its key 0909.. under the master key 0707.., of run 300.
+const SLOT: &str = "
+    46474b45590100000505050505050505050505050505050591f7d45879680efc
+    f0b6e4ff3a6a0d17b42c2e93c18735eb99633c35bb935c3934e99184c653745e
+    eec74fc14f86c4c45e5320b5f3b37eb020d37a6b2c010000000000004b021f96
+    d4d85b5b80883b4df6a72c93efb5b28b5b5861062547435c6974c35300000000
+";
+
+/// The object's entry, sealed under the key 0707...
+const OBJECT_ENTRY: &str = "
+    eaf0e922be51a22ec89cd3ffc2eff0d70146f96ba5da92a72a4af6389bc3d078
+    f024a5e73f3cd7a9d2ac12a0d9f10a30d6b1cfcf87c2d7408c5a341c2b609eff
+    d4fc73f5b0a6529207cd73f05468069010ff5210702c3eeacf20ad92480b0d63
+    a8cdec25f28d535e9c57bf259c5f0f5364ff738168f86747866059598c7b304b
+    ccb7c9ecba1682f123f6813b9e3e26a94de056a7ee525a7721b4274c53334760
+    7d939393a2504d2daa26408d6390f1f92250b32c96679f8842
+";
+
+/// The part's.
+const PART_ENTRY: &str = "
+    1e9ba6d33791971d59b8c5ff35b665bb5665429daf8ae54f6e79268c957eb40d
+    7abe4fee78d6073e24ab25875fb7195d6d80e4f339187c8f17c266c5b6f46640
+    b44bcad5a13c6dab3cd4607565fb7526d9290c2ea28aa2cc1bb493a84825d084
+    7b0d57b40d9f9acba21493d7b49cbf17eb7658f08262017569372c82315670dd
+    5335048d56745f3f45c436d72e82381e345b9428e51614c766a6c74826a9
+";

@@ -1,0 +1,66 @@
+//! What an archive says of itself is on the page, under the names that are documented.
+
+use fulgurite_archive::DecodeStatus;
+
+use super::*;
+
+const SERVER: ServerStatus =
+    ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 3 };
+
+fn status() -> Status {
+    let decode = DecodeStatus { forged: 7, ..DecodeStatus::default() };
+    Status {
+        orphaned_segments: 3,
+        orphaned_bytes: 4096,
+        reserve_bytes: 64,
+        free_bytes: 1000,
+        free_bytes_min: 100,
+        panics: 2,
+        sets_given_up: 5,
+        copies_dropped: 6,
+        keys_lost: 8,
+        bodies_in_doubt: 9,
+        catalog_refusal: Some("no room".to_owned()),
+        decode: Some(decode),
+        ..Status::default()
+    }
+}
+
+#[test]
+fn counts_of_trouble_are_on_the_page() {
+    let page = Metrics::default().page(0, &SERVER, Some(&status()));
+    for line in [
+        "fulgurite_orphaned_segments 3",
+        "fulgurite_orphaned_bytes 4096",
+        "fulgurite_reserve_bytes 64",
+        "fulgurite_free_bytes 1000",
+        "fulgurite_free_bytes_min 100",
+        "fulgurite_panics_total 2",
+        "fulgurite_sets_given_up_total 5",
+        "fulgurite_copies_dropped_total 6",
+        "fulgurite_decode_forged_total 7",
+        "fulgurite_keys_lost 8",
+        "fulgurite_bodies_in_doubt 9",
+        "fulgurite_catalog_writable 0",
+        "fulgurite_seal_troubles 0",
+    ] {
+        assert!(page.lines().any(|have| have == line), "{line} is not in\n{page}");
+    }
+    let without = Status { decode: None, ..status() };
+    let page = Metrics::default().page(0, &SERVER, Some(&without));
+    assert!(!page.contains("forged"), "nothing decodes: {page}");
+}
+
+#[test]
+fn each_metric_says_what_it_is_once() {
+    let page = Metrics::default().page(1, &SERVER, Some(&status()));
+    let described: Vec<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("# HELP ")).collect();
+    let mut names: Vec<&str> = described.iter().filter_map(|of| of.split(' ').next()).collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "{page}");
+    let mut samples = page.lines().filter(|line| !line.starts_with('#'));
+    assert!(samples.all(|line| names.iter().any(|name| line.starts_with(name))), "{page}");
+}
