@@ -30,12 +30,13 @@ from harness import (
 BUCKET = "damage"
 PAGE_BYTES = 4096
 # What does not come within this time does not come.
-RESTORE_SECONDS = 10.0
+RESTORE_SECONDS = 30.0
 CONFIG: dict[str, Any] = {
     "profile": "demo",
     "geometry": TINY_GEOMETRY,
     "seal": {"staged_bytes": "1GiB", "age": "24h"},
 }
+LIBRARY_LOG = "library.log"
 DAMAGES = ["missing", "empty", "truncated", "one bit", "one page", "older copy"]
 
 
@@ -59,7 +60,12 @@ def put(s3: Any, name: str, storage_class: str) -> None:
 
 
 class KeyedServer(Server):
-    """A server whose credentials lie in its data directory, and nowhere else."""
+    """A server whose credentials lie in its data directory, and nowhere else; its logs, too."""
+
+    def command(self) -> list[str]:
+        """Name the log of the library, which is asked for, and lies where this server is."""
+        self.config = CONFIG | {"library": {"log": str(self.data / LIBRARY_LOG)}}
+        return super().command()
 
     def process_environment(self) -> dict[str, str]:
         """Leave the credentials out."""
@@ -68,7 +74,7 @@ class KeyedServer(Server):
 
 def make_example(folder: Path) -> Example:
     """Fill an archive in two steps and kill it: glass, staged, online, restored, deleted."""
-    server = KeyedServer(folder=folder, config=CONFIG)
+    server = KeyedServer(folder=folder, tls="auto")
     server.data.mkdir(mode=0o700, parents=True)
     pair = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
     (server.data / "credentials.toml").write_text(to_toml(pair), encoding="utf-8")

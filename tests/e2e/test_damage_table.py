@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 from damage_cases import (
-    CONFIG,
     DAMAGES,
+    LIBRARY_LOG,
     Example,
     KeyedServer,
     damage,
@@ -36,6 +36,7 @@ RECOVER = "`fulgurite recover`"
 MOVE_AND_RECOVER = "move `catalog` away, `fulgurite recover`"
 SALVAGE = "stop, `fulgurite recover --salvage`"
 BRING_BACK = "bring it back"
+REMOVE = "remove it"
 SEEN_CHARS_MAX = 64
 
 
@@ -99,6 +100,12 @@ class Patient:
             shutil.rmtree(bad) if bad.is_dir() else bad.unlink(missing_ok=True)
             shutil.copytree(good, bad) if good.is_dir() else shutil.copy2(good, bad)
 
+    def remove(self) -> None:
+        """Take the file away, for another to be made."""
+        self.server.kill()
+        for file in self.files:
+            (self.server.data / file).unlink(missing_ok=True)
+
     def recover(self, todo: str) -> int:
         """Run `recover` as the row says: its exit code."""
         catalog = self.server.data / "catalog"
@@ -130,7 +137,9 @@ def patients(example: Example, tmp_path: Path) -> Iterator[object]:
         folder = tmp_path / f"patient{len(made)}"
         shutil.copytree(example.now, folder / "data")
         files = [place(example.now, part) for part in name.split(" and ")]
-        patient = Patient(KeyedServer(folder=folder, config=CONFIG), example, files)
+        # What is in the way of TLS shows only with it.
+        tls = "auto" if name.startswith("tls/") else None
+        patient = Patient(KeyedServer(folder=folder, tls=tls), example, files)
         made.append(patient)
         return patient
 
@@ -148,6 +157,10 @@ def measure(make: object, file: str, how: str) -> Row:
     seen = words_of(patient.server)
     if lost == NOTHING:
         return Row(file, how, start, seen, NOTHING, NOTHING)
+    if file.startswith("tls/") or file == LIBRARY_LOG:
+        patient.remove()
+        if patient.outcome() == ("serves", NOTHING):
+            return Row(file, how, start, seen, NOTHING, REMOVE)
     ways = (SALVAGE,) if start == "serves" else (RECOVER, MOVE_AND_RECOVER)
     if file.startswith("catalog") or start != "serves":
         for todo in ways:
@@ -195,7 +208,7 @@ def test_row(patients: object, row: Row) -> None:
     assert start == row.start, log
     if row.seen != "-":
         assert row.seen.strip("`") in log
-    if start == "serves" and SALVAGE not in row.todo:
+    if start == "serves" and SALVAGE not in row.todo and row.todo != REMOVE:
         assert lost == row.lost, log
     if row.todo.startswith(BRING_BACK):
         other = patients(row.file)  # type: ignore[operator]
@@ -203,6 +216,9 @@ def test_row(patients: object, row: Row) -> None:
         start_or_code(other.server)
         other.bring_back()
         assert other.outcome() == ("serves", NOTHING)
+    if row.todo == REMOVE:
+        patient.remove()
+        assert patient.outcome() == ("serves", row.lost)
     if RECOVER in row.todo or SALVAGE in row.todo:
         assert patient.recover(row.todo) == 0
         assert patient.outcome() == ("serves", row.lost)
@@ -217,11 +233,13 @@ def test_no_row_is_missing() -> None:
 
 
 def is_possible(file: str, how: str) -> bool:
-    """A folder is there or not; an empty file has no bits; segments are not written again."""
+    """A folder is there or not; segments are not written again; keys are made at random."""
     if file.endswith("/"):
         return how in ("missing", "older copy")
     if file == "lock":
         return how == "missing"
+    if file.startswith("tls/"):
+        return how != "one bit"
     return not (file.endswith((".seg", ".glass")) and how == "older copy")
 
 
