@@ -51,8 +51,6 @@ class Key:
     acknowledged: Version | None = None
     # Outcomes that a request without an answer may have had.
     possible: list[Version | None] = field(default_factory=list)
-    # Uploads that a kill cut short and that the start after it did not show.
-    cut_short: list[Version] = field(default_factory=list)
     # What happened to it, oldest first, for the message of a failure.
     history: list[str] = field(default_factory=list)
 
@@ -195,7 +193,6 @@ class Driver:
             found = [version for version in allowed if matches(version, item)]
             past = "\n".join(key.history)
             assert found, f"{key.name!r}: allowed {allowed}, listed {item}, history:\n{past}"
-            key.cut_short += [at for at in key.possible if at is not None and at != found[0]]
             key.acknowledged, key.possible = found[0], []
             key.history.append(f"restarted with {key.acknowledged}")
 

@@ -10,8 +10,8 @@ use crate::log::{Extent, LogKind};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::WriteCondition;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, OBJECTS, ObjectRow, PLATTERS, PlatterRow,
-    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS, Shard,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
+    PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS, Shard,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -161,13 +161,35 @@ pub(crate) fn insert_object(
     Ok(retired)
 }
 
-/// Takes an object out of the catalog; `false` when there is none.
+/// Ends what is in doubt within `range`: whoever puts or deletes a name has the last word on it,
+/// whatever became of the uploads before.
+pub(crate) fn retire_doubts(
+    tx: &mut Transaction<'_>,
+    range: &KeyRange,
+    retired: &mut Retired,
+) -> Result<()> {
+    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(tx, DOUBTS, range, usize::MAX)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let left = rows::doubt_count(tx)?.saturating_sub(found.len() as u64);
+    rows::set_doubt_count(tx, left)?;
+    for (key, row) in found {
+        retire_body(tx, &row.body, retired)?;
+        tx.delete(DOUBTS, key)?;
+    }
+    Ok(())
+}
+
+/// Takes an object out of the catalog, and whatever is in doubt of its name; `false` when there
+/// is none.
 pub(crate) fn remove_object(
     tx: &mut Transaction<'_>,
     bucket: &BucketName,
     key: &ObjectKey,
     retired: &mut Retired,
 ) -> Result<bool> {
+    retire_doubts(tx, &rows::doubts_of(bucket.as_str(), key.as_str()), retired)?;
     let Some(row) = find_object(tx, bucket, key)? else { return Ok(false) };
     for (index, body) in (0..).zip(bodies(tx, &row)?) {
         retire_body(tx, &body, retired)?;

@@ -76,6 +76,9 @@ impl Archive {
         blocking(move || {
             let stopped = workers.stop();
             store.close_logs();
+            if let Err(error) = crate::doubts::note_settled(&store) {
+                tracing::warn!(%error, "the next start reads more of the logs than it need");
+            }
             stopped
         })
         .await

@@ -16,12 +16,15 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::{CatalogError, Space, Transaction};
 
-use crate::rows::{self, BUCKETS, DAMAGED, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS};
+use crate::rows::{
+    self, BUCKETS, DAMAGED, DOUBTS, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS,
+};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// Every space with names, metadata or ETags in its rows.
-const NAMING: [Space; 8] = [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, RESTORES, EXPIRIES];
+const NAMING: [Space; 9] =
+    [BUCKETS, OBJECTS, QUEUE, DAMAGED, UPLOADS, PARTS, DOUBTS, RESTORES, EXPIRIES];
 
 /// What one run of the archive knows of its own forgetting.
 #[derive(Debug, Default)]

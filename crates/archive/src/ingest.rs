@@ -116,12 +116,18 @@ impl StagedBody {
         self.writer.keep();
     }
 
+    /// The row may have been committed.
+    fn keep_in_doubt(mut self) {
+        self.key.is_kept = true;
+        self.writer.keep_in_doubt();
+    }
+
     /// Keeps or gives back what the body holds, by the outcome of the commit. When the catalog
     /// failed while it wrote, nobody knows whether the row is there, so the bytes and the key stay.
     pub(crate) fn settle<T>(self, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Ok(_) => self.keep(),
-            Err(ArchiveError::Catalog(error)) if error.leaves_doubt() => self.keep(),
+            Err(ArchiveError::Catalog(error)) if error.leaves_doubt() => self.keep_in_doubt(),
             Err(_) => {}
         }
         outcome
@@ -241,10 +247,12 @@ impl Ingest {
             return Err(ArchiveError::Internal { what: "a body lost its worker".to_owned() });
         };
         let Work { digest, crc, mut writer, mut scratch, is_whole, .. } = *work;
+        // Should one of the next steps fail, the key goes before its entry is given up as settled.
+        let key = self.key;
         let (digests, digest) = (digest.finish(), crc.finalize());
         check_claims(&self.claim, trailer, &digests)?;
         let (entry, described) = describe(&digests, digest);
-        let (body, now) = (self.key.body, self.key.store.now());
+        let (body, now) = (key.body, key.store.now());
         let sealed = match entry {
             BodyEntry::Object(entry) => entry.record(&self.secret, body, now)?,
             BodyEntry::Part(entry) => entry.record(&self.secret, body, now)?,
@@ -254,12 +262,12 @@ impl Ingest {
         } else {
             writer.finish(&sealed)?;
         }
-        self.key.store.fail.pass("put-written");
-        tokio::try_join!(writer.sync(), self.key.store.keys.sync())?;
-        self.key.store.fail.pass("put-staged");
+        key.store.fail.pass("put-written");
+        tokio::try_join!(writer.sync(), key.store.keys.sync())?;
+        key.store.fail.pass("put-staged");
         let row = BodyRow {
-            body_id: self.key.body,
-            key_slot: self.key.slot,
+            body_id: key.body,
+            key_slot: key.slot,
             bytes: digests.bytes,
             digest,
             log: Some((self.kind, writer.extents())),
@@ -268,7 +276,7 @@ impl Ingest {
             restored: None,
             framing: writer.framing(),
         };
-        Ok((StagedBody { row, digests, key: self.key, writer }, described))
+        Ok((StagedBody { row, digests, key, writer }, described))
     }
 }
 

@@ -11,6 +11,7 @@ mod copies;
 mod damaged;
 mod decode_service;
 mod digest;
+mod doubts;
 mod entry;
 mod error;
 mod expire;
@@ -72,5 +73,5 @@ pub use object::{
 pub use progress::Progress;
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
-pub use recover::{RecoverProgress, RecoverReport, recover};
+pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, recover};
 pub use verification::{Verification, VerifiedSector, VerifiedTrack};

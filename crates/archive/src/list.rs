@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fulgurite_catalog::keys::{KeyWriter, prefix_successor};
 use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
 
-use crate::commit::{require_bucket, rows_in};
+use crate::commit::{Retired, require_bucket, retire_doubts, rows_in};
 use crate::ingest::whole_seconds;
 use crate::limits::LIST_KEYS_MAX;
 use crate::names::BucketName;
@@ -31,7 +31,7 @@ pub(crate) async fn create_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
 
 pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Result<()> {
     let name = bucket.clone();
-    let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+    let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
         require_bucket(tx, &name)?;
         let within = rows::object_prefix(name.as_str(), "");
         let is_used = [OBJECTS, UPLOADS].into_iter().try_fold(false, |used, space| {
@@ -43,9 +43,20 @@ pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
             return Err(ArchiveError::BucketNotEmpty { bucket: name.to_string() });
         }
         rows::mark_to_forget(tx)?;
-        Ok(tx.delete(BUCKETS, rows::bucket_key(name.as_str()))?)
+        let mut retired = Retired::default();
+        retire_doubts(tx, &within, &mut retired)?;
+        tx.delete(BUCKETS, rows::bucket_key(name.as_str()))?;
+        Ok(retired)
     };
-    store.committer.commit(commit).await
+    // A task of its own, so that a client that goes away leaves no keys behind.
+    let shared = Arc::clone(store);
+    let task = async move {
+        let retired = shared.committer.commit(commit).await?;
+        shared.finish_retired(retired).await
+    };
+    tokio::spawn(task)
+        .await
+        .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
 }
 
 pub(crate) fn list_buckets(store: &Store) -> Result<Vec<BucketInfo>> {

@@ -163,6 +163,8 @@ struct LogState {
     /// The segment that is appended to.
     active: Option<(u32, SyncTarget)>,
     next: u32,
+    /// Entries by segment that no row names yet, and of which nobody knows whether one will.
+    unsettled: BTreeMap<u32, u32>,
 }
 
 /// One segment log.
@@ -285,7 +287,29 @@ impl SegmentLog {
         }
     }
 
-    /// Room for `bytes` in one run.
+    /// The segment from which on entries may be those of bodies whose commit has not ended. All
+    /// before it are named by rows on stable storage, or their keys are zeros, if not on stable
+    /// storage yet.
+    pub(crate) fn settled_below(&self) -> u32 {
+        let state = self.lock();
+        let first = state.unsettled.keys().next().copied();
+        let active = state.active.as_ref().map(|&(active, _)| active);
+        first.or(active).unwrap_or(state.next)
+    }
+
+    /// The commit of an entry in this segment has ended.
+    fn settle(&self, segment: u32) {
+        let mut state = self.lock();
+        if let Some(count) = state.unsettled.get_mut(&segment) {
+            *count -= 1;
+            if *count == 0 {
+                state.unsettled.remove(&segment);
+            }
+        }
+    }
+
+    /// Room for an entry, and what is written with it, in one run. The entry is unsettled from now
+    /// on.
     fn reserve_run(&self, bytes: u64) -> Result<(Extent, SyncTarget)> {
         assert!(bytes <= SEGMENT_BYTES - HEADER_BYTES, "a run fits a segment");
         let mut state = self.lock();
@@ -298,6 +322,7 @@ impl SegmentLog {
             }
             let offset = found.tail;
             self.take(found, bytes)?;
+            *state.unsettled.entry(segment).or_default() += 1;
             return Ok((Extent { segment, offset, bytes }, target));
         }
     }

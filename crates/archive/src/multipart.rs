@@ -380,9 +380,11 @@ async fn complete_in_turns(store: Arc<Store>, join: Arc<Join>) -> Result<ObjectR
         let wanted = Arc::clone(&join);
         let commit = move |tx: &mut Transaction<'_>| wanted.commit(tx, &places);
         let outcome = store.committer.commit(commit).await;
-        // When the catalog itself failed nobody knows whether the rows are there.
-        if matches!(&outcome, Ok(Some(_)) | Err(ArchiveError::Catalog(_))) {
-            entries.keep();
+        match &outcome {
+            Ok(Some(_)) => entries.keep(),
+            // When the catalog itself failed nobody knows whether the rows are there.
+            Err(ArchiveError::Catalog(_)) => entries.keep_in_doubt(),
+            Ok(None) | Err(_) => drop(entries),
         }
         let Some((row, retired)) = outcome? else { continue };
         store.fail.pass("complete-committed");

@@ -29,7 +29,7 @@ use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
 use crate::store::Store;
 use crate::write_set::error_chain;
-use crate::{ArchiveError, Result, copies, damaged, expire, startup};
+use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;
@@ -304,8 +304,8 @@ fn run_sweep(store: &Arc<Store>) {
     }
 }
 
-/// Looks after the data directory: the reserve, names that are to be forgotten, and keys whose
-/// destruction failed.
+/// Looks after the data directory: the reserve, names that are to be forgotten, keys whose
+/// destruction failed, and from where on a start has to look for doubts.
 fn run_tending(store: &Arc<Store>) {
     let within = Duration::from_nanos(store.config.space.forget_within.as_nanos());
     let tick = TICK.min(within / 4);
@@ -317,7 +317,8 @@ fn run_tending(store: &Arc<Store>) {
             let kept = store.space.keep_reserve();
             let forgot = forgetting.run_due(store, within);
             let shredded = startup::finish_failed_shreds(store);
-            kept.and(forgot).and(shredded)
+            let settled = doubts::note_settled(store);
+            kept.and(forgot).and(shredded).and(settled)
         });
         let tended = tended.and_then(std::convert::identity);
         let trouble = tended.err().map(|error| error.to_string());
@@ -325,7 +326,8 @@ fn run_tending(store: &Arc<Store>) {
         if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
             tracing::warn!(
                 error,
-                "deleted names or keys stay, or the reserve is missing; tried again"
+                "deleted names or keys stay, the reserve is missing, or the next start has more to \
+                 read; tried again"
             );
         }
         told = trouble;

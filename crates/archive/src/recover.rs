@@ -11,7 +11,7 @@
 //! gets its name when it is whole; segments of bodies that it does not name are set aside first, so
 //! that no start takes them for scrap. What did not come back is in the report.
 
-mod found;
+pub(crate) mod found;
 mod glass;
 pub(crate) mod logs;
 mod objects;
@@ -23,12 +23,12 @@ mod salvaged;
 
 use std::sync::Mutex;
 
-use fulgurite_units::ArchiveId;
+use fulgurite_units::{ArchiveId, ObjectId};
 
 use self::found::Bodies;
 use self::glass::Glass;
 use self::logs::{Segment, Told};
-use self::objects::{Objects, put_together};
+use self::objects::Objects;
 use self::opened::Opened;
 use self::places::Places;
 use self::rebuild::{Sums, Writer, write_objects, write_sums, write_uploads};
@@ -36,10 +36,11 @@ use self::salvaged::{Salvaged, salvage};
 use crate::body::cipher_bytes;
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
+use crate::doubts::DoubtList;
 use crate::entry::PartEntry;
 use crate::key_files;
 use crate::platter_files::PlatterFiles;
-use crate::rows::BodyRow;
+use crate::rows::{BodyRow, BucketRow};
 use crate::store::{Layout, is_empty_dir};
 use crate::{ArchiveError, Result};
 
@@ -81,8 +82,14 @@ pub struct RecoverReport {
     pub uploads: u64,
     /// Parts of uploads that cannot: they have to be sent again.
     pub parts_lost: u64,
-    /// Objects that were overwritten when a crash came, and whose keys were still there.
+    /// Objects of which a later one has the name. They are among `doubted`.
     pub overwritten: u64,
+    /// Objects that are whole and are not shown, for nobody knows whether they should be: a start
+    /// found them in doubt, or a later one has the name. Bytes and keys stay until their names are
+    /// put or deleted.
+    pub in_doubt: u64,
+    /// Those objects by name, and those in doubt of which a body is not there.
+    pub doubted: Vec<String>,
     /// Objects of which some body is nowhere, or damaged.
     pub incomplete: u64,
     /// Those objects by name.
@@ -104,15 +111,24 @@ pub struct RecoverReport {
     pub seconds: f64,
 }
 
+/// What a recovery is asked for beside what is certain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecoverOptions {
+    /// Rebuild a catalog that is whole, too, and show what starts found in doubt.
+    pub salvage: bool,
+    /// Of several objects of one name show the earliest, not the last.
+    pub earliest: bool,
+}
+
 /// Rebuilds the catalog of `config.data`. The directory must not be in use. A catalog that is there
-/// is read as far as it can be; one that is whole is left alone, unless `is_forced`.
+/// is read as far as it can be; one that is whole is left alone, unless it is to be salvaged.
 ///
 /// # Errors
 /// When a whole catalog is there, the keys are missing, nothing at all is found although logs hold
 /// something, or the disk fails. What cannot be used is in the report.
 pub fn recover(
     config: ArchiveConfig,
-    is_forced: bool,
+    options: RecoverOptions,
     progress: &(dyn Fn(RecoverProgress) + Sync),
 ) -> Result<RecoverReport> {
     let started = std::time::Instant::now();
@@ -126,7 +142,7 @@ pub fn recover(
         });
     }
     let mut report = RecoverReport::default();
-    let mut salvaged = read_damaged(&layout, is_forced, &mut report)?;
+    let mut salvaged = read_damaged(&layout, options.salvage, &mut report)?;
     let platters = PlatterFiles::new(layout.platters()).all()?;
     let segments = logs::segments(&layout)?;
     let found = || find_archive(&platters, &segments);
@@ -135,15 +151,20 @@ pub fn recover(
     let mut bodies = Bodies::new();
     let glass = Glass::open(&opened, &platters, &mut report);
     glass.read_lists(&opened, &mut bodies, &mut report, progress);
-    let told = scan_logs(&opened, segments, &mut bodies, &mut report, progress);
+    let listed = DoubtList::read(&opened.layout)?;
+    let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
+    let told = scan_logs(&opened, segments, &doubts, &mut bodies, &mut report, progress);
     salvaged.tell(&opened.slots, &mut bodies);
     report.keys_unexplained = count_unexplained(&opened, &bodies, &salvaged);
     let mut places = Places::new(&opened, &glass, &told.segments, &salvaged);
     let parts = take_parts(&opened, &bodies, &told);
-    let objects = put_together(bodies, std::mem::take(&mut salvaged.shreds), &mut places);
-    refuse_nothing(&opened, &objects, &glass, &told)?;
+    leave_parts(&mut bodies, &told);
+    let mut objects = Objects::new(std::mem::take(&mut salvaged.shreds), options.earliest);
+    objects.put_together(bodies, &mut places);
+    refuse_nothing(&opened, objects.is_empty() && parts.is_empty(), &glass, &told)?;
     let sums = write_rows(&opened, objects, salvaged, parts, &glass, &places, &mut report)?;
     report.set_aside = set_aside(&opened, &told.segments, &sums)?;
+    write_doubts(&opened, &listed, &sums)?;
     let kept = opened.publish(Clock::system().now())?;
     report.catalog_kept = kept.map(|path| path.display().to_string());
     report.seconds = started.elapsed().as_secs_f64();
@@ -184,6 +205,7 @@ fn find_archive(platters: &[std::path::PathBuf], segments: &[Segment]) -> Option
 fn scan_logs(
     opened: &Opened,
     segments: Vec<Segment>,
+    doubts: &DoubtList,
     bodies: &mut Bodies,
     report: &mut RecoverReport,
     progress: &(dyn Fn(RecoverProgress) + Sync),
@@ -193,7 +215,8 @@ fn scan_logs(
         platters_total: report.platters,
         ..RecoverProgress::default()
     });
-    let mut told = logs::scan(segments, &opened.keys, &opened.slots, bodies, &|entries| {
+    let keys = (&opened.keys, &opened.slots);
+    let mut told = logs::scan(segments, keys, doubts, bodies, &|entries| {
         let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         last.entries = entries;
         progress(*last);
@@ -201,6 +224,25 @@ fn scan_logs(
     report.segments = told.segments.len() as u64;
     report.unusable.append(&mut told.broken);
     told
+}
+
+/// A part whose upload was being completed when a crash came is a part, and its upload goes on.
+fn leave_parts(bodies: &mut Bodies, told: &Told) {
+    for body in told.parts.keys() {
+        if let Some(found) = bodies.get_mut(body) {
+            found.doubted = None;
+        }
+    }
+}
+
+/// Writes down what is in doubt beside the new catalog, before that gets its name: what it shows
+/// is in doubt no more.
+fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> {
+    let is_left = |(body, object): &(ObjectId, ObjectId)| {
+        opened.slots.contains_key(body) && !sums.objects.contains(object)
+    };
+    let doubts: DoubtList = listed.iter().filter(is_left).chain(sums.doubts.iter()).collect();
+    doubts.write(&opened.layout)
 }
 
 /// Parts of uploads that are not complete, all of whose bytes are in a log.
@@ -236,9 +278,9 @@ fn count_unexplained(opened: &Opened, bodies: &Bodies, salvaged: &Salvaged) -> u
 }
 
 /// Refuses to make an empty catalog beside logs that hold something.
-fn refuse_nothing(opened: &Opened, objects: &Objects, glass: &Glass, told: &Told) -> Result<()> {
+fn refuse_nothing(opened: &Opened, has_none: bool, glass: &Glass, told: &Told) -> Result<()> {
     let held: Vec<&Segment> = told.segments.iter().filter(|segment| segment.may_hold()).collect();
-    let is_nothing = objects.whole.is_empty() && glass.headers.is_empty();
+    let is_nothing = has_none && glass.headers.is_empty();
     if !is_nothing || held.is_empty() || opened.slots.is_empty() {
         return Ok(());
     }
@@ -263,12 +305,20 @@ fn write_rows(
     places: &Places<'_>,
     report: &mut RecoverReport,
 ) -> Result<Sums> {
+    // An upload goes on in its bucket, also where that has nothing else.
+    for (part, _) in &parts {
+        let bucket = BucketRow { created: part.bucket_created };
+        salvaged.buckets.entry(part.bucket.clone()).or_insert(bucket);
+    }
     let kv = opened.begin_catalog()?;
     let mut writer = Writer::new(&kv);
     let mut sums = Sums::default();
     report.incomplete = objects.incomplete.len() as u64;
     report.lost.clone_from(&objects.incomplete);
     report.overwritten = objects.overwritten;
+    report.in_doubt = objects.doubts.len() as u64;
+    report.doubted = objects.doubts.iter().map(ToString::to_string).collect();
+    report.doubted.extend_from_slice(&objects.doubts_incomplete);
     report.objects = objects.whole.len() as u64;
     report.buckets = write_objects(&mut writer, objects, &salvaged, &mut sums)?;
     report.bytes = sums.bytes;

@@ -11,6 +11,7 @@
 //! uploads     bucket, key, upload id                UploadRow
 //! parts       upload id, number                     PartRow
 //! shreds      body id                               key slot still to be destroyed
+//! doubts      bucket, key, body id                  DoubtRow: whole in a log, and not named
 //! segments    log, segment                          bytes that rows name in it
 //! sets        set id                                SetRow
 //! faults      set id                                times that it failed by its own fault
@@ -50,6 +51,7 @@ pub(crate) const DAMAGED: Space = Space::new("damaged");
 pub(crate) const UPLOADS: Space = Space::new("uploads");
 pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
+pub(crate) const DOUBTS: Space = Space::new("doubts");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const SETS: Space = Space::new("sets");
 pub(crate) const FAULTS: Space = Space::new("faults");
@@ -62,9 +64,9 @@ pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 
 /// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 19] = [
-    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, SEGMENTS, SETS, FAULTS,
-    PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
+pub(crate) const SPACES: [Space; 20] = [
+    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS, SETS,
+    FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
 
 const ROW_VERSION: u8 = 3;
@@ -111,6 +113,8 @@ impl Row for PlanRow {
 impl Row for BucketRow {}
 impl Row for ObjectRow {}
 impl Row for QueueRow {}
+impl Row for DoubtRow {}
+impl Row for SettledRow {}
 impl Row for UploadRow {}
 impl Row for SetRow {}
 impl Row for PlatterRow {}
@@ -280,6 +284,15 @@ pub(crate) struct PartRow {
     pub(crate) md5: [u8; 16],
     pub(crate) modified: UnixTime,
     pub(crate) checksum: Option<Checksum>,
+}
+
+/// A body whose bytes, key and entry are there, and of which nobody knows whether it was
+/// acknowledged (design note 0010). Whoever puts or deletes its name ends it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DoubtRow {
+    /// The object that its entry says it is of.
+    pub(crate) object_id: ObjectId,
+    pub(crate) body: BodyRow,
 }
 
 /// How far a platter-set has come. Each state is entered by one transaction.
@@ -461,7 +474,7 @@ pub(crate) fn put<T: Serialize>(
     Ok(tx.put(space, key, encode(row)?)?)
 }
 
-const KEY_SLOTS_KEY: &[u8] = b"key-slots";
+pub(crate) const KEY_SLOTS_KEY: &[u8] = b"key-slots";
 
 /// Slots that the key table has at the least: one more than the highest that a row ever named.
 /// `None` in a catalog that does not count them yet.
@@ -475,6 +488,47 @@ pub(crate) fn raise_key_slots(tx: &mut Transaction<'_>, slots: u32) -> Result<()
         return Ok(());
     }
     put(tx, META, KEY_SLOTS_KEY.to_vec(), &slots)
+}
+
+pub(crate) const DOUBT_COUNT_KEY: &[u8] = b"doubts";
+
+/// Rows of the space of doubts.
+pub(crate) fn doubt_count(view: &dyn ReadView) -> Result<u64> {
+    Ok(get(view, META, DOUBT_COUNT_KEY)?.unwrap_or(0))
+}
+
+/// Writes how many rows the space of doubts has.
+pub(crate) fn set_doubt_count(tx: &mut Transaction<'_>, count: u64) -> Result<()> {
+    put(tx, META, DOUBT_COUNT_KEY.to_vec(), &count)
+}
+
+/// The first segment of each log that may hold an entry whose commit had not ended when this was
+/// noted. Of the last run that the catalog counts; of every run before it all is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SettledRow {
+    pub(crate) staging: u32,
+    pub(crate) online: u32,
+}
+
+impl SettledRow {
+    /// The segment of this log.
+    pub(crate) const fn of(&self, kind: LogKind) -> u32 {
+        match kind {
+            LogKind::Staging => self.staging,
+            LogKind::Online => self.online,
+            LogKind::Restored => 0,
+        }
+    }
+}
+
+const SETTLED_KEY: &[u8] = b"settled";
+
+pub(crate) fn settled(view: &dyn ReadView) -> Result<SettledRow> {
+    Ok(get(view, META, SETTLED_KEY)?.unwrap_or_default())
+}
+
+pub(crate) fn set_settled(tx: &mut Transaction<'_>, row: SettledRow) -> Result<()> {
+    put(tx, META, SETTLED_KEY.to_vec(), &row)
 }
 
 pub(crate) const TOTALS_KEY: &[u8] = b"totals";
@@ -548,6 +602,24 @@ pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
     reader.fixed::<16>()?;
     reader.finish()?;
     Ok((bucket, key))
+}
+
+pub(crate) fn doubt_key(bucket: &str, key: &str, body: ObjectId) -> Vec<u8> {
+    KeyWriter::new().string(bucket).string(key).fixed(&body.to_bytes()).finish()
+}
+
+/// What is in doubt of one name.
+pub(crate) fn doubts_of(bucket: &str, key: &str) -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().string(bucket).string(key).finish())
+}
+
+/// Bucket, key and body of a doubt's row key.
+pub(crate) fn parse_doubt_key(bytes: &[u8]) -> Result<(String, String, ObjectId)> {
+    let mut reader = KeyReader::new(bytes);
+    let (bucket, key) = (reader.string()?, reader.string()?);
+    let body = ObjectId::from_bytes(reader.fixed::<16>()?);
+    reader.finish()?;
+    Ok((bucket, key, body))
 }
 
 /// Object keys of a bucket that begin with `prefix`.

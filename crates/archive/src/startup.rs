@@ -13,7 +13,7 @@ use crate::commit::{forget_shreds, rows_in};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::platter_files::PlatterFiles;
 use crate::recover::logs::with_entries;
-use crate::rows::{self, BODIES, BodyRow, PARTS, PLATTERS, PartRow, SHREDS};
+use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PLATTERS, PartRow, SHREDS};
 use crate::store::Store;
 use crate::{ArchiveError, Result};
 
@@ -76,12 +76,12 @@ fn in_doubt(
     let wanted = orphans.iter().map(|&(_, body)| body).collect();
     let in_doubt = with_entries(&store.config.data, &wanted, run)?;
     if !in_doubt.is_empty() {
-        store.bodies_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
+        store.parts_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
         tracing::warn!(
             bodies = in_doubt.len(),
-            "bodies in the logs have keys, and no row names them: uploads that a crash cut short, \
-             or the catalog is behind; they are kept, and `fulgurite recover --salvage` brings \
-             them back"
+            "parts of uploads in the logs have keys, and no row names them: uploads that a crash \
+             cut short, or the catalog is behind; they are kept, and `fulgurite recover --salvage` \
+             brings them back"
         );
     }
     Ok(in_doubt)
@@ -104,14 +104,16 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         return Ok(0);
     }
     let mut failure = None;
-    // One view for both spaces: a part that is completed meanwhile moves from one to the other.
+    // One view for all spaces: a part that is completed meanwhile moves from one to another.
     let view = store.kv.snapshot();
-    for space in [BODIES, PARTS] {
+    for space in [BODIES, PARTS, DOUBTS] {
         view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
             let body = if space == BODIES {
                 rows::decode::<BodyRow>(space, value)
-            } else {
+            } else if space == PARTS {
                 rows::decode::<PartRow>(space, value).map(|part| part.body)
+            } else {
+                rows::decode::<DoubtRow>(space, value).map(|doubt| doubt.body)
             };
             match store.check_stopping().and(body) {
                 Ok(body) => {

@@ -14,7 +14,8 @@ use crate::commit::{bodies, require_object, rows_in};
 use crate::names::{BucketName, ObjectKey};
 use crate::orphan_report::orphan_totals;
 use crate::rows::{
-    self, DAMAGED, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow, SETS, SetRow,
+    self, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
+    SETS, SetRow,
 };
 use crate::store::Store;
 use crate::{ArchiveError, Result};
@@ -48,9 +49,13 @@ pub struct Status {
     /// Slots of the key table that hold no key that opens, in any of its files.
     #[serde(default)]
     pub keys_lost: u64,
-    /// Bodies in logs with a key and without a row, as this start met them: uploads that a crash
-    /// cut short, or a catalog that is behind. They are kept; `recover --salvage` brings them back.
+    /// Bodies with a key that no object or upload has: uploads that a crash cut short, or a catalog
+    /// that is behind. They are kept until their names are put or deleted; `recover --salvage`
+    /// brings them back.
     pub bodies_in_doubt: u64,
+    /// Those of them that would be objects; the first hundred.
+    #[serde(default)]
+    pub objects_in_doubt: Vec<DoubtedBody>,
     /// The file that keeps the torn batch which this start cut off the catalog's journal.
     pub catalog_cut: Option<String>,
     /// Bytes the staging, online and restored logs hold on disk.
@@ -122,6 +127,17 @@ pub struct Status {
     pub decode: Option<DecodeStatus>,
     /// Seconds of one restore day, when it is not 86,400.
     pub debug_day_seconds: Option<f64>,
+}
+
+/// A body of which nobody knows whether it was acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoubtedBody {
+    /// Bucket of the object that it would be of.
+    pub bucket: String,
+    /// Its key.
+    pub key: String,
+    /// Plain bytes of the body.
+    pub bytes: u64,
 }
 
 /// A restore that failed, and why the last time.
@@ -307,7 +323,9 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         staged_damaged: damaged(store)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
         keys_lost: store.keys.lost(),
-        bodies_in_doubt: store.bodies_in_doubt.load(Ordering::Relaxed),
+        bodies_in_doubt: rows::doubt_count(&*store.kv)?
+            + store.parts_in_doubt.load(Ordering::Relaxed),
+        objects_in_doubt: in_doubt(store)?,
         catalog_cut: store
             .kv
             .cut_batch()
@@ -357,6 +375,21 @@ fn damaged(store: &Store) -> Result<Vec<DamagedBody>> {
     let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*store.kv, DAMAGED, &all, DAMAGED_MAX)?;
     let name = |row: QueueRow| DamagedBody { bucket: row.bucket, key: row.key, bytes: row.bytes };
     Ok(found.into_iter().map(|(_, row)| name(row)).collect())
+}
+
+/// Most bodies in doubt a status names.
+const DOUBTED_MAX: usize = 100;
+
+fn in_doubt(store: &Store) -> Result<Vec<DoubtedBody>> {
+    let all = KeyRange::prefix(b"");
+    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*store.kv, DOUBTS, &all, DOUBTED_MAX)?;
+    found
+        .into_iter()
+        .map(|(row_key, row)| {
+            let (bucket, key, _) = rows::parse_doubt_key(&row_key)?;
+            Ok(DoubtedBody { bucket, key, bytes: row.body.bytes })
+        })
+        .collect()
 }
 
 fn failed_restores(store: &Store) -> Result<Vec<FailedRestore>> {

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::body::{SecretKey, random_bytes};
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
+use crate::doubts::Start;
 use crate::fail_point::FailPoints;
 use crate::key_files;
 use crate::key_table::KeyTable;
@@ -27,7 +28,7 @@ use crate::medium::ArchiveMedium;
 use crate::panics::Panics;
 use crate::pipeline::{Bells, Order};
 use crate::private;
-use crate::rows::{self, SEGMENTS, SPACES};
+use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::{ArchiveError, Result};
 
@@ -75,9 +76,9 @@ pub(crate) struct Store {
     pub(crate) bells: Bells,
     /// The other ends of the bells, until the workers take them.
     pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Order>)>>,
-    /// Bodies with a key and an entry in a log that no row names, as the sweep of this start met
-    /// them: the catalog may be the one that is behind.
-    pub(crate) bodies_in_doubt: AtomicU64,
+    /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
+    /// sweep of this start met them: parts of uploads.
+    pub(crate) parts_in_doubt: AtomicU64,
     /// Set when keys that rows say are to be destroyed could not be.
     pub(crate) has_failed_shreds: AtomicBool,
     /// Set when long work shall end at its next safe point.
@@ -137,6 +138,10 @@ impl Layout {
         tracing::warn!("a recovery was cut short at its end, and is finished now");
         std::fs::rename(&from, &to).map_err(ArchiveError::io("rename", &from))?;
         sync_dir(&self.root)
+    }
+    /// What starts found in doubt; there need not be such a file.
+    pub(crate) fn doubts(&self) -> PathBuf {
+        self.root.join("doubts")
     }
     pub(crate) fn log(&self, kind: LogKind) -> PathBuf {
         self.root.join(kind.folder())
@@ -333,6 +338,8 @@ impl Store {
         // Before anything is changed: with an older key table nothing may be.
         let catalog_run = rows::totals(&*kv)?.run;
         let run = keys.begin_run(catalog_run)?;
+        let layout = Layout::new(&config.data);
+        Start { layout, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
         let budget = Arc::new(Budget::new(config.log_capacity));
         let live = live_segments(&kv)?;
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
@@ -347,6 +354,7 @@ impl Store {
         sync_dir(&config.data)?;
         // Only now: segments are judged by the run that the catalog knew before.
         committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            rows::set_settled(tx, SettledRow::default())?;
             rows::with_totals(tx, |totals| totals.run = run)
         })?;
         let repairs = Repairs::default();
@@ -371,7 +379,7 @@ impl Store {
             run,
             bells,
             inboxes: Mutex::new(Some((pipeline, restore))),
-            bodies_in_doubt: AtomicU64::new(0),
+            parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             _lock: lock,

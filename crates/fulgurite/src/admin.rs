@@ -243,6 +243,24 @@ fn show_disk(s: &Status) -> String {
     line
 }
 
+/// Names in doubt that a status in text shows.
+const DOUBTED_SHOWN: usize = 10;
+
+fn show_doubts(s: &Status) -> Vec<String> {
+    if s.bodies_in_doubt == 0 {
+        return Vec::new();
+    }
+    let mut lines = vec![format!(
+        "in doubt   {} have keys, and nothing names them: uploads that a crash cut short, or the \
+         catalog is behind; put or delete their names, or recover --salvage",
+        counted(s.bodies_in_doubt, "body")
+    )];
+    for body in s.objects_in_doubt.iter().take(DOUBTED_SHOWN) {
+        lines.push(format!("           {}/{}: {}", body.bucket, body.key, bytes(body.bytes)));
+    }
+    lines
+}
+
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
@@ -289,13 +307,7 @@ fn show_status(s: &Status) -> String {
             bytes(s.orphaned_bytes)
         ));
     }
-    if s.bodies_in_doubt > 0 {
-        lines.push(format!(
-            "in doubt   {} bodies in the logs have keys and no row: uploads that a crash cut \
-             short, or the catalog is behind; recover --salvage brings them back",
-            grouped(s.bodies_in_doubt)
-        ));
-    }
+    lines.extend(show_doubts(s));
     if let Some(cut) = &s.catalog_cut {
         lines.push(format!("cut off    a torn batch of the catalog's journal; see \"{cut}\""));
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
-use fulgurite_archive::RecoverReport;
+use fulgurite_archive::{RecoverOptions, RecoverReport};
 
 use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
@@ -26,9 +26,13 @@ pub(crate) struct RecoverArgs {
     /// Folder of platter files to bring into the data directory first
     #[arg(long, value_name = "DIR")]
     platters: Option<PathBuf>,
-    /// Rebuild a catalog that reads well, too: what it says is kept, and the rest is looked for
+    /// Rebuild a catalog that reads well, too: what it says is kept, and the rest is looked for,
+    /// what is in doubt with it
     #[arg(long)]
     salvage: bool,
+    /// Of several objects of one name show the earliest, not the last
+    #[arg(long)]
+    earliest: bool,
     /// Master key file, if it is not DATA/keys/master.key
     #[arg(long, value_name = "FILE")]
     master_key: Option<PathBuf>,
@@ -54,7 +58,8 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         config.master_key = Some(file.clone());
     }
     let bar = Mutex::new(count_bar("recover", 0, out.is_json()));
-    let report = fulgurite_archive::recover(config, args.salvage, &|progress| {
+    let options = RecoverOptions { salvage: args.salvage, earliest: args.earliest };
+    let report = fulgurite_archive::recover(config, options, &|progress| {
         let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
         bar.set_length(progress.platters_total);
         bar.set_position(progress.platters);
@@ -81,7 +86,17 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         (report.staged, "object", "of them wait for glass"),
         (report.platters_rebuilt, "platter", "missing; the lists came from their sets"),
         (report.shredded, "part", "on glass without a key: deleted, and so they stay"),
-        (report.overwritten, "object", "overwritten when a crash came; the later ones count"),
+        (
+            report.in_doubt,
+            "object",
+            "in doubt, not shown and kept until their names are put or deleted: uploads that a \
+             crash cut short, or overwrote; --salvage shows them",
+        ),
+        (
+            report.overwritten,
+            "object",
+            "of them gave their name to another; --salvage --earliest changes that",
+        ),
         (report.uploads, "multipart upload", "can go on"),
         (report.parts_lost, "part", "of multipart uploads did not come back; send them again"),
         (
@@ -108,12 +123,20 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         let rows = counted(report.rows_salvaged, "row");
         out.text(format_args!("the catalog before, of which {rows} read, is kept in \"{kept}\""))?;
     }
+    for doubted in &report.doubted {
+        out.text(format_args!("in doubt: {doubted}"))?;
+    }
     for lost in &report.lost {
         out.text(format_args!("lost: {lost}"))?;
     }
     for problem in &report.unusable {
         out.text(format_args!("unusable: {problem}"))?;
     }
+    verdict(report)
+}
+
+/// The exit code: what is lost is an error, what is in doubt is not.
+fn verdict(report: &RecoverReport) -> anyhow::Result<()> {
     if report.incomplete == 0 && report.unusable.is_empty() {
         return Ok(());
     }

@@ -297,6 +297,11 @@ impl KeyTable {
         self.sync_blocking()
     }
 
+    /// The latest run that a key named when the table was opened.
+    pub(crate) fn newest_key_run(&self) -> u64 {
+        self.lock().run_max
+    }
+
     /// Slots there are, used or not: no row names a slot from here on.
     pub(crate) fn count(&self) -> u32 {
         self.lock().count

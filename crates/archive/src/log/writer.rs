@@ -258,8 +258,22 @@ impl LogWriter {
 
     /// A committed row names the extents now; what was reserved beyond them is given back.
     pub(crate) fn keep(&self) {
+        if self.keep_in_doubt() {
+            self.settle();
+        }
+    }
+
+    fn settle(&self) {
+        if let Some((record, _)) = &self.record {
+            self.log.settle(record.segment);
+        }
+    }
+
+    /// The same when nobody knows whether the row is there: the next start looks. `false` when
+    /// they were kept before.
+    pub(crate) fn keep_in_doubt(&self) -> bool {
         if self.is_kept.swap(true, Ordering::SeqCst) {
-            return;
+            return false;
         }
         let used: Vec<u64> = self.used().map(|(_, bytes)| bytes).collect();
         let mut surplus = Vec::new();
@@ -276,6 +290,7 @@ impl LogWriter {
             }
         }
         self.log.free(&surplus);
+        true
     }
 }
 
@@ -285,6 +300,7 @@ impl Drop for LogWriter {
             let mut room: Vec<Extent> = self.room.iter().map(Stretch::whole).collect();
             room.extend(self.record.iter().map(|&(extent, _)| extent));
             self.log.free(&room);
+            self.settle();
         }
     }
 }
@@ -295,12 +311,20 @@ impl Drop for LogWriter {
 pub(crate) struct EntryWriter {
     log: Arc<SegmentLog>,
     records: Vec<(Extent, SyncTarget)>,
-    is_kept: bool,
+    fate: Fate,
+}
+
+/// What became of the rows that would name entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Refused,
+    Committed,
+    InDoubt,
 }
 
 impl EntryWriter {
     pub(super) fn new(log: Arc<SegmentLog>) -> Self {
-        Self { log, records: Vec::new(), is_kept: false }
+        Self { log, records: Vec::new(), fate: Fate::Refused }
     }
 
     /// Writes the entry of `body` and returns its place. May block on the disk.
@@ -322,14 +346,24 @@ impl EntryWriter {
 
     /// Committed rows name the entries now.
     pub(crate) fn keep(mut self) {
-        self.is_kept = true;
+        self.fate = Fate::Committed;
+    }
+
+    /// Nobody knows whether rows name them: the next start looks.
+    pub(crate) fn keep_in_doubt(mut self) {
+        self.fate = Fate::InDoubt;
     }
 }
 
 impl Drop for EntryWriter {
     fn drop(&mut self) {
-        if self.is_kept {
-            return;
+        match self.fate {
+            Fate::InDoubt => return,
+            Fate::Committed => {
+                self.records.iter().for_each(|(place, _)| self.log.settle(place.segment));
+                return;
+            }
+            Fate::Refused => {}
         }
         for (place, target) in &self.records {
             if let Err(error) = target.write_at(&[0; HEADER_LEN], place.offset) {
@@ -338,5 +372,6 @@ impl Drop for EntryWriter {
         }
         let room: Vec<Extent> = self.records.iter().map(|&(extent, _)| extent).collect();
         self.log.free(&room);
+        self.records.iter().for_each(|(place, _)| self.log.settle(place.segment));
     }
 }

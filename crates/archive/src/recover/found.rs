@@ -11,52 +11,54 @@ use crate::log::{Extent, LogKind};
 use crate::rows::{BodyRow, Shard};
 
 /// All bodies whose keys are there, by id.
-pub(super) type Bodies = BTreeMap<ObjectId, Found>;
+pub(crate) type Bodies = BTreeMap<ObjectId, Found>;
 
 /// A body as platters, logs and a damaged catalog tell of it.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) known: Option<Known>,
+pub(crate) struct Found {
+    pub(crate) known: Option<Known>,
+    /// An entry of an object that a start found in doubt.
+    pub(crate) doubted: Option<Known>,
     /// Ciphertext bytes, as file lists say.
-    pub(super) listed_bytes: u64,
+    pub(crate) listed_bytes: u64,
     /// By their first byte in the body; those of later sets last.
-    pub(super) shards: BTreeMap<u64, Vec<Shard>>,
+    pub(crate) shards: BTreeMap<u64, Vec<Shard>>,
     /// Ciphertext in logs.
-    pub(super) stretches: Vec<Stretch>,
+    pub(crate) stretches: Vec<Stretch>,
     /// Headers, entries and pads in logs.
-    pub(super) framing: Vec<(LogKind, Extent)>,
+    pub(crate) framing: Vec<(LogKind, Extent)>,
     /// Its row in the damaged catalog.
-    pub(super) row: Option<Box<BodyRow>>,
+    pub(crate) row: Option<Box<BodyRow>>,
 }
 
 /// The entry of a body, and how far it can be believed to be the last.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) entry: Entry,
-    pub(super) slot: UsedSlot,
-    pub(super) written: Option<Written>,
+pub(crate) struct Known {
+    pub(crate) entry: Entry,
+    pub(crate) slot: UsedSlot,
+    pub(crate) written: Option<Written>,
 }
 
 /// When a record was written: the run, and the time in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Written {
-    pub(super) run: u64,
-    pub(super) at: UnixTime,
+pub(crate) struct Written {
+    pub(crate) run: u64,
+    pub(crate) at: UnixTime,
     /// Number of its segment.
-    pub(super) segment: u32,
+    pub(crate) segment: u32,
 }
 
 /// A stretch of a body's ciphertext in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
-    pub(super) kind: LogKind,
-    pub(super) extent: Extent,
-    pub(super) body_offset: u64,
+pub(crate) struct Stretch {
+    pub(crate) kind: LogKind,
+    pub(crate) extent: Extent,
+    pub(crate) body_offset: u64,
 }
 
 impl Found {
     /// Takes an entry, unless one is known that was written later.
-    pub(super) fn learn(&mut self, known: Known) {
+    pub(crate) fn learn(&mut self, known: Known) {
         let is_later = self.known.as_ref().is_none_or(|before| before.written < known.written);
         if is_later {
             self.known = Some(known);
@@ -65,7 +67,7 @@ impl Found {
 
     /// The extents of one log that hold all `bytes` of the ciphertext, in order; none if some are
     /// missing. Of an empty body a log holds the entry alone.
-    pub(super) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
+    pub(crate) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
         let mut by_offset: BTreeMap<u64, Stretch> = BTreeMap::new();
         for &stretch in &self.stretches {
             // A body is written once. Of two stretches of one place the longer is the one that
@@ -92,7 +94,7 @@ impl Found {
 
 impl Found {
     /// The framing in the log `kind`.
-    pub(super) fn framing_in(&self, kind: LogKind) -> Vec<Extent> {
+    pub(crate) fn framing_in(&self, kind: LogKind) -> Vec<Extent> {
         self.framing.iter().filter(|(of, _)| *of == kind).map(|&(_, extent)| extent).collect()
     }
 }

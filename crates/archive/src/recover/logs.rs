@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use super::found::{Bodies, Known, Stretch, Written};
+use crate::doubts::DoubtList;
 use crate::entry::{Entry, PartEntry};
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::limits::SCAN_THREADS_MAX;
@@ -27,29 +28,29 @@ const KINDS: [LogKind; 2] = [LogKind::Staging, LogKind::Online];
 
 /// A segment, in its log or set aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) kind: LogKind,
-    pub(super) number: u32,
-    pub(super) path: PathBuf,
-    pub(super) is_orphan: bool,
+pub(crate) struct Segment {
+    pub(crate) kind: LogKind,
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) is_orphan: bool,
     /// The run that made it, if its header says so.
-    pub(super) run: Option<u64>,
+    pub(crate) run: Option<u64>,
     /// Length of the file.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
     /// Bytes in it that are no records: torn ones, and all of before records.
-    pub(super) foreign_bytes: u64,
+    pub(crate) foreign_bytes: u64,
     /// Bodies whose keys are there and of which it holds something.
-    pub(super) bodies: BTreeSet<ObjectId>,
+    pub(crate) bodies: BTreeSet<ObjectId>,
 }
 
 /// What the segments told.
 #[derive(Debug, Default)]
-pub(super) struct Told {
-    pub(super) segments: Vec<Segment>,
+pub(crate) struct Told {
+    pub(crate) segments: Vec<Segment>,
     /// Bodies with an entry of a part of an upload, and none of an object.
-    pub(super) parts: BTreeMap<ObjectId, Box<PartEntry>>,
+    pub(crate) parts: BTreeMap<ObjectId, Box<PartEntry>>,
     /// What could not be read.
-    pub(super) broken: Vec<String>,
+    pub(crate) broken: Vec<String>,
 }
 
 /// A piece of what a segment holds of a body.
@@ -58,12 +59,14 @@ enum Piece {
     Stretch(Stretch),
     Framing(LogKind, Extent),
     Entry(Box<Known>),
+    /// The entry of an object in doubt.
+    Doubted(Box<Known>),
     Part(Box<PartEntry>),
 }
 
 /// All segments of `layout`. Of several files of one number the one in the log counts, or else the
 /// one of the latest run.
-pub(super) fn segments(layout: &Layout) -> Result<Vec<Segment>> {
+pub(crate) fn segments(layout: &Layout) -> Result<Vec<Segment>> {
     let mut found: BTreeMap<(LogKind, u32), Segment> = BTreeMap::new();
     for orphan in Orphans::new(layout.root()).list()? {
         if KINDS.contains(&orphan.kind) {
@@ -91,27 +94,28 @@ const fn unread(kind: LogKind, number: u32, path: PathBuf, is_orphan: bool) -> S
 
 impl Segment {
     /// Whether it holds something of a body whose key is there, or of one that nobody knows.
-    pub(super) fn may_hold(&self) -> bool {
+    pub(crate) fn may_hold(&self) -> bool {
         !self.bodies.is_empty() || (self.run.is_none() && self.foreign_bytes > 0)
     }
 }
 
 /// The archive that a segment says it is of.
-pub(super) fn archive_of(segment: &Segment) -> Option<ArchiveId> {
+pub(crate) fn archive_of(segment: &Segment) -> Option<ArchiveId> {
     let scan = SegmentScan::open(&segment.path, segment.kind, segment.number).ok()?;
     scan.header().map(|header| header.archive)
 }
 
 /// Moves a segment from its log to the orphans.
-pub(super) fn set_aside(layout: &Layout, segment: &Segment) -> Result<()> {
+pub(crate) fn set_aside(layout: &Layout, segment: &Segment) -> Result<()> {
     Orphans::new(layout.root()).adopt(&segment.path, segment.kind, segment.number, segment.run)
 }
 
-/// Scans `segments` for bodies whose keys are in `slots`, and adds what it finds to `bodies`.
-pub(super) fn scan(
+/// Scans `segments` for bodies whose keys are in `slots`, and adds what it finds to `bodies`; of
+/// those in `doubts` it finds that they are in doubt.
+pub(crate) fn scan(
     segments: Vec<Segment>,
-    keys: &KeyTable,
-    slots: &BTreeMap<ObjectId, UsedSlot>,
+    (keys, slots): (&KeyTable, &BTreeMap<ObjectId, UsedSlot>),
+    doubts: &DoubtList,
     bodies: &mut Bodies,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Told {
@@ -122,7 +126,8 @@ pub(super) fn scan(
             let mut segment = segment.clone();
             let mut pieces = Vec::new();
             let mut broken = Vec::new();
-            let outcome = scan_one(&mut segment, keys, slots, &mut pieces, &mut broken);
+            let known = (keys, slots);
+            let outcome = scan_one(&mut segment, known, doubts, &mut pieces, &mut broken);
             if let Err(error) = outcome {
                 broken.push(format!("{}: {error}", segment.path.display()));
             }
@@ -162,6 +167,7 @@ fn merge(
                 Piece::Stretch(stretch) => found.stretches.push(stretch),
                 Piece::Framing(kind, extent) => found.framing.push((kind, extent)),
                 Piece::Entry(known) => found.learn(*known),
+                Piece::Doubted(known) => found.doubted = Some(*known),
                 Piece::Part(part) => {
                     parts.insert(body, part);
                 }
@@ -172,8 +178,8 @@ fn merge(
 
 fn scan_one(
     segment: &mut Segment,
-    keys: &KeyTable,
-    slots: &BTreeMap<ObjectId, UsedSlot>,
+    (keys, slots): (&KeyTable, &BTreeMap<ObjectId, UsedSlot>),
+    doubts: &DoubtList,
     pieces: &mut Vec<(ObjectId, Piece)>,
     broken: &mut Vec<String>,
 ) -> Result<()> {
@@ -198,8 +204,11 @@ fn scan_one(
                     EntryForm::Part => {
                         PartEntry::open(&key, slot.body, sealed).map(|e| Piece::Part(Box::new(e)))
                     }
-                    EntryForm::Object => Entry::open(&key, slot.body, sealed)
-                        .map(|entry| Piece::Entry(Box::new(Known { entry, slot, written }))),
+                    EntryForm::Object => Entry::open(&key, slot.body, sealed).map(|entry| {
+                        let is_doubted = doubts.contains(slot.body, entry.object_id);
+                        let known = Box::new(Known { entry, slot, written });
+                        if is_doubted { Piece::Doubted(known) } else { Piece::Entry(known) }
+                    }),
                 });
                 match piece {
                     Ok(piece) => add(piece),

@@ -3,7 +3,8 @@
 //! ```text
 //! a body    on glass, if its set is whole          else in a log, if all of it is there
 //! an object if all its bodies come back
-//! a name    of several objects the last one: by the time it was made, then by its records
+//! a name    of several objects the last one: by the time it was made, then by its records;
+//!           the others, and what a start found in doubt, stay in doubt
 //! ```
 //!
 //! A body that lies on glass and in a log is named on glass alone, because that is where its
@@ -13,6 +14,7 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 
@@ -46,17 +48,26 @@ struct Rank {
     key_run: u64,
 }
 
+/// A body of an object, and where it is, if all of it is somewhere.
+type Piece = (Entry, Rank, Option<WholeBody>);
+
 /// What became of all bodies.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// By bucket and key.
     pub(super) whole: BTreeMap<(String, String), Whole>,
-    /// Keys to be destroyed at the next start: of objects that were overwritten or deleted.
+    /// Keys to be destroyed at the next start: of objects whose deletion was committed.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
+    /// Objects that are whole and are not shown: a later one has the name, or a start found them
+    /// in doubt. Nothing of them is destroyed, for nothing proves that anybody wanted that.
+    pub(super) doubts: Vec<Whole>,
+    /// Objects that a start found in doubt and of which a body is not there.
+    pub(super) doubts_incomplete: Vec<String>,
     /// Objects of which a body is not there.
     pub(super) incomplete: Vec<String>,
-    /// Objects that were overwritten, or may have been.
+    /// Objects in doubt of which a later one has the name.
     pub(super) overwritten: u64,
+    takes_earliest: bool,
 }
 
 /// What is asked of the world outside while objects are put together.
@@ -73,38 +84,92 @@ pub(super) trait Look {
     fn may_be_torn(&self, body: &WholeBody) -> bool;
 }
 
-/// Puts objects together out of `bodies`. Those in `dead` were deleted.
-pub(super) fn put_together(
-    bodies: Bodies,
-    dead: BTreeMap<ObjectId, u32>,
-    look: &mut dyn Look,
-) -> Objects {
-    let mut objects = Objects { shreds: dead, ..Objects::default() };
-    let mut by_object: BTreeMap<ObjectId, Vec<(Entry, Rank, Option<WholeBody>)>> = BTreeMap::new();
-    for (body_id, found) in bodies {
-        if objects.shreds.contains_key(&body_id) {
-            continue;
-        }
-        let Some((known, found)) = split(found) else { continue };
-        let rank = Rank {
-            modified: known.entry.modified,
-            written: known.written,
-            key_run: known.slot.run,
-        };
-        let whole = place(body_id, &known, found, look);
-        by_object.entry(known.entry.object_id).or_default().push((known.entry, rank, whole));
+impl Objects {
+    /// None yet. The bodies of `dead` were deleted.
+    pub(super) fn new(dead: BTreeMap<ObjectId, u32>, takes_earliest: bool) -> Self {
+        Self { shreds: dead, takes_earliest, ..Self::default() }
     }
-    for (object_id, bodies) in by_object {
-        match join(bodies) {
-            Ok(object) => take(&mut objects, object, look),
-            Err(what) => objects.incomplete.push(format!("object {object_id}: {what}")),
-        }
-    }
-    objects
-}
 
-fn split(mut found: Found) -> Option<(Known, Found)> {
-    Some((found.known.take()?, found))
+    /// Whether nothing came back, not even what is in doubt.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.doubts.is_empty()
+    }
+
+    /// Puts objects together out of `bodies`.
+    pub(super) fn put_together(&mut self, bodies: Bodies, look: &mut dyn Look) {
+        let mut by_object: BTreeMap<ObjectId, Vec<Piece>> = BTreeMap::new();
+        let mut doubted: BTreeMap<ObjectId, Vec<Piece>> = BTreeMap::new();
+        for (body_id, mut found) in bodies {
+            if self.shreds.contains_key(&body_id) {
+                continue;
+            }
+            let (known, among) = match (found.known.take(), found.doubted.take()) {
+                (Some(known), _) => (known, &mut by_object),
+                (None, Some(known)) => (known, &mut doubted),
+                (None, None) => continue,
+            };
+            let rank = Rank {
+                modified: known.entry.modified,
+                written: known.written,
+                key_run: known.slot.run,
+            };
+            let whole = place(body_id, &known, found, look);
+            among.entry(known.entry.object_id).or_default().push((known.entry, rank, whole));
+        }
+        for (object_id, bodies) in by_object {
+            match join(bodies) {
+                Ok(object) => self.take(object, look),
+                Err(what) => self.incomplete.push(format!("object {object_id}: {what}")),
+            }
+        }
+        for (object_id, bodies) in doubted {
+            match join(bodies) {
+                Ok(object) => self.doubts.push(object),
+                Err(what) => self.doubts_incomplete.push(format!("object {object_id}: {what}")),
+            }
+        }
+    }
+
+    /// Takes an object, unless a later one has its name. The earlier is in doubt then: mostly a
+    /// crash came between an overwrite and the end of its key, but the later may as well be an
+    /// upload that a crash cut short, and the earlier what was acknowledged last.
+    fn take(&mut self, mut object: Whole, look: &mut dyn Look) {
+        let name = (object.entry.bucket.clone(), object.entry.key.clone());
+        let Some(mut other) = self.whole.remove(&name) else {
+            if object.bodies.iter().all(|body| !look.may_be_torn(body) || look.is_intact(&body.row))
+            {
+                self.whole.insert(name, object);
+            } else {
+                self.torn(&object);
+            }
+            return;
+        };
+        // Which of the two comes back decides over the bytes of the other: both are read.
+        let mut is_intact = |object: &Whole| object.bodies.iter().all(|b| look.is_intact(&b.row));
+        let (is_new_intact, is_old_intact) = (is_intact(&object), is_intact(&other));
+        if !is_new_intact || !is_old_intact {
+            let (bad, good) = if is_new_intact { (other, object) } else { (object, other) };
+            self.torn(&bad);
+            if is_new_intact || is_old_intact {
+                self.whole.insert(name, good);
+            } else {
+                self.torn(&good);
+            }
+            return;
+        }
+        let order = later(&object.rank, &other.rank);
+        let order = if self.takes_earliest { order.reverse() } else { order };
+        if order == Ordering::Greater {
+            std::mem::swap(&mut object, &mut other);
+        }
+        self.overwritten += 1;
+        self.doubts.push(object);
+        self.whole.insert(name, other);
+    }
+
+    fn torn(&mut self, object: &Whole) {
+        self.incomplete.push(format!("{object}: its bytes are not those that were sent"));
+    }
 }
 
 /// Where a body is: `None` if not all of it is anywhere.
@@ -156,82 +221,38 @@ fn on_glass(found: &Found, row: Option<&BodyRow>, bytes: u64, look: &dyn Look) -
     shards
 }
 
-fn join(mut bodies: Vec<(Entry, Rank, Option<WholeBody>)>) -> Result<Whole, String> {
+fn join(mut bodies: Vec<Piece>) -> Result<Whole, String> {
     bodies.sort_by_key(|(entry, ..)| entry.index);
-    let rank = bodies.iter().map(|&(_, rank, _)| rank).max_by(|a, b| later(a, b).0);
+    let rank = bodies.iter().map(|&(_, rank, _)| rank).max_by(later);
     let entry = bodies[0].0.clone();
     let count = entry.body_count as usize;
     let whole: Vec<WholeBody> = bodies.into_iter().filter_map(|(.., body)| body).collect();
     match rank {
         Some(rank) if whole.len() == count => Ok(Whole { entry, bodies: whole, rank }),
-        _ => Err(format!(
-            "\"{}\" in bucket \"{}\": {} of {count} bodies are whole",
-            entry.key,
-            entry.bucket,
-            whole.len()
-        )),
+        _ => Err(format!("{}: {} of {count} bodies are whole", named(&entry), whole.len())),
     }
 }
 
-/// Which of two objects of one name is the later, and whether that is sure.
-fn later(a: &Rank, b: &Rank) -> (Ordering, bool) {
+/// Which of two objects of one name is the later, as far as can be told.
+fn later(a: &Rank, b: &Rank) -> Ordering {
     // Runs do not depend on a clock; of one run, records have milliseconds where objects have
     // seconds.
     if let (Some(a), Some(b)) = (a.written, b.written)
         && a != b
     {
-        return (a.cmp(&b), true);
+        return a.cmp(&b);
     }
-    let (by_time, by_run) = (a.modified.cmp(&b.modified), a.key_run.cmp(&b.key_run));
-    match by_time {
-        Ordering::Equal => (by_run, by_run != Ordering::Equal),
-        Ordering::Less | Ordering::Greater => (by_time, by_run != by_time.reverse()),
+    a.modified.cmp(&b.modified).then(a.key_run.cmp(&b.key_run))
+}
+
+impl fmt::Display for Whole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "object {}: {}", self.entry.object_id, named(&self.entry))
     }
 }
 
-/// Takes an object, unless a later one has its name. The keys of the earlier are destroyed at the
-/// next start, if it is sure to be the earlier: a crash came between an overwrite and that.
-fn take(objects: &mut Objects, mut object: Whole, look: &mut dyn Look) {
-    let name = (object.entry.bucket.clone(), object.entry.key.clone());
-    let Some(mut other) = objects.whole.remove(&name) else {
-        if object.bodies.iter().all(|body| !look.may_be_torn(body) || look.is_intact(&body.row)) {
-            objects.whole.insert(name, object);
-        } else {
-            objects.torn(&object);
-        }
-        return;
-    };
-    // Which of the two comes back decides over the bytes of the other: both are read.
-    let mut is_intact = |object: &Whole| object.bodies.iter().all(|b| look.is_intact(&b.row));
-    let (is_new_intact, is_old_intact) = (is_intact(&object), is_intact(&other));
-    if !is_new_intact || !is_old_intact {
-        let (bad, good) = if is_new_intact { (other, object) } else { (object, other) };
-        objects.torn(&bad);
-        if is_new_intact || is_old_intact {
-            objects.whole.insert(name, good);
-        } else {
-            objects.torn(&good);
-        }
-        return;
-    }
-    let (order, is_sure) = later(&object.rank, &other.rank);
-    if order == Ordering::Greater {
-        std::mem::swap(&mut object, &mut other);
-    }
-    objects.overwritten += 1;
-    if is_sure {
-        objects.shreds.extend(object.bodies.iter().map(|b| (b.row.body_id, b.row.key_slot)));
-    }
-    objects.whole.insert(name, other);
-}
-
-impl Objects {
-    fn torn(&mut self, object: &Whole) {
-        self.incomplete.push(format!(
-            "object {}: \"{}\" in bucket \"{}\": its bytes are not those that were sent",
-            object.entry.object_id, object.entry.key, object.entry.bucket
-        ));
-    }
+fn named(entry: &Entry) -> String {
+    format!("\"{}\" in bucket \"{}\"", entry.key, entry.bucket)
 }
 
 #[cfg(test)]

@@ -12,12 +12,14 @@ use serde::Serialize;
 use super::objects::{Objects, Whole};
 use super::salvaged::{Salvaged, Uploads};
 use crate::Result;
+use crate::doubts::DoubtList;
 use crate::limits::RECOVERY_BATCH_BYTES;
 use crate::log::{Extent, LogKind};
 use crate::object::Residence;
 use crate::rows::{
-    self, BODIES, BUCKETS, BucketRow, EXPIRIES, ExpiryRow, META, OBJECTS, ObjectRow, PARTS, QUEUE,
-    QueueRow, RESTORES, RestoreRow, SEGMENTS, SHREDS, Totals, UPLOADS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
+    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, SEGMENTS, SHREDS, Totals,
+    UPLOADS,
 };
 
 /// Writes rows in batches of some size.
@@ -58,6 +60,11 @@ pub(super) struct Sums {
     pub(super) bytes: u64,
     pub(super) bodies: BTreeSet<ObjectId>,
     pub(super) completed: BTreeSet<UploadId>,
+    /// Objects that rows name.
+    pub(super) objects: BTreeSet<ObjectId>,
+    /// What rows say is in doubt.
+    pub(super) doubts: DoubtList,
+    doubt_count: u64,
     key_slots: u32,
 }
 
@@ -66,6 +73,21 @@ impl Sums {
         for extent in extents {
             *self.segments.entry((kind, extent.segment)).or_default() += extent.bytes;
         }
+    }
+
+    /// Counts a body that a row names.
+    fn add(&mut self, body: &BodyRow) {
+        if let Some((kind, extents)) = body.in_log() {
+            self.count(kind, &extents);
+        }
+        if let Some(extents) = &body.restored {
+            self.count(LogKind::Restored, extents);
+        }
+        for shard in &body.shards {
+            *self.live.entry(shard.platter).or_default() += shard.bytes;
+        }
+        self.key_slots = self.key_slots.max(body.key_slot.saturating_add(1));
+        self.bodies.insert(body.body_id);
     }
 
     /// Whether any row names bytes of this segment.
@@ -92,6 +114,7 @@ pub(super) fn write_objects(
         }
         write_object(writer, object, salvaged, sums)?;
     }
+    write_doubts(writer, objects.doubts, sums)?;
     for (body, slot) in &objects.shreds {
         writer.put(SHREDS, body.to_bytes().to_vec(), slot)?;
     }
@@ -99,6 +122,24 @@ pub(super) fn write_objects(
         writer.put(BUCKETS, rows::bucket_key(name), row)?;
     }
     Ok(buckets.len() as u64)
+}
+
+/// Writes the rows of what is in doubt: its bytes and its key stay until its name is put or
+/// deleted.
+fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) -> Result<()> {
+    for object in doubts {
+        let entry = object.entry;
+        sums.completed.extend(entry.upload_id);
+        for body in object.bodies {
+            let body = BodyRow { restored: None, ..body.row };
+            sums.add(&body);
+            let key = rows::doubt_key(&entry.bucket, &entry.key, body.body_id);
+            sums.doubts.insert(body.body_id, entry.object_id);
+            sums.doubt_count += 1;
+            writer.put(DOUBTS, key, &DoubtRow { object_id: entry.object_id, body })?;
+        }
+    }
+    Ok(())
 }
 
 fn write_object(
@@ -132,12 +173,7 @@ fn write_object(
         if !keeps_copy {
             body_row.restored = None;
         }
-        if let Some((kind, extents)) = body_row.in_log() {
-            sums.count(kind, &extents);
-        }
-        if let Some(extents) = &body_row.restored {
-            sums.count(LogKind::Restored, extents);
-        }
+        sums.add(&body_row);
         if entry.class.is_archived() && body_row.log.is_some() {
             sums.totals.sequence += 1;
             sums.totals.staged_bytes += body_row.bytes;
@@ -152,15 +188,11 @@ fn write_object(
             };
             writer.put(QUEUE, rows::sequence_key(sums.totals.sequence), &queued)?;
         }
-        for shard in &body_row.shards {
-            *sums.live.entry(shard.platter).or_default() += shard.bytes;
-        }
-        sums.key_slots = sums.key_slots.max(body_row.key_slot.saturating_add(1));
-        sums.bodies.insert(body_row.body_id);
         writer.put(BODIES, rows::body_key(row.object_id, index), &body_row)?;
     }
     sums.bytes += row.bytes;
     sums.completed.extend(row.upload_id);
+    sums.objects.insert(row.object_id);
     *sums.totals.objects(row.residence()) += 1;
     writer.put(OBJECTS, rows::object_key(&entry.bucket, &entry.key), &row)
 }
@@ -210,21 +242,20 @@ pub(super) fn write_uploads(
         writer.put(UPLOADS, key.clone(), row)?;
     }
     for (key, row) in &uploads.parts {
-        if let Some((kind, extents)) = row.body.in_log() {
-            sums.count(kind, &extents);
-        }
-        sums.key_slots = sums.key_slots.max(row.body.key_slot.saturating_add(1));
-        sums.bodies.insert(row.body.body_id);
+        sums.add(&row.body);
         writer.put(PARTS, key.clone(), row)?;
     }
     Ok(())
 }
 
-/// Writes what the rows add up to: totals, of the server run `run`, and bytes by segment.
+/// Writes what the rows add up to: totals, of the server run `run`, bytes by
+/// segment, slots of the key table, and doubts.
 pub(super) fn write_sums(writer: &mut Writer<'_>, sums: &mut Sums, run: u64) -> Result<()> {
     sums.totals.run = run;
     for (&(kind, number), bytes) in &sums.segments {
         writer.put(SEGMENTS, rows::segment_key(kind, number), bytes)?;
     }
+    writer.put(META, rows::KEY_SLOTS_KEY.to_vec(), &sums.key_slots)?;
+    writer.put(META, rows::DOUBT_COUNT_KEY.to_vec(), &sums.doubt_count)?;
     writer.put(META, rows::TOTALS_KEY.to_vec(), &sums.totals)
 }

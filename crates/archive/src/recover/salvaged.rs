@@ -12,12 +12,13 @@ use fulgurite_units::{ObjectId, PlatterId, SetId, UploadId};
 
 use super::found::{Bodies, Known};
 use crate::Result;
+use crate::doubts::DoubtList;
 use crate::entry::{Entry, PartEntry};
 use crate::key_table::UsedSlot;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, MARGINS, OBJECTS, ObjectRow, PARTS, PartRow,
-    RESTORES, RestoreRow, Row, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS, UploadRow,
-    VERIFIED, VerificationRow,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, MARGINS, OBJECTS, ObjectRow,
+    PARTS, PartRow, RESTORES, RestoreRow, Row, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS,
+    UploadRow, VERIFIED, VerificationRow,
 };
 
 /// Rows of a damaged catalog.
@@ -33,6 +34,8 @@ pub(super) struct Salvaged {
     pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
     /// By upload and number.
     pub(super) parts: BTreeMap<UploadId, BTreeMap<Vec<u8>, PartRow>>,
+    /// What its rows say is in doubt.
+    pub(super) doubts: DoubtList,
     /// Bodies whose deletion was committed, and their key slots.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     pub(super) restores: BTreeMap<ObjectId, RestoreRow>,
@@ -84,6 +87,9 @@ impl Salvaged {
             self.parts.entry(upload).or_default().insert(key.to_vec(), decode(space, value)?);
         } else if space == SHREDS {
             self.shreds.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
+        } else if space == DOUBTS {
+            let row: DoubtRow = decode(space, value)?;
+            self.doubts.insert(row.body.body_id, row.object_id);
         } else if space == RESTORES {
             self.restores.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
         } else if space == SETS {
@@ -94,6 +100,12 @@ impl Salvaged {
             self.margins.insert(key.to_vec(), decode(space, value)?);
         }
         Some(())
+    }
+
+    /// What it or `listed` says is in doubt, without what it shows.
+    pub(super) fn in_doubt(&self, listed: &DoubtList) -> DoubtList {
+        let all = listed.iter().chain(self.doubts.iter());
+        all.filter(|(_, object)| !self.objects.contains_key(object)).collect()
     }
 
     /// Adds what its rows say of bodies whose keys are in `slots` to what is known of them.

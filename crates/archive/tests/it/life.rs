@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use fulgurite_archive::config::MediumOptions;
-use fulgurite_archive::{ArchiveError, ByteRange, ListQuery, RestoreOutcome, StorageClass};
+use fulgurite_archive::{
+    ArchiveError, ByteRange, ListQuery, RecoverOptions, RestoreOutcome, StorageClass,
+};
 
 use crate::harness::{Client, config, key, noise};
 
@@ -187,8 +189,9 @@ async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
     assert!(matches!(refused, Err(ArchiveError::Unusable { .. })), "no silent empty start");
 
     let data = config(dir.path());
+    let options = RecoverOptions::default();
     let report =
-        tokio::task::spawn_blocking(move || fulgurite_archive::recover(data, false, &|_| {}))
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(data, options, &|_| {}))
             .await
             .unwrap()
             .unwrap();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_archive::StorageClass;
+use fulgurite_archive::{RecoverOptions, StorageClass};
 
 use crate::harness::{Client, config, key, noise};
 
@@ -174,7 +174,8 @@ async fn keys_of_platters_not_found_survive_a_recovery_and_the_starts_after_it()
     let recover = async || {
         std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
         let config = config(dir.path());
-        tokio::task::spawn_blocking(move || fulgurite_archive::recover(config, false, &|_| {}))
+        let options = RecoverOptions::default();
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(config, options, &|_| {}))
             .await
             .unwrap()
             .unwrap()

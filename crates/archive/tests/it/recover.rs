@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fulgurite_archive::{
-    ArchiveError, BodyClaim, BucketName, ListQuery, ObjectMeta, RecoverReport, Residence,
-    StorageClass, UploadOptions,
+    ArchiveError, BodyClaim, BucketName, ListQuery, ObjectMeta, RecoverOptions, RecoverReport,
+    Residence, StorageClass, UploadOptions,
 };
 use fulgurite_units::{Seed, UploadId};
 
@@ -105,7 +105,8 @@ async fn check(data: &Path, held: &Held, told: &str) {
 
 async fn recover(data: &Path, is_forced: bool) -> Result<RecoverReport, ArchiveError> {
     let config = config(data);
-    let work = move || fulgurite_archive::recover(config, is_forced, &|_| {});
+    let options = RecoverOptions { salvage: is_forced, ..RecoverOptions::default() };
+    let work = move || fulgurite_archive::recover(config, options, &|_| {});
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 

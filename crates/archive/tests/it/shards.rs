@@ -7,7 +7,8 @@ use bytes::Bytes;
 use fulgurite_archive::config::{ArchiveConfig, MediumOptions};
 use fulgurite_archive::status::ShardPlace;
 use fulgurite_archive::{
-    BodyClaim, CompletedPart, ObjectMeta, StorageClass, UploadOptions, WriteCondition,
+    BodyClaim, CompletedPart, ObjectMeta, RecoverOptions, StorageClass, UploadOptions,
+    WriteCondition,
 };
 use fulgurite_units::{ByteCount, Ratio};
 
@@ -54,9 +55,9 @@ async fn recovered(client: Client, config: ArchiveConfig, objects: usize) -> Cli
     client.archive.stop().await.unwrap();
     drop(client);
     std::fs::remove_dir_all(config.data.join("catalog")).unwrap();
-    let told = config.clone();
+    let (told, options) = (config.clone(), RecoverOptions::default());
     let report =
-        tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, false, &|_| {}))
+        tokio::task::spawn_blocking(move || fulgurite_archive::recover(told, options, &|_| {}))
             .await
             .unwrap()
             .unwrap();

@@ -1,0 +1,342 @@
+//! What a start finds in doubt: bodies whose bytes, keys and entries are there, and that no row
+//! names.
+//!
+//! ```text
+//! a run     | DATA | ENTRY |  synced, key synced --X-- commit      a crash came between
+//! a start   entries whose commit may not have ended --> those whose object is not named
+//!             --> DIR/doubts, synced             a recovery without the catalog leaves them out
+//!             --> rows of the space "doubts"     whoever puts or deletes the name ends them
+//! ```
+//!
+//! Mostly these are uploads that nobody was told of. But where the catalog is a copy from the
+//! middle of the last run they were acknowledged, and the two look alike; so the start shows none,
+//! destroys none, and counts their bytes as named. All of it is done before the first request: what
+//! is put and deleted from then on is later than every one of them.
+//!
+//! To read little, the catalog knows from which segments on commits may not have ended
+//! ([`note_settled`]).
+
+mod list;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fulgurite_catalog::{Committer, FjallStore, KeyRange, ReadView, Transaction};
+use fulgurite_units::ObjectId;
+
+pub(crate) use self::list::DoubtList;
+use crate::Result;
+use crate::body::cipher_bytes;
+use crate::commit::{account_bodies, rows_in};
+use crate::entry::Entry;
+use crate::key_table::{KeyTable, UsedSlot};
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::log::LogKind;
+use crate::log::record::{EntryForm, RecordKind};
+use crate::log::scan::{Scanned, SegmentScan, read_segment_header};
+use crate::recover::found::{Bodies, Found};
+use crate::recover::logs::{self, Segment};
+use crate::rows::{
+    self, BODIES, BodyRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS, SettledRow,
+};
+use crate::store::{Layout, Store};
+
+/// What a start has open when it looks for doubts: no log yet, for what is found is to be counted
+/// in the segments that a log keeps.
+#[derive(Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) layout: Layout,
+    pub(crate) kv: &'a FjallStore,
+    pub(crate) committer: &'a Committer,
+    pub(crate) keys: &'a KeyTable,
+    /// The last run that the catalog counted.
+    pub(crate) catalog_run: u64,
+}
+
+/// An entry of an object that no row names.
+#[derive(Debug)]
+struct Unnamed {
+    body: UsedSlot,
+    bucket: String,
+    key: String,
+    object_id: ObjectId,
+    bytes: u64,
+    digest: u64,
+    kind: LogKind,
+    /// Its body is named as another's: a part of an upload whose completion was cut short.
+    is_claim: bool,
+}
+
+impl Start<'_> {
+    /// Notes what is in doubt. Blocks.
+    pub(crate) fn note(&self) -> Result<()> {
+        let segments = self.segments()?;
+        if self.is_behind(&segments) {
+            tracing::warn!(
+                "the catalog is older than the keys or the logs: nothing of what came after it is \
+                 shown; run `fulgurite recover --salvage` to find it"
+            );
+            return Ok(());
+        }
+        let settled = rows::settled(self.kv)?;
+        let of_run: Vec<Segment> =
+            segments.into_iter().filter(|s| s.run == Some(self.catalog_run)).collect();
+        let is_unsettled = |segment: &&Segment| segment.number >= settled.of(segment.kind);
+        let unsettled: Vec<Segment> = of_run.iter().filter(is_unsettled).cloned().collect();
+        let listed = DoubtList::read(&self.layout)?;
+        let mut wanted = with_object_entries(&unsettled)?;
+        wanted.extend(listed.iter().map(|(body, _)| body));
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let slots: BTreeMap<ObjectId, UsedSlot> = self
+            .keys
+            .scan()?
+            .into_iter()
+            .filter(|slot| wanted.contains(&slot.body))
+            .map(|slot| (slot.body, slot))
+            .collect();
+        let found = self.unnamed(&unsettled, &slots)?;
+        self.write_list(&listed, &found, &slots)?;
+        let rows = self.doubt_rows(found, of_run, unsettled);
+        self.commit(rows)
+    }
+
+    /// Every segment, with its run as its header says.
+    fn segments(&self) -> Result<Vec<Segment>> {
+        let mut segments = logs::segments(&self.layout)?;
+        for segment in &mut segments {
+            let header = read_segment_header(&segment.path).unwrap_or_else(|error| {
+                tracing::warn!(%error, "a segment cannot be looked at for what is in doubt");
+                None
+            });
+            segment.run = header.map(|header| header.run);
+        }
+        Ok(segments)
+    }
+
+    /// Whether keys or logs are of runs that the catalog never saw: it was brought back from a
+    /// backup. What came after it may be anything, and a recovery finds it.
+    fn is_behind(&self, segments: &[Segment]) -> bool {
+        let newest = segments.iter().filter_map(|segment| segment.run).max().unwrap_or(0);
+        newest.max(self.keys.newest_key_run()) > self.catalog_run
+    }
+
+    /// The entries of objects in `segments` whose keys are in `slots` and whose objects no row
+    /// names.
+    fn unnamed(
+        &self,
+        segments: &[Segment],
+        slots: &BTreeMap<ObjectId, UsedSlot>,
+    ) -> Result<Vec<Unnamed>> {
+        let mut found: BTreeMap<(ObjectId, ObjectId), Unnamed> = BTreeMap::new();
+        let mut parts = None;
+        for segment in segments {
+            let mut scan = SegmentScan::open(&segment.path, segment.kind, segment.number)?;
+            while let Some(record) = scan.next_record()? {
+                let Some((body, sealed)) = object_entry(&record) else { continue };
+                let Some(&slot) = slots.get(&body) else { continue };
+                let opened = self.keys.load(slot.index, body);
+                let Ok(entry) = opened.and_then(|key| Entry::open(&key, body, sealed)) else {
+                    continue;
+                };
+                if self.kv.get(SHREDS, &body.to_bytes())?.is_some() {
+                    continue;
+                }
+                let named = self.named(&entry)?;
+                if named.as_ref().is_some_and(|row| row.object_id == entry.object_id) {
+                    continue;
+                }
+                let parts = match &mut parts {
+                    Some(parts) => parts,
+                    none => none.insert(self.parts()?),
+                };
+                let is_claim = parts.contains(&body) || self.is_body_of(named.as_ref(), body)?;
+                let pair = (body, entry.object_id);
+                found.insert(pair, Unnamed::new(slot, entry, segment.kind, is_claim));
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    fn named(&self, entry: &Entry) -> Result<Option<ObjectRow>> {
+        rows::get(self.kv, OBJECTS, &rows::object_key(&entry.bucket, &entry.key))
+    }
+
+    fn parts(&self) -> Result<BTreeSet<ObjectId>> {
+        let all: Vec<(Vec<u8>, PartRow)> =
+            rows_in(self.kv, PARTS, &KeyRange::prefix(b""), usize::MAX)?;
+        Ok(all.into_iter().map(|(_, part)| part.body.body_id).collect())
+    }
+
+    fn is_body_of(&self, object: Option<&ObjectRow>, body: ObjectId) -> Result<bool> {
+        let Some(object) = object else { return Ok(false) };
+        let bodies: Vec<(Vec<u8>, BodyRow)> =
+            rows_in(self.kv, BODIES, &rows::bodies_of(object.object_id), usize::MAX)?;
+        Ok(bodies.iter().any(|(_, row)| row.body_id == body))
+    }
+
+    /// Brings the list up to date: with what was found, and without what was destroyed or is named.
+    fn write_list(
+        &self,
+        listed: &DoubtList,
+        found: &[Unnamed],
+        slots: &BTreeMap<ObjectId, UsedSlot>,
+    ) -> Result<()> {
+        let mut list = DoubtList::default();
+        for (body, object) in listed.iter().filter(|(body, _)| slots.contains_key(body)) {
+            let named: Vec<(Vec<u8>, BodyRow)> =
+                rows_in(self.kv, BODIES, &rows::bodies_of(object), 1)?;
+            if named.is_empty() {
+                list.insert(body, object);
+            }
+        }
+        found.iter().for_each(|unnamed| list.insert(unnamed.body.body, unnamed.object_id));
+        if list == *listed {
+            return Ok(());
+        }
+        if let Err(error) = list.write(&self.layout) {
+            // Only who loses the catalog too misses it, and a full disk must not keep the archive
+            // from its start.
+            tracing::warn!(%error, "the list of what is in doubt is not up to date");
+        }
+        Ok(())
+    }
+
+    /// The rows of `found`, with all that their bodies take in the logs.
+    fn doubt_rows(
+        &self,
+        mut found: Vec<Unnamed>,
+        of_run: Vec<Segment>,
+        unsettled: Vec<Segment>,
+    ) -> Vec<(Vec<u8>, DoubtRow)> {
+        found.retain(|unnamed| !unnamed.is_claim);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        let slots = found.iter().map(|unnamed| (unnamed.body.body, unnamed.body)).collect();
+        let mut bodies = Bodies::new();
+        let none = DoubtList::default();
+        logs::scan(unsettled, (self.keys, &slots), &none, &mut bodies, &|_| {});
+        let is_whole = |unnamed: &Unnamed, bodies: &Bodies| {
+            let found = bodies.get(&unnamed.body.body);
+            found.is_some_and(|found| found.logged(cipher_bytes(unnamed.bytes)).is_some())
+        };
+        // A long upload began in a segment before.
+        if !found.iter().all(|unnamed| is_whole(unnamed, &bodies)) {
+            bodies.clear();
+            logs::scan(of_run, (self.keys, &slots), &none, &mut bodies, &|_| {});
+        }
+        found
+            .into_iter()
+            .map(|unnamed| {
+                let key = rows::doubt_key(&unnamed.bucket, &unnamed.key, unnamed.body.body);
+                let found = bodies.remove(&unnamed.body.body).unwrap_or_default();
+                (key, unnamed.row(&found))
+            })
+            .collect()
+    }
+
+    fn commit(&self, rows: Vec<(Vec<u8>, DoubtRow)>) -> Result<()> {
+        for batch in rows.chunks(ROWS_PER_TRANSACTION_MAX) {
+            let batch = batch.to_vec();
+            self.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+                let mut count = rows::doubt_count(tx)?;
+                for (key, row) in batch {
+                    // A start that was cut short may have come this far.
+                    if tx.get(DOUBTS, &key)?.is_some() {
+                        continue;
+                    }
+                    account_bodies(tx, std::slice::from_ref(&row.body))?;
+                    rows::put(tx, DOUBTS, key, &row)?;
+                    count += 1;
+                }
+                rows::set_doubt_count(tx, count)
+            })?;
+        }
+        let count = rows::doubt_count(self.kv)?;
+        if count > 0 {
+            tracing::warn!(
+                bodies = count,
+                "bodies in the logs have keys, and no row names them: uploads that a crash cut \
+                 short, or the catalog is behind; they are kept until their names are put or \
+                 deleted, and `fulgurite recover --salvage` brings them back"
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Unnamed {
+    fn new(body: UsedSlot, entry: Entry, kind: LogKind, is_claim: bool) -> Self {
+        Self {
+            body,
+            bucket: entry.bucket,
+            key: entry.key,
+            object_id: entry.object_id,
+            bytes: entry.body_bytes,
+            digest: entry.body_digest,
+            kind,
+            is_claim,
+        }
+    }
+
+    fn row(&self, found: &Found) -> DoubtRow {
+        let whole = found.logged(cipher_bytes(self.bytes));
+        // What there is of one that lost some of its bytes is kept all the same.
+        let (kind, extents) = whole.unwrap_or_else(|| {
+            let of_kind = found.stretches.iter().filter(|stretch| stretch.kind == self.kind);
+            (self.kind, of_kind.map(|stretch| stretch.extent).collect())
+        });
+        let body = BodyRow {
+            body_id: self.body.body,
+            key_slot: self.body.index,
+            bytes: self.bytes,
+            digest: self.digest,
+            log: Some((kind, extents)),
+            queued: None,
+            shards: Vec::new(),
+            restored: None,
+            framing: found.framing_in(kind),
+        };
+        DoubtRow { object_id: self.object_id, body }
+    }
+}
+
+/// The body and the sealed bytes of a record that is an object's entry.
+fn object_entry<'a>(record: &Scanned<'a>) -> Option<(ObjectId, &'a [u8])> {
+    match *record {
+        Scanned::Entry(header, sealed) => match header.kind {
+            RecordKind::Entry { form: EntryForm::Object, .. } => Some((header.body, sealed)),
+            RecordKind::Entry { form: EntryForm::Part, .. } | RecordKind::Data { .. } => None,
+        },
+        Scanned::Data(_) | Scanned::Torn(_) => None,
+    }
+}
+
+fn with_object_entries(segments: &[Segment]) -> Result<BTreeSet<ObjectId>> {
+    let mut found = BTreeSet::new();
+    for segment in segments {
+        let mut scan = SegmentScan::open(&segment.path, segment.kind, segment.number)?;
+        while let Some(record) = scan.next_record()? {
+            found.extend(object_entry(&record).map(|(body, _)| body));
+        }
+    }
+    Ok(found)
+}
+
+/// Has the catalog know from which segments on commits may not have ended, if that has changed.
+/// Blocks.
+pub(crate) fn note_settled(store: &Arc<Store>) -> Result<()> {
+    let now =
+        SettledRow { staging: store.staging.settled_below(), online: store.online.settled_below() };
+    if now == rows::settled(&*store.kv)? {
+        return Ok(());
+    }
+    // The keys of uploads that were refused are zeros on stable storage first.
+    store.keys.sync_blocking()?;
+    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::set_settled(tx, now))
+}
+
+#[cfg(test)]
+mod tests;
