@@ -6,6 +6,9 @@ import random
 import shutil
 from typing import Any
 
+import pytest
+from botocore.exceptions import ConnectionError as NoConnection
+from botocore.exceptions import HTTPClientError
 from conftest import Start
 from harness import (
     TINY_GEOMETRY,
@@ -16,6 +19,7 @@ from harness import (
     restore,
     seed,
     wait_restored,
+    wait_until,
 )
 
 BUCKET = "recover"
@@ -169,3 +173,54 @@ def test_recover_refuses_what_it_could_spoil(start: Start) -> None:
     assert "catalog" in done.stderr
     server.start()
     assert read(s3, BUCKET, "k") == b"kept"
+
+
+def put_cut_short(server: Server, key: str, body: bytes) -> None:
+    """Put an object; the archive dies when all of it but its row is on stable storage."""
+    server.environment["FULGURITE_FAIL_POINT"] = "put-staged:0"
+    server.start()
+    with pytest.raises((NoConnection, HTTPClientError)):
+        server.s3().put_object(Bucket=BUCKET, Key=key, Body=body)
+    wait_until("the archive dies", lambda: not server.is_running())
+    del server.environment["FULGURITE_FAIL_POINT"]
+
+
+def test_what_a_crash_cut_short_stays_in_doubt(start: Start) -> None:
+    """No recovery takes back what a start showed, and what it did not show can be had."""
+    server = start({"geometry": TINY_GEOMETRY})
+    s3 = server.s3()
+    s3.create_bucket(Bucket=BUCKET)
+    s3.put_object(Bucket=BUCKET, Key="both", Body=b"first")
+    server.stop()
+    for key in ("both", "alone", "deleted"):
+        put_cut_short(server, key, b"second")
+    server.start()
+    s3.delete_object(Bucket=BUCKET, Key="deleted")
+    status = server.status()
+    assert status["bodies_in_doubt"] == 2
+    assert [body["key"] for body in status["objects_in_doubt"]] == ["alone", "both"]
+    text = server.run("admin", "status", "--data", str(server.data)).stdout
+    assert "in doubt   2 bodies" in text and f"{BUCKET}/alone: 6 B" in text
+    assert shown(s3) == {"both": b"first"}
+    server.stop()
+    shutil.rmtree(server.data / "catalog")
+    done = server.run("recover", "--data", str(server.data))
+    assert done.returncode == 0, done.stderr
+    assert f'"both" in bucket "{BUCKET}"' in done.stdout, done.stdout
+    server.start()
+    assert shown(s3) == {"both": b"first"}
+    assert server.status()["bodies_in_doubt"] == 2
+    for flags, both in (["--salvage"], b"second"), (["--salvage", "--earliest"], b"first"):
+        server.stop()
+        done = server.run("recover", "--data", str(server.data), *flags)
+        assert done.returncode == 0, done.stderr
+        server.start()
+        assert shown(s3) == {"alone": b"second", "both": both}
+        assert [body["key"] for body in server.status()["objects_in_doubt"]] == ["both"]
+    s3.delete_object(Bucket=BUCKET, Key="both")
+    assert server.status()["bodies_in_doubt"] == 0
+
+
+def shown(s3: Any) -> dict[str, bytes]:
+    """Every object with its bytes."""
+    return {item["Key"]: read(s3, BUCKET, item["Key"]) for item in keys_of(s3, BUCKET)}

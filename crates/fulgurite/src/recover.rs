@@ -89,13 +89,17 @@ fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {
         (
             report.in_doubt,
             "object",
-            "in doubt, not shown and kept until their names are put or deleted: uploads that a \
-             crash cut short, or overwrote; --salvage shows them",
+            "in doubt: kept until their names are put or deleted, and not shown",
+        ),
+        (
+            report.in_doubt.saturating_sub(report.overwritten),
+            "object",
+            "of these no start showed; `recover --salvage` does",
         ),
         (
             report.overwritten,
             "object",
-            "of them gave their name to another; --salvage --earliest changes that",
+            "of these gave their name to another; `--salvage --earliest` shows the first of a name",
         ),
         (report.uploads, "multipart upload", "can go on"),
         (report.parts_lost, "part", "of multipart uploads did not come back; send them again"),

@@ -148,6 +148,13 @@ fn rows_of_objects_are_these_bytes() {
 }
 
 #[test]
+fn rows_of_doubts_are_these_bytes() {
+    let object_id = ObjectId::from_bytes([4; 16]);
+    are(&rows::DoubtRow { object_id, body: full_body() }, &expect![[r#""#]]);
+    are(&rows::SettledRow { staging: 300, online: 7 }, &expect![[r#""#]]);
+}
+
+#[test]
 fn rows_of_glass_are_these_bytes() {
     are(
         &set_row(),
