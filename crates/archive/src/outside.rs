@@ -13,9 +13,10 @@ use crate::decode_service::check_message;
 use crate::entry::Entry;
 use crate::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, EXPIRIES, ExpiryRow, META, OBJECTS, ObjectRow,
-    PARTS, PLANS, PLATTERS, PartRow, PlanRow, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
-    Row, SEGMENTS, SETS, SLOTS, SetRow, Totals, UPLOADS, UploadRow, VERIFIED, VerificationRow,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
+    OBJECTS, ObjectRow, PARTS, PLANS, PLATTERS, PartRow, PlanRow, PlatterRow, QUEUE, QueueRow,
+    RESTORES, RestoreRow, Row, SEGMENTS, SETS, SLOTS, SetRow, Totals, UPLOADS, UploadRow, VERIFIED,
+    VerificationRow,
 };
 
 /// The master key and data key of the samples.
@@ -59,7 +60,7 @@ pub fn key_slot(input: &[u8]) {
 /// When something does not hold.
 pub fn row(input: &[u8]) {
     let Some((which, bytes)) = input.split_first() else { return };
-    match which % 16 {
+    match which % 17 {
         0 => returns::<Totals>(META, bytes),
         1 => returns::<BucketRow>(BUCKETS, bytes),
         2 => returns::<ObjectRow>(OBJECTS, bytes),
@@ -75,7 +76,8 @@ pub fn row(input: &[u8]) {
         12 => returns::<PlatterId>(SLOTS, bytes),
         13 => returns::<RestoreRow>(RESTORES, bytes),
         14 => returns::<ExpiryRow>(EXPIRIES, bytes),
-        _ => keys(bytes),
+        15 => keys(bytes),
+        _ => returns::<DoubtRow>(DOUBTS, bytes),
     }
 }
 

@@ -108,6 +108,7 @@ fn rows_and_keys_of_the_catalog() {
         sample(8, &set_row()),
         sample(13, &restore_row()),
         [vec![15], rows::object_key("vault", "a\0b")].concat(),
+        sample(16, &DoubtRow { object_id: body.body_id, body: body.clone() }),
     ];
     changes::each(&samples.each_ref().map(|sample| &sample[..]), row);
 }

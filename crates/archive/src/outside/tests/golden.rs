@@ -150,8 +150,22 @@ fn rows_of_objects_are_these_bytes() {
 #[test]
 fn rows_of_doubts_are_these_bytes() {
     let object_id = ObjectId::from_bytes([4; 16]);
-    are(&rows::DoubtRow { object_id, body: full_body() }, &expect![[r#""#]]);
-    are(&rows::SettledRow { staging: 300, online: 7 }, &expect![[r#""#]]);
+    are(
+        &DoubtRow { object_id, body: full_body() },
+        &expect![[r#"
+        0310040404040404040404040404040404041005050505050505050505050505
+        050505ac02808004888e98a8c0e08081010100010780808040908004010c0210
+        0303030303030303030303030303030380808080802009ac0201ffffffffffff
+        ffffff01100303030303030303030303030303030380808080802009ac020001
+        01018080804090800401078080804040
+    "#]],
+    );
+    are(
+        &rows::SettledRow { staging: 300, online: 7 },
+        &expect![[r#"
+        03ac0207
+    "#]],
+    );
 }
 
 #[test]
