@@ -44,6 +44,7 @@ mod aside;
 mod errors;
 mod journal;
 mod layout;
+mod load;
 mod mend;
 mod oblivion;
 mod salvage;

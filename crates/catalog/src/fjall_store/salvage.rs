@@ -173,12 +173,16 @@ impl Reading<'_> {
                 self.damage(path, "is missing");
                 continue;
             }
-            if let Some(listed) = listed.iter().flatten().find(|table| table.number == number)
-                && checksum_of(&path)? != listed.checksum
+            let in_list = listed.iter().flatten().find(|table| table.number == number);
+            if let Some(in_list) = in_list
+                && checksum_of(&path)? != in_list.checksum
             {
                 self.damage(path.clone(), "is not as it was written");
             }
-            tables.push(Table::open(&path)?);
+            // Without the list, rows that came in order count as older than all others. They are:
+            // a space is filled before anything else is written to it.
+            let added_version = in_list.map_or(0, |in_list| in_list.added_version);
+            tables.push(Table::open(&path, added_version)?);
         }
         Ok(tables)
     }

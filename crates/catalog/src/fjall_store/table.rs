@@ -53,6 +53,8 @@ pub(super) struct Table {
     /// Whether the contents say so; otherwise it is the end of the file.
     is_end_known: bool,
     rows: VecDeque<Version>,
+    /// What is added to the versions of its rows.
+    added_version: u64,
 }
 
 /// The header of a block.
@@ -65,12 +67,13 @@ struct Header {
 }
 
 impl Table {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, added_version: u64) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let end = data_end(&file, length)?;
         let (is_end_known, end) = (end.is_some(), end.unwrap_or(length));
-        Ok(Self { path: path.to_owned(), file, at: 0, end, is_end_known, rows: VecDeque::new() })
+        let (path, rows) = (path.to_owned(), VecDeque::new());
+        Ok(Self { path, file, at: 0, end, is_end_known, rows, added_version })
     }
 
     /// The next row that can be read; what cannot be is added to `damages`.
@@ -78,7 +81,9 @@ impl Table {
         while self.rows.is_empty() && self.at < self.end {
             self.read_block(damages)?;
         }
-        Ok(self.rows.pop_front())
+        let row = self.rows.pop_front();
+        Ok(row
+            .map(|row| Version { version: row.version.saturating_add(self.added_version), ..row }))
     }
 
     fn read_block(&mut self, damages: &mut Vec<Damage>) -> io::Result<()> {

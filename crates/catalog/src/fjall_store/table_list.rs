@@ -34,6 +34,8 @@ pub(super) struct Listed {
     pub(super) number: u64,
     /// XXH3-128 of its file.
     pub(super) checksum: u128,
+    /// What is added to the versions in it: not 0 for tables of rows that came in order.
+    pub(super) added_version: u64,
 }
 
 /// The tables in use of the keyspace at `path`, by a list that matches its checksum.
@@ -120,13 +122,11 @@ fn parse_tables(mut rest: &[u8]) -> Option<Vec<Listed>> {
                 let number = u64::from_le_bytes(take(&mut rest)?);
                 let [kind] = take(&mut rest)?;
                 let checksum = u128::from_le_bytes(take(&mut rest)?);
-                // Added to the versions of tables that were brought in whole; none is here but
-                // in the list of keyspaces, whose rows are never changed.
-                take::<8>(&mut rest)?;
+                let added_version = u64::from_le_bytes(take(&mut rest)?);
                 if kind != CHECKSUM_XXH3 {
                     return None;
                 }
-                listed.push(Listed { number, checksum });
+                listed.push(Listed { number, checksum, added_version });
             }
         }
     }
