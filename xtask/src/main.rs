@@ -31,7 +31,8 @@ usage: cargo xtask COMMAND
                                      lab
   tidy                               the house rules that no compiler checks
   fuzz [SECONDS]                     every fuzz target for so long (60 s)
-  bench [NAME] [--json] [--record]   measure speed; --record appends to bench/history.ndjson
+  bench [NAME] [--json] [--record]   measure speed; --record appends to bench/history.ndjson;
+                                     --objects COUNT makes `bench recover` smaller or larger
 ";
 
 fn main() -> ExitCode {

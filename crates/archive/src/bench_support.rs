@@ -1,15 +1,25 @@
-//! What a bench needs and nobody else: a catalog as full as one wants it, without the platters.
+//! What a bench needs and nobody else: a catalog as full as one wants it, without the platters, and
+//! (`staged`) logs as full as one wants them, without the catalog.
 //!
-//! The objects say that they are on glass, and their keys are real, but no platter file exists:
-//! such an archive starts, lists and shows objects, and cannot restore any.
+//! The objects of [`fill`] say that they are on glass, and their keys are real, but no platter file
+//! exists: such an archive starts, lists and shows objects, and cannot restore any.
+
+mod staged;
+
+use std::path::PathBuf;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime};
+use fulgurite_glass::Geometry;
+use fulgurite_library::{LibraryShape, Policy};
+use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, SetId, UnixTime};
 
-use crate::Result;
+pub use self::staged::{lose_catalog, scan, stage};
 use crate::body::{cipher_bytes, random_bytes};
 use crate::clock::Clock;
-use crate::config::ArchiveConfig;
+use crate::config::{
+    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
+    SpaceOptions,
+};
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::object::{ObjectMeta, StorageClass};
@@ -18,11 +28,43 @@ use crate::rows::{
     SetRow, SetState, Shard,
 };
 use crate::store::Store;
+use crate::{ArchiveError, Result};
 
 const BUCKET: &str = "bench";
 /// Objects of each set: about a platter's worth of small files on each platter.
 const OBJECTS_PER_SET: u64 = 50_000;
 const BODY_BYTES: u64 = 20_000;
+
+/// The configuration of an archive in `data` that a bench fills.
+///
+/// # Errors
+/// When the demo profile is not known.
+pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
+    let geometry = Geometry::profile("demo")
+        .map_err(|error| ArchiveError::InvalidArgument { what: error.to_string() })?;
+    Ok(ArchiveConfig {
+        data,
+        geometry,
+        seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
+        shard_size: SHARD_SIZE_DEFAULT,
+        medium: MediumOptions::perfect(1),
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
+        log_capacity: ByteCount::gib(64),
+        // No file of 64 MiB for each fill.
+        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
+        master_key: None,
+        key_tables: Vec::new(),
+        expedited: ExpeditedPolicy::Refuse,
+        day: Duration::from_secs(86_400),
+        fail_point: None,
+    })
+}
 
 /// Adds `objects` objects on glass to the catalog and the key table of `config.data`. Blocks.
 ///

@@ -73,5 +73,5 @@ pub use object::{
 pub use progress::Progress;
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
-pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, recover};
+pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};
 pub use verification::{Verification, VerifiedSector, VerifiedTrack};

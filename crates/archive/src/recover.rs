@@ -109,6 +109,40 @@ pub struct RecoverReport {
     pub unusable: Vec<String>,
     /// Wall seconds.
     pub seconds: f64,
+    /// Of those, seconds of each step.
+    pub steps: RecoverSteps,
+}
+
+/// Wall seconds that the steps of a recovery took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct RecoverSteps {
+    /// Reading a damaged catalog.
+    pub salvage: f64,
+    /// Opening the key table.
+    pub keys: f64,
+    /// Reading the file lists of platters.
+    pub glass: f64,
+    /// Scanning logs, and opening the entries in them.
+    pub logs: f64,
+    /// Putting objects together.
+    pub objects: f64,
+    /// Writing the rows of the new catalog.
+    pub rows: f64,
+    /// Making it the catalog.
+    pub publish: f64,
+}
+
+/// Measures step after step.
+struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    /// Seconds since the step before.
+    fn lap(&mut self) -> f64 {
+        let now = std::time::Instant::now();
+        let seconds = now.duration_since(self.0).as_secs_f64();
+        self.0 = now;
+        seconds
+    }
 }
 
 /// What a recovery is asked for beside what is certain.
@@ -132,6 +166,7 @@ pub fn recover(
     progress: &(dyn Fn(RecoverProgress) + Sync),
 ) -> Result<RecoverReport> {
     let started = std::time::Instant::now();
+    let mut watch = Stopwatch(started);
     let layout = Layout::new(&config.data);
     let lock = opened::lock(&config)?;
     if !key_files::exist(&config) {
@@ -143,17 +178,21 @@ pub fn recover(
     }
     let mut report = RecoverReport::default();
     let mut salvaged = read_damaged(&layout, options.salvage, &mut report)?;
+    report.steps.salvage = watch.lap();
     let platters = PlatterFiles::new(layout.platters()).all()?;
     let segments = logs::segments(&layout)?;
     let found = || find_archive(&platters, &segments);
     let opened = Opened::open(config, lock, found)?;
+    report.steps.keys = watch.lap();
 
     let mut bodies = Bodies::new();
     let glass = Glass::open(&opened, &platters, &mut report);
     glass.read_lists(&opened, &mut bodies, &mut report, progress);
     let listed = DoubtList::read(&opened.layout)?;
     let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
+    report.steps.glass = watch.lap();
     let told = scan_logs(&opened, segments, &doubts, &mut bodies, &mut report, progress);
+    report.steps.logs = watch.lap();
     salvaged.tell(&opened.slots, &mut bodies);
     report.keys_unexplained = count_unexplained(&opened, &bodies, &salvaged);
     let mut places = Places::new(&opened, &glass, &told.segments, &salvaged);
@@ -162,11 +201,14 @@ pub fn recover(
     let mut objects = Objects::new(std::mem::take(&mut salvaged.shreds), options.earliest);
     objects.put_together(bodies, &mut places);
     refuse_nothing(&opened, objects.is_empty() && parts.is_empty(), &glass, &told)?;
+    report.steps.objects = watch.lap();
     let sums = write_rows(&opened, objects, salvaged, parts, &glass, &places, &mut report)?;
+    report.steps.rows = watch.lap();
     report.set_aside = set_aside(&opened, &told.segments, &sums)?;
     write_doubts(&opened, &listed, &sums)?;
     let kept = opened.publish(Clock::system().now())?;
     report.catalog_kept = kept.map(|path| path.display().to_string());
+    report.steps.publish = watch.lap();
     report.seconds = started.elapsed().as_secs_f64();
     Ok(report)
 }

@@ -12,6 +12,7 @@ mod glass;
 mod ingest;
 mod peer;
 mod pipeline;
+mod recover;
 mod server;
 mod start;
 mod twin;
@@ -62,18 +63,21 @@ struct Bench {
     fill_catalog: PathBuf,
     /// An empty folder on the project's disk.
     folder: PathBuf,
+    /// How many objects, where a benchmark can be made smaller.
+    objects: Option<u32>,
 }
 
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 11] = [
+const BENCHES: [Entry; 12] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
     ("restore", pipeline::restore),
     ("memory", pipeline::memory),
     ("start", start::start),
+    ("recover", recover::recover),
     ("codes", codes::codes),
     ("signature", codes::signature),
     ("ldpc", codes::ldpc),
@@ -82,24 +86,27 @@ const BENCHES: [Entry; 11] = [
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 5] = ["codes", "signature", "ldpc", "twin", "glass"];
+const OWN_BUILDS: [&str; 6] = ["recover", "codes", "signature", "ldpc", "twin", "glass"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut name = None;
     let (mut is_json, mut is_recorded) = (false, false);
-    for arg in args {
+    let mut objects = None;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--objects" => objects = Some(args.next().context("--objects COUNT")?.parse()?),
             "--json" => is_json = true,
             "--record" => is_recorded = true,
-            _ if name.is_none() && BENCHES.iter().any(|(known, _)| known == arg) => {
+            _ if name.is_none() && BENCHES.iter().any(|(known, _)| *known == arg.as_str()) => {
                 name = Some(arg.as_str());
             }
             _ => bail!("no benchmark {arg:?}; there are {}", BENCHES.map(|b| b.0).join(", ")),
         }
     }
     let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
-    let bench = build(needs_server)?;
+    let bench = Bench { objects, ..build(needs_server)? };
     let (machine, commit) = (machine()?, commit()?);
     eprintln!("machine: {machine}\ncommit: {commit}");
     for (known, work) in BENCHES {
@@ -138,6 +145,7 @@ fn build(needs_server: bool) -> Result<Bench> {
         binary: release.join("fulgurite"),
         fill_catalog: release.join("examples/fill_catalog"),
         folder: shell::target().join("bench"),
+        objects: None,
     })
 }
 

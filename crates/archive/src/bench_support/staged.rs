@@ -1,0 +1,113 @@
+//! An archive of staged objects and nothing else: what a recovery out of logs and keys is measured
+//! on.
+//!
+//! Bodies, keys and entries are what a put writes, each synced; the rows are left out, because the
+//! first thing that the measurement does is to remove them.
+
+use std::sync::Arc;
+
+use fulgurite_units::{ObjectId, UnixTime};
+
+use super::BUCKET;
+use crate::Result;
+use crate::body::{BodyCipher, random_bytes};
+use crate::clock::Clock;
+use crate::config::ArchiveConfig;
+use crate::digest::{BodyDigest, ChecksumAlgorithm};
+use crate::entry::Entry;
+use crate::ingest::cipher_crc;
+use crate::log::scan::SegmentScan;
+use crate::log::{LogKind, list_segments, segment_path};
+use crate::object::{ObjectMeta, StorageClass};
+use crate::rows::ObjectRow;
+use crate::store::{Layout, Store};
+
+/// Bodies between two syncs.
+const SYNC_BODIES: u64 = 100_000;
+
+/// Stages `objects` objects of `bytes` bytes each in `config.data`, a new directory, and leaves it
+/// without a catalog. Blocks.
+///
+/// # Errors
+/// When the directory is in use, or the disk fails.
+pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
+    let catalog = Layout::new(&config.data).catalog();
+    let store = Store::open(config, Clock::system())?;
+    let mut plain = vec![0; bytes];
+    let mut waiting = Vec::new();
+    for number in 0..objects {
+        let stamp = number.to_le_bytes();
+        let stamped = stamp.len().min(bytes);
+        plain[..stamped].copy_from_slice(&stamp[..stamped]);
+        waiting.push(put(&store, number, &plain)?);
+        if waiting.len() as u64 == SYNC_BODIES || number + 1 == objects {
+            crate::log::LogWriter::sync_many(waiting.iter())?;
+            waiting.drain(..).for_each(|writer| writer.keep());
+            store.keys.sync_blocking()?;
+        }
+    }
+    drop(store);
+    remove_catalog(&catalog)
+}
+
+/// What a put leaves in log and key table.
+fn put(store: &Store, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter> {
+    let body = ObjectId::from_random(random_bytes()?);
+    let (key, _) = store.keys.create(body)?;
+    let mut digest = BodyDigest::new(Some(ChecksumAlgorithm::Crc64Nvme));
+    digest.update(plain);
+    let digests = digest.finish();
+    let mut cipher = Vec::new();
+    BodyCipher::new(&key, body).encrypt(0, plain, true, &mut cipher);
+    let mut crc = cipher_crc();
+    crc.update(&cipher);
+    let row = ObjectRow {
+        object_id: ObjectId::from_random(random_bytes()?),
+        bytes: digests.bytes,
+        etag: hex::encode(digests.md5),
+        modified: UnixTime::from_millis(1_700_000_000_000 + number * 1000),
+        class: StorageClass::DeepArchive,
+        meta: ObjectMeta::default(),
+        checksum: digests.checksum,
+        part_count: None,
+        body_count: 1,
+        bodies_staged: 1,
+        upload_id: None,
+        restore: None,
+    };
+    let name = format!("backup/2026/host-{:02}/file-{number:08}.dat", number % 40);
+    let facts = (0, digests.bytes, crc.finalize());
+    let entry = Entry::of(BUCKET, UnixTime::from_millis(1_700_000_000_000), &name, &row, facts);
+    let mut writer = Arc::clone(store.log(LogKind::Staging)).writer(body, 0)?;
+    writer.write_whole(&mut cipher, &entry.record(&key, body, store.now())?)?;
+    Ok(writer)
+}
+
+/// Removes the catalog of `config.data`, which nobody has open, as its loss would.
+///
+/// # Errors
+/// When the disk fails.
+pub fn lose_catalog(config: &ArchiveConfig) -> Result<()> {
+    remove_catalog(&Layout::new(&config.data).catalog())
+}
+
+fn remove_catalog(catalog: &std::path::Path) -> Result<()> {
+    std::fs::remove_dir_all(catalog).map_err(crate::ArchiveError::io("remove", catalog))
+}
+
+/// Finds every record of the staging log of `config.data`, and does nothing else; returns how many
+/// there are.
+///
+/// # Errors
+/// When the disk fails.
+pub fn scan(config: &ArchiveConfig) -> Result<u64> {
+    let dir = Layout::new(&config.data).log(LogKind::Staging);
+    let mut records = 0;
+    for number in list_segments(&dir)? {
+        let mut scan = SegmentScan::open(&segment_path(&dir, number), LogKind::Staging, number)?;
+        while scan.next_record()?.is_some() {
+            records += 1;
+        }
+    }
+    Ok(records)
+}
