@@ -17,10 +17,12 @@ pub(crate) mod logs;
 mod objects;
 mod opened;
 mod places;
+mod reading;
 mod rebuild;
 mod run;
 mod salvaged;
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use fulgurite_units::{ArchiveId, ObjectId};
@@ -280,8 +282,10 @@ fn leave_parts(bodies: &mut Bodies, told: &Told) {
 /// Writes down what is in doubt beside the new catalog, before that gets its name: what it shows
 /// is in doubt no more.
 fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> {
+    let has_doubts = listed.iter().next().is_some();
+    let shown: BTreeSet<ObjectId> = sums.objects.iter().copied().filter(|_| has_doubts).collect();
     let is_left = |(body, object): &(ObjectId, ObjectId)| {
-        opened.slots.contains_key(body) && !sums.objects.contains(object)
+        opened.slots.contains_key(body) && !shown.contains(object)
     };
     let doubts: DoubtList = listed.iter().filter(is_left).chain(sums.doubts.iter()).collect();
     doubts.write(&opened.layout)
@@ -313,7 +317,7 @@ fn take_parts(opened: &Opened, bodies: &Bodies, told: &Told) -> Vec<(PartEntry, 
 fn count_unexplained(opened: &Opened, bodies: &Bodies, salvaged: &Salvaged) -> u64 {
     let is_explained = |body| bodies.contains_key(body) || salvaged.shreds.contains_key(body);
     let in_parts = salvaged.parts.values().flat_map(|parts| parts.values());
-    let in_parts: std::collections::BTreeSet<_> = in_parts.map(|part| part.body.body_id).collect();
+    let in_parts: BTreeSet<_> = in_parts.map(|part| part.body.body_id).collect();
     let unexplained =
         opened.slots.keys().filter(|body| !is_explained(*body) && !in_parts.contains(body));
     unexplained.count() as u64
@@ -367,8 +371,10 @@ fn write_rows(
     report.staged = sums.totals.objects_staged;
     report.online = sums.totals.objects_online;
     let is_there = |body: &BodyRow| places.holds_body(body);
+    let has_parts = !salvaged.parts.is_empty();
+    let taken = sums.bodies.iter().copied().filter(|_| has_parts).collect();
     let (mut uploads, lost) =
-        salvaged.open_uploads(&opened.slots, &sums.bodies, &sums.completed, &is_there);
+        salvaged.open_uploads(&opened.slots, &taken, &sums.completed, &is_there);
     report.parts_lost = lost;
     for (part, body) in parts {
         if !sums.completed.contains(&part.upload_id) {

@@ -25,6 +25,7 @@
 //! fails, and the process is told to end ([`KeyTable::failed`]).
 
 mod copies;
+mod reader;
 mod reconcile;
 pub(crate) mod slot;
 
@@ -37,6 +38,7 @@ use fulgurite_units::{ArchiveId, ObjectId};
 use tokio::sync::Notify;
 
 use self::copies::{Copy, for_each_slot};
+pub(crate) use self::reader::KeyReader;
 use self::reconcile::{Reconciled, reconcile};
 use self::slot::{Content, EMPTY, Slot};
 use crate::body::SecretKey;
@@ -323,7 +325,10 @@ impl KeyTable {
         for_each_slot(&self.copies, self.count(), |index, found| {
             // Copies differ only where two keys are in doubt; then both are there.
             let mut known = None;
-            for slot in found.iter().filter(|_| index > 0) {
+            for (at, slot) in found.iter().enumerate().filter(|_| index > 0) {
+                if found[..at].contains(slot) {
+                    continue;
+                }
                 let Content::Whole { body, run } = slot::content(slot) else { continue };
                 if known != Some(body) {
                     used.push(UsedSlot { index, body, run });

@@ -89,7 +89,8 @@ pub(crate) fn decode(master: &SecretKey, slot: &Slot) -> Option<(ObjectId, Secre
     }
 }
 
-fn unwrap(master: &SecretKey, body: ObjectId, slot: &Slot) -> Option<SecretKey> {
+/// The key in a slot, whole or damaged, if it is that of `body`.
+pub(super) fn unwrap(master: &SecretKey, body: ObjectId, slot: &Slot) -> Option<SecretKey> {
     let key: [u8; 32] = open_entry(master, body, &slot[SEALED])?.try_into().ok()?;
     Some(SecretKey::from_bytes(key))
 }

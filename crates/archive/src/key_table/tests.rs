@@ -90,6 +90,22 @@ fn destroyed_keys_leave_no_trace_in_any_file() {
 }
 
 #[test]
+fn a_reader_loads_what_the_table_loads() {
+    let mut world = World::new(200);
+    let table = world.start().unwrap();
+    // A damaged slot whose other copy is whole, and keys that are not there.
+    world.change(0, |bytes| bytes[70 * SLOT_BYTES..71 * SLOT_BYTES].fill(0x5A));
+    let mut reader = table.reader();
+    for number in (0..200).chain([3, 150, 69, 0]) {
+        let (index, body) = (u32::from(number) + 1, body(number + 10));
+        let key = reader.load(index, body).unwrap();
+        assert_eq!(key.expose(), table.load(index, body).unwrap().expose());
+    }
+    assert!(reader.load(1, body(11)).is_err());
+    assert!(reader.load(5000, body(10)).is_err());
+}
+
+#[test]
 fn a_wrong_master_key_is_refused_at_once() {
     let world = World::new(2);
     let open = |seed| KeyTable::open(&world.paths(), master(seed), archive(), false);

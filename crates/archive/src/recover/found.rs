@@ -34,7 +34,7 @@ pub(crate) struct Found {
 /// The entry of a body, and how far it can be believed to be the last.
 #[derive(Debug)]
 pub(crate) struct Known {
-    pub(crate) entry: Entry,
+    pub(crate) entry: Box<Entry>,
     pub(crate) slot: UsedSlot,
     pub(crate) written: Option<Written>,
 }
@@ -68,6 +68,10 @@ impl Found {
     /// The extents of one log that hold all `bytes` of the ciphertext, in order; none if some are
     /// missing. Of an empty body a log holds the entry alone.
     pub(crate) fn logged(&self, bytes: u64) -> Option<(LogKind, Vec<Extent>)> {
+        if let [only] = self.stretches[..] {
+            let is_all = only.body_offset == 0 && only.extent.bytes == bytes;
+            return is_all.then(|| (only.kind, vec![only.extent]));
+        }
         let mut by_offset: BTreeMap<u64, Stretch> = BTreeMap::new();
         for &stretch in &self.stretches {
             // A body is written once. Of two stretches of one place the longer is the one that
@@ -93,6 +97,16 @@ impl Found {
 }
 
 impl Found {
+    /// Adds what another segment holds of the body.
+    pub(crate) fn add(&mut self, mut more: Self) {
+        if let Some(known) = more.known.take() {
+            self.learn(known);
+        }
+        self.doubted = more.doubted.take().or_else(|| self.doubted.take());
+        self.stretches.append(&mut more.stretches);
+        self.framing.append(&mut more.framing);
+    }
+
     /// The framing in the log `kind`.
     pub(crate) fn framing_in(&self, kind: LogKind) -> Vec<Extent> {
         self.framing.iter().filter(|(of, _)| *of == kind).map(|&(_, extent)| extent).collect()

@@ -294,7 +294,9 @@ fn take(
     if found.known.is_none() {
         let key = opened.keys.load(slot.index, slot.body);
         match key.and_then(|key| Entry::open(&key, listed.object, &listed.sealed)) {
-            Ok(entry) => found.known = Some(Known { entry, slot, written: None }),
+            Ok(entry) => {
+                found.known = Some(Known { entry: Box::new(entry), slot, written: None });
+            }
             Err(error) => report.unusable.push(format!("entry on {platter}: {error}")),
         }
     }

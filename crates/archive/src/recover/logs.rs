@@ -4,6 +4,7 @@
 //! they meet: of small objects, opening a million entries is more work than finding them. Nothing
 //! is written and no segment is moved: a catalog that names one brings it back by itself.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,10 +12,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_units::{ArchiveId, ObjectId};
 
-use super::found::{Bodies, Known, Stretch, Written};
+use super::found::{Bodies, Found, Known, Stretch, Written};
 use crate::doubts::DoubtList;
-use crate::entry::{Entry, PartEntry};
-use crate::key_table::{KeyTable, UsedSlot};
+use crate::entry::{Entry as ObjectEntry, PartEntry};
+use crate::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::limits::SCAN_THREADS_MAX;
 use crate::log::orphans::Orphans;
 use crate::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
@@ -53,15 +54,56 @@ pub(crate) struct Told {
     pub(crate) broken: Vec<String>,
 }
 
-/// A piece of what a segment holds of a body.
+/// What records of one body that follow each other hold of it.
 #[derive(Debug)]
-enum Piece {
-    Stretch(Stretch),
-    Framing(LogKind, Extent),
-    Entry(Box<Known>),
-    /// The entry of an object in doubt.
-    Doubted(Box<Known>),
-    Part(Box<PartEntry>),
+struct Piece {
+    body: ObjectId,
+    slot: UsedSlot,
+    found: Found,
+    part: Option<Box<PartEntry>>,
+}
+
+impl Piece {
+    /// Takes a record of the body; an entry is opened.
+    fn take(
+        &mut self,
+        record: Scanned<'_>,
+        keys: &mut KeyReader<'_>,
+        doubts: &DoubtList,
+    ) -> Result<()> {
+        let kind = record.header().log;
+        let (header, slot) = (*record.header(), self.slot);
+        let content = if matches!(record, Scanned::Data(_)) { header.bytes } else { 0 };
+        self.found.framing.extend(framing(&header, content).map(|extent| (kind, extent)));
+        match (record, header.kind) {
+            (Scanned::Data(_), RecordKind::Data { body_offset }) => {
+                let extent = header.content();
+                self.found.stretches.push(Stretch { kind, extent, body_offset });
+            }
+            (Scanned::Entry(_, sealed), RecordKind::Entry { form, written, .. }) => {
+                let key = keys.load(slot.index, slot.body)?;
+                let written =
+                    Some(Written { run: header.run, at: written, segment: header.segment });
+                match form {
+                    EntryForm::Part => {
+                        self.part = Some(Box::new(PartEntry::open(&key, slot.body, sealed)?));
+                    }
+                    EntryForm::Object => {
+                        let entry = Box::new(ObjectEntry::open(&key, slot.body, sealed)?);
+                        let is_doubted = doubts.contains(slot.body, entry.object_id);
+                        let known = Known { entry, slot, written };
+                        if is_doubted {
+                            self.found.doubted = Some(known);
+                        } else {
+                            self.found.learn(known);
+                        }
+                    }
+                }
+            }
+            (Scanned::Data(_) | Scanned::Entry(..) | Scanned::Torn(_), _) => {}
+        }
+        Ok(())
+    }
 }
 
 /// All segments of `layout`. Of several files of one number the one in the log counts, or else the
@@ -122,17 +164,18 @@ pub(crate) fn scan(
     let next = AtomicUsize::new(0);
     let shared = Mutex::new((bodies, Told::default()));
     let work = || {
+        let mut keys = keys.reader();
         while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
             let mut segment = segment.clone();
             let mut pieces = Vec::new();
             let mut broken = Vec::new();
-            let known = (keys, slots);
+            let known = (&mut keys, slots);
             let outcome = scan_one(&mut segment, known, doubts, &mut pieces, &mut broken);
             if let Err(error) = outcome {
                 broken.push(format!("{}: {error}", segment.path.display()));
             }
-            pieces.sort_by_key(|&(body, _)| body);
-            segment.bodies = pieces.iter().map(|&(body, _)| body).collect();
+            pieces.sort_by_key(|piece| piece.body);
+            segment.bodies = pieces.iter().map(|piece| piece.body).collect();
             let mut shared = shared.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let (bodies, told) = &mut *shared;
             told.broken.append(&mut broken);
@@ -154,33 +197,25 @@ pub(crate) fn scan(
     told
 }
 
-fn merge(
-    bodies: &mut Bodies,
-    parts: &mut BTreeMap<ObjectId, Box<PartEntry>>,
-    pieces: Vec<(ObjectId, Piece)>,
-) {
-    let mut pieces = pieces.into_iter().peekable();
-    while let Some(&(body, _)) = pieces.peek() {
-        let found = bodies.entry(body).or_default();
-        while let Some((_, piece)) = pieces.next_if(|&(next, _)| next == body) {
-            match piece {
-                Piece::Stretch(stretch) => found.stretches.push(stretch),
-                Piece::Framing(kind, extent) => found.framing.push((kind, extent)),
-                Piece::Entry(known) => found.learn(*known),
-                Piece::Doubted(known) => found.doubted = Some(*known),
-                Piece::Part(part) => {
-                    parts.insert(body, part);
-                }
+fn merge(bodies: &mut Bodies, parts: &mut BTreeMap<ObjectId, Box<PartEntry>>, pieces: Vec<Piece>) {
+    for Piece { body, found, part, .. } in pieces {
+        match bodies.entry(body) {
+            Entry::Vacant(place) => {
+                place.insert(found);
             }
+            Entry::Occupied(mut place) => place.get_mut().add(found),
+        }
+        if let Some(part) = part {
+            parts.insert(body, part);
         }
     }
 }
 
 fn scan_one(
     segment: &mut Segment,
-    (keys, slots): (&KeyTable, &BTreeMap<ObjectId, UsedSlot>),
+    (keys, slots): (&mut KeyReader<'_>, &BTreeMap<ObjectId, UsedSlot>),
     doubts: &DoubtList,
-    pieces: &mut Vec<(ObjectId, Piece)>,
+    pieces: &mut Vec<Piece>,
     broken: &mut Vec<String>,
 ) -> Result<()> {
     let (kind, number) = (segment.kind, segment.number);
@@ -189,38 +224,29 @@ fn scan_one(
     segment.bytes = scan.file_bytes();
     while let Some(record) = scan.next_record()? {
         let header = *record.header();
-        let Some(&slot) = slots.get(&header.body) else { continue };
-        let mut add = |piece| pieces.push((header.body, piece));
-        match (record, header.kind) {
-            (Scanned::Data(_), RecordKind::Data { body_offset }) => {
-                let extent = header.content();
-                add(Piece::Stretch(Stretch { kind, extent, body_offset }));
-                framing(&header, header.bytes).for_each(|extent| add(Piece::Framing(kind, extent)));
-            }
-            (Scanned::Entry(_, sealed), RecordKind::Entry { form, written, .. }) => {
-                framing(&header, 0).for_each(|extent| add(Piece::Framing(kind, extent)));
-                let written = Some(Written { run: header.run, at: written, segment: number });
-                let piece = keys.load(slot.index, slot.body).and_then(|key| match form {
-                    EntryForm::Part => {
-                        PartEntry::open(&key, slot.body, sealed).map(|e| Piece::Part(Box::new(e)))
-                    }
-                    EntryForm::Object => Entry::open(&key, slot.body, sealed).map(|entry| {
-                        let is_doubted = doubts.contains(slot.body, entry.object_id);
-                        let known = Box::new(Known { entry, slot, written });
-                        if is_doubted { Piece::Doubted(known) } else { Piece::Entry(known) }
-                    }),
-                });
-                match piece {
-                    Ok(piece) => add(piece),
-                    Err(error) => broken.push(format!("{}: {error}", segment.path.display())),
-                }
-            }
-            _ => broken.push(format!(
+        // Records of one body mostly follow each other.
+        let slot = match pieces.last() {
+            Some(last) if last.body == header.body => last.slot,
+            Some(_) | None => match slots.get(&header.body) {
+                Some(&slot) => slot,
+                None => continue,
+            },
+        };
+        if let Scanned::Torn(header) = record {
+            broken.push(format!(
                 "{}: a record of body {} at byte {} is torn",
                 segment.path.display(),
                 header.body,
                 header.offset
-            )),
+            ));
+            continue;
+        }
+        if pieces.last().is_none_or(|last| last.body != header.body) {
+            pieces.push(Piece { body: header.body, slot, found: Found::default(), part: None });
+        }
+        let Some(piece) = pieces.last_mut() else { continue };
+        if let Err(error) = piece.take(record, keys, doubts) {
+            broken.push(format!("{}: {error}", segment.path.display()));
         }
     }
     segment.foreign_bytes = scan.foreign_bytes();
@@ -230,15 +256,16 @@ fn scan_one(
 /// What a record takes beside `content` bytes behind its header: the header, and the pad.
 fn framing(header: &RecordHeader, content: u64) -> impl Iterator<Item = Extent> {
     let segment = header.segment;
-    let end = header.end();
     let before = Extent { segment, offset: header.offset, bytes: HEADER_BYTES };
-    if content == 0 {
-        let bytes = end - header.offset;
-        return vec![Extent { bytes, ..before }].into_iter();
-    }
     let offset = header.offset + HEADER_BYTES + content;
-    let pad = Extent { segment, offset, bytes: end - offset };
-    [before, pad].into_iter().filter(|extent| extent.bytes > 0).collect::<Vec<_>>().into_iter()
+    let pad = Extent { segment, offset, bytes: header.end() - offset };
+    let all = if content == 0 {
+        // Nothing lies in between.
+        [Extent { bytes: before.bytes + pad.bytes, ..before }, Extent { bytes: 0, ..pad }]
+    } else {
+        [before, pad]
+    };
+    all.into_iter().filter(|extent| extent.bytes > 0)
 }
 
 /// Those of `wanted` that have an entry in a segment of `run`, or of one that is not known: their

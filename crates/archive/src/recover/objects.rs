@@ -13,7 +13,7 @@
 //! written to glass again: the staged copy is the only one that can be relied on.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
@@ -28,7 +28,7 @@ use crate::rows::{BodyRow, Shard};
 /// An object all of whose bodies are there.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) entry: Entry,
+    pub(super) entry: Box<Entry>,
     pub(super) bodies: Vec<WholeBody>,
     rank: Rank,
 }
@@ -49,7 +49,7 @@ struct Rank {
 }
 
 /// A body of an object, and where it is, if all of it is somewhere.
-type Piece = (Entry, Rank, Option<WholeBody>);
+type Piece = (Box<Entry>, Rank, Option<WholeBody>);
 
 /// What became of all bodies.
 #[derive(Debug, Default)]
@@ -82,6 +82,11 @@ pub(super) trait Look {
     fn is_intact(&mut self, body: &BodyRow) -> bool;
     /// Whether a crash may have come before the bytes of this body were synced.
     fn may_be_torn(&self, body: &WholeBody) -> bool;
+    /// Which of `bodies` may be torn and are.
+    fn torn(&mut self, bodies: &[&WholeBody]) -> BTreeSet<ObjectId> {
+        let is_torn = |body: &&&WholeBody| self.may_be_torn(body) && !self.is_intact(&body.row);
+        bodies.iter().filter(is_torn).map(|body| body.row.body_id).collect()
+    }
 }
 
 impl Objects {
@@ -97,14 +102,14 @@ impl Objects {
 
     /// Puts objects together out of `bodies`.
     pub(super) fn put_together(&mut self, bodies: Bodies, look: &mut dyn Look) {
-        let mut by_object: BTreeMap<ObjectId, Vec<Piece>> = BTreeMap::new();
-        let mut doubted: BTreeMap<ObjectId, Vec<Piece>> = BTreeMap::new();
+        let mut pieces: Vec<Option<Piece>> = Vec::with_capacity(bodies.len());
+        let mut doubted = Vec::new();
         for (body_id, mut found) in bodies {
             if self.shreds.contains_key(&body_id) {
                 continue;
             }
             let (known, among) = match (found.known.take(), found.doubted.take()) {
-                (Some(known), _) => (known, &mut by_object),
+                (Some(known), _) => (known, &mut pieces),
                 (None, Some(known)) => (known, &mut doubted),
                 (None, None) => continue,
             };
@@ -114,30 +119,26 @@ impl Objects {
                 key_run: known.slot.run,
             };
             let whole = place(body_id, &known, found, look);
-            among.entry(known.entry.object_id).or_default().push((known.entry, rank, whole));
+            among.push(Some((known.entry, rank, whole)));
         }
-        for (object_id, bodies) in by_object {
-            match join(bodies) {
-                Ok(object) => self.take(object, look),
-                Err(what) => self.incomplete.push(format!("object {object_id}: {what}")),
-            }
-        }
-        for (object_id, bodies) in doubted {
-            match join(bodies) {
-                Ok(object) => self.doubts.push(object),
-                Err(what) => self.doubts_incomplete.push(format!("object {object_id}: {what}")),
-            }
-        }
+        let (objects, mut incomplete) = join_all(pieces);
+        let bodies: Vec<&WholeBody> = objects.iter().flat_map(|object| &object.bodies).collect();
+        let torn = look.torn(&bodies);
+        by_name(objects).for_each(|object| self.take(object, &torn, look));
+        self.incomplete.append(&mut incomplete);
+        self.incomplete.sort();
+        let (mut objects, mut incomplete) = join_all(doubted);
+        self.doubts.append(&mut objects);
+        self.doubts_incomplete.append(&mut incomplete);
     }
 
     /// Takes an object, unless a later one has its name. The earlier is in doubt then: mostly a
     /// crash came between an overwrite and the end of its key, but the later may as well be an
     /// upload that a crash cut short, and the earlier what was acknowledged last.
-    fn take(&mut self, mut object: Whole, look: &mut dyn Look) {
+    fn take(&mut self, mut object: Whole, torn: &BTreeSet<ObjectId>, look: &mut dyn Look) {
         let name = (object.entry.bucket.clone(), object.entry.key.clone());
         let Some(mut other) = self.whole.remove(&name) else {
-            if object.bodies.iter().all(|body| !look.may_be_torn(body) || look.is_intact(&body.row))
-            {
+            if object.bodies.iter().all(|body| !torn.contains(&body.row.body_id)) {
                 self.whole.insert(name, object);
             } else {
                 self.torn(&object);
@@ -170,6 +171,56 @@ impl Objects {
     fn torn(&mut self, object: &Whole) {
         self.incomplete.push(format!("{object}: its bytes are not those that were sent"));
     }
+}
+
+/// The objects of `pieces`, and what is said of those that are not whole.
+fn join_all(mut pieces: Vec<Option<Piece>>) -> (Vec<Whole>, Vec<String>) {
+    let (mut objects, mut incomplete) = (Vec::with_capacity(pieces.len()), Vec::new());
+    for of_one in by_object(&pieces).chunk_by(|(object, ..), (other, ..)| object == other) {
+        match join(of_one.iter().filter_map(|&(.., at)| pieces[at].take())) {
+            Ok(object) => objects.push(object),
+            Err(what) => incomplete.push(format!("object {}: {what}", of_one[0].0)),
+        }
+    }
+    (objects, incomplete)
+}
+
+/// Object, index and place of `pieces`, the bodies of an object side by side and in their order.
+fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
+    let of = |(piece, at): (&Option<Piece>, usize)| {
+        piece.as_ref().map(|(entry, ..)| (entry.object_id, entry.index, at))
+    };
+    let mut order: Vec<_> = pieces.iter().zip(0..).filter_map(of).collect();
+    order.sort_unstable();
+    order
+}
+
+/// `objects` more or less in order of their names, those of one name in the order they came in, so
+/// that each finds its place beside the one before. Names mostly begin alike: they are compared by
+/// the bytes behind that first, which lie side by side.
+fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
+    let same = objects.windows(2).map(|pair| {
+        let [(bucket, key), (next_bucket, next_key)] =
+            [&pair[0], &pair[1]].map(|object| (&object.entry.bucket, &object.entry.key));
+        let alike = key.bytes().zip(next_key.bytes()).take_while(|(a, b)| a == b).count();
+        if bucket == next_bucket { alike } else { 0 }
+    });
+    let skipped = same.min().unwrap_or(0);
+    let mut order: Vec<(u128, usize)> = objects
+        .iter()
+        .map(|object| {
+            let rest = object.entry.key.bytes().skip(skipped).chain(std::iter::repeat(0));
+            rest.take(16).fold(0, |first, byte| first << 8 | u128::from(byte))
+        })
+        .zip(0..)
+        .collect();
+    order.sort_unstable_by(|&(a, at), &(b, other)| {
+        let (one, two) = (&objects[at].entry, &objects[other].entry);
+        let names = || (&one.bucket, &one.key).cmp(&(&two.bucket, &two.key));
+        a.cmp(&b).then_with(names).then(at.cmp(&other))
+    });
+    let mut objects: Vec<Option<Whole>> = objects.into_iter().map(Some).collect();
+    order.into_iter().filter_map(move |(_, at)| objects[at].take())
 }
 
 /// Where a body is: `None` if not all of it is anywhere.
@@ -221,13 +272,19 @@ fn on_glass(found: &Found, row: Option<&BodyRow>, bytes: u64, look: &dyn Look) -
     shards
 }
 
-fn join(mut bodies: Vec<Piece>) -> Result<Whole, String> {
-    bodies.sort_by_key(|(entry, ..)| entry.index);
-    let rank = bodies.iter().map(|&(_, rank, _)| rank).max_by(later);
-    let entry = bodies[0].0.clone();
+/// The object of these bodies, which come in order.
+fn join(bodies: impl Iterator<Item = Piece>) -> Result<Whole, String> {
+    let mut whole: Vec<WholeBody> = Vec::with_capacity(1);
+    let mut first = None;
+    let mut latest: Option<Rank> = None;
+    for (entry, rank, body) in bodies {
+        first.get_or_insert(entry);
+        latest = latest.filter(|latest| later(latest, &rank) == Ordering::Greater).or(Some(rank));
+        whole.extend(body);
+    }
+    let Some(entry) = first else { return Err("it has no bodies".to_owned()) };
     let count = entry.body_count as usize;
-    let whole: Vec<WholeBody> = bodies.into_iter().filter_map(|(.., body)| body).collect();
-    match rank {
+    match latest {
         Some(rank) if whole.len() == count => Ok(Whole { entry, bodies: whole, rank }),
         _ => Err(format!("{}: {} of {count} bodies are whole", named(&entry), whole.len())),
     }

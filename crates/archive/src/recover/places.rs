@@ -2,19 +2,16 @@
 //! where it must be, the bytes of a body themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
 
-use fulgurite_units::{PlatterId, SetId};
+use fulgurite_units::{ObjectId, PlatterId, SetId};
 
 use super::glass::Glass;
 use super::logs::Segment;
 use super::objects::{Look, WholeBody};
 use super::opened::Opened;
+use super::reading::{BodyReader, Files};
 use super::salvaged::Salvaged;
-use crate::ingest::cipher_crc;
-use crate::limits::CHUNK_BYTES;
+use crate::limits::SCAN_THREADS_MAX;
 use crate::log::{Extent, LogKind, list_segments, segment_path};
 use crate::rows::{BodyRow, SetState};
 
@@ -26,11 +23,10 @@ const UNSYNCED_SEGMENTS: usize = 2;
 pub(super) struct Places<'a> {
     glass: &'a Glass,
     safe: BTreeSet<PlatterId>,
-    files: BTreeMap<(LogKind, u32), (PathBuf, u64)>,
+    files: Files,
     /// The last segments of each run.
     tails: BTreeSet<(LogKind, u32)>,
-    /// The segment read last.
-    open: Option<((LogKind, u32), File)>,
+    reader: BodyReader,
 }
 
 impl<'a> Places<'a> {
@@ -63,37 +59,13 @@ impl<'a> Places<'a> {
             safe: safe.map(|(_, p)| p).collect(),
             files,
             tails: tails.collect(),
-            open: None,
+            reader: BodyReader::default(),
         }
     }
 
     /// Whether the bytes that a row says are in a log can be there.
     pub(super) fn holds_body(&self, body: &BodyRow) -> bool {
         body.log.as_ref().is_some_and(|(kind, extents)| self.holds(*kind, extents))
-    }
-
-    fn read(
-        &mut self,
-        kind: LogKind,
-        extent: Extent,
-        crc: &mut crc_fast::Digest,
-    ) -> std::io::Result<()> {
-        let place = (kind, extent.segment);
-        if self.open.as_ref().is_none_or(|(open, _)| *open != place) {
-            let path = self.files.get(&place).map(|(path, _)| path.clone()).unwrap_or_default();
-            self.open = Some((place, File::open(path)?));
-        }
-        let Some((_, file)) = &self.open else { return Ok(()) };
-        let (mut at, end) = (extent.offset, extent.offset + extent.bytes);
-        let mut buffer =
-            vec![0; CHUNK_BYTES.min(usize::try_from(extent.bytes).unwrap_or(CHUNK_BYTES))];
-        while at < end {
-            let now = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-            file.read_exact_at(&mut buffer[..now], at)?;
-            crc.update(&buffer[..now]);
-            at += now as u64;
-        }
-        Ok(())
     }
 }
 
@@ -115,15 +87,39 @@ impl Look for Places<'_> {
     }
 
     fn is_intact(&mut self, body: &BodyRow) -> bool {
-        let Some((kind, extents)) = &body.log else { return true };
-        let mut crc = cipher_crc();
-        let read = extents.iter().try_for_each(|&extent| self.read(*kind, extent, &mut crc));
-        read.is_ok() && crc.finalize() == body.digest
+        self.reader.is_intact(&self.files, body)
     }
 
     fn may_be_torn(&self, body: &WholeBody) -> bool {
         let kind = body.row.log.as_ref().map(|&(kind, _)| kind);
         kind.zip(body.written)
             .is_some_and(|(kind, written)| self.tails.contains(&(kind, written.segment)))
+    }
+
+    fn torn(&mut self, bodies: &[&WholeBody]) -> BTreeSet<ObjectId> {
+        let place = |body: &BodyRow| {
+            let (kind, extents) = body.log.as_ref()?;
+            extents.first().map(|extent| (*kind, extent.segment, extent.offset))
+        };
+        let wanted = bodies.iter().filter(|body| self.may_be_torn(body)).map(|body| &body.row);
+        let mut wanted: Vec<_> = wanted.map(|row| (place(row), row)).collect();
+        wanted.sort_unstable_by_key(|&(place, _)| place);
+        let files = &self.files;
+        let read = |rows: &[(_, &BodyRow)]| -> Vec<ObjectId> {
+            let mut reader = BodyReader::in_order();
+            let torn = rows.iter().filter(|(_, row)| !reader.is_intact(files, row));
+            torn.map(|(_, row)| row.body_id).collect()
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let share = wanted.len().div_ceil(threads.min(SCAN_THREADS_MAX)).max(1);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> =
+                wanted.chunks(share).map(|rows| scope.spawn(move || read(rows))).collect();
+            let torn = readers.into_iter().map(|reader| match reader.join() {
+                Ok(torn) => torn,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            torn.flatten().collect()
+        })
     }
 }

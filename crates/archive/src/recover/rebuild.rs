@@ -1,7 +1,8 @@
 //! The rows of a recovered catalog: everything that can be worked out from the objects is.
 //!
-//! Rows go to the store in large batches of their own: nobody else has it open, and it serves only
-//! when it is whole, so there is nothing to be done one object at a time.
+//! Nobody else has the store open, and it serves only when it is whole, so nothing has to be done
+//! one object at a time: spaces with a row for each object are filled in order of their keys, past
+//! journal and memory, on two threads. Other rows go to it in large batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +10,8 @@ use fulgurite_catalog::{Batch, FjallStore, KeyValue as _, Space};
 use fulgurite_units::{ObjectId, PlatterId, UploadId};
 use serde::Serialize;
 
-use super::objects::{Objects, Whole};
+use super::objects::{Objects, Whole, WholeBody};
 use super::salvaged::{Salvaged, Uploads};
-use crate::Result;
 use crate::doubts::DoubtList;
 use crate::limits::RECOVERY_BATCH_BYTES;
 use crate::log::{Extent, LogKind};
@@ -21,6 +21,7 @@ use crate::rows::{
     OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, SEGMENTS, SHREDS, Totals,
     UPLOADS,
 };
+use crate::{ArchiveError, Result};
 
 /// Writes rows in batches of some size.
 pub(super) struct Writer<'a> {
@@ -58,10 +59,10 @@ pub(super) struct Sums {
     /// Ciphertext bytes that bodies have on each platter.
     pub(super) live: BTreeMap<PlatterId, u64>,
     pub(super) bytes: u64,
-    pub(super) bodies: BTreeSet<ObjectId>,
+    pub(super) bodies: Vec<ObjectId>,
     pub(super) completed: BTreeSet<UploadId>,
     /// Objects that rows name.
-    pub(super) objects: BTreeSet<ObjectId>,
+    pub(super) objects: Vec<ObjectId>,
     /// What rows say is in doubt.
     pub(super) doubts: DoubtList,
     doubt_count: u64,
@@ -87,7 +88,7 @@ impl Sums {
             *self.live.entry(shard.platter).or_default() += shard.bytes;
         }
         self.key_slots = self.key_slots.max(body.key_slot.saturating_add(1));
-        self.bodies.insert(body.body_id);
+        self.bodies.push(body.body_id);
     }
 
     /// Whether any row names bytes of this segment.
@@ -96,8 +97,16 @@ impl Sums {
     }
 }
 
-/// Writes the rows of all objects, buckets and shreds, oldest first, so that they wait for glass in
-/// the order in which they came.
+/// An object as its rows say it.
+#[derive(Debug)]
+struct Finished {
+    bucket: String,
+    key: String,
+    row: ObjectRow,
+    bodies: Vec<WholeBody>,
+}
+
+/// Writes the rows of all objects, buckets and shreds.
 pub(super) fn write_objects(
     writer: &mut Writer<'_>,
     objects: Objects,
@@ -105,15 +114,17 @@ pub(super) fn write_objects(
     sums: &mut Sums,
 ) -> Result<u64> {
     let mut buckets: BTreeMap<String, BucketRow> = salvaged.buckets.clone();
-    let mut in_order: Vec<Whole> = objects.whole.into_values().collect();
-    in_order.sort_by_key(|object| (object.bodies[0].written, object.entry.modified));
-    for object in in_order {
+    let mut by_name: Vec<Whole> = objects.whole.into_values().collect();
+    let queue = enqueue(&mut by_name, sums);
+    let mut finished = Vec::with_capacity(by_name.len());
+    for object in by_name {
         let created = object.entry.bucket_created;
         if !buckets.contains_key(&object.entry.bucket) {
             buckets.insert(object.entry.bucket.clone(), BucketRow { created });
         }
-        write_object(writer, object, salvaged, sums)?;
+        finished.push(finish(writer, object, salvaged, sums)?);
     }
+    fill(writer.kv, &finished, &queue)?;
     write_doubts(writer, objects.doubts, sums)?;
     for (body, slot) in &objects.shreds {
         writer.put(SHREDS, body.to_bytes().to_vec(), slot)?;
@@ -142,14 +153,38 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
     Ok(())
 }
 
-fn write_object(
+/// Queues what is to be written to glass, oldest first, so that it waits in the order in which it
+/// came. Returns object and body of each place in the queue.
+fn enqueue(objects: &mut [Whole], sums: &mut Sums) -> Vec<(usize, u32)> {
+    let mut oldest_first: Vec<_> = (0..objects.len())
+        .map(|at| (objects[at].bodies[0].written, objects[at].entry.modified, at))
+        .collect();
+    oldest_first.sort_unstable();
+    let mut queue = Vec::new();
+    for (.., at) in oldest_first {
+        let object = &mut objects[at];
+        let is_archived = object.entry.class.is_archived();
+        for (index, body) in (0..).zip(&mut object.bodies) {
+            if is_archived && body.row.log.is_some() {
+                sums.totals.sequence += 1;
+                sums.totals.staged_bytes += body.row.bytes;
+                body.row.queued = Some(sums.totals.sequence);
+                queue.push((at, index));
+            }
+        }
+    }
+    queue
+}
+
+fn finish(
     writer: &mut Writer<'_>,
     object: Whole,
     salvaged: &Salvaged,
     sums: &mut Sums,
-) -> Result<()> {
-    let entry = object.entry;
-    let staged = object.bodies.iter().filter(|body| body.row.log.is_some()).count();
+) -> Result<Finished> {
+    let Whole { entry, mut bodies, .. } = object;
+    let entry = *entry;
+    let staged = bodies.iter().filter(|body| body.row.log.is_some()).count();
     let staged = if entry.class.is_archived() { staged } else { 0 };
     let mut row = ObjectRow {
         object_id: entry.object_id,
@@ -165,36 +200,54 @@ fn write_object(
         upload_id: entry.upload_id,
         restore: None,
     };
-    let has_copy = object.bodies.iter().all(|body| body.row.restored.is_some());
+    let has_copy = bodies.iter().all(|body| body.row.restored.is_some());
     restore_row(writer, &mut row, (&entry.bucket, &entry.key), has_copy, salvaged, sums)?;
     let keeps_copy = row.restore.is_some_and(|mark| mark.expiry.is_some());
-    for (index, body) in (0..).zip(object.bodies) {
-        let mut body_row = body.row;
+    for WholeBody { row: body_row, .. } in &mut bodies {
         if !keeps_copy {
             body_row.restored = None;
         }
-        sums.add(&body_row);
-        if entry.class.is_archived() && body_row.log.is_some() {
-            sums.totals.sequence += 1;
-            sums.totals.staged_bytes += body_row.bytes;
-            body_row.queued = Some(sums.totals.sequence);
-            let queued = QueueRow {
-                object_id: row.object_id,
-                index,
-                bucket: entry.bucket.clone(),
-                key: entry.key.clone(),
-                arrived: row.modified,
-                bytes: body_row.bytes,
-            };
-            writer.put(QUEUE, rows::sequence_key(sums.totals.sequence), &queued)?;
-        }
-        writer.put(BODIES, rows::body_key(row.object_id, index), &body_row)?;
+        sums.add(body_row);
     }
     sums.bytes += row.bytes;
     sums.completed.extend(row.upload_id);
-    sums.objects.insert(row.object_id);
+    sums.objects.push(row.object_id);
     *sums.totals.objects(row.residence()) += 1;
-    writer.put(OBJECTS, rows::object_key(&entry.bucket, &entry.key), &row)
+    Ok(Finished { bucket: entry.bucket, key: entry.key, row, bodies })
+}
+
+/// Fills the spaces that have a row or more for each object, each in order of its keys. `objects`
+/// come by name, `queue` by sequence.
+fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result<()> {
+    let object_rows = objects.iter().map(|object| {
+        Ok((rows::object_key(&object.bucket, &object.key), rows::encode(&object.row)?))
+    });
+    let mut by_id: Vec<(ObjectId, usize)> =
+        objects.iter().map(|object| object.row.object_id).zip(0..).collect();
+    by_id.sort_unstable();
+    let body_rows = by_id.iter().flat_map(|&(object_id, at)| {
+        (0..).zip(&objects[at].bodies).map(move |(index, body)| {
+            Ok((rows::body_key(object_id, index), rows::encode(&body.row)?))
+        })
+    });
+    let queue_rows = queue.iter().zip(1..).map(|(&(at, index), sequence)| {
+        let object = &objects[at];
+        let queued = QueueRow {
+            object_id: object.row.object_id,
+            index,
+            bucket: object.bucket.clone(),
+            key: object.key.clone(),
+            arrived: object.row.modified,
+            bytes: object.bodies[index as usize].row.bytes,
+        };
+        Ok((rows::sequence_key(sequence), rows::encode(&queued)?))
+    });
+    std::thread::scope(|scope| {
+        let by_name = scope.spawn(|| kv.load(OBJECTS, object_rows));
+        kv.load::<ArchiveError>(BODIES, body_rows)?;
+        kv.load::<ArchiveError>(QUEUE, queue_rows)?;
+        by_name.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Takes a restore over from the damaged catalog: one that waits, or a copy that is there.

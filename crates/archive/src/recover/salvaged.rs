@@ -120,7 +120,7 @@ impl Salvaged {
                 if found.known.is_none() {
                     let body = (index, row.bytes, row.digest);
                     let entry = Entry::of(bucket, created, key, object, body);
-                    found.learn(Known { entry, slot, written: None });
+                    found.learn(Known { entry: Box::new(entry), slot, written: None });
                 }
                 found.row = Some(Box::new(row.clone()));
             }

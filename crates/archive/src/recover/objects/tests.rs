@@ -65,7 +65,7 @@ fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
         upload_id: None,
     };
     let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
-    let known = Some(Known { entry, slot, written: None });
+    let known = Some(Known { entry: Box::new(entry), slot, written: None });
     (id(number), Found { known, ..Found::default() })
 }
 
