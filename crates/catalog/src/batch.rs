@@ -91,7 +91,7 @@ impl Batch {
 
     /// Takes over all writes of `later`, which win over those here. The limits of one transaction
     /// do not apply: a group holds several.
-    pub(crate) fn absorb(&mut self, later: Self) {
+    pub fn absorb(&mut self, later: Self) {
         if self.is_empty() {
             *self = later;
             return;

@@ -27,7 +27,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
@@ -103,10 +103,21 @@ impl FjallStore {
     /// The caller holds a lock on the parent directory: two processes must not create the same
     /// store at once. Afterwards the store is locked by itself.
     pub fn open(path: &Path, spaces: &[Space], config: &FjallConfig) -> Result<Self, CatalogError> {
+        Self::open_if(path, spaces, config, |_| Ok(()))
+    }
+
+    /// The same, if `accept` agrees to what is in the store. If it does not, the store stays as it
+    /// was found, but for a torn batch, which is cut off.
+    pub fn open_if<E: From<CatalogError>>(
+        path: &Path,
+        spaces: &[Space],
+        config: &FjallConfig,
+        accept: impl FnOnce(&dyn ReadView) -> Result<(), E>,
+    ) -> Result<Self, E> {
         if layout::is_absent(path)? {
             Self::create(path, spaces, config)?;
         }
-        let (engine, cut_batch) = Engine::open_settled(path, spaces, config)?;
+        let (engine, cut_batch) = Engine::open_settled(path, spaces, config, accept)?;
         Ok(Self {
             path: path.to_owned(),
             spaces: spaces.to_vec(),
@@ -158,7 +169,7 @@ impl FjallStore {
         engine.clone().ok_or(CatalogError::Closed)
     }
 
-    fn view(&self) -> Result<View, CatalogError> {
+    fn view(&self) -> Result<View<Arc<Engine>>, CatalogError> {
         let engine = self.engine()?;
         Ok(View { snapshot: engine.snapshot(), engine })
     }
@@ -230,8 +241,9 @@ impl KeyValue for FjallStore {
         // which compaction has forgotten.
         let settled =
             if is_flushed { layout::renew_journal(&self.path) } else { layout::settle(&self.path) };
-        let opened =
-            settled.and_then(|()| Engine::open_settled(&self.path, &self.spaces, &self.config));
+        let accept = |_: &dyn ReadView| Ok::<(), CatalogError>(());
+        let opened = settled
+            .and_then(|()| Engine::open_settled(&self.path, &self.spaces, &self.config, accept));
         let (engine, result) = match opened {
             Ok((engine, _)) => (Ok(engine), Ok(())),
             // Without room for tables it can still be read.
@@ -288,15 +300,18 @@ impl Engine {
     ///
     /// A journal may have pages that can be read and never reached the disk: those of a sync that
     /// failed, in this process or the one before. So nothing is appended to one that was found:
-    /// its rows go to new tables, synced, then an empty journal takes its place.
-    fn open_settled(
+    /// its rows go to new tables, synced, then an empty journal takes its place. Not before
+    /// `accept` has seen them.
+    fn open_settled<E: From<CatalogError>>(
         path: &Path,
         spaces: &[Space],
         config: &FjallConfig,
-    ) -> Result<(Self, Option<CutBatch>), CatalogError> {
+        accept: impl FnOnce(&dyn ReadView) -> Result<(), E>,
+    ) -> Result<(Self, Option<CutBatch>), E> {
         let (known, cut) = layout::check(path)?;
         let is_settled = !layout::has_batches(path)?;
         let engine = Self::open(path, spaces, config, &known)?;
+        accept(&View { snapshot: engine.snapshot(), engine: &engine })?;
         let mut directories = known.clone();
         directories.extend(engine.directories()?);
         if directories != known {
@@ -452,12 +467,12 @@ impl Engine {
 }
 
 /// A snapshot. It keeps the database open.
-struct View {
+struct View<E> {
     snapshot: fjall::Snapshot,
-    engine: Arc<Engine>,
+    engine: E,
 }
 
-impl ReadView for View {
+impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
         let keyspace = self.engine.keyspace(space)?;
         if key.is_empty() || key.len() > KEY_BYTES_MAX {

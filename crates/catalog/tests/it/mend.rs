@@ -11,6 +11,8 @@ use fulgurite_catalog::{
 };
 use fulgurite_units::ByteCount;
 
+use crate::damage::copy;
+
 const NAMES: Space = Space::new("names");
 const OTHER: Space = Space::new("other");
 
@@ -170,7 +172,7 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
     let store = open(&path);
     (0..50).for_each(|row| put(&store, NAMES, &format!("row-{row}")).unwrap());
     // Every batch was synced: the files as they are now are what a crash leaves.
-    crate::damage::copy(&path, &left);
+    copy(&path, &left);
     drop(store);
     let is_empty = |path: &Path| fs::read(path.join("0.jnl")).unwrap().iter().all(|&b| b == 0);
     assert!(is_empty(&path), "a store that is closed leaves nothing to replay");
@@ -184,4 +186,24 @@ fn nothing_is_appended_to_a_journal_that_was_found() {
     store.apply(batch).unwrap();
     drop(store);
     assert_eq!(open(&left).get(NAMES, b"row-7").unwrap().unwrap(), b"newer");
+}
+
+#[test]
+fn a_store_that_is_not_accepted_stays_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("catalog");
+    let store = open(&path);
+    put(&store, NAMES, "a").unwrap();
+    // As a kill leaves it: with batches in its journal.
+    let killed = dir.path().join("killed");
+    copy(&path, &killed);
+    drop(store);
+    let journal = fs::read(killed.join("0.jnl")).unwrap();
+    let refused = FjallStore::open_if(&killed, &[NAMES, OTHER], &CONFIG, |view| {
+        assert!(view.get(NAMES, b"a")?.is_some(), "what is in the journal is seen");
+        Err(CatalogError::Closed)
+    });
+    assert!(matches!(refused, Err(CatalogError::Closed)));
+    assert!(fs::read(killed.join("0.jnl")).unwrap() == journal);
+    assert_eq!(keys(&open(&killed)), ["a"]);
 }
