@@ -34,7 +34,7 @@ HEADINGS = ["file", "damage", "a start", "what is seen", "lost", "what to do"]
 NOTHING = "nothing"
 RECOVER = "`fulgurite recover`"
 MOVE_AND_RECOVER = "move `catalog` away, `fulgurite recover`"
-SALVAGE = "stop, `fulgurite recover --salvage`"
+SALVAGE = "`fulgurite recover --salvage`"
 BRING_BACK = "bring it back"
 REMOVE = "remove it"
 SEEN_CHARS_MAX = 64
@@ -112,8 +112,7 @@ class Patient:
         if MOVE_AND_RECOVER in todo and catalog.exists():
             catalog.rename(self.server.folder / "catalog.moved")
         flags = ["--salvage"] if SALVAGE in todo else []
-        if flags:
-            self.server.stop()
+        self.server.kill()
         config = str(self.server.folder / "config.toml")
         data = str(self.server.data)
         done = self.server.run("recover", "--data", data, "--config", config, *flags)
@@ -161,7 +160,7 @@ def measure(make: object, file: str, how: str) -> Row:
         patient.remove()
         if patient.outcome() == ("serves", NOTHING):
             return Row(file, how, start, seen, NOTHING, REMOVE)
-    ways = (SALVAGE,) if start == "serves" else (RECOVER, MOVE_AND_RECOVER)
+    ways = (SALVAGE,) if start == "serves" else (RECOVER, SALVAGE, MOVE_AND_RECOVER)
     if file.startswith("catalog") or start != "serves":
         for todo in ways:
             other = make(file)  # type: ignore[operator]
@@ -208,7 +207,7 @@ def test_row(patients: object, row: Row) -> None:
     assert start == row.start, log
     if row.seen != "-":
         assert row.seen.strip("`") in log
-    if start == "serves" and SALVAGE not in row.todo and row.todo != REMOVE:
+    if start == "serves" and row.todo != REMOVE:
         assert lost == row.lost, log
     if row.todo.startswith(BRING_BACK):
         other = patients(row.file)  # type: ignore[operator]

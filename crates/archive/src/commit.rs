@@ -259,6 +259,7 @@ impl Store {
                 return Err(error);
             }
             self.fail.pass("delete-shredded");
+            self.mark.note_unsynced();
             let done = retired.keys.iter().map(|&(_, body)| body).collect();
             // Not awaited: shredding a second time after a crash does no harm.
             drop(self.committer.submit(move |tx| forget_shreds(tx, done)).await);

@@ -79,6 +79,7 @@ impl Archive {
             if let Err(error) = crate::doubts::note_settled(&store) {
                 tracing::warn!(%error, "the next start reads more of the logs than it need");
             }
+            store.mark.note_or_warn(true);
             stopped
         })
         .await

@@ -4,6 +4,7 @@
 #[doc(hidden)]
 pub mod bench_support;
 mod body;
+mod catalog_mark;
 mod clock;
 mod commit;
 pub mod config;

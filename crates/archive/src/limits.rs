@@ -53,6 +53,9 @@ pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 pub const RECOVERY_BATCH_BYTES: usize = 8 << 20;
 /// Threads that a recovery scans segments with.
 pub const SCAN_THREADS_MAX: usize = 8;
+/// Bytes at the end of a log that a start after a crash looks through for what was durable in the
+/// catalog.
+pub const MARK_LOOK_BYTES: u64 = 16 << 20;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// Frames of a restored copy that are authenticated before its time is extended: 16 MiB.

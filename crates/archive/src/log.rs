@@ -34,6 +34,7 @@ use self::orphans::Orphans;
 pub(crate) use self::reader::LogReader;
 use self::record::{HEADER_BYTES, SegmentHeader, align};
 pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
+use crate::catalog_mark::Commits;
 use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::store::Layout;
 use crate::sync::{GroupSync, SyncTarget};
@@ -124,6 +125,8 @@ pub(crate) struct LogPlace {
     /// The last run that the catalog knows of. What segments of earlier runs hold is in the
     /// catalog, or nowhere.
     pub(crate) catalog_run: u64,
+    /// Batches of this run that are durable in the catalog, which records name.
+    pub(crate) commits: Arc<Commits>,
 }
 
 #[derive(Debug, Default)]
@@ -176,6 +179,7 @@ pub(crate) struct SegmentLog {
     kind: LogKind,
     archive: ArchiveId,
     run: u64,
+    commits: Arc<Commits>,
     state: Mutex<LogState>,
     sync: GroupSync,
     budget: Arc<Budget>,
@@ -217,8 +221,9 @@ impl SegmentLog {
             tracing::error!(path = %path.display(), "a segment is lost that objects lie in");
         }
         let sync = GroupSync::start(kind.folder())?;
-        let (archive, run) = (place.archive, place.run);
-        Ok(Self { dir, dir_file, kind, archive, run, state: Mutex::new(state), sync, budget })
+        let (archive, run, commits) = (place.archive, place.run, Arc::clone(&place.commits));
+        let state = Mutex::new(state);
+        Ok(Self { dir, dir_file, kind, archive, run, commits, state, sync, budget })
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {

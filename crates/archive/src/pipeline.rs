@@ -305,7 +305,7 @@ fn run_sweep(store: &Arc<Store>) {
 }
 
 /// Looks after the data directory: the reserve, names that are to be forgotten, keys whose
-/// destruction failed, and from where on a start has to look for doubts.
+/// destruction failed, from where on a start has to look for doubts, and the mark of the catalog.
 fn run_tending(store: &Arc<Store>) {
     let within = Duration::from_nanos(store.config.space.forget_within.as_nanos());
     let tick = TICK.min(within / 4);
@@ -318,7 +318,8 @@ fn run_tending(store: &Arc<Store>) {
             let forgot = forgetting.run_due(store, within);
             let shredded = startup::finish_failed_shreds(store);
             let settled = doubts::note_settled(store);
-            kept.and(forgot).and(shredded).and(settled)
+            let marked = store.mark.note(false);
+            kept.and(forgot).and(shredded).and(settled).and(marked)
         });
         let tended = tended.and_then(std::convert::identity);
         let trouble = tended.err().map(|error| error.to_string());
@@ -326,8 +327,8 @@ fn run_tending(store: &Arc<Store>) {
         if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
             tracing::warn!(
                 error,
-                "deleted names or keys stay, the reserve is missing, or the next start has more to \
-                 read; tried again"
+                "deleted names or keys stay, the reserve is missing, the mark of the catalog stays \
+                 older, or the next start has more to read; tried again"
             );
         }
         told = trouble;

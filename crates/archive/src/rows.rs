@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! space       key                                   row
-//! meta        name                                  counters, run number, sequence
+//! meta        name                                  counters, run number, batches of it, sequence
 //! buckets     bucket                                BucketRow
 //! objects     bucket, key, version (zeros)          ObjectRow
 //! bodies      object id, index                      BodyRow
@@ -124,6 +124,7 @@ impl Row for TrackRow {}
 impl Row for RestoreRow {}
 impl Row for ExpiryRow {}
 impl Row for Totals {}
+impl Row for CatalogAge {}
 impl Row for ForgettingRow {}
 impl Row for PlatterId {}
 impl Row for u32 {}
@@ -539,6 +540,29 @@ pub(crate) const TOTALS_KEY: &[u8] = b"totals";
 
 pub(crate) fn totals(view: &dyn ReadView) -> Result<Totals> {
     Ok(get(view, META, TOTALS_KEY)?.unwrap_or_default())
+}
+
+pub(crate) const COMMITS_KEY: &[u8] = b"commits";
+
+/// How far a catalog has come: the run of the archive, and the batches it has written. Every batch
+/// holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct CatalogAge {
+    pub(crate) run: u64,
+    pub(crate) commits: u64,
+}
+
+impl std::fmt::Display for CatalogAge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "batch {} of run {}", self.commits, self.run)
+    }
+}
+
+/// The age of a catalog. A run that counted no batches, as those of older programs and recoveries,
+/// has none; one that was cut short while it started has some before the totals count it.
+pub(crate) fn catalog_age(view: &dyn ReadView) -> Result<CatalogAge> {
+    let counted = CatalogAge { run: totals(view)?.run, commits: 0 };
+    Ok(get::<CatalogAge>(view, META, COMMITS_KEY)?.map_or(counted, |age| age.max(counted)))
 }
 
 const FORGETTING_KEY: &[u8] = b"forgetting";

@@ -9,13 +9,13 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_catalog::{
-    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView as _,
-    Transaction,
+    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
 use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{SecretKey, random_bytes};
+use crate::catalog_mark::{Commits, Counted, MarkFile, refuse_older};
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::doubts::Start;
@@ -67,6 +67,7 @@ pub(crate) struct Store {
     pub(crate) restored: Arc<SegmentLog>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) space: Arc<Space>,
+    pub(crate) mark: MarkFile,
     pub(crate) fail: FailPoints,
     pub(crate) panics: Arc<Panics>,
     pub(crate) repairs: Repairs,
@@ -110,6 +111,10 @@ impl Layout {
     }
     pub(crate) fn catalog(&self) -> PathBuf {
         self.root.join("catalog")
+    }
+    /// What is known outside of the catalog of how far it has come.
+    pub(crate) fn catalog_mark(&self) -> PathBuf {
+        self.root.join("catalog.mark")
     }
     pub(crate) fn key_table_copy(&self) -> PathBuf {
         self.keys().join("table.copy")
@@ -316,7 +321,8 @@ impl Store {
         let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config)?;
-        let kv = Arc::new(open_catalog(&layout.catalog(), &space)?);
+        let accept = |view: &dyn ReadView| refuse_older(&layout, identity.archive, view);
+        let kv = Arc::new(open_catalog(&layout.catalog(), &space, &accept)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
         Self::assemble(config, clock, identity.archive, kv, keys, (lock, space))
     }
@@ -333,11 +339,12 @@ impl Store {
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
         let room = Arc::clone(&space);
         let before_reopen = move |error: &CatalogError| room.make_room(error.is_lack_of_room());
-        let committer =
-            Committer::start_with(Arc::clone(&kv) as Arc<dyn KeyValue>, Box::new(before_reopen))?;
         // Before anything is changed: with an older key table nothing may be.
         let catalog_run = rows::totals(&*kv)?.run;
         let run = keys.begin_run(catalog_run)?;
+        let commits = Arc::<Commits>::default();
+        let counted = Counted::new(Arc::clone(&kv), run, Arc::clone(&commits));
+        let committer = Committer::start_with(Arc::new(counted), Box::new(before_reopen))?;
         let layout = Layout::new(&config.data);
         Start { layout, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
         let budget = Arc::new(Budget::new(config.log_capacity));
@@ -345,7 +352,8 @@ impl Store {
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
             let none = BTreeMap::new();
             let data = config.data.clone();
-            let place = LogPlace { data, kind, archive, run, catalog_run };
+            let commits = Arc::clone(&commits);
+            let place = LogPlace { data, kind, archive, run, catalog_run, commits };
             let live = live.get(&kind).unwrap_or(&none);
             Ok(Arc::new(SegmentLog::open(&place, live, Arc::clone(&budget))?))
         };
@@ -357,6 +365,8 @@ impl Store {
             rows::set_settled(tx, SettledRow::default())?;
             rows::with_totals(tx, |totals| totals.run = run)
         })?;
+        let mark = MarkFile::new(Layout::new(&config.data), archive, run, commits);
+        mark.note_or_warn(false);
         let repairs = Repairs::default();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
         let (bells, pipeline, restore) = Bells::new();
@@ -372,6 +382,7 @@ impl Store {
             restored,
             budget,
             space,
+            mark,
             fail,
             panics: Arc::default(),
             repairs,
@@ -424,26 +435,30 @@ impl Store {
     }
 }
 
-/// Opens the catalog, at the price of the reserve if it must be.
-fn open_catalog(path: &Path, space: &Space) -> Result<FjallStore> {
+/// Opens the catalog if `accept` agrees to it, at the price of the reserve if it must be.
+fn open_catalog(
+    path: &Path,
+    space: &Space,
+    accept: &dyn Fn(&dyn ReadView) -> Result<()>,
+) -> Result<FjallStore> {
     let config = FjallConfig::default();
-    match FjallStore::open(path, &SPACES, &config) {
-        Err(error)
+    match FjallStore::open_if(path, &SPACES, &config, accept) {
+        Err(ArchiveError::Catalog(error))
             if (error.is_lack_of_room() || space.lacks_room()) && space.give_up_reserve() =>
         {
             tracing::warn!(error = error.chain(), "the catalog did not open; it is tried again");
-            Ok(FjallStore::open(path, &SPACES, &config)?)
+            FjallStore::open_if(path, &SPACES, &config, accept)
         }
-        Err(error) => {
-            if error.kind() == fulgurite_catalog::ErrorKind::Corrupt {
-                tracing::error!(
-                    "the catalog is damaged: run `fulgurite recover`, which keeps all that can be \
-                     read of it and takes the rest from platters and logs"
-                );
-            }
+        Err(ArchiveError::Catalog(error))
+            if error.kind() == fulgurite_catalog::ErrorKind::Corrupt =>
+        {
+            tracing::error!(
+                "the catalog is damaged: run `fulgurite recover`, which keeps all that can be \
+                 read of it and takes the rest from platters and logs"
+            );
             Err(error.into())
         }
-        Ok(opened) => Ok(opened),
+        opened => opened,
     }
 }
 

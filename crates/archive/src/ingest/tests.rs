@@ -36,7 +36,7 @@ fn scan_logs(store: &Store) -> BTreeMap<ObjectId, Told> {
             while let Some(record) = scan.next_record().unwrap() {
                 let body = told.entry(record.header().body).or_default();
                 match (record, record.header().kind) {
-                    (Scanned::Data(header), RecordKind::Data { body_offset }) => {
+                    (Scanned::Data(header), RecordKind::Data { body_offset, .. }) => {
                         assert_eq!(body_offset, body.cipher_bytes);
                         body.cipher_bytes += header.bytes;
                     }

@@ -287,6 +287,17 @@ impl KeyTable {
         // A catalog behind the keys came from a backup: a number is left out, so that no run of
         // before counts as the one before this.
         let run = if newest > catalog_run { newest + 2 } else { catalog_run + 1 };
+        self.number_run(run)
+    }
+
+    /// Begins a run of no catalog: its number leaves one out after every run that the table knows,
+    /// and is above `seen`, the last that anything else names.
+    pub(crate) fn begin_recovery(&self, seen: u64) -> Result<u64> {
+        let newest = self.lock().run_max.max(self.probe_run).max(seen);
+        self.number_run(if newest > 0 { newest + 2 } else { 1 })
+    }
+
+    fn number_run(&self, run: u64) -> Result<u64> {
         self.write_probe(run)?;
         self.run.store(run, Ordering::Relaxed);
         Ok(run)

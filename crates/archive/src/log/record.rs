@@ -80,8 +80,9 @@ pub(crate) enum EntryForm {
 /// What a header says of the bytes behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordKind {
-    /// Ciphertext of the body, from this byte of it on.
-    Data { body_offset: u64 },
+    /// Ciphertext of the body, from this byte of it on. When it was written, so many batches of its
+    /// run were durable in the catalog; 0 in records of before that was written down.
+    Data { body_offset: u64, commits: u32 },
     /// A sealed entry with this CRC-32C, written then.
     Entry { form: EntryForm, written: UnixTime, payload_crc: u32 },
 }
@@ -111,8 +112,8 @@ impl RecordHeader {
         bytes[8..24].copy_from_slice(&self.body.to_bytes());
         bytes[24..32].copy_from_slice(&self.run.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.bytes.to_le_bytes());
-        let (code, form, word, crc) = match self.kind {
-            RecordKind::Data { body_offset } => (1, 0, body_offset, 0),
+        let (code, form, word, half) = match self.kind {
+            RecordKind::Data { body_offset, commits } => (1, 0, body_offset, commits),
             RecordKind::Entry { form, written, payload_crc } => {
                 (2, if form == EntryForm::Object { 1 } else { 2 }, written.as_millis(), payload_crc)
             }
@@ -120,7 +121,7 @@ impl RecordHeader {
         bytes[5] = code;
         bytes[7] = form;
         bytes[32..40].copy_from_slice(&word.to_le_bytes());
-        bytes[48..52].copy_from_slice(&crc.to_le_bytes());
+        bytes[48..52].copy_from_slice(&half.to_le_bytes());
         bytes[52..56].copy_from_slice(&self.segment.to_le_bytes());
         #[expect(clippy::cast_possible_truncation, reason = "asserted for the largest segment")]
         let unit = (self.offset / HEADER_BYTES) as u32;
@@ -136,12 +137,13 @@ impl RecordHeader {
             return None;
         }
         let word = u64::from_le_bytes(field(bytes, 32));
+        let half = u32::from_le_bytes(field(bytes, 48));
         let kind = match (bytes[5], bytes[7]) {
-            (1, 0) => RecordKind::Data { body_offset: word },
+            (1, 0) => RecordKind::Data { body_offset: word, commits: half },
             (2, form @ 1..=2) => RecordKind::Entry {
                 form: if form == 1 { EntryForm::Object } else { EntryForm::Part },
                 written: UnixTime::from_millis(word),
-                payload_crc: u32::from_le_bytes(field(bytes, 48)),
+                payload_crc: half,
             },
             _ => return None,
         };

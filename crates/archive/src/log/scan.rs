@@ -119,6 +119,12 @@ impl SegmentScan {
         Ok(header.filter(|header| (header.kind, header.number) == (self.kind, self.number)))
     }
 
+    /// Goes on no more than `bytes` before the end of the file.
+    pub(crate) fn skip_to_last(&mut self, bytes: u64) {
+        let from = self.file_bytes.saturating_sub(bytes);
+        self.at = self.at.max(from - from % HEADER_BYTES);
+    }
+
     /// The next record, or `None` at the end of the file.
     pub(crate) fn next_record(&mut self) -> Result<Option<Scanned<'_>>> {
         loop {

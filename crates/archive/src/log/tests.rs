@@ -19,7 +19,8 @@ fn open_in_run(
     let budget = Arc::new(Budget::new(ByteCount::new(capacity)));
     let live = live.iter().copied().collect();
     let archive = ArchiveId::from_bytes([1; 16]);
-    let place = LogPlace { data: data.to_owned(), kind, archive, run, catalog_run: run - 1 };
+    let (data, commits) = (data.to_owned(), Arc::default());
+    let place = LogPlace { data, kind, archive, run, catalog_run: run - 1, commits };
     Arc::new(SegmentLog::open(&place, &live, budget).unwrap())
 }
 
@@ -257,7 +258,7 @@ fn scanned(log: &SegmentLog) -> BTreeMap<ObjectId, (Vec<u8>, Option<usize>)> {
             let content = &bytes[to_usize(place.offset)..to_usize(place.end())];
             let body = found.entry(record.header().body).or_default();
             match (record, record.header().kind) {
-                (Scanned::Data(_), record::RecordKind::Data { body_offset }) => {
+                (Scanned::Data(_), record::RecordKind::Data { body_offset, .. }) => {
                     assert_eq!(body_offset, body.0.len() as u64);
                     body.0.extend_from_slice(content);
                 }

@@ -190,7 +190,7 @@ impl LogWriter {
             body: self.body,
             run: self.log.run,
             bytes,
-            kind: RecordKind::Data { body_offset },
+            kind: RecordKind::Data { body_offset, commits: self.log.commits.for_record() },
         }
     }
 

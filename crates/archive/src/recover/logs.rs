@@ -76,7 +76,7 @@ impl Piece {
         let content = if matches!(record, Scanned::Data(_)) { header.bytes } else { 0 };
         self.found.framing.extend(framing(&header, content).map(|extent| (kind, extent)));
         match (record, header.kind) {
-            (Scanned::Data(_), RecordKind::Data { body_offset }) => {
+            (Scanned::Data(_), RecordKind::Data { body_offset, .. }) => {
                 let extent = header.content();
                 self.found.stretches.push(Stretch { kind, extent, body_offset });
             }

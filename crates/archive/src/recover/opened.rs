@@ -18,7 +18,6 @@ use fulgurite_catalog::{FjallConfig, FjallStore};
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
 use crate::config::ArchiveConfig;
-use crate::key_files;
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::log::sync_dir;
 use crate::medium::ArchiveMedium;
@@ -28,6 +27,7 @@ use crate::store::{
     write_identity,
 };
 use crate::{ArchiveError, Result};
+use crate::{catalog_mark, key_files};
 
 /// A data directory that nobody else has open.
 pub(super) struct Opened {
@@ -79,8 +79,9 @@ impl Opened {
         let master = master_key(&master_key_path(&config), false)?;
         let keys = KeyTable::open(&paths, master, archive, false)?;
         // Above every run that made a key. The next start takes unnamed keys of the run before it
-        // for scrap; none of those may be a key whose platter was merely not found this time.
-        let run = keys.begin_run(0)?;
+        // for scrap; none of those may be a key whose platter was merely not found this time. And
+        // above every run that made a segment: the new catalog is newer than all of them.
+        let run = keys.begin_recovery(catalog_mark::last_run(&layout, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
         Ok(Self { config, layout, archive, keys, slots, medium, run, _lock: lock })

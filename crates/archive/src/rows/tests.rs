@@ -44,6 +44,7 @@ fn every_row_returns_and_no_part_of_one_passes() {
     };
     let (bucket, key) = ("vault".to_owned(), "a\0\u{10ffff}".to_owned());
     returns(&BucketRow { created: testing::NOW });
+    returns(&CatalogAge { run: 3, commits: u64::MAX });
     returns(&QueueRow {
         object_id: object.object_id,
         index: 9,

@@ -1,6 +1,6 @@
 //! An archive in a temporary directory, with platters small enough to fill many.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fulgurite_archive::config::{
@@ -63,6 +63,31 @@ pub(crate) fn noise(seed: u64, bytes: usize) -> Vec<u8> {
     let mut buffer = vec![0; bytes];
     Seed::new(seed).child(b"noise").stream().fill(&mut buffer);
     buffer
+}
+
+/// All files below `path`, in order.
+pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { files.extend(self::files(&path)) } else { files.push(path) }
+    }
+    files.sort();
+    files
+}
+
+/// Copies the folder `from` and all below it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }
 
 /// Short names for what a client does.

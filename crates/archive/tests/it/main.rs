@@ -9,6 +9,7 @@ mod library;
 mod life;
 mod mediums;
 mod model;
+mod older_catalog;
 mod orphans;
 mod places;
 mod recover;

@@ -46,7 +46,7 @@ fn headers_are_these_bytes() {
     "#]]
     .assert_eq(&hex_lines(&segment));
     let data = RecordHeader {
-        kind: RecordKind::Data { body_offset: 65_552 },
+        kind: RecordKind::Data { body_offset: 65_552, commits: 0 },
         bytes: 4096,
         ..entry_header()
     };
@@ -88,7 +88,7 @@ fn a_header_at_another_place_or_out_of_bounds_is_none() {
     assert_eq!(RecordHeader::parse(&long.encode(), 0x1000), None);
     // What an encoder refuses, bytes from elsewhere can still say.
     let mut beyond = RecordHeader {
-        kind: RecordKind::Data { body_offset: 0 },
+        kind: RecordKind::Data { body_offset: 0, commits: 0 },
         bytes: SEGMENT_BYTES - 0x1000 - HEADER_BYTES,
         ..entry_header()
     }
@@ -112,7 +112,7 @@ proptest! {
         shape in 0u8..3,
     ) {
         let kind = if shape == 0 {
-            RecordKind::Data { body_offset: word }
+            RecordKind::Data { body_offset: word, commits: crc }
         } else {
             let form = if shape == 1 { EntryForm::Object } else { EntryForm::Part };
             RecordKind::Entry { form, written: UnixTime::from_millis(word), payload_crc: crc }

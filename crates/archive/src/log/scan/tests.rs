@@ -69,7 +69,7 @@ impl Segment {
     fn data(&mut self, body: u8, bytes: usize) -> RecordHeader {
         // Bytes that look like the beginning of a header, at every place where one could begin.
         let content: Vec<u8> = b"FGLR".iter().copied().cycle().take(bytes).collect();
-        self.add(body, RecordKind::Data { body_offset: 0 }, &content)
+        self.add(body, RecordKind::Data { body_offset: 0, commits: 0 }, &content)
     }
 
     fn entry(&mut self, body: u8, payload: &[u8]) -> RecordHeader {
@@ -192,5 +192,31 @@ proptest! {
             segment.skip(between);
         }
         prop_assert_eq!(segment.records(), expected);
+    }
+}
+
+#[test]
+fn a_scan_of_the_end_finds_every_record_that_begins_in_it() {
+    let mut segment = Segment::new().header(4);
+    for body in 1..20 {
+        segment.data(body, 40_000 + usize::from(body) * 64);
+    }
+    let mut all = Vec::new();
+    let mut scan = segment.scan();
+    while let Some(record) = scan.next_record().unwrap() {
+        all.push(*record.header());
+    }
+    assert_eq!(all.len(), 19);
+    let end = segment.file.metadata().unwrap().len();
+    for bytes in [0, 1, 64, 39_999, 100_000, 500_000, end, u64::MAX] {
+        let mut scan = segment.scan();
+        scan.skip_to_last(bytes);
+        let from = end.saturating_sub(bytes);
+        let expected = all.iter().filter(|header| header.offset + 64 > from);
+        for header in expected {
+            let found = scan.next_record().unwrap().map(|record| *record.header());
+            assert_eq!(found.as_ref(), Some(header), "{bytes} bytes");
+        }
+        assert_eq!(scan.next_record().unwrap(), None, "{bytes} bytes");
     }
 }

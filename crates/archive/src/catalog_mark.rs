@@ -1,0 +1,222 @@
+//! How old a catalog is, and what shows that it was newer once.
+//!
+//! A catalog from a backup, or one that lost the end of its journal, looks like any other. Served,
+//! it would deny what was acknowledged. So what was durable in the catalog is written down outside
+//! of it as well, afterwards, and a start that finds the catalog below that refuses.
+//!
+//! ```text
+//! in every batch           meta/commits: the run, and how many batches it has written
+//! when it is durable       Commits, in memory
+//!   with each new segment    its header: the run, which the catalog counted before
+//!   with each small body     its DATA record: how many of the run's batches were durable
+//!   at start, stop, each     DIR/catalog.mark: both
+//!   deletion, and once a
+//!   second of work
+//! ```
+//!
+//! What is written down was durable before, so no crash leaves a catalog below it. The other way
+//! round nothing is proved: what was committed after the last mark is missed by nobody but its
+//! client. It is no journal, and never more than two numbers.
+
+mod file;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_catalog::{
+    Batch, CatalogError, FjallStore, KeyRange, KeyValue, Order, ReadView, Space, Visitor,
+};
+use fulgurite_units::ArchiveId;
+
+pub(crate) use self::file::MarkFile;
+use crate::limits::MARK_LOOK_BYTES;
+use crate::log::orphans::Orphans;
+use crate::log::record::{RecordKind, SegmentHeader};
+use crate::log::scan::{SegmentScan, read_segment_header};
+use crate::log::{LogKind, list_segments, segment_path};
+use crate::rows::{self, CatalogAge, META};
+use crate::store::Layout;
+use crate::{ArchiveError, Result};
+
+/// Batches of this run that are durable in the catalog.
+#[derive(Debug, Default)]
+pub(crate) struct Commits(AtomicU64);
+
+impl Commits {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// The same for the field of a record, which has 32 bits: less than it was proves less.
+    pub(crate) fn for_record(&self) -> u32 {
+        u32::try_from(self.count()).unwrap_or(u32::MAX)
+    }
+}
+
+/// The catalog with each batch counted in the batch itself.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    catalog: Arc<FjallStore>,
+    run: u64,
+    /// Batches that were handed over, durable or not: one that failed may be there all the same.
+    tried: AtomicU64,
+    durable: Arc<Commits>,
+}
+
+impl Counted {
+    /// The catalog as run `run` writes to it.
+    pub(crate) fn new(catalog: Arc<FjallStore>, run: u64, durable: Arc<Commits>) -> Self {
+        Self { catalog, run, tried: AtomicU64::new(0), durable }
+    }
+}
+
+impl ReadView for Counted {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        self.catalog.get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        self.catalog.scan(space, range, order, visit)
+    }
+}
+
+impl KeyValue for Counted {
+    fn spaces(&self) -> &[Space] {
+        self.catalog.spaces()
+    }
+
+    fn snapshot(&self) -> Box<dyn ReadView> {
+        self.catalog.snapshot()
+    }
+
+    fn apply(&self, mut batch: Batch) -> Result<(), CatalogError> {
+        let commits = self.tried.fetch_add(1, Ordering::Relaxed) + 1;
+        let row = rows::encode(&CatalogAge { run: self.run, commits })
+            .map_err(|error| CatalogError::Engine { message: error.to_string() })?;
+        let mut count = Batch::new();
+        count.put(META, rows::COMMITS_KEY, row)?;
+        batch.absorb(count);
+        self.catalog.apply(batch)?;
+        self.durable.0.store(commits, Ordering::Release);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), CatalogError> {
+        self.catalog.check()
+    }
+
+    fn reopen(&self) -> Result<(), CatalogError> {
+        self.catalog.reopen()
+    }
+}
+
+/// Refuses a catalog that was newer once.
+///
+/// # Errors
+/// `Unusable` with what shows it, and the two ways on.
+pub(crate) fn refuse_older(layout: &Layout, archive: ArchiveId, view: &dyn ReadView) -> Result<()> {
+    let found = rows::catalog_age(view)?;
+    let Some((age, witness)) = newer(layout, archive, found)? else { return Ok(()) };
+    let (catalog, data) = (layout.catalog(), layout.root());
+    Err(ArchiveError::Unusable {
+        path: data.display().to_string(),
+        reason: format!(
+            "the catalog is older than the archive: it ends with {found}, and \"{}\" was written \
+             after {age}. What was stored since would be denied. Nothing was moved or destroyed. \
+             Bring the newer catalog back (all of \"{}\"), or run `fulgurite recover --salvage \
+             --data {}`, which finds every object whose key is there",
+            witness.display(),
+            catalog.display(),
+            data.display(),
+        ),
+    })
+}
+
+/// The latest run that segments or the mark name: no later one may have its number.
+pub(crate) fn last_run(layout: &Layout, archive: ArchiveId) -> Result<u64> {
+    let mark = file::read(layout, archive).map_or(0, |mark| mark.age.run);
+    let runs = segments(layout, archive)?.into_iter().map(|(header, _)| header.run);
+    Ok(runs.fold(mark, u64::max))
+}
+
+/// What shows that the catalog was newer than `found`, if anything does.
+fn newer(
+    layout: &Layout,
+    archive: ArchiveId,
+    found: CatalogAge,
+) -> Result<Option<(CatalogAge, PathBuf)>> {
+    let mark = file::read(layout, archive);
+    if let Some(mark) = mark.filter(|mark| mark.age > found) {
+        return Ok(Some((mark.age, layout.catalog_mark())));
+    }
+    let mut last: BTreeMap<LogKind, (SegmentHeader, PathBuf)> = BTreeMap::new();
+    for (header, path) in segments(layout, archive)? {
+        if header.run > found.run {
+            // The run's first batch was durable before it made a segment.
+            return Ok(Some((CatalogAge { run: header.run, commits: 1 }, path)));
+        }
+        let is_later = |(known, _): &(SegmentHeader, PathBuf)| known.number < header.number;
+        if header.run == found.run
+            && header.kind.is_framed()
+            && last.get(&header.kind).is_none_or(is_later)
+        {
+            last.insert(header.kind, (header, path));
+        }
+    }
+    // A run that ended in order left its last number in the mark.
+    if mark.is_some_and(|mark| mark.age.run == found.run && mark.is_last) {
+        return Ok(None);
+    }
+    for (header, path) in last.into_values() {
+        if let Some(commits) = commits_above(&header, &path, found.commits) {
+            return Ok(Some((CatalogAge { commits, ..found }, path)));
+        }
+    }
+    Ok(None)
+}
+
+/// Every segment of the archive whose header can be read, in its log or set aside. One that cannot
+/// be read shows nothing.
+fn segments(layout: &Layout, archive: ArchiveId) -> Result<Vec<(SegmentHeader, PathBuf)>> {
+    let mut found = Vec::new();
+    for kind in LogKind::ALL {
+        let dir = layout.log(kind);
+        let numbers = if dir.is_dir() { list_segments(&dir)? } else { Vec::new() };
+        found.extend(numbers.into_iter().map(|n| (kind, n, segment_path(&dir, n))));
+    }
+    let orphans = Orphans::new(layout.root()).list()?;
+    found.extend(orphans.into_iter().map(|orphan| (orphan.kind, orphan.number, orphan.path)));
+    let with_header = |(kind, number, path): (LogKind, u32, PathBuf)| {
+        let header = read_segment_header(&path).ok().flatten()?;
+        let is_it = (header.archive, header.kind, header.number) == (archive, kind, number);
+        is_it.then_some((header, path))
+    };
+    Ok(found.into_iter().filter_map(with_header).collect())
+}
+
+/// The first number of durable batches above `known` that a record at the end of the segment names.
+fn commits_above(segment: &SegmentHeader, path: &Path, known: u64) -> Option<u64> {
+    let mut scan = SegmentScan::open(path, segment.kind, segment.number).ok()?;
+    scan.skip_to_last(MARK_LOOK_BYTES);
+    while let Some(record) = scan.next_record().ok()? {
+        let header = record.header();
+        if let RecordKind::Data { commits, .. } = header.kind
+            && header.run == segment.run
+            && u64::from(commits) > known
+        {
+            return Some(u64::from(commits));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

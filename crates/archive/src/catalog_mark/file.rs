@@ -1,0 +1,171 @@
+//! The file `DIR/catalog.mark`: the last that is known to have been durable in the catalog
+//! (docs/formats/catalog-mark.md).
+//!
+//! ```text
+//! | mark, 64 bytes | zeros to 512 | mark, 64 bytes |     written in turn, in place, synced
+//! ```
+//!
+//! In place, so that it takes no room and no name has to be synced; in turn, so that a mark torn by
+//! a power cut leaves the one before. A mark that is lost or older proves less, and nothing wrong.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_codes::crc32c;
+use fulgurite_units::ArchiveId;
+
+use super::Commits;
+use crate::log::sync_dir;
+use crate::rows::CatalogAge;
+use crate::store::Layout;
+use crate::{ArchiveError, Result};
+
+const MAGIC: &[u8; 8] = b"FGCATMRK";
+const VERSION: u8 = 1;
+const MARK_LEN: usize = 64;
+const CRC_AT: usize = 60;
+/// Where the two marks are: in sectors of their own, which a disk writes whole or not.
+const PLACES: [u64; 2] = [0, 512];
+
+/// What a mark says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) age: CatalogAge,
+    /// The run ended in order with it.
+    pub(super) is_last: bool,
+}
+
+impl Mark {
+    fn encode(&self, archive: ArchiveId) -> [u8; MARK_LEN] {
+        let mut bytes = [0; MARK_LEN];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8] = VERSION;
+        bytes[9] = u8::from(self.is_last);
+        bytes[16..32].copy_from_slice(&archive.to_bytes());
+        bytes[32..40].copy_from_slice(&self.age.run.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.age.commits.to_le_bytes());
+        let crc = crc32c(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8; MARK_LEN], archive: ArchiveId) -> Option<Self> {
+        let is_closed = bytes[CRC_AT..] == crc32c(&bytes[..CRC_AT]).to_le_bytes();
+        let is_one = bytes.starts_with(MAGIC) && bytes[8] == VERSION && is_closed;
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let age = CatalogAge { run: word(32), commits: word(40) };
+        (is_one && bytes[16..32] == archive.to_bytes())
+            .then(|| Self { age, is_last: bytes[9] == 1 })
+    }
+}
+
+/// The mark as this run writes it.
+#[derive(Debug)]
+pub(crate) struct MarkFile {
+    layout: Layout,
+    archive: ArchiveId,
+    run: u64,
+    commits: Arc<Commits>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Open once something was written, so that a deletion pays for one call only.
+    file: Option<File>,
+    /// Which of the two places is written next: not that of the last mark that was synced.
+    next: usize,
+    /// The last mark that was synced.
+    noted: Option<Mark>,
+}
+
+impl MarkFile {
+    pub(crate) fn new(layout: Layout, archive: ArchiveId, run: u64, commits: Arc<Commits>) -> Self {
+        let next = newest(&layout, archive).map_or(0, |(place, _)| 1 - place);
+        let state = Mutex::new(State { file: None, next, noted: None });
+        Self { layout, archive, run, commits, state }
+    }
+
+    /// Writes down what is durable in the catalog, unless it is written down already. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails: then the mark before this one counts.
+    pub(crate) fn note(&self, is_last: bool) -> Result<()> {
+        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = self.mark(is_last);
+        if state.noted == Some(mark) {
+            return Ok(());
+        }
+        let path = self.layout.catalog_mark();
+        let file = self.write(state, mark)?;
+        file.sync_data().map_err(ArchiveError::io("sync", &path))?;
+        (state.next, state.noted) = (1 - state.next, Some(mark));
+        Ok(())
+    }
+
+    /// The same without a sync, which a kill does not need, for deletions: they write no record to
+    /// a log. What fails here is tried again, and told, by the next [`Self::note`].
+    pub(crate) fn note_unsynced(&self) {
+        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = self.write(state, self.mark(false));
+    }
+
+    fn mark(&self, is_last: bool) -> Mark {
+        Mark { age: CatalogAge { run: self.run, commits: self.commits.count() }, is_last }
+    }
+
+    /// Writes `mark` where the last one that was synced is not.
+    fn write<'a>(&self, state: &'a mut State, mark: Mark) -> Result<&'a File> {
+        let path = self.layout.catalog_mark();
+        let file = match state.file.take() {
+            Some(file) => file,
+            None => {
+                let mut options = File::options();
+                let options = options.write(true).create(true).truncate(false).mode(0o600);
+                let file = options.open(&path).map_err(ArchiveError::io("open", &path))?;
+                sync_dir(self.layout.root())?;
+                file
+            }
+        };
+        file.write_all_at(&mark.encode(self.archive), PLACES[state.next])
+            .map_err(ArchiveError::io("write", &path))?;
+        Ok(state.file.insert(file))
+    }
+
+    /// The same at a start and a stop, which no mark may keep from happening.
+    pub(crate) fn note_or_warn(&self, is_last: bool) {
+        if let Err(error) = self.note(is_last) {
+            tracing::warn!(%error, "the mark of the catalog stays older");
+        }
+    }
+}
+
+/// The mark that counts; none when no file is there, or none of the two can be read.
+pub(super) fn read(layout: &Layout, archive: ArchiveId) -> Option<Mark> {
+    newest(layout, archive).map(|(_, mark)| mark)
+}
+
+fn newest(layout: &Layout, archive: ArchiveId) -> Option<(usize, Mark)> {
+    let path = layout.catalog_mark();
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "the mark of the catalog is not read");
+            return None;
+        }
+    };
+    let mark_at = |place: usize| {
+        let mut bytes = [0; MARK_LEN];
+        file.read_exact_at(&mut bytes, PLACES[place]).ok()?;
+        Some((place, Mark::parse(&bytes, archive)?))
+    };
+    // Of two that say the same of the catalog, the one with which the run ended came later.
+    (0..PLACES.len()).filter_map(mark_at).max_by_key(|(_, mark)| (mark.age, mark.is_last))
+}

@@ -1,0 +1,245 @@
+//! A catalog that is older than the archive is not served: nothing that was acknowledged is denied
+//! without a word, and nothing that a crash leaves is taken for one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use fulgurite_archive::{Archive, ArchiveError, RecoverOptions, StorageClass};
+
+use crate::harness::{Client, config, copy, files, key, noise};
+
+const STANDARD: StorageClass = StorageClass::Standard;
+const SALVAGE: RecoverOptions = RecoverOptions { salvage: true, earliest: false };
+
+fn mark(data: &Path) -> PathBuf {
+    data.join("catalog.mark")
+}
+
+/// The copy `name` of an archive that runs: what a kill would leave at this moment.
+struct Killed {
+    _dir: tempfile::TempDir,
+    data: PathBuf,
+}
+
+impl Killed {
+    fn of(data: &Path) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("data");
+        copy(data, &to);
+        Self { _dir: dir, data: to }
+    }
+
+    fn journal(&self) -> PathBuf {
+        let is_journal = |file: &PathBuf| file.extension().is_some_and(|name| name == "jnl");
+        files(&self.data.join("catalog")).into_iter().rfind(is_journal).unwrap()
+    }
+
+    fn segments(&self) -> Vec<PathBuf> {
+        let is_segment = |file: &PathBuf| file.extension().is_some_and(|name| name == "seg");
+        files(&self.data).into_iter().filter(is_segment).collect()
+    }
+
+    /// It does not open, says what to do, and is as it was.
+    async fn refuses(&self, told: &str) {
+        let (journal, segments) = (fs::read(self.journal()).unwrap(), self.segments());
+        let error = Archive::open(config(&self.data)).await.unwrap_err();
+        assert!(matches!(error, ArchiveError::Unusable { .. }), "{told}: {error}");
+        for words in ["older than the archive", "Bring the newer", "recover --salvage"] {
+            assert!(error.to_string().contains(words), "{told}: {error}");
+        }
+        assert_eq!(self.segments(), segments, "{told}");
+        assert!(fs::read(self.journal()).unwrap() == journal, "{told}");
+    }
+
+    async fn salvage(&self) {
+        let config = config(&self.data);
+        let work = move || fulgurite_archive::recover(config, SALVAGE, &|_| {});
+        tokio::task::spawn_blocking(work).await.unwrap().unwrap();
+    }
+
+    /// It opens, and has these objects of class STANDARD and no others.
+    async fn holds(&self, bodies: &BTreeMap<&str, Vec<u8>>, told: &str) {
+        let client = Client::open(config(&self.data)).await;
+        let query = fulgurite_archive::ListQuery { limit: 100, ..Default::default() };
+        let listed = client.archive.list(&client.bucket, query).await.unwrap().objects;
+        let names: Vec<&str> = listed.iter().map(|object| object.key.as_str()).collect();
+        assert_eq!(names, bodies.keys().copied().collect::<Vec<_>>(), "{told}");
+        for (name, body) in bodies {
+            assert!(client.get(name, None).await.unwrap() == *body, "{told}: {name}");
+        }
+        client.archive.stop().await.unwrap();
+    }
+}
+
+/// Waits for the only batch that the archive writes by itself, of a run that begins beside
+/// segments: the mark follows it.
+async fn quiet(data: &Path) {
+    let begun = fs::read(mark(data)).unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while fs::read(mark(data)).unwrap() == begun {
+        assert!(std::time::Instant::now() < deadline, "the mark does not follow");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+/// An archive in its second run, killed after each of four puts.
+async fn killed_after_each_put() -> Vec<(Killed, BTreeMap<&'static str, Vec<u8>>)> {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    let mut bodies = BTreeMap::from([("a", noise(1, 3000))]);
+    client.put("a", STANDARD, &bodies["a"]).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let client = Client::open(config(dir.path())).await;
+    quiet(dir.path()).await;
+    let mut killed = vec![(Killed::of(dir.path()), bodies.clone())];
+    for (seed, name) in (2..).zip(["b", "c", "d", "e"]) {
+        bodies.insert(name, noise(seed, 3000));
+        client.put(name, STANDARD, &bodies[name]).await.unwrap();
+        killed.push((Killed::of(dir.path()), bodies.clone()));
+    }
+    client.archive.stop().await.unwrap();
+    killed
+}
+
+#[tokio::test]
+async fn no_kill_leaves_a_catalog_that_is_refused() {
+    for (killed, bodies) in killed_after_each_put().await {
+        killed.holds(&bodies, "killed").await;
+        // Nor does a start that came to nothing.
+        killed.holds(&bodies, "started again").await;
+    }
+}
+
+#[tokio::test]
+async fn an_older_catalog_is_refused_until_it_is_brought_back_or_salvaged() {
+    for has_mark in [true, false] {
+        let mut killed = killed_after_each_put().await;
+        let (last, bodies) = killed.pop().unwrap();
+        let (first, _) = killed.swap_remove(0);
+        let told = format!("mark: {has_mark}");
+        let catalog = last.data.join("catalog");
+        fs::rename(&catalog, last.data.join("newer")).unwrap();
+        copy(&first.data.join("catalog"), &catalog);
+        if !has_mark {
+            fs::remove_file(mark(&last.data)).unwrap();
+        }
+        last.refuses(&told).await;
+        last.refuses(&told).await;
+        let salvaged = Killed::of(&last.data);
+        salvaged.salvage().await;
+        salvaged.holds(&bodies, &told).await;
+        fs::remove_dir_all(&catalog).unwrap();
+        fs::rename(last.data.join("newer"), &catalog).unwrap();
+        last.holds(&bodies, &told).await;
+    }
+}
+
+#[tokio::test]
+async fn a_catalog_of_an_earlier_run_is_refused_by_segments_or_the_mark() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let earlier = Killed::of(dir.path());
+    let client = Client::open(config(dir.path())).await;
+    client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let catalog = dir.path().join("catalog");
+    fs::remove_dir_all(&catalog).unwrap();
+    copy(&earlier.data.join("catalog"), &catalog);
+    let by_mark = Killed::of(dir.path());
+    fs::remove_dir_all(by_mark.data.join("online")).unwrap();
+    by_mark.refuses("by the mark").await;
+    let by_segments = Killed::of(dir.path());
+    fs::remove_file(mark(&by_segments.data)).unwrap();
+    by_segments.refuses("by segments").await;
+    // Where they were set aside by a program that did so, too.
+    fs::create_dir(by_segments.data.join("orphaned")).unwrap();
+    let orphan = by_segments.data.join("orphaned/online-00000000-run-2.seg");
+    fs::rename(by_segments.data.join("online/00000000.seg"), orphan).unwrap();
+    by_segments.refuses("by an orphan").await;
+}
+
+#[tokio::test]
+async fn a_journal_that_lost_batches_is_refused() {
+    let mut killed = killed_after_each_put().await;
+    let (whole, bodies) = killed.pop().unwrap();
+    for damage in ["emptied", "zeroed", "cut", "older"] {
+        for has_mark in [true, false] {
+            let told = format!("{damage}, mark: {has_mark}");
+            let last = Killed::of(&whole.data);
+            let (path, content) = (last.journal(), fs::read(last.journal()).unwrap());
+            let used = content.iter().rposition(|&byte| byte != 0).unwrap() + 1;
+            match damage {
+                "emptied" => fs::write(&path, []).unwrap(),
+                "zeroed" => fs::write(&path, vec![0; content.len()]).unwrap(),
+                "cut" => fs::write(&path, &content[..used / 2]).unwrap(),
+                _ => drop(fs::copy(killed[1].0.journal(), &path).unwrap()),
+            }
+            if !has_mark {
+                fs::remove_file(mark(&last.data)).unwrap();
+            }
+            let error = Archive::open(config(&last.data)).await.unwrap_err().to_string();
+            assert!(error.contains("older than the archive"), "{told}: {error}");
+            let salvaged = Killed::of(&last.data);
+            salvaged.salvage().await;
+            salvaged.holds(&bodies, &told).await;
+            // The file alone is enough: the refused start built nothing on the other.
+            fs::write(&path, &content).unwrap();
+            last.holds(&bodies, &told).await;
+        }
+    }
+}
+
+/// The one loss that nothing shows when the mark is lost too: what was committed last.
+#[tokio::test]
+async fn a_lost_last_batch_looks_like_a_crash_and_is_kept_for_salvage() {
+    let mut killed = killed_after_each_put().await;
+    let (last, bodies) = killed.pop().unwrap();
+    let (before, without) = killed.pop().unwrap();
+    fs::copy(before.journal(), last.journal()).unwrap();
+    fs::remove_file(mark(&last.data)).unwrap();
+    last.holds(&without, "served").await;
+    last.salvage().await;
+    last.holds(&bodies, "salvaged").await;
+}
+
+#[tokio::test]
+async fn lost_deletions_are_noticed_by_the_mark() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = Client::open(config(dir.path())).await;
+    client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
+    let before = Killed::of(dir.path());
+    assert!(client.archive.delete(&client.bucket, &key("a")).await.unwrap());
+    let after = Killed::of(dir.path());
+    fs::copy(before.journal(), after.journal()).unwrap();
+    after.refuses("the deletion is missing").await;
+    client.archive.stop().await.unwrap();
+}
+
+/// A recovery whose key table forgot the last runs: its catalog is newer than every segment.
+#[tokio::test]
+async fn a_recovered_catalog_is_served_beside_segments_of_runs_that_the_keys_forgot() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let client = Client::open(config(data)).await;
+    client.put("a", STANDARD, &noise(1, 3000)).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let earlier = Killed::of(data);
+    for name in ["b", "c", "d"] {
+        let client = Client::open(config(data)).await;
+        client.put(name, STANDARD, &noise(2, 3000)).await.unwrap();
+        client.archive.stop().await.unwrap();
+    }
+    let last = Killed::of(data);
+    fs::remove_dir_all(last.data.join("catalog")).unwrap();
+    for name in ["keys/table", "keys/table.copy"] {
+        fs::copy(earlier.data.join(name), last.data.join(name)).unwrap();
+    }
+    last.salvage().await;
+    last.holds(&BTreeMap::from([("a", noise(1, 3000))]), "recovered").await;
+}
