@@ -188,7 +188,9 @@ def check_rebuilt_catalog(server: Server, driver: Driver) -> None:
     server.stop()
     shutil.rmtree(Path(server.data) / "catalog")
     done = server.run("recover", "--data", str(server.data))
-    assert done.returncode == 0, done.stderr
+    # A kill may cut a platter file or a record short that is of nothing acknowledged.
+    is_torn = done.returncode == 10 and "0 objects incomplete" in done.stderr
+    assert done.returncode == 0 or is_torn, done.stderr
     server.start()
     driver.check_listing()
     check_everything(server, driver)
