@@ -78,16 +78,22 @@ pub(crate) fn files(path: &Path) -> Vec<PathBuf> {
 
 /// Copies the folder `from` and all below it.
 pub(crate) fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
+    try_copy(from, to).unwrap();
+}
+
+/// The same of a folder in which files come and go.
+pub(crate) fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
+        if entry.file_type()?.is_dir() {
+            try_copy(&entry.path(), &target)?;
         } else {
-            std::fs::copy(entry.path(), target).unwrap();
+            std::fs::copy(entry.path(), target)?;
         }
     }
+    Ok(())
 }
 
 /// Short names for what a client does.
