@@ -63,11 +63,14 @@ impl Claimed {
         if end != "aws4_request" || service != "s3" {
             return Err("the credential does not end in s3/aws4_request");
         }
+        if access_key.is_empty() || !access_key.bytes().all(is_plain) {
+            return Err("the access key is no printable characters without commas");
+        }
         if day.len() != 8 || !day.bytes().all(|b| b.is_ascii_digit()) {
             return Err("the credential's date is not YYYYMMDD");
         }
-        if region.len() > REGION_BYTES_MAX || !region.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err("the region is no name of up to 64 printable characters");
+        if region.len() > REGION_BYTES_MAX || !region.bytes().all(is_plain) {
+            return Err("the region is no name of up to 64 printable characters without commas");
         }
         let mut signed_headers: Vec<String> =
             names.ok_or("SignedHeaders is missing")?.split(';').map(lower).collect();
@@ -105,6 +108,11 @@ fn check_algorithm(algorithm: &str) -> Result<(), &'static str> {
 
 fn lower(name: &str) -> String {
     name.to_ascii_lowercase()
+}
+
+/// Whether a header and a query can say it alike: in a header, a comma ends a field.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b','
 }
 
 /// The characters of header names (RFC 9110), without capitals.

@@ -105,6 +105,8 @@ fn the_example_in_a_query_verifies_until_it_expires() {
     assert_eq!(ask(&format!("{target}&X-Amz-Expires=99"), then()), malformed);
     assert_eq!(ask(&format!("{target}&%58-Amz-Date=20130524T000000Z"), then()), malformed);
     assert_eq!(ask(&target.replace("86400", "604801"), then()), malformed);
+    assert_eq!(ask(&target.replace("us-east-1", "us%2Ceast"), then()), malformed);
+    assert_eq!(ask(&target.replace("AKIA", "AKIA%2C"), then()), malformed);
     assert_eq!(ask(&target.replace("86400", "86401"), then()), "SignatureDoesNotMatch");
     assert_eq!(ask(&format!("{target}&versionId=null"), then()), "SignatureDoesNotMatch");
     assert_eq!(ask(&target.replace("test", "best"), then()), "SignatureDoesNotMatch");
@@ -216,6 +218,8 @@ fn malformed_headers_are_named() {
         good.replace("20130524", "2013-5-4"),
         good.replace("us-east-1", &"r".repeat(65)),
         good.replace("us-east-1", "a b"),
+        good.replace("AKIAIOSFODNN7EXAMPLE", ""),
+        good.replace("AKIA", "AK IA"),
         good.replace("host;", ";"),
         good.replace(EMPTY, "e3b0"),
         good.replace("SignedHeaders=host;x-amz-date, ", ""),
