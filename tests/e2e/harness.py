@@ -102,17 +102,18 @@ TINY_GEOMETRY: dict[str, Any] = {
 
 
 def to_toml(table: dict[str, Any]) -> str:
-    """Write a table of plain values and of tables of plain values."""
+    """Write a table of plain values and of tables."""
 
     def value(item: object) -> str:
         # JSON's strings, numbers and booleans are TOML's as well.
         return json.dumps(item)
 
-    plain = [f"{k} = {value(v)}" for k, v in table.items() if not isinstance(v, dict)]
-    for name, inner in table.items():
-        if isinstance(inner, dict):
-            plain += [f"\n[{name}]"] + [f"{k} = {value(v)}" for k, v in inner.items()]
-    return "\n".join(plain) + "\n"
+    def lines(path: str, inner: dict[str, Any]) -> list[str]:
+        plain = [f"{k} = {value(v)}" for k, v in inner.items() if not isinstance(v, dict)]
+        tables = [(f"{path}{k}", v) for k, v in inner.items() if isinstance(v, dict)]
+        return plain + [line for k, v in tables for line in [f"\n[{k}]", *lines(f"{k}.", v)]]
+
+    return "\n".join(lines("", table)) + "\n"
 
 
 @dataclass

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
-use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
+use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, UnixTime};
 
 use crate::body::cipher_bytes;
@@ -293,12 +293,14 @@ impl Restorer {
     fn begin(&self, wanted: &Wanted) -> Result<Vec<Copying>> {
         let (bucket, key) =
             (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
-        let found = find_object(&*self.store.kv, &bucket, &key)?;
+        // One view: the object may be put again between the look at it and at its bodies.
+        let view = self.store.kv.snapshot();
+        let found = find_object(&*view, &bucket, &key)?;
         let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
             return Ok(Vec::new());
         };
         (0..)
-            .zip(bodies(&*self.store.kv, &object)?)
+            .zip(bodies(&*view, &object)?)
             .filter(|(_, body)| body.restored.is_none())
             .map(|(index, body)| {
                 let bytes = cipher_bytes(body.bytes);
