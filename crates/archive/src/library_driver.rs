@@ -57,6 +57,8 @@ const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 pub(crate) struct Answer {
     platter: PlatterId,
     ended: oneshot::Receiver<Result<(), Refusal>>,
+    /// Held while it is a new platter that is not verified.
+    unverified: Option<UnverifiedGuard>,
 }
 
 /// Makes the event of a request, given its number and the time.
@@ -104,7 +106,64 @@ pub(crate) struct LiveLibrary {
     inbox: SyncSender<Order>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     reading: Arc<Reading>,
+    unverified: Arc<Unverified>,
     shape: Arc<LibraryShape>,
+}
+
+/// New platters that are to be verified, and since when.
+#[derive(Debug)]
+pub(crate) struct Unverified {
+    since: Mutex<BTreeMap<PlatterId, std::time::Instant>>,
+    /// How long the policy lets one wait.
+    within: Duration,
+}
+
+impl Unverified {
+    fn new(within: Duration) -> Self {
+        Self { since: Mutex::default(), within }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlatterId, std::time::Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(self: &Arc<Self>, platter: PlatterId) -> UnverifiedGuard {
+        self.lock().insert(platter, std::time::Instant::now());
+        UnverifiedGuard { all: Arc::clone(self), platter }
+    }
+
+    /// How many there are, and how long the oldest has waited.
+    pub(crate) fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
+        let since = self.lock();
+        let oldest = since.values().min().map(|begun| now.saturating_duration_since(*begun));
+        let nanos = |age: std::time::Duration| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        (since.len(), oldest.map(|age| Duration::from_nanos(nanos(age))))
+    }
+
+    /// What is wrong when one waits longer than it may.
+    pub(crate) fn trouble(&self, now: std::time::Instant) -> Option<String> {
+        let oldest = self.waiting(now).1.filter(|age| *age > self.within)?;
+        let hours = |time: Duration| time.as_secs_f64() / 3600.0;
+        Some(format!(
+            "a new platter has waited {:.1} h to be verified, and may wait {:.1} h: too few drives \
+             work, or decoding is behind; what is on it stays staged",
+            hours(oldest),
+            hours(self.within)
+        ))
+    }
+}
+
+/// One of them, until it is dropped.
+#[derive(Debug)]
+struct UnverifiedGuard {
+    all: Arc<Unverified>,
+    platter: PlatterId,
+}
+
+impl Drop for UnverifiedGuard {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.platter);
+    }
 }
 
 /// Drives that are at work now.
@@ -193,7 +252,14 @@ impl LiveLibrary {
             .spawn(move || driver.run(&orders))
             .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
         let shape = Arc::new(options.shape.clone());
-        Ok(Self { inbox, thread: Arc::new(Mutex::new(Some(thread))), reading, shape })
+        let unverified = Arc::new(Unverified::new(options.policy.verify_within));
+        let thread = Arc::new(Mutex::new(Some(thread)));
+        Ok(Self { inbox, thread, reading, unverified, shape })
+    }
+
+    /// New platters that are not verified yet.
+    pub(crate) fn unverified(&self) -> &Unverified {
+        &self.unverified
     }
 
     fn request(
@@ -206,7 +272,7 @@ impl LiveLibrary {
         let pending = Pending { work, died: None, done };
         let order = Order::Request { make: Box::new(make), pending };
         self.inbox.send(order).map_err(|_| ArchiveError::Stopping)?;
-        Ok(Answer { platter, ended })
+        Ok(Answer { platter, ended, unverified: None })
     }
 
     /// Has a drive do `work` with tracks of a stored platter.
@@ -241,11 +307,13 @@ impl LiveLibrary {
             let what = format!("platter {platter} is to go to slot {slot}, which is not there");
             ArchiveError::Internal { what }
         })?;
-        self.request(
+        let unverified = Some(self.unverified.begin(platter));
+        let answer = self.request(
             platter,
             move |request, _| Event::Verify { request, platter, panel, tracks },
             Some(Work::Verify(work)),
-        )
+        )?;
+        Ok(Answer { unverified, ..answer })
     }
 
     /// Has a verified platter brought to its slot.
@@ -278,8 +346,9 @@ impl LiveLibrary {
 
 /// Waits for an answer on a thread that may block.
 pub(crate) fn wait(answer: Answer) -> Result<()> {
-    let Answer { platter, ended } = answer;
+    let Answer { platter, ended, unverified } = answer;
     let ended = ended.blocking_recv().map_err(|_| ArchiveError::Stopping)?;
+    drop(unverified);
     ended.map_err(|refusal| refusal.of(platter))
 }
 

@@ -139,13 +139,20 @@ impl Workers {
             self.troubles.shown(std::time::Instant::now());
         let decoders = status.decode.as_ref().map_or(0, |decode| decode.deaths);
         (status.seal_bytes_done, status.seal_bytes_total) = self.sealing.bytes();
+        let now = std::time::Instant::now();
+        let (waiting, oldest) = self.library.unverified().waiting(now);
+        status.unverified_trouble = self.library.unverified().trouble(now);
+        status.unverified_platters = waiting as u64;
+        status.unverified_seconds = oldest.map_or(0, |age| age.as_nanos() / 1_000_000_000);
         status.panics = self.store.panics.count() + decoders;
     }
 
     /// What does not go as it should, though requests are served: one line for each trouble.
     pub(crate) fn degraded(&self) -> Vec<String> {
-        let (troubles, _) = self.troubles.shown(std::time::Instant::now());
-        troubles.iter().map(ToString::to_string).collect()
+        let now = std::time::Instant::now();
+        let (troubles, _) = self.troubles.shown(now);
+        let sealing = troubles.iter().map(ToString::to_string);
+        sealing.chain(self.library.unverified().trouble(now)).collect()
     }
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {

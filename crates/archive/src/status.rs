@@ -90,6 +90,16 @@ pub struct Status {
     pub sets: Vec<SetStatus>,
     /// Platters stored.
     pub platters: u64,
+    /// New platters that wait to be verified, or are being verified; until then what is on them
+    /// stays staged.
+    #[serde(default)]
+    pub unverified_platters: u64,
+    /// Seconds since the oldest of them came out, or since the start if that is later; 0 without.
+    #[serde(default)]
+    pub unverified_seconds: u64,
+    /// What is wrong when that is longer than the library's policy lets one wait.
+    #[serde(default)]
+    pub unverified_trouble: Option<String>,
     /// Restores waiting or running.
     pub restores_waiting: u64,
     /// Restored copies held.
@@ -351,6 +361,9 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         pipeline: activity,
         seal_bytes_done: 0,
         seal_bytes_total: 0,
+        unverified_platters: 0,
+        unverified_seconds: 0,
+        unverified_trouble: None,
         seal_troubles: Vec::new(),
         sets_given_up: 0,
         panics: 0,

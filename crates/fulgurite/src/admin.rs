@@ -261,6 +261,15 @@ fn show_doubts(s: &Status) -> Vec<String> {
     lines
 }
 
+fn show_platters(s: &Status) -> String {
+    let stored = format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set"));
+    if s.unverified_platters == 0 {
+        return stored;
+    }
+    let minutes = s.unverified_seconds / 60;
+    format!("{stored}; {} to verify, the oldest for {minutes} min", grouped(s.unverified_platters))
+}
+
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
@@ -274,7 +283,7 @@ fn show_status(s: &Status) -> String {
         format!("staged     {}", bytes(s.staged_bytes)),
         format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
         show_disk(s),
-        format!("platters   {} in {}", s.platters, counted(s.sets.len() as u64, "set")),
+        show_platters(s),
         format!(
             "restores   {} waiting, {} held",
             grouped(s.restores_waiting),
@@ -289,6 +298,7 @@ fn show_status(s: &Status) -> String {
         show_pipeline(s),
     ];
     lines.extend(s.decode.as_ref().map(show_decode));
+    lines.extend(s.unverified_trouble.as_ref().map(|trouble| format!("trouble    {trouble}")));
     for trouble in &s.seal_troubles {
         lines.push(format!("trouble    {trouble}"));
     }

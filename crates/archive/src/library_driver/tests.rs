@@ -75,6 +75,27 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
 }
 
 #[test]
+fn a_new_platter_that_waits_too_long_is_a_trouble() {
+    let mut options = options(1000.0);
+    options.policy.verify_within = Duration::from_secs(3600);
+    let slow = started(&options);
+    let begun = std::time::Instant::now();
+    let pass: Verify = Box::new(|_| Pass::Whole);
+    let answer = slow.verify(platter(1), SlotIndex::new(1), 4, pass).unwrap();
+    let unverified = slow.unverified();
+    let later = |seconds| begun + std::time::Duration::from_secs(seconds);
+    let (count, oldest) = unverified.waiting(later(1800));
+    assert!(count == 1 && oldest.unwrap() <= Duration::from_secs(1800), "{oldest:?}");
+    assert_eq!(unverified.trouble(later(1800)), None);
+    let trouble = unverified.trouble(later(7260)).unwrap();
+    assert!(trouble.contains("2.0 h") && trouble.contains("1.0 h"), "{trouble}");
+    slow.stop();
+    assert!(matches!(wait(answer), Err(ArchiveError::Stopping)));
+    assert_eq!(unverified.waiting(later(7260)), (0, None));
+    assert_eq!(unverified.trouble(later(7260)), None);
+}
+
+#[test]
 fn a_request_that_cannot_be_is_answered() {
     let library = library(0.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);

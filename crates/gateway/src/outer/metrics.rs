@@ -196,6 +196,12 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         ),
         ("fulgurite_orphaned_bytes", "Bytes they take on the disk.", status.orphaned_bytes),
         ("fulgurite_platters", "Platters stored.", status.platters),
+        ("fulgurite_unverified_platters", "New platters not verified.", status.unverified_platters),
+        (
+            "fulgurite_unverified_age_seconds",
+            "Age of the oldest new platter that is not verified.",
+            status.unverified_seconds,
+        ),
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
         ("fulgurite_pipeline_idle", "1 when no step is running.", u64::from(is_idle(status))),

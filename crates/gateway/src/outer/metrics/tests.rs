@@ -20,6 +20,8 @@ fn status() -> Status {
         copies_dropped: 6,
         keys_lost: 8,
         bodies_in_doubt: 9,
+        unverified_platters: 10,
+        unverified_seconds: 11,
         catalog_refusal: Some("no room".to_owned()),
         decode: Some(decode),
         ..Status::default()
@@ -42,6 +44,8 @@ fn counts_of_trouble_are_on_the_page() {
         "fulgurite_keys_lost 8",
         "fulgurite_bodies_in_doubt 9",
         "fulgurite_catalog_writable 0",
+        "fulgurite_unverified_platters 10",
+        "fulgurite_unverified_age_seconds 11",
         "fulgurite_seal_troubles 0",
     ] {
         assert!(page.lines().any(|have| have == line), "{line} is not in\n{page}");
