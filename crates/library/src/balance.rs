@@ -121,6 +121,7 @@ impl Library {
             self.platter_mut(key).queued = Some((Queue::Group(group), age));
         }
         self.dirty.regroup(self.partitions.groups.len());
+        self.note_pace();
     }
 
     fn waiting_group(&self, key: PlatterKey) -> u16 {

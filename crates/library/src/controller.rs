@@ -15,6 +15,7 @@ use fulgurite_units::{
 use crate::dirty::Dirty;
 use crate::floor::Floor;
 use crate::limits::{CANDIDATES_MAX, CUSTOMER_SLOTS_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
+use crate::pace::Pace;
 use crate::partition::Partitions;
 use crate::requests::Requests;
 use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
@@ -45,6 +46,9 @@ pub struct Library {
     pub(crate) partitions: Partitions,
     /// For each panel, the new platters that wait in its eject bay or in a spare slot.
     pub(crate) new_platters: Vec<BTreeSet<(Age, PlatterKey)>>,
+    /// For each panel, every platter that is not verified yet.
+    pub(crate) unverified: Vec<BTreeSet<(Age, PlatterKey)>>,
+    pub(crate) pace: Pace,
     /// Of those, how many are in the eject bay.
     pub(crate) ejected: Vec<usize>,
     /// For each panel, whether a shuttle is on its way to the eject bay.
@@ -85,11 +89,10 @@ impl Controller for Library {
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Output>) {
         // Two drivers' threads may read one clock out of order; ages must not run backwards.
-        let before = self.now;
-        self.now = before.max(now);
-        self.note_overdue(before);
+        self.now = self.now.max(now);
         self.apply(event, out);
         self.rebalance_when_due();
+        self.look_at_pace();
         self.dispatch(out);
     }
 
@@ -98,7 +101,7 @@ impl Controller for Library {
         if !self.dirty.is_empty() {
             return Some(self.now);
         }
-        self.next_hold_end().into_iter().chain(self.next_overdue()).min()
+        self.next_hold_end().into_iter().chain(self.next_look()).min()
     }
 
     fn check(&self) {
@@ -155,6 +158,8 @@ impl Library {
             displaced: BTreeSet::new(),
             partitions,
             new_platters: vec![BTreeSet::new(); usize::from(shape.panels)],
+            unverified: vec![BTreeSet::new(); usize::from(shape.panels)],
+            pace: Pace::new(shape.panels),
             ejected: vec![0; usize::from(shape.panels)],
             collecting: vec![false; usize::from(shape.panels)],
             shuttles,
@@ -334,6 +339,8 @@ impl Library {
         let age = self.next_age(self.now + self.policy.verify_within);
         let stage = Stage::Unverified { request, age, panel, tracks };
         let key = self.remember(id, stage, Place::EjectBay(panel));
+        self.unverified[usize::from(panel.get())].insert((age, key));
+        self.note_pace();
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
         self.settle(key);
@@ -355,8 +362,10 @@ impl Library {
         if self.damaged && self.is_held(key) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(Instant::ZERO);
+        let age = self.next_age(self.now + self.policy.verify_within);
         self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
+        self.unverified[usize::from(panel.get())].insert((age, key));
+        self.note_pace();
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.touch(key);
         self.settle(key);
@@ -468,28 +477,6 @@ impl Library {
     }
 
     /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
-    /// When the first new platter has waited so long that customers do not come before it any more.
-    fn next_overdue(&self) -> Option<Instant> {
-        if self.policy.customer_slots < CUSTOMER_SLOTS_MAX {
-            return None;
-        }
-        let firsts = self.new_platters.iter().filter_map(|waiting| waiting.first());
-        firsts.map(|(age, _)| age.due).filter(|due| *due > self.now).min()
-    }
-
-    /// Has the groups of a panel look at a new platter that became overdue since `before`.
-    fn note_overdue(&mut self, before: Instant) {
-        if self.policy.customer_slots < CUSTOMER_SLOTS_MAX {
-            return;
-        }
-        for (panel, waiting) in (0..).map(PanelIndex::new).zip(&self.new_platters) {
-            let first = waiting.first().map(|(age, _)| age.due);
-            if first.is_some_and(|due| before < due && due <= self.now) {
-                self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
-            }
-        }
-    }
-
     /// Waits that are over do not count: those platters are fetched when something else happens.
     fn next_hold_end(&self) -> Option<Instant> {
         if self.policy.hold.get() <= 0.0 {

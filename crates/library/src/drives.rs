@@ -37,7 +37,8 @@ impl Library {
             self.begin_read(index);
         }
         let command = self.command(Actor::Drive(index), action, out);
-        self.drives[index.as_usize()].work = Some(Work { command, action, halting: false });
+        self.drives[index.as_usize()].work =
+            Some(Work { command, action, began: self.now, halting: false });
     }
 
     /// What an idle drive does next, if anything.
@@ -81,10 +82,17 @@ impl Library {
         if let Some((.., platter)) = wanted().find(|(slot, ..)| drive.facing == Some(*slot)) {
             return Some(read_action(index, drive, platter));
         }
-        if let Some(&(slot, _, platter)) = wanted().find(|(_, mounted, _)| !mounted) {
-            return Some(Action::Mount { drive: index, slot, platter: platter.id });
-        }
-        wanted().next().map(|&(slot, ..)| Action::Switch { drive: index, to: slot })
+        // The one somebody has waited for longest: a slot that is filled again at once must not
+        // keep the other from its turn.
+        let first = |(_, _, platter): &&(DriveSlot, bool, &Platter)| {
+            platter.reads.front().map(|read| read.age)
+        };
+        let &(slot, mounted, platter) = wanted().min_by_key(first)?;
+        Some(if mounted {
+            Action::Switch { drive: index, to: slot }
+        } else {
+            Action::Mount { drive: index, slot, platter: platter.id }
+        })
     }
 
     /// What a drive does next for the new platter in its second slot.
@@ -131,7 +139,8 @@ impl Library {
         command: CommandId,
         out: &mut Outbox<Output>,
     ) {
-        match self.end_work(index, command).action {
+        let work = self.end_work(index, command);
+        match work.action {
             Action::Mount { slot, .. } => {
                 let drive = &mut self.drives[index.as_usize()];
                 drive.bay_mut(slot).mounted = true;
@@ -151,8 +160,9 @@ impl Library {
                 self.set_head(index, tracks.end());
                 self.finish(request, Outcome::Read, out);
             }
-            Action::VerifyPass { request, .. } => {
+            Action::VerifyPass { request, tracks, .. } => {
                 self.set_head(index, None);
+                self.pace.learn(self.now.since(work.began), tracks.track_count);
                 self.end_verification(index, request, Outcome::Verified, out);
             }
             Action::Move { .. }
@@ -194,6 +204,7 @@ impl Library {
             matches!(work.action, Action::VerifyPass { .. }),
             "drive {index} was not verifying when command {command} was halted"
         );
+        self.pace.learn(self.now.since(work.began), tracks_done);
         let key = self.verifying(index);
         let platter = self.platter_mut(key);
         let Stage::Unverified { request, age, panel, tracks } = platter.stage else {
@@ -274,10 +285,12 @@ impl Library {
     ) {
         let key = self.verifying(index);
         let platter = self.platter_mut(key);
-        let Stage::Unverified { panel, .. } = platter.stage else {
+        let Stage::Unverified { panel, age, .. } = platter.stage else {
             unreachable!("a platter under verification is unverified");
         };
         platter.stage = Stage::Checked { panel };
+        self.unverified[usize::from(panel.get())].remove(&(age, key));
+        self.note_pace();
         self.drives[index.as_usize()].evicting = false;
         self.finish(request, outcome, out);
     }

@@ -3,8 +3,9 @@
 //! In this order: home a platter no drive needs any more (that frees a drive); the most urgent
 //! platter of its group, or a nearer one among the most urgent few, if a drive of the group has
 //! room; work from the most loaded group, if that has much more; a verified platter to its slot;
-//! the oldest new platter to a drive; a platter in a spare slot back home. New platters come before
-//! customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them.
+//! the oldest new platter to a drive; a platter in a spare slot back home. New platters come
+//! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and when they
+//! would be late otherwise (`pace.rs`).
 //!
 //! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
 //! that picks or places on the same shelf of the same rack - is skipped and looked at again.
@@ -54,7 +55,11 @@ impl Library {
             return home;
         }
         let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
-        if !patient && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
+        let panel = self.partitions.group(group).panel;
+        let hurries = self.is_verification_behind(panel);
+        if (hurries || !patient)
+            && let Some(errand) = self.new_platter_errand(group, found).filter(can)
+        {
             return Some(errand);
         }
         self.steal_errand(group, found)
@@ -92,6 +97,8 @@ impl Library {
         if let Some(index) = found.evict {
             self.drives[index.as_usize()].evicting = true;
             self.dirty.drive(index);
+            // It may lie there unmounted, and be taken at once.
+            self.note_drive_groups(index);
         }
     }
 
@@ -304,15 +311,14 @@ impl Library {
         self.collecting[usize::from(panel.get())]
     }
 
-    /// Whether the second slots belong to customers now: two may use a drive, some wait, and no new
-    /// platter has waited for too long, nor is the eject bay about to overflow.
+    /// Whether the second slots belong to customers now: two may use a drive, some wait, and new
+    /// platters can be put off, nor is the eject bay about to overflow.
     fn customers_first(&self, group: &Group) -> bool {
         let panel = usize::from(group.panel.get());
-        let overdue = self.new_platters[panel].first().is_some_and(|(age, _)| age.due <= self.now);
         self.policy.customer_slots > 1
             && group.queue.len() > CUSTOMERS_COLLECT_MAX
             && self.ejected[panel] < EJECT_BAY_PLATTERS_MAX / 2
-            && !overdue
+            && !self.is_verification_behind(group.panel)
     }
 
     /// The drive of a group whose platter under verification makes room for customers, if that
@@ -321,6 +327,7 @@ impl Library {
         let of = self.partitions.group(group);
         if of.queue.len() < CUSTOMERS_EVICT_MIN
             || !self.customers_first(of)
+            || !self.may_put_off(of.panel)
             || self.shape().spare_slots_per_shelf == 0
         {
             return None;
@@ -398,8 +405,8 @@ impl Library {
     /// The slot of a drive that takes a platter for customers.
     fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
         let drive = &self.drives[index.as_usize()];
-        let slots = DriveSlot::BOTH.iter().take(usize::from(self.policy.customer_slots));
-        slots.copied().find(|slot| drive.admits(*slot))
+        let slots = if drive.kept { 1 } else { usize::from(self.policy.customer_slots) };
+        DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.admits(*slot))
     }
 
     /// The drive with room that is reached soonest: an empty one rather than a busy one as near.

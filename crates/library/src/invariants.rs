@@ -35,6 +35,7 @@ impl Library {
         self.check_waiting_shuttles();
         self.check_lanes();
         self.check_work_conserved();
+        self.check_pace();
         self.check_age_bound();
     }
 
@@ -208,6 +209,38 @@ impl Library {
                 Stage::Unverified { age, panel, .. },
             ) => Some((Queue::New(panel), age)),
             _ => None,
+        }
+    }
+
+    /// What is not verified is known by panel, and as many drives as new platters are overdue hold
+    /// one or keep a slot for one.
+    fn check_pace(&self) {
+        for panel in (0..self.shape().panels).map(PanelIndex::new) {
+            let mut unverified: BTreeSet<(Age, PlatterKey)> = BTreeSet::new();
+            for (key, platter) in self.known() {
+                if let Stage::Unverified { age, panel: of, .. } = platter.stage
+                    && of == panel
+                {
+                    unverified.insert((age, key));
+                }
+            }
+            let known = &self.unverified[usize::from(panel.get())];
+            assert_eq!(unverified, *known, "panel {panel} knows what is not verified");
+            let is_overdue = |&&(age, key): &&(Age, PlatterKey)| self.is_overdue(age, key);
+            let overdue = unverified.iter().filter(is_overdue).count();
+            let works = |(at, drive): &(DriveIndex, &Drive)| {
+                self.floor.drive(*at).panel == panel && !drive.broken
+            };
+            let drives: Vec<&Drive> =
+                self.indexed_drives().filter(works).map(|(_, drive)| drive).collect();
+            let serves_new = |drive: &&&Drive| drive.kept || self.holds_new(drive);
+            let serving = drives.iter().filter(serves_new).count();
+            let exempt = !self.pace.was_looked_at(self.now);
+            let enough = exempt || serving >= overdue.min(drives.len());
+            assert!(
+                enough,
+                "{overdue} platters of panel {panel} are overdue, {serving} drives act"
+            );
         }
     }
 

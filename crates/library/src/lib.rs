@@ -82,6 +82,7 @@ mod invariants;
 pub mod limits;
 pub mod log;
 mod mechanics;
+mod pace;
 mod partition;
 mod policy;
 mod queue;

@@ -18,6 +18,16 @@ pub const READS_PER_VISIT_MAX: u32 = 1024;
 /// Fetches for customers a shuttle makes in a row while a new platter waits for it.
 pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 
+/// How often it is worked out whether verification is in time.
+pub const PACE_LOOK: Duration = Duration::from_secs(60);
+
+/// Share of its time a drive is expected to verify beside customers, in percent. Under the paper's
+/// heaviest reads drives come to 60; with 50 or more expected here, tails of a siege grew.
+pub const VERIFY_SHARE_PERCENT: u64 = 40;
+
+/// Of the time a new platter has, what is kept for trips and for what cannot be foreseen, percent.
+pub const VERIFY_RESERVE_PERCENT: u64 = 10;
+
 /// Sides of a library.
 pub const PANELS_MAX: u16 = 2;
 

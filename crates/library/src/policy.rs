@@ -37,8 +37,8 @@ pub struct Policy {
     /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
     /// read has until its deadline; zero fetches at once.
     pub hold: Ratio,
-    /// How long customers may keep a new platter from a drive: an older one is collected and
-    /// verified whatever waits.
+    /// By when a new platter is to be verified whatever customers want, which keep no second slot
+    /// from it any more in time; two and a half times what verifying it takes, if that is longer.
     pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,

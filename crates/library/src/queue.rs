@@ -246,6 +246,10 @@ impl Library {
             if let Stage::Storing { home, .. } = stage {
                 self.by_home[home.as_usize()] = None;
             }
+            if let Stage::Unverified { age, .. } = stage {
+                self.unverified[usize::from(panel.get())].remove(&(age, key));
+                self.note_pace();
+            }
             self.platter_mut(key).stage = Stage::Checked { panel };
             self.finish(request, Outcome::Failed(fault), out);
         }

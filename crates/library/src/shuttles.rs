@@ -265,6 +265,7 @@ impl Library {
                 bay.platter = Some(key);
                 bay.brought_by = Some(index);
                 self.platter_mut(key).place = Place::Drive(drive, slot);
+                self.pace_if_new(key);
                 self.dirty.drive(drive);
                 self.note_drive_groups(drive);
                 self.end_if_out_of_reach(key, out);

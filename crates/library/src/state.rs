@@ -224,6 +224,8 @@ pub(crate) struct Drive {
     pub(crate) work: Option<Work>,
     /// Customers need the slot of the platter under verification.
     pub(crate) evicting: bool,
+    /// Its second slot is kept for a new platter.
+    pub(crate) kept: bool,
     pub(crate) broken: bool,
 }
 
@@ -243,6 +245,7 @@ pub(crate) struct Bay {
 pub(crate) struct Work {
     pub(crate) command: CommandId,
     pub(crate) action: Action,
+    pub(crate) began: Instant,
     /// It was asked to stop early.
     pub(crate) halting: bool,
 }

@@ -69,6 +69,7 @@ impl Library {
         self.platter_mut(key).place = Place::Drive(index, slot);
         self.settle(key);
         self.drives[index.as_usize()].bay_mut(slot).platter = Some(key);
+        self.pace_if_new(key);
     }
 
     /// Hands waiting platters to the drives with room, the lowest index first.

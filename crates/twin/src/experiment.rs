@@ -30,7 +30,7 @@ mod probe;
 mod runner;
 mod suite;
 
-pub use base::Unknown;
+pub use base::{Unknown, changed};
 pub use error::{ErrorKind, ExperimentError};
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
 pub use file::{

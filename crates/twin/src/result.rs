@@ -76,6 +76,10 @@ pub struct RunResult {
     pub battery_min: u64,
     /// User bytes verified in the window.
     pub verified_bytes: u64,
+    /// The longest that a new platter was unverified, from its coming out, in seconds; of those
+    /// never verified, until the end of the measured window.
+    #[serde(default)]
+    pub unverified_age_max: f64,
     /// New platters waiting in eject bays, at most.
     pub eject_bay_max: u64,
     /// Oldest age of a read when it was begun: the age bound is held against it.

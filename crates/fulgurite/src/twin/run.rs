@@ -8,6 +8,7 @@ use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_library::{
     Event, Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
 };
+use fulgurite_twin::experiment::changed;
 use fulgurite_twin::scenario::Writes;
 use fulgurite_twin::{Observer, RunResult, Scenario, run_observed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
@@ -15,7 +16,7 @@ use serde_json::json;
 
 use super::pool::{share, thread_count};
 use super::{create, named_workload, percent, read_toml, wrong};
-use crate::exit::Exit;
+use crate::exit::{Coded, Exit};
 use crate::output::{Output, grouped, seconds};
 use crate::progress::count_bar;
 
@@ -37,15 +38,34 @@ pub(crate) struct RunArgs {
     /// Scenario file (TOML); `twin scenario` prints one
     #[arg(value_name = "SCENARIO")]
     scenario: PathBuf,
-    /// Seeds to run, from 1 on
+    /// Seeds to run
     #[arg(long, value_name = "N", default_value = "1")]
     seeds: NonZero<u64>,
+    /// The first of them
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    first_seed: u64,
+    /// Change a field of the scenario, by its dotted path; may be given several times
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = change)]
+    set: Vec<(String, toml::Value)>,
     /// Runs at one time; by default as many as there are processors
     #[arg(long, value_name = "N")]
     threads: Option<NonZero<usize>>,
-    /// Write what the library of seed 1 is told and decides
+    /// Write what the library of the first seed is told and decides
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+}
+
+/// A change of a field: the value as in the file, or a text without its quotes.
+fn change(text: &str) -> Result<(String, toml::Value), String> {
+    let (field, value) = text.split_once('=').ok_or("it is not FIELD=VALUE")?;
+    let (field, value) = (field.trim(), value.trim());
+    if field.is_empty() || value.is_empty() {
+        return Err("it is not FIELD=VALUE".to_owned());
+    }
+    let read = toml::from_str::<toml::Table>(&format!("value = {value}"));
+    let read = read.ok().filter(|table| table.len() == 1);
+    let read = read.and_then(|mut table| table.remove("value"));
+    Ok((field.to_owned(), read.unwrap_or_else(|| toml::Value::String(value.to_owned()))))
 }
 
 /// Prints a scenario: the paper's minimum deployment with some workload.
@@ -79,15 +99,14 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
 /// Runs `twin run`.
 pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     let shown = format!("\"{}\"", args.scenario.display());
-    let scenario: Scenario = read_toml(&args.scenario)?;
-    scenario.validate().map_err(|error| wrong(&shown, &error, Exit::Config))?;
+    let scenario = read_scenario(args, &shown)?;
     let count = usize::try_from(args.seeds.get())?;
     let bar = count_bar("seeds", args.seeds.get(), false);
     let mut results: Vec<Option<anyhow::Result<RunResult>>> = Vec::new();
     results.resize_with(count, || None);
     let work = |index: usize| {
         let log = args.log.as_deref().filter(|_| index == 0);
-        simulate(&scenario, 1 + index as u64, log)
+        simulate(&scenario, args.first_seed.saturating_add(index as u64), log)
     };
     share(thread_count(args.threads), count, work, &mut |index, result| {
         bar.inc(1);
@@ -103,6 +122,27 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         metrics.extend(BATTERY_METRICS);
     }
     print(&results, &metrics, out)
+}
+
+fn read_scenario(args: &RunArgs, shown: &str) -> anyhow::Result<Scenario> {
+    if args.set.is_empty() {
+        let scenario: Scenario = read_toml(&args.scenario)?;
+        scenario.validate().map_err(|error| wrong(shown, &error, Exit::Config))?;
+        return Ok(scenario);
+    }
+    let mut set = toml::Table::new();
+    for (field, value) in &args.set {
+        if set.insert(field.clone(), value.clone()).is_some() {
+            let message = format!("--set {field}: it is given twice");
+            return Err(Coded::new(Exit::Usage, message).into());
+        }
+    }
+    changed(read_toml(&args.scenario)?, &set).map_err(|problem| {
+        let changes: Vec<String> =
+            args.set.iter().map(|(field, value)| format!("{field}={value}")).collect();
+        let message = format!("{shown} with --set {}: {problem}", changes.join(" --set "));
+        Coded::new(Exit::Config, message).into()
+    })
 }
 
 fn simulate(scenario: &Scenario, seed: u64, log: Option<&Path>) -> anyhow::Result<RunResult> {
@@ -154,7 +194,7 @@ impl<W: std::io::Write> Observer for Logging<W> {
 type Metric = (&'static str, fn(f64) -> String, fn(&RunResult) -> f64);
 
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const METRICS: [Metric; 25] = [
+const METRICS: [Metric; 27] = [
     ("completion median", seconds, |r| r.completion.p50),
     ("completion p99", seconds, |r| r.completion.p99),
     ("completion p99.9", seconds, |r| r.completion.p999),
@@ -178,6 +218,8 @@ const METRICS: [Metric; 25] = [
     ("queue max", number, |r| r.queue_max as f64),
     ("eject bay max", number, |r| r.eject_bay_max as f64),
     ("age max", seconds, |r| r.age_max),
+    ("unverified max", seconds, |r| r.unverified_age_max),
+    ("verified TB", ratio, |r| r.verified_bytes as f64 / 1e12),
     ("makespan", seconds, |r| r.makespan),
     ("events", number, |r| r.events as f64),
 ];

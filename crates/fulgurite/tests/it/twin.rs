@@ -92,18 +92,91 @@ fn a_scenario_is_run() {
                         11
             age max                   17.1 min     7.2 min    17.1 min            17.1 min 
                    7.2 min
+            unverified max            15.0 min    15.0 min    15.0 min            15.0 min 
+                  15.0 min
+            verified TB                   0.71        0.64        0.71                0.71 
+                      0.64
             makespan                  30.2 min    23.4 min    30.2 min            30.2 min 
                   23.4 min
-            events                       8,353       5,647       8,353               8,353 
-                     5,647
-            hash                  86687142288c7eb1 d7370427e1ab4092
+            events                       8,383       5,669       8,383               8,383 
+                     5,669
+            hash                  115554767f03d4f8 a840d189fd5c65a3
             exit: 0
         "#]],
     );
+}
+
+#[test]
+fn threads_change_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
     let one = lines(folder, &["twin", "run", "small.toml", "--json", "--threads", "1"]);
     let types: Vec<&str> = one.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["run", "medians"]);
     assert_eq!(one, lines(folder, &["twin", "run", "small.toml", "--json"]));
+}
+
+#[test]
+fn seeds_are_chosen_and_fields_are_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
+    let run =
+        |args: &[&str]| lines(folder, &[&["twin", "run", "small.toml", "--json"], args].concat());
+    let both = run(&["--seeds", "2"]);
+    assert_eq!(run(&["--first-seed", "2"])[0], both[1]);
+    let quick = run(&["--set", "policy=silica", "--set", "throughput=210"]);
+    assert_ne!(quick[0]["run"]["hash"], both[0]["run"]["hash"]);
+    assert_eq!(quick, run(&["--set", "throughput = 210", "--set", "policy=\"silica\""]));
+    let wrong = |change: &str, expect: Expect| {
+        check(folder, &["twin", "run", "small.toml", "--set", change], expect);
+    };
+    wrong(
+        "policy.candidats=3",
+        expect![[r#"
+        err: fulgurite: "small.toml" with --set policy.candidats=3: unknown field
+            `candidats`, expected one of `movement`, `customer_slots`, `pairs`,
+            `candidates`, `age_bound`, `steal_tracks`, `help_platters`, `rebalance`,
+            `hold`, `verify_within`, `right_of_way`, `charge_below`, `charge_until` in
+            `policy`
+        exit: 3
+    "#]],
+    );
+    wrong(
+        "libary.panels=1",
+        expect![[r#"
+        err: fulgurite: "small.toml" with --set libary.panels=1: libary.panels: there
+            is no table libary
+        exit: 3
+    "#]],
+    );
+    wrong(
+        "library.panels=3",
+        expect![[r#"
+        err: fulgurite: "small.toml" with --set library.panels=3: panels is 3, but must
+            be from 1 to 2
+        exit: 3
+    "#]],
+    );
+    wrong(
+        "policy=gold",
+        expect![[r#"
+        err: fulgurite: "small.toml" with --set policy="gold": no policy "gold": it is
+            one of fulgurite, thrifty, silica, shortest-paths, no-shuttles
+        exit: 3
+    "#]],
+    );
+    wrong(
+        "panels",
+        expect![[r#"
+        err: error: invalid value 'panels' for '--set <FIELD=VALUE>': it is not
+            FIELD=VALUE
+        err: 
+        err: For more information, try '--help'.
+        exit: 2
+    "#]],
+    );
 }
 
 /// A folder with the log of a run.
@@ -123,7 +196,7 @@ fn a_log_decides_the_same_again() {
         folder,
         &["twin", "replay", "run.log"],
         expect![[r#"
-            8,353 events and 9,800 decisions in 30.2 min: all the same
+            8,383 events and 9,800 decisions in 30.2 min: all the same
             end: the library was stopped
             exit: 0
         "#]],

@@ -133,3 +133,18 @@ fn customers_do_not_keep_a_platter_from_its_slot() {
     let before = twin.transcript[..stored].matches("finished: Read").count();
     assert!(before <= 20, "{before} customers went before");
 }
+
+/// One drive with two slots, and reads of many platters that need no shuttle.
+#[test]
+fn the_second_slot_has_its_turn_when_the_first_is_filled_again_at_once() {
+    let policy = Policy { customer_slots: 2, ..Policy::no_shuttles() };
+    let mut twin = Twin::with_policy(&one_of_each(), policy, 9);
+    for number in 0..200 {
+        twin.read(0, u64::from(number), number, 10 * number, 0);
+    }
+    twin.run_to_rest();
+    // Whoever came first is served first, or next.
+    for (place, request) in twin.order().into_iter().enumerate() {
+        assert!(request.abs_diff(place as u64) <= 1, "read {request} was answered as {place}");
+    }
+}

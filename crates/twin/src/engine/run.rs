@@ -85,6 +85,9 @@ pub fn run_reads<O: Observer>(
     let root = Seed::new(seed);
     let mut run = Run::new(scenario, &root, observer)?;
     run.play(reads);
+    if let Some(since) = run.supply.oldest_unverified() {
+        run.note_unverified(since, run.now);
+    }
     let drives = run.drives;
     let counters = *run.library.counters();
     Ok(run.accounts.result(scenario, &counters, &run.batteries, drives, seed))
@@ -272,7 +275,7 @@ impl<'a, O: Observer> Run<'a, O> {
             let next = (panel.get() + 1) % self.scenario.library.panels;
             self.agenda.push(self.now + interval, Next::Write(PanelIndex::new(next)));
         }
-        let event = self.supply.new_platter(panel);
+        let event = self.supply.new_platter(panel, self.now);
         let most = self.supply.waiting.iter().copied().max().unwrap_or(0);
         self.accounts.eject_bay_max = self.accounts.eject_bay_max.max(most);
         self.step(event);
@@ -445,6 +448,9 @@ impl<'a, O: Observer> Run<'a, O> {
                 }
             }
             Outcome::Verified => {
+                if let Some(since) = self.supply.verified(request) {
+                    self.note_unverified(since, self.now);
+                }
                 if let Some(event) = self.supply.store(request) {
                     self.pending.push(event);
                 }
@@ -452,6 +458,13 @@ impl<'a, O: Observer> Run<'a, O> {
             Outcome::Stored | Outcome::Canceled => {}
             Outcome::Failed(_) => self.unavailable(request),
         }
+    }
+
+    /// A new platter was unverified for that long; what it was after the window does not count.
+    fn note_unverified(&mut self, since: Instant, until: Instant) {
+        let end = Instant::ZERO + self.scenario.measure_until;
+        let age = until.min(end).since(since);
+        self.accounts.unverified_age_max = self.accounts.unverified_age_max.max(age);
     }
 
     /// A request cannot be served: other platters of the set are read instead.

@@ -1,7 +1,9 @@
 //! The platters: where the stored ones are, and the new ones that come out to be verified.
 
+use std::collections::BTreeMap;
+
 use fulgurite_library::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
-use fulgurite_units::{PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
+use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
 
 use super::files::NEW_PLATTER;
 use crate::Error;
@@ -18,6 +20,8 @@ pub(crate) struct Supply {
     pub(crate) waiting: Vec<u64>,
     /// The panel of each new platter, until it first came into a drive.
     panels: Vec<(PanelIndex, bool)>,
+    /// When each new platter that is not verified yet came out.
+    unverified: BTreeMap<u32, Instant>,
     tracks: u32,
     recovery: RandomStream,
 }
@@ -66,6 +70,7 @@ impl Supply {
             waiting: vec![0; free.len()],
             free,
             panels: Vec::new(),
+            unverified: BTreeMap::new(),
             tracks: u32::try_from(size).unwrap_or(u32::MAX / 2).max(1),
             recovery: seed.child(b"recovery").stream(),
         })
@@ -92,8 +97,9 @@ impl Supply {
     }
 
     /// A new platter comes out on a panel.
-    pub(crate) fn new_platter(&mut self, panel: PanelIndex) -> Event {
+    pub(crate) fn new_platter(&mut self, panel: PanelIndex, now: Instant) -> Event {
         let number = u32::try_from(self.panels.len()).unwrap_or(u32::MAX);
+        self.unverified.insert(number, now);
         self.panels.push((panel, true));
         self.waiting[usize::from(panel.get())] += 1;
         Event::Verify {
@@ -112,6 +118,17 @@ impl Supply {
         }
         self.waiting[usize::from(panel.get())] -= 1;
         Some(*panel)
+    }
+
+    /// When a new platter that is verified now came out.
+    pub(crate) fn verified(&mut self, request: RequestId) -> Option<Instant> {
+        let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
+        self.unverified.remove(&number)
+    }
+
+    /// When the oldest new platter that is not verified came out.
+    pub(crate) fn oldest_unverified(&self) -> Option<Instant> {
+        self.unverified.values().next().copied()
     }
 
     /// A new platter was verified: it gets a slot, as long as there are some.

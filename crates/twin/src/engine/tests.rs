@@ -192,7 +192,7 @@ fn without_batteries_a_run_is_as_it_was() {
         let result = run(&scenario(policy), 1).unwrap();
         format!("{:016x}", result.hash)
     });
-    assert_eq!(hashes, ["d6037c3f46731fc0", "ab3613f85a409204"]);
+    assert_eq!(hashes, ["d6037c3f46731fc0", "844503c5d3a2904d"]);
 }
 
 #[test]
@@ -216,4 +216,34 @@ fn what_no_library_can_be_is_refused() {
     let weak = Battery { charging_w: 1.0, ..Battery::ASSUMED };
     check(&move |s| s.battery = Some(weak), "charging_w");
     check(&|s| s.workload.jobs.alpha = f64::NAN, "alpha");
+}
+
+/// Reads come faster than the library fetches for as long as it lasts; new platters wait meanwhile.
+fn siege(policy: Policy) -> Scenario {
+    let mut siege = scenario(Policy { verify_within: HOUR + HOUR, ..policy });
+    siege.workload.envelope.warm_up = Duration::from_secs(60);
+    siege.workload.envelope.window = Duration::from_secs(8 * 3600);
+    siege.workload.envelope.window_rate = 0.4;
+    siege.measure_from = Duration::from_secs(60);
+    siege.measure_until = Duration::from_secs(8 * 3600);
+    // A drive needs 17 minutes for one.
+    siege.writes = Writes::Every {
+        platter_size: ByteCount::new(60_000_000_000),
+        interval: Duration::from_secs(900),
+    };
+    siege
+}
+
+#[test]
+fn no_policy_leaves_a_new_platter_unverified_for_long() {
+    for name in ["silica", "fulgurite", "thrifty", "shortest-paths"] {
+        let siege = siege(Policy::named(name).unwrap());
+        let mut checker = Checker::default();
+        let result = run_observed(&siege, 7, &mut checker).unwrap();
+        let oldest = result.unverified_age_max / 3600.0;
+        assert!(result.queue_max > 100, "{name}: {} reads waited at most", result.queue_max);
+        // The bound, and what one verification takes.
+        assert!(oldest <= 2.3, "{name}: a platter was unverified for {oldest:.2} h");
+        assert!(result.verified_bytes > 1_200_000_000_000, "{name}: {}", result.verified_bytes);
+    }
 }

@@ -97,6 +97,15 @@ fn table(
     change(from, &file.set, &file.unset)
 }
 
+/// A scenario file with fields set by dotted path; a policy may be named.
+///
+/// # Errors
+/// What is wrong, in one line: the path that leads nowhere, the field that is unknown, or the
+/// value that is out of its limits.
+pub fn changed(scenario: Table, set: &Table) -> Result<Scenario, String> {
+    parse(&change(resolve(scenario)?, set, &[])?)
+}
+
 /// `from` with fields set by path, then fields taken away.
 pub(crate) fn change(from: Table, set: &Table, unset: &[String]) -> Result<Table, String> {
     let mut table = from;

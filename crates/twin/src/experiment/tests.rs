@@ -133,6 +133,7 @@ fn every_statement_has_a_file_that_is_sound() {
             "E13",
             "E14",
             "B1",
+            "B2",
         ]
     "#]]
     .assert_debug_eq(&ids);

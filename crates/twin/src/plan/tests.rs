@@ -29,7 +29,7 @@ fn hour(scale: f64) -> Demand {
 fn request(demand: Demand) -> PlanRequest {
     let mut request = PlanRequest::new(ByteCount::new(5 * TB), demand);
     request.library = LibraryShape { slots_per_shelf: 30, ..LibraryShape::mdu() };
-    request.objective = Duration::from_secs(3600);
+    request.objective = Duration::from_secs(4500);
     request.seeds = 2;
     request.space.libraries = [1, 3];
     request.space.read_racks = vec![2];
@@ -118,8 +118,9 @@ fn the_plan_is_the_cheapest_of_two_policies() {
 #[test]
 fn the_plan_is_the_cheapest_when_verification_decides() {
     let mut request = request(hour(2.0));
-    request.ingest_per_day = ByteCount::new(20 * TB);
+    request.ingest_per_day = ByteCount::new(28 * TB);
     request.growth_days = 60;
+    request.objective = Duration::from_secs(8500);
     request.space.libraries = [1, 2];
     request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
     let found = check_against_all(&request);
