@@ -8,7 +8,7 @@
 //!
 //! A platter is put off as long as its drive could still verify it beside customers; from then on
 //! as many second slots of its panel are kept as platters are that far. A drive verifies whenever
-//! no read waits for it, and no sooner: one that customers keep busy takes longer than was expected.
+//! no read waits for it, and no sooner: one that customers keep busy takes longer than expected.
 //! This is worked out each minute while a new platter is there, and whenever one comes or goes.
 
 use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
