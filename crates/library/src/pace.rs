@@ -22,6 +22,10 @@ use crate::{Action, DriveSlot, PanelIndex};
 
 /// Tracks a pass must have read to say how long one takes.
 const TRACKS_TOLD_MIN: u32 = 16;
+/// What one is believed to take at most: a minute, which is more than any drive needs.
+const TRACK_NS_MAX: u64 = 60_000_000_000;
+/// What a platter is believed to take at most: a year. Times that it is added to stay in range.
+const VERIFY_NS_MAX: u64 = 365 * 86_400 * 1_000_000_000;
 
 /// What is known of the time that verification takes and has.
 #[derive(Clone, Debug)]
@@ -55,7 +59,7 @@ impl Pace {
     /// A pass read that many tracks.
     pub(crate) fn learn(&mut self, took: Duration, tracks: u32) {
         if tracks >= TRACKS_TOLD_MIN {
-            let track_ns = took.as_nanos() / u64::from(tracks);
+            let track_ns = (took.as_nanos() / u64::from(tracks)).min(TRACK_NS_MAX);
             self.track_ns = self.track_ns / 8 * 7 + track_ns / 8;
             self.is_due = true;
         }
@@ -118,7 +122,7 @@ impl Library {
         let spare = u64::from(self.shape().drives_per_panel()) / 2;
         let (mut work, mut late, mut needed) = (0u64, 0u64, 0u64);
         for &(age, key) in waiting {
-            let remaining = self.remaining_ns(key) / VERIFY_SHARE_PERCENT * 100;
+            let remaining = beside_ns(self.remaining_ns(key));
             let left = self.time_left(age, key, VERIFY_RESERVE_PERCENT);
             work = work.saturating_add(remaining);
             late += u64::from(self.is_late(age, key));
@@ -138,8 +142,7 @@ impl Library {
     }
 
     fn is_late(&self, age: Age, key: PlatterKey) -> bool {
-        let remaining = self.remaining_ns(key) / VERIFY_SHARE_PERCENT * 100;
-        remaining >= self.time_left(age, key, VERIFY_RESERVE_PERCENT)
+        beside_ns(self.remaining_ns(key)) >= self.time_left(age, key, VERIFY_RESERVE_PERCENT)
     }
 
     fn is_pace_open(&self) -> bool {
@@ -157,8 +160,7 @@ impl Library {
         let Stage::Unverified { tracks, .. } = self.platter(key).stage else { return u64::MAX };
         let end = tracks.end().map_or(u32::MAX, TrackIndex::get);
         let whole = u64::from(end).saturating_mul(self.pace.track_ns);
-        let beside = whole / VERIFY_SHARE_PERCENT * 100;
-        let due = age.due + Duration::from_nanos(beside.saturating_sub(within));
+        let due = age.due + Duration::from_nanos(beside_ns(whole).saturating_sub(within));
         due.since(self.now).as_nanos().saturating_sub(within / 100 * less_percent)
     }
 
@@ -226,4 +228,9 @@ impl Library {
         }
         is_freed
     }
+}
+
+/// What verifying takes beside customers that takes so long alone.
+fn beside_ns(alone: u64) -> u64 {
+    alone.min(VERIFY_NS_MAX) / VERIFY_SHARE_PERCENT * 100
 }
