@@ -21,8 +21,9 @@ from harness import Server, keys_of, read, restore, wait_until
 
 BUCKET = "crash"
 KEYS_PER_THREAD = 24
-# One key in so many is left alone for a while after each change. The faster a machine, the sooner
-# every other key is put again: none would reach glass, be restored and expire.
+# One key in so many is only read for a while after each change and each restore. The faster a
+# machine, the sooner every other key is put or restored again: none would reach glass, or none of
+# the copies there would live to its expiry, which every restore puts off.
 CALM_KEYS_EVERY = 4
 CALM_SECONDS = 5.0
 BODY_BYTES_MAX = 40_000
@@ -54,8 +55,8 @@ class Key:
 
     name: str
     is_calm: bool = False
-    # When it was changed last, by the monotonic clock.
-    changed: float = 0.0
+    # When it was changed or restored last, by the monotonic clock.
+    touched: float = 0.0
     acknowledged: Version | None = None
     # Outcomes that a request without an answer may have had.
     possible: list[Version | None] = field(default_factory=list)
@@ -115,11 +116,11 @@ class Driver:
         rng = random.Random(seed)
         verbs = [self._put, self._put, self._put, self._put_parts, self._delete, self._restore]
         verbs += [self._read, self._read]
-        changing = [self._put, self._put_parts, self._delete]
         while not self._stop.is_set():
             key, verb = rng.choice(keys), rng.choice(verbs)
-            if key.is_calm and verb in changing and time.monotonic() < key.changed + CALM_SECONDS:
-                verb = self._restore
+            if key.is_calm:
+                is_left_alone = time.monotonic() < key.touched + CALM_SECONDS
+                verb = self._read if is_left_alone else rng.choice([verb, self._restore])
             try:
                 verb(client, key, rng)
                 self.acknowledged += 1
@@ -141,7 +142,7 @@ class Driver:
         return False
 
     def _begin(self, key: Key, outcome: Version | None) -> None:
-        key.changed = time.monotonic()
+        key.touched = time.monotonic()
         key.possible.append(outcome)
         key.history.append(f"asked for {outcome}")
 
@@ -190,6 +191,7 @@ class Driver:
         version = key.acknowledged
         if version is None or version.storage_class == "STANDARD":
             return
+        key.touched = time.monotonic()
         restore(client, BUCKET, key.name, days=1)
 
     def _read(self, client: Any, key: Key, rng: random.Random) -> None:

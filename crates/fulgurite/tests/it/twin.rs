@@ -98,9 +98,9 @@ fn a_scenario_is_run() {
                       0.64
             makespan                  30.2 min    23.4 min    30.2 min            30.2 min 
                   23.4 min
-            events                       8,383       5,669       8,383               8,383 
-                     5,669
-            hash                  115554767f03d4f8 a840d189fd5c65a3
+            events                       8,383       5,671       8,383               8,383 
+                     5,671
+            hash                  5f1ad1759f91da16 388355c7c8995b78
             exit: 0
         "#]],
     );
