@@ -21,6 +21,7 @@ mod supply;
 
 pub(crate) use agenda::Agenda;
 pub(crate) use files::shard_sizes;
+pub(crate) use run::unavailable_platters;
 pub use run::{Observer, Silent, run, run_observed, run_reads};
 
 #[cfg(test)]

@@ -93,6 +93,15 @@ pub fn run_reads<O: Observer>(
     Ok(run.accounts.result(scenario, &counters, &run.batteries, drives, seed))
 }
 
+/// Platters of a scenario that cannot be fetched in a run with this seed.
+///
+/// # Errors
+/// When there are more platters than slots.
+pub(crate) fn unavailable_platters(scenario: &Scenario, seed: u64) -> Result<usize, Error> {
+    let supply = Supply::new(scenario, &Seed::new(seed).child(b"supply"))?;
+    Ok((0..scenario.platters).filter(|&platter| supply.is_unavailable(platter)).count())
+}
+
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next {

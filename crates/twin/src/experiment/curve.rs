@@ -71,6 +71,7 @@ impl Measured<'_> {
                 .map(|(a, b)| match derived.kind {
                     DerivedKind::Ratio => a / b,
                     DerivedKind::Saving => 1.0 - a / b,
+                    DerivedKind::Excess => a - b,
                 })
                 .collect();
             points.push(CurvePoint { label: place.label.clone(), x: place.x, samples });

@@ -130,6 +130,8 @@ pub enum DerivedKind {
     Ratio,
     /// What the first needs less than the second, as a share of the second.
     Saving,
+    /// What the first needs more than the second.
+    Excess,
 }
 
 /// Something that has to hold.

@@ -8,10 +8,13 @@ mod reads;
 
 use std::collections::BTreeMap;
 
+use fulgurite_units::Ratio;
 use serde::Deserialize;
 
 use super::base::{Base, number};
 use super::file::Unit;
+use crate::engine::unavailable_platters;
+use crate::scenario::Scenario;
 pub use machines::MachineOperation;
 pub use reads::{Quantity, SizeStatistic};
 
@@ -28,6 +31,11 @@ pub enum Probe {
     },
     /// How much longer a pick takes than a place on average, in s.
     PickMinusPlace,
+    /// A number of crabs up, less that of crabs down, in s.
+    CrabUpMinusDown {
+        /// Of many of them.
+        statistic: Statistic,
+    },
     /// What a motion of a shuttle takes beyond the trapezoid of its speed, in s.
     FineTuning {
         /// How far it goes.
@@ -53,6 +61,19 @@ pub enum Probe {
         over: String,
         /// What of it.
         quantity: Quantity,
+    },
+    /// Bytes read from the platter with the most of them, over those of the second, in the window
+    /// of a base scenario.
+    HottestOverSecond {
+        /// The base.
+        base: String,
+    },
+    /// Platters of a base scenario that cannot be fetched where this share of them cannot.
+    UnavailablePlatters {
+        /// The base.
+        base: String,
+        /// The share.
+        share: Ratio,
     },
     /// What is written in half a year, over what is read.
     WrittenOverRead {
@@ -105,6 +126,16 @@ pub enum Probe {
         platters: u16,
         /// Sets.
         sets: u16,
+    },
+    /// The most platters of one set that one failure makes unavailable, in a library of as few
+    /// storage racks as the set needs.
+    SetPlattersLost {
+        /// Information platters.
+        information: u16,
+        /// Redundancy platters.
+        redundancy: u16,
+        /// Platters of the set in the drive or the shuttles that failed.
+        held: u16,
     },
     /// The chance that a track is lost, when sectors are lost independently.
     TrackLoss {
@@ -177,6 +208,9 @@ impl Probe {
                 Ok(statistic.of(machines::times(*operation, seed)))
             }
             Self::PickMinusPlace => Ok(machines::pick_minus_place(seed)),
+            Self::CrabUpMinusDown { statistic } => {
+                Ok(machines::crab_up_minus_down(*statistic, seed))
+            }
             Self::FineTuning { meters } => Ok(machines::fine_tuning(*meters, seed)),
             Self::ReadSizes { base, statistic } => {
                 reads::sizes(&reads::workload(bases, base)?, *statistic, seed)
@@ -185,6 +219,14 @@ impl Probe {
             Self::Windows { of, over, quantity } => {
                 let [of, over] = [of, over].map(|name| reads::workload(bases, name));
                 reads::windows(&of?, &over?, *quantity, seed)
+            }
+            Self::HottestOverSecond { base } => {
+                reads::hottest_over_second(&reads::scenario(bases, base)?, seed)
+            }
+            Self::UnavailablePlatters { base, share } => {
+                let scenario = Scenario { unavailable: *share, ..reads::scenario(bases, base)? };
+                let count = unavailable_platters(&scenario, seed);
+                count.map(to_float).map_err(|error| error.to_string())
             }
             Self::WrittenOverRead { quantity } => reads::written_over_read(*quantity, seed),
             Self::HourlyTail { deviation } => reads::hourly_tail(*deviation, seed),
@@ -204,6 +246,9 @@ impl Probe {
             }
             Self::SetPlattersInZone { platters, sets } => {
                 placement::set_platters_in_zone(usize::from(*platters), *sets)
+            }
+            Self::SetPlattersLost { information, redundancy, held } => {
+                placement::set_platters_lost(*information, *redundancy, *held)
             }
             Self::TrackLoss { information, redundancy, sector_loss } => {
                 Ok(arithmetic::binomial_tail(information + redundancy, *redundancy, *sector_loss))

@@ -20,8 +20,10 @@ const CURVE_POINTS: u32 = 60;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineOperation {
-    /// One shelf up or down.
+    /// One shelf up.
     Crab,
+    /// One shelf down.
+    CrabDown,
     /// Taking a platter.
     Pick,
     /// Handing it over.
@@ -48,6 +50,9 @@ impl MachineOperation {
             Self::Crab => {
                 Action::Crab { shuttle, from: ShelfIndex::new(0), to: ShelfIndex::new(1) }
             }
+            Self::CrabDown => {
+                Action::Crab { shuttle, from: ShelfIndex::new(1), to: ShelfIndex::new(0) }
+            }
             Self::Pick => Action::Pick { shuttle, platter, from: Source::Storage(place) },
             Self::Place => Action::Place { shuttle, platter, to: Destination::Storage(place) },
             Self::Mount => Action::Mount { drive, slot, platter },
@@ -69,6 +74,20 @@ pub(super) fn times(operation: MachineOperation, seed: u64) -> Vec<f64> {
 pub(super) fn pick_minus_place(seed: u64) -> f64 {
     let mean = |operation| times(operation, seed).iter().sum::<f64>() / to_float(SAMPLES);
     mean(MachineOperation::Pick) - mean(MachineOperation::Place)
+}
+
+/// A number of crabs up less that of crabs down, of shuttles with draws of their own.
+pub(super) fn crab_up_minus_down(statistic: super::Statistic, seed: u64) -> f64 {
+    let (mechanics, mut random) = machines(seed);
+    let [mut up, mut down] = [Vec::new(), Vec::new()];
+    for _ in 0..SAMPLES {
+        for (operation, times) in
+            [(MachineOperation::Crab, &mut up), (MachineOperation::CrabDown, &mut down)]
+        {
+            times.push(mechanics.duration(&operation.action(), &mut random).as_secs_f64());
+        }
+    }
+    statistic.of(up) - statistic.of(down)
 }
 
 /// What a motion takes beyond the trapezoid of its speed: computed from the speed alone here.

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_layout::{BlastModel, SetShape, ZoneState, choose_zones, minimum_storage_racks};
+use fulgurite_layout::{
+    BlastModel, Cell, SetShape, ZoneShape, ZoneState, choose_zones, minimum_storage_racks,
+};
 use fulgurite_library::LibraryShape;
 use fulgurite_units::SlotIndex;
+
+use super::to_float;
 
 /// 1 when the library takes such a shape.
 pub(super) fn shape_accepted(drives_per_read_rack: u16, shuttles_per_panel: u16) -> f64 {
@@ -17,6 +21,41 @@ pub(super) fn storage_racks(information: u16, redundancy: u16) -> Result<f64, St
     let set = SetShape::new(information, redundancy);
     let count = minimum_storage_racks(set, &BlastModel::silica());
     count.map(|count| f64::from(count.racks)).map_err(|error| error.to_string())
+}
+
+/// The most platters of a set that one failure makes unavailable, in a library of as few storage
+/// racks as the set needs: those in its blast zone, and those that what failed holds.
+pub(super) fn set_platters_lost(
+    information: u16,
+    redundancy: u16,
+    held: u16,
+) -> Result<f64, String> {
+    let model = BlastModel::silica();
+    let count = minimum_storage_racks(SetShape::new(information, redundancy), &model);
+    let cells = count.map_err(|error| error.to_string())?.placement;
+    let most = model.shapes.iter().map(|shape| platters_in(shape, &cells)).max().unwrap_or(0);
+    Ok(f64::from(held) + to_float(most))
+}
+
+/// The most of these cells that a shape covers, wherever it lies.
+fn platters_in(shape: &ZoneShape, cells: &[Cell]) -> usize {
+    let part = |rack: u16, shelf: u16| (i32::from(rack), i32::from(shelf));
+    let corners = cells.iter().flat_map(|cell| {
+        let at = part(cell.rack, cell.shelf);
+        shape.cells().iter().map(move |&(rack, shelf)| {
+            let of = part(rack, shelf);
+            (cell.panel, at.0 - of.0, at.1 - of.1)
+        })
+    });
+    let covered = |(panel, rack, shelf): (u16, i32, i32)| {
+        let inside = cells.iter().filter(|cell| {
+            let at = part(cell.rack, cell.shelf);
+            let mut parts = shape.cells().iter().map(|&(r, s)| part(r, s));
+            cell.panel == panel && parts.any(|of| (rack + of.0, shelf + of.1) == at)
+        });
+        inside.count()
+    };
+    corners.map(covered).max().unwrap_or(0)
 }
 
 /// Places sets one after the other and counts the platters of one set in one zone.
@@ -47,4 +86,21 @@ pub(super) fn set_platters_in_zone(platters: usize, sets: u16) -> Result<f64, St
         }
     }
     Ok(f64::from(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_layout::{Cell, ZoneShape};
+
+    use super::platters_in;
+
+    #[test]
+    fn a_shape_is_tried_everywhere() {
+        let cell = |panel, rack, shelf| Cell { panel, rack, shelf };
+        let shape = ZoneShape::new([(0, 0), (1, 1)]).unwrap();
+        // Two cells on the shape's slant, one beside it, one on the other panel.
+        let cells = [cell(0, 3, 4), cell(0, 4, 5), cell(0, 4, 4), cell(1, 2, 3)];
+        assert_eq!(platters_in(&shape, &cells), 2);
+        assert_eq!(platters_in(&shape, &cells[1..]), 1);
+    }
 }

@@ -6,10 +6,13 @@ use fulgurite_units::{ByteCount, Duration, Ratio, Seed};
 use serde::Deserialize;
 
 use super::to_float;
+use crate::Error;
+use crate::engine::shard_sizes;
 use crate::experiment::base::{Base, parse};
+use crate::scenario::Scenario;
 use crate::workload::{
-    FILE_SIZE_MEAN, Ingest, LIBRARY_RATE, Modulation, SizeShares, TimeBins, Totals, Workload,
-    peak_over_mean, tail_over_median,
+    FILE_SIZE_MEAN, Ingest, LIBRARY_RATE, Modulation, PlacementSampler, SizeShares, TimeBins,
+    Totals, Workload, peak_over_mean, tail_over_median,
 };
 
 /// Sizes drawn for a statistic of them.
@@ -77,10 +80,15 @@ impl Quantity {
     }
 }
 
+/// A base scenario.
+pub(super) fn scenario(bases: &BTreeMap<String, Base>, name: &str) -> Result<Scenario, String> {
+    let base = bases.get(name).ok_or_else(|| format!("there is no base {name}"))?;
+    parse(&base.table)
+}
+
 /// The workload of a base scenario.
 pub(super) fn workload(bases: &BTreeMap<String, Base>, name: &str) -> Result<Workload, String> {
-    let base = bases.get(name).ok_or_else(|| format!("there is no base {name}"))?;
-    Ok(parse(&base.table)?.workload)
+    Ok(scenario(bases, name)?.workload)
 }
 
 /// A number of the sizes of reads.
@@ -110,6 +118,34 @@ pub(super) fn windows(
     seed: u64,
 ) -> Result<f64, String> {
     Ok(quantity.over(&window(of, seed)?, &window(over, seed)?))
+}
+
+/// Bytes read from the platter with the most of them, over those of the second, in the window:
+/// platters and shards are those that a run with this seed has.
+pub(super) fn hottest_over_second(scenario: &Scenario, seed: u64) -> Result<f64, String> {
+    let envelope = &scenario.workload.envelope;
+    let (from, until) = (envelope.window_from(), envelope.window_until());
+    let (seed, say) = (Seed::new(seed), |error: Error| error.to_string());
+    let placement = scenario.workload.placement;
+    let placement = PlacementSampler::new(placement, scenario.platters, seed.child(b"placement"));
+    let mut placement = placement.map_err(say)?;
+    let mut bytes: BTreeMap<u32, u64> = BTreeMap::new();
+    for read in scenario.workload.reads(seed.child(b"workload")).map_err(say)? {
+        for size in shard_sizes(read.size, scenario.shard_size) {
+            let platter = placement.draw();
+            if (from..until).contains(&read.at) {
+                *bytes.entry(platter).or_default() += size.get();
+            }
+        }
+    }
+    let mut bytes: Vec<u64> = bytes.into_values().collect();
+    bytes.sort_unstable_by(|a, b| b.cmp(a));
+    match bytes.as_slice() {
+        [hottest, second, ..] => {
+            Ok(self::bytes(ByteCount::new(*hottest)) / self::bytes(ByteCount::new(*second)))
+        }
+        [] | [_] => Err("fewer than two platters are read".to_owned()),
+    }
 }
 
 /// Reads per second of the window.
