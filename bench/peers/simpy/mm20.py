@@ -1,6 +1,9 @@
 """M/M/20 at 90 % load in SimPy: the peer of `speed queue`.
 
-Prints one JSON object: events (arrivals and ends of service), processor seconds, mean wait.
+Prints one JSON object: events (arrivals and ends of service, two a customer, as ours are
+counted), processor seconds, mean wait. SimPy itself steps through six events a customer: the start
+and the end of its process, the request and the release of a server, and the timeouts of service
+and arrival.
 """
 
 import json

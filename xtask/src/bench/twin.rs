@@ -15,6 +15,8 @@ use crate::shell;
 
 /// Runs of the short measurements.
 const ROUNDS: usize = 5;
+/// The unit of rates; the input says what an event is.
+const EVENTS: &str = "M events/s";
 /// Customers of the queue, ours and SimPy's.
 const CUSTOMERS: [&str; 2] = ["2000000", "100000"];
 
@@ -50,10 +52,13 @@ fn intervals(ours: &Path) -> Result<Vec<Measured>> {
             wall.push(millions / number(&line, "wall_s")?);
         }
         let input = |time| {
-            format!("IOPS, 20 drives, 20 shuttles, {policy}, verifying, {time}, {ROUNDS} rounds")
+            format!(
+                "IOPS, 20 drives, 20 shuttles, {policy}, verifying, {time}, {ROUNDS} rounds; an \
+                 event is one step of the controller"
+            )
         };
-        measured.push(plain(row, processor, "M/s", target, input("processor time")));
-        measured.push(plain(row_wall, wall, "M/s", "none", input("wall time")));
+        measured.push(plain(row, processor, EVENTS, target, input("processor time")));
+        measured.push(plain(row_wall, wall, EVENTS, "none", input("wall time")));
     }
     Ok(measured)
 }
@@ -158,13 +163,14 @@ fn queue(ours: &Path, bench: &Bench) -> Result<Measured> {
         }
     }
     let input = format!(
-        "M/M/20 at 90 % load, arrivals and ends of service, processor time, {ROUNDS} rounds"
+        "M/M/20 at 90 % load, processor time, {ROUNDS} rounds; an event of both is an arrival or \
+         an end of service, for each of which SimPy steps through three of its own"
     );
     Ok(Measured {
         row: "M/M/20 events",
         ours: own,
         peer: simpy.map(|_| ("SimPy 4.1.2", peer)),
-        unit: "M/s",
+        unit: EVENTS,
         target: ">= 10",
         input,
     })
