@@ -20,6 +20,14 @@ pub enum Error {
         /// What it must be.
         expected: &'static str,
     },
+    /// More platters than a library has homes for.
+    #[error("platters is {platters}, but must be at most {slots}, the slots that are homes")]
+    TooManyPlatters {
+        /// Platters asked for.
+        platters: u32,
+        /// Slots that are homes.
+        slots: usize,
+    },
     /// The library cannot be simulated.
     #[error(transparent)]
     Library(#[from] fulgurite_library::Error),
@@ -188,6 +196,7 @@ impl Error {
             | Self::Costs { .. }
             | Self::Picture { .. }
             | Self::Parameter { .. }
+            | Self::TooManyPlatters { .. }
             | Self::EmptyTrace
             | Self::TraceTooLong { .. }
             | Self::Overloaded { .. }

@@ -23,7 +23,7 @@ mod error;
 mod figure;
 mod file;
 mod judge;
-mod metric;
+pub(crate) mod metric;
 mod outcome;
 mod plan;
 mod probe;
@@ -31,6 +31,8 @@ mod runner;
 mod suite;
 
 pub use base::{Unknown, changed};
+pub(crate) use base::{change, parse, resolve};
+pub(crate) use curve::median;
 pub use error::{ErrorKind, ExperimentError};
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
 pub use file::{
@@ -39,8 +41,9 @@ pub use file::{
 };
 pub use metric::metric_names;
 pub use outcome::{
-    BaseReport, Details, Expected, Kind, Ours, Report, Row, StatementReport, Verdict,
+    BaseReport, Details, Expected, Kind, Made, Ours, Report, Row, StatementReport, Verdict, Working,
 };
+pub(crate) use plan::{label, number, per_panel};
 pub use probe::{CurveProbe, MachineOperation, Probe, Quantity, SizeStatistic, Statistic};
 pub use runner::{Job, JobResult, JobRunner, Progress};
 pub use suite::{SourceFile, Suite, run_all};

@@ -8,6 +8,7 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod course;
 mod energy;
 pub mod engine;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod report;
 pub mod result;
 pub mod runner;
 pub mod scenario;
+pub mod sweep;
 pub mod tape;
 pub mod trace;
 pub mod workload;

@@ -7,8 +7,10 @@ mod paper;
 mod plan;
 mod pool;
 mod replay;
+mod report;
 mod run;
 mod state;
+mod sweep;
 mod tape;
 mod trace;
 
@@ -30,6 +32,8 @@ pub(crate) enum TwinCommand {
     Scenario(run::ScenarioArgs),
     /// Simulate a scenario
     Run(run::RunArgs),
+    /// Simulate all combinations of the values of one or two fields of a scenario
+    Sweep(sweep::SweepArgs),
     /// Play the log of a library again; exit code 1 if it decides otherwise now
     Replay(replay::ReplayArgs),
     /// Make traces of reads
@@ -48,6 +52,7 @@ pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
     match command {
         TwinCommand::Scenario(args) => run::scenario(args, out),
         TwinCommand::Run(args) => run::run(args, out),
+        TwinCommand::Sweep(args) => sweep::sweep(args, out),
         TwinCommand::Replay(args) => replay::replay(args, out),
         TwinCommand::Trace(command) => trace::trace(command, out),
         TwinCommand::Tape(args) => tape::tape(args, out),
@@ -75,6 +80,23 @@ fn read_toml<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
         let message = format!("\"{shown}\" is wrong: {}", error.to_string().trim_end());
         Coded::new(Exit::Config, message).into()
     })
+}
+
+/// A file, with the line of the field that a message begins with, where just one line of the file
+/// sets that: `"a.toml": line 5`.
+fn located(path: &Path, message: &str) -> String {
+    let shown = format!("\"{}\"", path.display());
+    let Some(word) = message.split_whitespace().next() else { return shown };
+    let last = |path: &str| path.trim().rsplit('.').next().unwrap_or_default().to_owned();
+    let field = last(word);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut lines = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.split_once('=').is_some_and(|(key, _)| last(key) == field));
+    match (lines.next(), lines.next()) {
+        (Some((number, _)), None) => format!("{shown}: line {number}"),
+        (_, _) => shown,
+    }
 }
 
 /// An error in what a file or a flag says.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use fulgurite_twin::experiment::{Expected, Kind, Report, Row, SourceFile, Suite, Verdict};
-use fulgurite_twin::report::{Head, html};
+use fulgurite_twin::report::{Head, html, relation};
 
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
@@ -113,7 +113,7 @@ fn line(row: &Row) -> String {
         Expected::Value(value) => shown(*value),
         Expected::Words(_) => "-".to_owned(),
     };
-    let ours = row.ours.map_or_else(|| "none".to_owned(), shown);
+    let ours = relation(row).or_else(|| row.ours.map(shown)).unwrap_or_else(|| "none".to_owned());
     let verdict = match row.verdict {
         Verdict::Hit => "hit ",
         Verdict::Miss => "MISS",

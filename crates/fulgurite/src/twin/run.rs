@@ -8,14 +8,17 @@ use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_library::{
     Event, Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
 };
+use fulgurite_twin::course::{Course, Recorder};
 use fulgurite_twin::experiment::changed;
+use fulgurite_twin::report::{ResultRow, run_page};
 use fulgurite_twin::scenario::Writes;
 use fulgurite_twin::{Observer, RunResult, Scenario, run_observed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
 use super::pool::{share, thread_count};
-use super::{create, named_workload, percent, read_toml, wrong};
+use super::report::{facts, write_report};
+use super::{create, located, named_workload, percent, read_toml, wrong};
 use crate::exit::{Coded, Exit};
 use crate::output::{Output, grouped, seconds};
 use crate::progress::count_bar;
@@ -53,19 +56,27 @@ pub(crate) struct RunArgs {
     /// Write what the library of the first seed is told and decides
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Folder for run.html, what waits and what each machine does over time, and run.json
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
 }
 
 /// A change of a field: the value as in the file, or a text without its quotes.
-fn change(text: &str) -> Result<(String, toml::Value), String> {
-    let (field, value) = text.split_once('=').ok_or("it is not FIELD=VALUE")?;
-    let (field, value) = (field.trim(), value.trim());
-    if field.is_empty() || value.is_empty() {
+pub(super) fn change(text: &str) -> Result<(String, toml::Value), String> {
+    let (field, text) = text.split_once('=').ok_or("it is not FIELD=VALUE")?;
+    let (field, text) = (field.trim(), text.trim());
+    if field.is_empty() || text.is_empty() {
         return Err("it is not FIELD=VALUE".to_owned());
     }
-    let read = toml::from_str::<toml::Table>(&format!("value = {value}"));
+    Ok((field.to_owned(), value(text)))
+}
+
+/// A value as in a file, or a text without its quotes.
+pub(super) fn value(text: &str) -> toml::Value {
+    let read = toml::from_str::<toml::Table>(&format!("value = {text}"));
     let read = read.ok().filter(|table| table.len() == 1);
     let read = read.and_then(|mut table| table.remove("value"));
-    Ok((field.to_owned(), read.unwrap_or_else(|| toml::Value::String(value.to_owned()))))
+    read.unwrap_or_else(|| toml::Value::String(text.to_owned()))
 }
 
 /// Prints a scenario: the paper's minimum deployment with some workload.
@@ -102,18 +113,20 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     let scenario = read_scenario(args, &shown)?;
     let count = usize::try_from(args.seeds.get())?;
     let bar = count_bar("seeds", args.seeds.get(), false);
-    let mut results: Vec<Option<anyhow::Result<RunResult>>> = Vec::new();
+    let mut results: Vec<Option<anyhow::Result<Watched>>> = Vec::new();
     results.resize_with(count, || None);
     let work = |index: usize| {
         let log = args.log.as_deref().filter(|_| index == 0);
-        simulate(&scenario, args.first_seed.saturating_add(index as u64), log)
+        let seed = args.first_seed.saturating_add(index as u64);
+        simulate(&scenario, seed, log, args.report.is_some())
     };
     share(thread_count(args.threads), count, work, &mut |index, result| {
         bar.inc(1);
         results[index] = Some(result);
     });
     bar.finish_and_clear();
-    let results: Vec<RunResult> = results.into_iter().flatten().collect::<Result<_, _>>()?;
+    let results: Vec<Watched> = results.into_iter().flatten().collect::<Result<_, _>>()?;
+    let (results, courses): (Vec<RunResult>, Vec<Option<Course>>) = results.into_iter().unzip();
     for result in &results {
         out.json(&json!({ "type": "run", "run": result }))?;
     }
@@ -121,23 +134,23 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     if scenario.battery.is_some() {
         metrics.extend(BATTERY_METRICS);
     }
-    print(&results, &metrics, out)
+    let rows = print(&results, &metrics, out)?;
+    let Some(folder) = &args.report else { return Ok(()) };
+    let courses: Vec<Course> = courses.into_iter().flatten().collect();
+    let facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, &scenario)?;
+    let json = json!({ "scenario": scenario, "runs": results, "courses": courses });
+    write_report(folder, "run", &run_page(&scenario, &courses, &rows, &facts), &json)
 }
 
 fn read_scenario(args: &RunArgs, shown: &str) -> anyhow::Result<Scenario> {
     if args.set.is_empty() {
         let scenario: Scenario = read_toml(&args.scenario)?;
-        scenario.validate().map_err(|error| wrong(shown, &error, Exit::Config))?;
+        scenario.validate().map_err(|error| {
+            wrong(&located(&args.scenario, &error.to_string()), &error, Exit::Config)
+        })?;
         return Ok(scenario);
     }
-    let mut set = toml::Table::new();
-    for (field, value) in &args.set {
-        if set.insert(field.clone(), value.clone()).is_some() {
-            let message = format!("--set {field}: it is given twice");
-            return Err(Coded::new(Exit::Usage, message).into());
-        }
-    }
-    changed(read_toml(&args.scenario)?, &set).map_err(|problem| {
+    changed(read_toml(&args.scenario)?, &changes(&args.set)?).map_err(|problem| {
         let changes: Vec<String> =
             args.set.iter().map(|(field, value)| format!("{field}={value}")).collect();
         let message = format!("{shown} with --set {}: {problem}", changes.join(" --set "));
@@ -145,27 +158,58 @@ fn read_scenario(args: &RunArgs, shown: &str) -> anyhow::Result<Scenario> {
     })
 }
 
-fn simulate(scenario: &Scenario, seed: u64, log: Option<&Path>) -> anyhow::Result<RunResult> {
-    let wrong_scenario = |error| wrong("scenario", &error, Exit::Config);
-    let Some(path) = log else {
-        return fulgurite_twin::run(scenario, seed).map_err(wrong_scenario);
-    };
-    let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
-    let mut logging = Logging { log: LogWriter::new(create(path)?, &library)?, failed: None };
-    let result = run_observed(scenario, seed, &mut logging).map_err(wrong_scenario)?;
-    match logging.failed {
-        Some(error) => Err(error.into()),
-        None => {
-            logging.log.end(End::Stopped)?;
-            Ok(result)
+/// The changes of `--set`, each field once.
+pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Table> {
+    let mut changes = toml::Table::new();
+    for (field, value) in set {
+        if changes.insert(field.clone(), value.clone()).is_some() {
+            let message = format!("--set {field}: it is given twice");
+            return Err(Coded::new(Exit::Usage, message).into());
         }
     }
+    Ok(changes)
+}
+
+/// What a run measured, and its course if that was recorded.
+type Watched = (RunResult, Option<Course>);
+
+/// Runs one seed; with its log written, and its course recorded, if that is asked for.
+fn simulate(
+    scenario: &Scenario,
+    seed: u64,
+    log: Option<&Path>,
+    report: bool,
+) -> anyhow::Result<Watched> {
+    let wrong_scenario = |error| wrong("scenario", &error, Exit::Config);
+    if log.is_none() && !report {
+        let result = fulgurite_twin::run(scenario, seed).map_err(wrong_scenario)?;
+        return Ok((result, None));
+    }
+    let logging = log.map(|path| Logging::new(scenario, path)).transpose()?;
+    let mut watching = (logging, report.then(|| Recorder::new(scenario, seed)));
+    let result = run_observed(scenario, seed, &mut watching).map_err(wrong_scenario)?;
+    let (logging, recorder) = watching;
+    match logging.map(|Logging { log, failed }| (log, failed)) {
+        Some((_, Some(error))) => return Err(error.into()),
+        Some((log, None)) => {
+            log.end(End::Stopped)?;
+        }
+        None => {}
+    }
+    Ok((result, recorder.map(Recorder::finish)))
 }
 
 /// Writes the log of a simulated library.
 struct Logging<W> {
     log: LogWriter<W>,
     failed: Option<LogError>,
+}
+
+impl Logging<std::io::BufWriter<std::fs::File>> {
+    fn new(scenario: &Scenario, path: &Path) -> anyhow::Result<Self> {
+        let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
+        Ok(Self { log: LogWriter::new(create(path)?, &library)?, failed: None })
+    }
 }
 
 impl<W: std::io::Write> Logging<W> {
@@ -253,23 +297,33 @@ fn number(value: f64) -> String {
 /// Seeds that get a column of their own.
 const COLUMNS_MAX: usize = 5;
 
-fn print(results: &[RunResult], metrics: &[Metric], out: &Output) -> anyhow::Result<()> {
+/// Prints all metrics, and hands on what it printed.
+fn print(
+    results: &[RunResult],
+    metrics: &[Metric],
+    out: &Output,
+) -> anyhow::Result<Vec<ResultRow>> {
     let mut medians = serde_json::Map::new();
+    let mut rows = Vec::new();
     let seeds: String =
         results.iter().take(COLUMNS_MAX).map(|r| format!("{:>12}", r.seed)).collect();
     out.text(format!("{:<22}{:>12}{:>12}{:>12}   seeds{seeds}", "", "median", "min", "max"))?;
     for &(name, show, of) in metrics {
         let mut values: Vec<f64> = results.iter().map(of).collect();
-        let each: String =
-            values.iter().take(COLUMNS_MAX).map(|value| format!("{:>12}", show(*value))).collect();
+        let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(*v)).collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
         let median = values[values.len() / 2];
         medians.insert(name.replace([' ', '-'], "_").replace('.', "_"), json!(median));
-        let of_all = [median, min, max].map(|value| format!("{:>12}", show(value))).concat();
-        out.text(format!("{name:<22}{of_all}        {each}"))?;
+        let all = [median, min, max].map(show);
+        let wide = |texts: &[String]| -> String {
+            texts.iter().map(|text| format!("{text:>12}")).collect()
+        };
+        out.text(format!("{name:<22}{}        {}", wide(&all), wide(&each)))?;
+        rows.push(ResultRow { name: name.to_owned(), all, each });
     }
     out.json(&json!({ "type": "medians", "seeds": results.len(), "medians": medians }))?;
     let hashes: Vec<String> = results.iter().map(|r| format!("{:016x}", r.hash)).collect();
-    out.text(format!("{:<22}{}", "hash", hashes.join(" ")))
+    out.text(format!("{:<22}{}", "hash", hashes.join(" ")))?;
+    Ok(rows)
 }

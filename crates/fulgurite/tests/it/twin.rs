@@ -358,9 +358,9 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "run", "value.toml"],
         expect![[r#"
-        err: fulgurite: "value.toml": panels is 3, but must be from 1 to 2
-        exit: 3
-    "#]],
+            err: fulgurite: "value.toml": line 12: panels is 3, but must be from 1 to 2
+            exit: 3
+        "#]],
     );
     check(
         folder,
@@ -397,5 +397,146 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
                 `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
             exit: 3
         "#]],
+    );
+}
+
+#[test]
+fn a_report_shows_a_run_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
+    let run = ["twin", "run", "small.toml", "--seeds", "2", "--json"];
+    let plain = lines(folder, &run);
+    assert_eq!(lines(folder, &[&run[..], &["--report", "out/run"]].concat()), plain);
+    let page = fs::read_to_string(folder.join("out/run/run.html")).unwrap();
+    assert!(page.contains("<title>Simulated run of small.toml</title>"));
+    assert!(page.contains("<dd>1 to 2</dd>"), "the seeds");
+    assert!(
+        page.contains("<dd>fulgurite twin run small.toml --seeds 2 --json --report out/run</dd>")
+    );
+    let numbers: Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("out/run/run.json")).unwrap())
+            .unwrap();
+    assert_eq!(numbers["runs"][1], plain[1]["run"]);
+    assert_eq!(numbers["courses"][1]["seed"], 2);
+    assert_eq!(numbers["courses"][1]["drives"].as_array().unwrap().len(), 20);
+    // With a log besides, both are whole.
+    let both = ["--log", "run.log", "--report", "both"];
+    assert_eq!(lines(folder, &[&run[..], &both].concat()), plain);
+    let replayed = fulgurite(&["twin", "replay", "run.log"]).current_dir(folder).output().unwrap();
+    assert!(replayed.status.success());
+}
+
+#[test]
+fn two_fields_are_swept_whatever_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
+    let sweep = [
+        &["twin", "sweep", "small.toml", "--set", "policy=silica", "--seeds", "2"][..],
+        &["--over", "shuttles=8,20", "--over", "throughput=30,210"],
+    ]
+    .concat();
+    check(
+        folder,
+        &sweep,
+        expect![[r#"
+        completion.p999, min, simulated, medians of 2 seeds (min to max)
+          shuttles \ throughput   30                    210
+          8                       42.1 (26.1 to 58.1)   42.5 (25.8 to 59.2)
+          20                      12.8 (7.19 to 18.3)   12.1 (6.7 to 17.6)
+
+        completion.p50, min, simulated, medians of 2 seeds (min to max)
+          shuttles \ throughput   30                    210
+          8                       19.8 (12.8 to 26.8)   19.8 (13.1 to 26.5)
+          20                      3.59 (1.14 to 6.04)   3.35 (1.13 to 5.58)
+
+        unverified_age_max, min, simulated, medians of 2 seeds (min to max)
+          shuttles \ throughput   30   210
+          8                       15   15
+          20                      15   15
+
+        8 runs
+        exit: 0
+    "#]],
+    );
+    let json = [&sweep[..], &["--json", "--report", "out"]].concat();
+    let many = lines(folder, &json);
+    assert_eq!(many, lines(folder, &[&json[..], &["--threads", "1"]].concat()));
+    assert_eq!(many.len(), 4);
+    // The last corner is what `run` says of it.
+    let alone = [
+        &["twin", "run", "small.toml", "--json", "--seeds", "2", "--set", "policy=silica"][..],
+        &["--set", "library.shuttles_per_panel=10", "--set", "throughput=210"],
+    ]
+    .concat();
+    let alone = lines(folder, &alone);
+    assert_eq!(many[3]["at"], serde_json::json!({ "shuttles": "20", "throughput": "210" }));
+    assert_eq!(many[3]["hashes"][1], alone[1]["run"]["hash"]);
+    let tail = &many[3]["metrics"]["completion.p999"];
+    assert_eq!(tail["values"][0], alone[0]["run"]["completion"]["p999"]);
+    let page = fs::read_to_string(folder.join("out/sweep.html")).unwrap();
+    assert!(page.contains("<title>Simulated sweep of small.toml over shuttles and throughput<"));
+    assert!(folder.join("out/sweep.json").exists());
+}
+
+#[test]
+fn a_sweep_that_cannot_be_run_says_where() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
+    let sweep = |args: &[&str], expect: Expect| {
+        check(folder, &[&["twin", "sweep", "small.toml"], args].concat(), expect);
+    };
+    sweep(
+        &["--over", "library.panels=1,2", "--over", "shuttles=5,10"],
+        expect![[r#"
+        err: fulgurite: "small.toml" with library.panels=2 and shuttles=5: 5 shuttles
+            cannot be shared by 2 panels
+        exit: 3
+    "#]],
+    );
+    sweep(
+        &["--over", "platters=100,100000"],
+        expect![[r#"
+            err: fulgurite: "small.toml" with platters=100000: platters is 100000, but must
+                be at most 12460, the slots that are homes
+            exit: 3
+        "#]],
+    );
+    sweep(
+        &["--over", "platters=,5"],
+        expect![[r#"
+        err: error: invalid value 'platters=,5' for '--over <FIELD=VALUE,...>': it is
+            not FIELD=VALUE,VALUE,...
+        err: 
+        err: For more information, try '--help'.
+        exit: 2
+    "#]],
+    );
+    sweep(
+        &["--over", "throughput=30,60", "--set", "throughput=90"],
+        expect![[r#"
+        err: fulgurite: --over throughput: --set changes it as well
+        exit: 2
+    "#]],
+    );
+    let metric = ["twin", "sweep", "small.toml", "--over", "throughput=30,60", "--metric", "tail"];
+    let said = fulgurite(&metric).current_dir(folder).output().unwrap();
+    assert_eq!(said.status.code(), Some(2));
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(
+        said.starts_with("fulgurite: --metric: no metric tail: it is one of age_max, "),
+        "{said}"
+    );
+    let text = fs::read_to_string(folder.join("small.toml")).unwrap();
+    fs::write(folder.join("small.toml"), text.replace("panels = 2", "panels = 3")).unwrap();
+    sweep(
+        &["--over", "throughput=30,60"],
+        expect![[r#"
+        err: fulgurite: "small.toml": line 12 with throughput=30: panels is 3, but must
+            be from 1 to 2
+        exit: 3
+    "#]],
     );
 }

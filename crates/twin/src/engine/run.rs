@@ -50,6 +50,47 @@ impl Observer for Silent {
     fn stepped(&mut self, _: &Library) {}
 }
 
+/// Watches if there is somebody.
+impl<O: Observer> Observer for Option<O> {
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.iter_mut().for_each(|one| one.event(now, event));
+    }
+
+    fn output(&mut self, now: Instant, output: &Output) {
+        self.iter_mut().for_each(|one| one.output(now, output));
+    }
+
+    fn stepped(&mut self, library: &Library) {
+        self.iter_mut().for_each(|one| one.stepped(library));
+    }
+
+    fn has_enough(&self) -> bool {
+        self.as_ref().is_some_and(Observer::has_enough)
+    }
+}
+
+/// Two watch; either may end the run.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.0.event(now, event);
+        self.1.event(now, event);
+    }
+
+    fn output(&mut self, now: Instant, output: &Output) {
+        self.0.output(now, output);
+        self.1.output(now, output);
+    }
+
+    fn stepped(&mut self, library: &Library) {
+        self.0.stepped(library);
+        self.1.stepped(library);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.0.has_enough() || self.1.has_enough()
+    }
+}
+
 /// Runs a scenario.
 ///
 /// # Errors
@@ -100,6 +141,15 @@ pub fn run_reads<O: Observer>(
 pub(crate) fn unavailable_platters(scenario: &Scenario, seed: u64) -> Result<usize, Error> {
     let supply = Supply::new(scenario, &Seed::new(seed).child(b"supply"))?;
     Ok((0..scenario.platters).filter(|&platter| supply.is_unavailable(platter)).count())
+}
+
+/// Whether a scenario can be run, without running it.
+///
+/// # Errors
+/// When a parameter is out of range.
+pub fn check(scenario: &Scenario) -> Result<(), Error> {
+    scenario.workload.reads(Seed::new(0))?;
+    Run::new(scenario, &Seed::new(0), &mut Silent).map(|_| ())
 }
 
 /// Something on the agenda.

@@ -41,11 +41,8 @@ impl Supply {
                 }
             }
             if slots.len() == before {
-                return Err(Error::Parameter {
-                    field: "platters",
-                    value: scenario.platters.to_string(),
-                    expected: "at most the slots of the library",
-                });
+                let (platters, slots) = (scenario.platters, slots.len());
+                return Err(Error::TooManyPlatters { platters, slots });
             }
         }
         shuffle(&mut slots, &mut random);

@@ -16,7 +16,7 @@ use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// An hour of typical reads on a small library.
-fn scenario(policy: Policy) -> Scenario {
+pub(crate) fn scenario(policy: Policy) -> Scenario {
     let envelope = Envelope {
         warm_up: Duration::from_secs(900),
         window: Duration::from_secs(1800),

@@ -137,7 +137,7 @@ fn parent<'a, 'p>(table: &'a mut Table, path: &'p str) -> Result<(&'a mut Table,
 }
 
 /// A policy given by name becomes the policy.
-fn resolve(mut table: Table) -> Result<Table, String> {
+pub(crate) fn resolve(mut table: Table) -> Result<Table, String> {
     if let Some(Value::String(name)) = table.get("policy") {
         let policy = Policy::named(name).map_err(|error| error.to_string())?;
         let value = Value::try_from(policy).map_err(|error| error.to_string())?;
@@ -149,7 +149,7 @@ fn resolve(mut table: Table) -> Result<Table, String> {
 /// The scenario a table spells out.
 pub(crate) fn parse(table: &Table) -> Result<Scenario, String> {
     let scenario = Scenario::deserialize(table.clone())
-        .map_err(|error| error.to_string().replace('\n', " "))?;
+        .map_err(|error| error.to_string().trim_end().replace('\n', " "))?;
     scenario.validate().map_err(|error| error.to_string())?;
     scenario.workload.validate().map_err(|error| error.to_string())?;
     Ok(scenario)

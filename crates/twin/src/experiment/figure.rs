@@ -97,7 +97,7 @@ pub(crate) fn unknown_label(figure: &Figure) -> Option<&str> {
 pub(crate) fn data(measured: &Measured<'_>, figure: &Figure) -> Result<FigureData, String> {
     let series = match figure.kind {
         FigureKind::Lines => lines(measured, figure)?,
-        FigureKind::Bars => bars(lines(measured, figure)?),
+        FigureKind::Bars => bars(lines(measured, figure)?, figure)?,
         FigureKind::Stacked => stacked(measured, figure)?,
     };
     Ok(FigureData {
@@ -152,10 +152,14 @@ const fn exact(x: f64, label: String, y: f64) -> PlotPoint {
     PlotPoint { x, label, median: y, min: y, max: y }
 }
 
-/// Series of one point each are the bars of one series, named by the legend.
-fn bars(series: Vec<PlotSeries>) -> Vec<PlotSeries> {
+/// Series of one point each are the bars of one series, named by the legend; or side by side, where
+/// they have places.
+fn bars(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+    if figure.series.iter().any(|source| source.place.is_some()) {
+        return grouped(series, figure);
+    }
     if series.iter().any(|series| series.points.len() != 1) {
-        return series;
+        return Ok(series);
     }
     let mut points = Vec::new();
     let mut x = 0.0;
@@ -163,7 +167,31 @@ fn bars(series: Vec<PlotSeries>) -> Vec<PlotSeries> {
         points.extend(only.pop().map(|point| PlotPoint { x, label, ..point }));
         x += 1.0;
     }
-    vec![PlotSeries { label: BARS.to_owned(), style: 1, points }]
+    Ok(vec![PlotSeries { label: BARS.to_owned(), style: 1, points }])
+}
+
+/// Bars of one label are a series; those of one place stand side by side.
+fn grouped(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+    let places = figure.series.iter().map(|source| source.place.clone());
+    let places: Option<Vec<String>> = places.collect();
+    let places = places.ok_or("all bars have places, or none")?;
+    let mut known: Vec<String> = Vec::new();
+    let mut all: Vec<PlotSeries> = Vec::new();
+    for (PlotSeries { label, style, points }, place) in series.into_iter().zip(places) {
+        let [only] = <[PlotPoint; 1]>::try_from(points).map_err(|_| "a bar is one point")?;
+        let index = known.iter().position(|name| *name == place).unwrap_or(known.len());
+        if index == known.len() {
+            known.push(place.clone());
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a figure has few bars")]
+        let point = PlotPoint { x: index as f64, label: place, ..only };
+        match all.iter_mut().find(|series| series.label == label) {
+            Some(series) => series.points.push(point),
+            None => all.push(PlotSeries { label, style, points: vec![point] }),
+        }
+    }
+    let has_all = |series: &PlotSeries| series.points.len() == known.len();
+    if all.iter().all(has_all) { Ok(all) } else { Err("a series lacks a bar".to_owned()) }
 }
 
 fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {

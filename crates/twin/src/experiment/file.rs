@@ -240,6 +240,12 @@ pub enum Unit {
     /// Megabytes of 1,000,000 bytes, of bytes.
     #[serde(rename = "MB")]
     Megabytes,
+    /// Gigabytes of 10^9 bytes, of bytes.
+    #[serde(rename = "GB")]
+    Gigabytes,
+    /// Terabytes of 10^12 bytes, of bytes.
+    #[serde(rename = "TB")]
+    Terabytes,
     /// A number as it is.
     #[serde(rename = "1")]
     One,
@@ -259,6 +265,8 @@ impl Unit {
             Self::Hours => value / 3600.0,
             Self::Percent => value * 100.0,
             Self::Megabytes => value / 1e6,
+            Self::Gigabytes => value / 1e9,
+            Self::Terabytes => value / 1e12,
             Self::Logarithm => value.log10(),
         }
     }
@@ -273,6 +281,8 @@ impl Unit {
             Self::Hours => " h",
             Self::Percent => " %",
             Self::Megabytes => " MB",
+            Self::Gigabytes => " GB",
+            Self::Terabytes => " TB",
             Self::One => "",
             Self::Logarithm => " (log10)",
         }
@@ -340,6 +350,9 @@ pub struct Axis {
 pub struct SeriesSource {
     /// What the legend says.
     pub label: String,
+    /// For bars of one run each: the place of the bar, so that those of one label are a series.
+    #[serde(default)]
+    pub place: Option<String>,
     /// A run or a derived curve.
     #[serde(default)]
     pub run: Option<String>,

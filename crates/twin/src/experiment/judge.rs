@@ -2,8 +2,9 @@
 //! over the seeds; its range is that of the seeds one by one.
 
 use super::curve::{CurvePoint, Measured, median};
-use super::file::{Check, Measure, PointRef};
-use super::outcome::Ours;
+use super::file::{Check, DerivedKind, Measure, PointRef};
+use super::metric::Dimension;
+use super::outcome::{Made, Ours, Working};
 
 /// Our value of a check, in its unit.
 pub(crate) fn ours(measured: &Measured<'_>, check: &Check, seeds_max: u32) -> Result<Ours, String> {
@@ -45,6 +46,40 @@ pub(crate) fn ours(measured: &Measured<'_>, check: &Check, seeds_max: u32) -> Re
     };
     let [a, b, c] = [ours.median, ours.min, ours.max].map(|value| unit.of(value));
     Ok(Ours { median: a, min: b, max: c })
+}
+
+/// What our value of a check is made of; nothing where it is one number, or where there is none.
+pub(crate) fn working(measured: &Measured<'_>, check: &Check) -> Option<Working> {
+    let metric = check.metric.as_deref()?;
+    let curve = |name: &String| measured.curve(name, metric).ok().map(|curve| curve.points);
+    let points = |points: &[PointRef]| -> Option<Vec<CurvePoint>> {
+        let at = |point: &PointRef| {
+            let curve = measured.curve(&point.run, metric).ok()?;
+            curve.at(point.at.as_deref()).ok().cloned()
+        };
+        points.iter().map(at).collect()
+    };
+    let (made, of, runs): (Made, Vec<CurvePoint>, &str) = match &check.measure {
+        Measure::Ratio(of) => (Made::Ratio, points(of)?, &of[0].run),
+        Measure::Order(of) => (Made::Order, points(of)?, &of.first()?.run),
+        Measure::Slopes(of) => (Made::Slopes, points(of)?, &of[0].run),
+        Measure::Largest(name) => (Made::Largest, curve(name)?, name),
+        Measure::Smallest(name) => (Made::Smallest, curve(name)?, name),
+        Measure::Falling(name) => (Made::StepUp, curve(name)?, name),
+        Measure::Rising(name) => (Made::StepDown, curve(name)?, name),
+        Measure::Linear(name) => (Made::Line, curve(name)?, name),
+        Measure::Value(_) | Measure::Probe(_) => return None,
+    };
+    let medians: Vec<f64> = of.iter().map(|point| median(&point.samples)).collect();
+    // The ratio of two curves is a share, whatever the metric counts.
+    let mut derived = measured.statement.derived.iter().map(toml::Spanned::get_ref);
+    let dimension = match derived.find(|derived| derived.name == runs).map(|made| made.kind) {
+        Some(DerivedKind::Ratio | DerivedKind::Saving) => Dimension::Share,
+        Some(DerivedKind::Excess) | None => Dimension::of(metric),
+    };
+    let unit = dimension.unit(largest(&medians));
+    let of = medians.into_iter().map(|value| unit.of(value)).collect();
+    Some(Working { made, of, unit })
 }
 
 /// Whether a value lies in a band; a value that is no number does not.

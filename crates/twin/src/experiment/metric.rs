@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::file::Unit;
 use crate::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
 use crate::result::RunResult;
 
@@ -19,6 +20,50 @@ const MADE: [(&str, Made); 8] = [
     ("bytes_per_read", |run| per(count(run.bytes), run.reads)),
     ("steal_share", |run| per(count(run.steals), run.fetches)),
 ];
+
+/// What a metric counts, and so in which units it can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dimension {
+    /// Seconds.
+    Time,
+    /// A share, 1 for all.
+    Share,
+    /// Bytes.
+    Bytes,
+    /// Anything else.
+    Number,
+}
+
+impl Dimension {
+    /// What the metric of this name counts.
+    pub(crate) fn of(metric: &str) -> Self {
+        let (part, name) = metric.split_once('.').unwrap_or(("", metric));
+        match part {
+            "completion" | "travel" if name != "count" => Self::Time,
+            "drive_time" => Self::Share,
+            _ if name.ends_with("age_max") || name == "makespan" => Self::Time,
+            _ if name.ends_with("bytes") || name == "bytes_per_read" => Self::Bytes,
+            _ if name.ends_with("share") => Self::Share,
+            _ if ["congestion", "utilization"].contains(&name) => Self::Share,
+            _ => Self::Number,
+        }
+    }
+
+    /// The unit that suits values of which this is the largest.
+    pub(crate) fn unit(self, largest: f64) -> Unit {
+        match self {
+            Self::Time if largest < 1.0 => Unit::Milliseconds,
+            Self::Time if largest < 120.0 => Unit::Seconds,
+            Self::Time if largest < 7_200.0 => Unit::Minutes,
+            Self::Time => Unit::Hours,
+            Self::Share => Unit::Percent,
+            Self::Bytes if largest < 1e9 => Unit::Megabytes,
+            Self::Bytes if largest < 1e12 => Unit::Gigabytes,
+            Self::Bytes => Unit::Terabytes,
+            Self::Number => Unit::One,
+        }
+    }
+}
 
 /// A number of a run.
 pub(crate) fn value(run: &RunResult, name: &str) -> Option<f64> {

@@ -94,6 +94,39 @@ impl Kind {
     }
 }
 
+/// What a relation was made of: medians over the seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Working {
+    /// What was made of them.
+    pub made: Made,
+    /// The medians, in the unit.
+    pub of: Vec<f64>,
+    /// Their unit.
+    pub unit: Unit,
+}
+
+/// How several numbers become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Made {
+    /// The first over the second.
+    Ratio,
+    /// The largest.
+    Largest,
+    /// The smallest.
+    Smallest,
+    /// The largest step up.
+    StepUp,
+    /// The largest step down.
+    StepDown,
+    /// The smallest ratio of one to the one before.
+    Order,
+    /// The second slope over the first.
+    Slopes,
+    /// How well a straight line fits.
+    Line,
+}
+
 /// What else there is to say of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Details {
@@ -113,6 +146,8 @@ pub struct Details {
     pub max: Option<f64>,
     /// Seeds.
     pub seeds: u32,
+    /// What our value is made of, where it is made of several.
+    pub working: Option<Working>,
     /// Why there is no value.
     pub problem: Option<String>,
 }

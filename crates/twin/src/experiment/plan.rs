@@ -122,7 +122,7 @@ fn vary(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
 }
 
 /// Shuttles of the library to shuttles of a panel.
-fn per_panel(table: &Table, value: &Value) -> Result<Value, String> {
+pub(crate) fn per_panel(table: &Table, value: &Value) -> Result<Value, String> {
     let panels = table.get("library").and_then(|library| library.get("panels"));
     let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;
     let shuttles = value.as_integer().ok_or("shuttles are a whole number")?;

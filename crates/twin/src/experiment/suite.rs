@@ -7,9 +7,11 @@ use super::curve::Measured;
 use super::error::{ExperimentError, Whereabouts};
 use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
-use super::judge::{hits, ours};
+use super::judge::{hits, ours, working};
 use super::metric::metric_names;
-use super::outcome::{BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict};
+use super::outcome::{
+    BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict, Working,
+};
 use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
 
@@ -161,7 +163,7 @@ impl Suite {
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
         let rows = statement.checks.iter().map(toml::Spanned::get_ref).map(|check| {
             let ours = ours(&measured, check, self.seeds_max);
-            row(statement, check, ours, self.seeds_max)
+            row(statement, check, ours, working(&measured, check), self.seeds_max)
         });
         let figure = statement.figure.as_ref().map(toml::Spanned::get_ref);
         let (figure, figure_problem) =
@@ -186,7 +188,13 @@ impl Suite {
     }
 }
 
-fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_max: u32) -> Row {
+fn row(
+    statement: &Statement,
+    check: &Check,
+    ours: Result<Ours, String>,
+    working: Option<Working>,
+    seeds_max: u32,
+) -> Row {
     let hit = ours.as_ref().is_ok_and(|ours| hits(ours.median, check.band));
     let finite = |value: f64| value.is_finite().then_some(value);
     let part = |of: fn(&Ours) -> f64| ours.as_ref().ok().and_then(|ours| finite(of(ours)));
@@ -208,6 +216,7 @@ fn row(statement: &Statement, check: &Check, ours: Result<Ours, String>, seeds_m
             min: part(|ours| ours.min),
             max: part(|ours| ours.max),
             seeds: statement.seeds.min(seeds_max),
+            working,
             problem: ours.err(),
         },
     }

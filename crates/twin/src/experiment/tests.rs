@@ -179,6 +179,7 @@ fn a_row_has_what_json_promises() {
             "min": 2.828,
             "max": 2.884,
             "seeds": 3,
+            "working": null,
             "problem": null
           }
         }"#]]

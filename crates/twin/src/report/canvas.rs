@@ -5,14 +5,30 @@ use std::fmt::Write;
 
 use super::scale::{Scale, number};
 
-/// Size of a figure and of its margins, in pixels.
-const WIDTH: f64 = 680.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 66.0;
+/// Size of a figure, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Frame {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
+
+impl Frame {
+    /// A figure of which two stand side by side.
+    pub(crate) const HALF: Self = Self { width: 680.0, height: 400.0 };
+    /// A low one over the whole width of the page, one of many below each other.
+    pub(crate) const STRIP: Self = Self { width: 1080.0, height: 200.0 };
+    /// What is left of the width for values.
+    pub(crate) const MARGINS: f64 = LEFT + RIGHT;
+    /// What is left of the height for values where the legend has one row.
+    pub(crate) const MARGINS_HIGH: f64 = 12.0 + LEGEND_ROW + BOTTOM;
+}
+
+/// Margins, in pixels.
+const LEFT: f64 = 72.0;
 const RIGHT: f64 = 18.0;
 const BOTTOM: f64 = 52.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Width of a letter of a legend, roughly.
+/// Width of a letter of a legend or of a mark, roughly.
 const LETTER: f64 = 7.0;
 const LEGEND_SWATCH: f64 = 44.0;
 
@@ -23,6 +39,7 @@ pub(crate) const STYLES: usize = 6;
 #[derive(Debug)]
 pub(crate) struct Canvas {
     svg: String,
+    frame: Frame,
     top: f64,
     x: Scale,
     y: Scale,
@@ -37,16 +54,31 @@ pub(crate) enum Key {
     Fill(usize),
     /// A point of the paper.
     Paper,
+    /// A cell of a heat map of this strength.
+    Heat(f64),
+    /// A line of something that is there for comparison.
+    Other,
 }
 
 impl Canvas {
     /// A frame with a legend above it; nothing inside yet.
     pub(crate) fn new(title: &str, legend: &[(Key, String)], x: Scale, y: Scale) -> Self {
+        Self::framed(Frame::HALF, title, legend, x, y)
+    }
+
+    /// The same in another size.
+    pub(crate) fn framed(
+        frame: Frame,
+        title: &str,
+        legend: &[(Key, String)],
+        x: Scale,
+        y: Scale,
+    ) -> Self {
         let mut rows: Vec<Vec<(&Key, &str, f64)>> = vec![Vec::new()];
         let mut at = LEFT;
         for (key, label) in legend {
             let width = LEGEND_SWATCH + LETTER * letters(label);
-            if at + width > WIDTH - RIGHT && at > LEFT {
+            if at + width > frame.width - RIGHT && at > LEFT {
                 rows.push(Vec::new());
                 at = LEFT;
             }
@@ -56,10 +88,12 @@ impl Canvas {
             at += width;
         }
         let top = 12.0 + LEGEND_ROW * count(rows.len());
-        let mut canvas = Self { svg: String::new(), top, x, y };
+        let mut canvas = Self { svg: String::new(), frame, top, x, y };
         canvas.put(format_args!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" \
              role=\"img\"><title>{}</title>",
+            frame.width,
+            frame.height,
             escape(title)
         ));
         for (index, row) in rows.iter().enumerate() {
@@ -76,42 +110,101 @@ impl Canvas {
     pub(crate) fn y_axis(&mut self, label: &str) {
         for tick in self.y.ticks() {
             let y = self.y_at(tick);
-            self.line("grid", [LEFT, y, WIDTH - RIGHT, y]);
+            self.line("grid", [LEFT, y, self.right(), y]);
             self.text("tick end", LEFT - 8.0, y + 4.0, &number(tick));
         }
-        let middle = f64::midpoint(self.top, HEIGHT - BOTTOM);
-        let label = escape(label);
-        self.put(format_args!(
-            "<text class=\"axis middle\" transform=\"translate(15 {middle:.1}) rotate(-90)\">\
-             {label}</text>"
-        ));
-        self.line("frame", [LEFT, self.top, LEFT, HEIGHT - BOTTOM]);
+        self.y_name(label);
+        self.line("frame", [LEFT, self.top, LEFT, self.bottom()]);
     }
 
-    /// The axis below, with these marks.
+    fn y_name(&mut self, label: &str) {
+        let middle = f64::midpoint(self.top, self.bottom());
+        let label = escape(label);
+        self.put(format_args!(
+            "<text class=\"axis middle\" transform=\"translate(14 {middle:.1}) rotate(-90)\">\
+             {label}</text>"
+        ));
+    }
+
+    /// The axis below, with these marks; long names take two lines.
     pub(crate) fn x_axis(&mut self, label: &str, ticks: &[(f64, String)]) {
-        let bottom = HEIGHT - BOTTOM;
-        self.line("frame", [LEFT, bottom, WIDTH - RIGHT, bottom]);
+        let bottom = self.bottom();
+        self.line("frame", [LEFT, bottom, self.right(), bottom]);
+        let room = (self.right() - LEFT) / count(ticks.len().max(1));
         for (tick, name) in ticks {
             let x = self.x_at(*tick);
             self.line("frame", [x, bottom, x, bottom + 5.0]);
-            self.text("tick middle", x, bottom + 19.0, name);
+            let mut y = bottom + 18.0;
+            for line in in_lines(name, room) {
+                self.text("tick middle", x, y, line);
+                y += 13.0;
+            }
         }
-        let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-        self.text("axis middle", middle, HEIGHT - 10.0, label);
+        let middle = f64::midpoint(LEFT, self.right());
+        self.text("axis middle", middle, self.frame.height - 10.0, label);
     }
 
     /// A horizontal line over the whole width.
     pub(crate) fn across(&mut self, class: &str, value: f64) {
         let y = self.y_at(value);
-        self.line(class, [LEFT, y, WIDTH - RIGHT, y]);
+        self.line(class, [LEFT, y, self.right(), y]);
     }
 
-    /// A limit with its name.
+    /// A limit with its name at the right end.
     pub(crate) fn limit(&mut self, value: f64, label: &str) {
         self.across("limit", value);
         let y = self.y_at(value) - 5.0;
-        self.text("limit-label end", WIDTH - RIGHT - 4.0, y, label);
+        self.text("limit-label end", self.right() - 4.0, y, label);
+    }
+
+    /// A limit with its name at the left end, for curves that rise.
+    pub(crate) fn limit_named_left(&mut self, value: f64, label: &str) {
+        self.across("limit", value);
+        let y = self.y_at(value) - 5.0;
+        self.text("limit-label", LEFT + 6.0, y, label);
+    }
+
+    /// Places of the values between two others, shaded over the whole height.
+    pub(crate) fn shade(&mut self, from: f64, to: f64, label: &str) {
+        let (x, right) = (self.x_at(from), self.x_at(to));
+        let (y, width, height) = (self.top, right - x, self.bottom() - self.top);
+        self.put(format_args!(
+            "<rect class=\"shade\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"/>"
+        ));
+        self.text("tick middle", x + width / 2.0, y - 4.0, label);
+    }
+
+    /// Names of the rows of a heat map, beside their middles.
+    pub(crate) fn rows(&mut self, label: &str, names: &[(f64, String)]) {
+        for (at, name) in names {
+            let y = self.y_at(*at);
+            self.text("tick end", LEFT - 8.0, y + 4.0, name);
+        }
+        self.y_name(label);
+    }
+
+    /// Cells of a heat map that are as strong as `strength` (0 to 1) says: in x from, to, and in y
+    /// from, to.
+    pub(crate) fn cells(&mut self, cells: &[[f64; 4]], strength: f64) {
+        let mut d = String::new();
+        for &[x1, x2, y1, y2] in cells {
+            let (x, y) = (self.x_at(x1), self.y_at(y2));
+            let (width, height) = (self.x_at(x2) - x, self.y_at(y1) - y);
+            d.push_str(&format!("M{x:.1} {y:.1}h{width:.1}v{height:.1}h-{width:.1}z"));
+        }
+        self.put(format_args!("<path class=\"heat\" fill-opacity=\"{strength:.2}\" d=\"{d}\"/>"));
+    }
+
+    /// Text in the middle of a cell; what does not stand out from a strong one is `inverse`.
+    pub(crate) fn cell_text(&mut self, at: f64, value: f64, texts: &[String], inverse: bool) {
+        let class = if inverse { "cell inverse middle" } else { "cell middle" };
+        let x = self.x_at(at);
+        let mut y = self.y_at(value) + 5.0 - 7.0 * count(texts.len().saturating_sub(1));
+        for text in texts {
+            self.text(class, x, y, text);
+            y += 15.0;
+        }
     }
 
     /// A line through points, with the range around it.
@@ -129,6 +222,12 @@ impl Canvas {
             let (x, y) = (self.x_at(point[0]), self.y_at(point[1]));
             self.dot(style, x, y);
         }
+    }
+
+    /// A line through points that is there for comparison.
+    pub(crate) fn other(&mut self, points: &[[f64; 2]]) {
+        let d = path(points.iter().map(|point| (self.x_at(point[0]), self.y_at(point[1]))));
+        self.put(format_args!("<path class=\"other\" d=\"{d}\"/>"));
     }
 
     /// A bar from one value to another around a place, `shift` bars of `width` from its middle.
@@ -188,6 +287,14 @@ impl Canvas {
                 ));
             }
             Key::Paper => self.diamond(x + 13.0, y),
+            Key::Heat(strength) => {
+                let (x, y) = (x + 6.0, y - 6.0);
+                self.put(format_args!(
+                    "<rect class=\"heat key\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"20\" \
+                     height=\"12\" fill-opacity=\"{strength:.2}\"/>"
+                ));
+            }
+            Key::Other => self.line("other", [x, y, x + 26.0, y]),
         }
     }
 
@@ -229,12 +336,20 @@ impl Canvas {
         self.put(format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"));
     }
 
+    fn right(&self) -> f64 {
+        self.frame.width - RIGHT
+    }
+
+    fn bottom(&self) -> f64 {
+        self.frame.height - BOTTOM
+    }
+
     fn x_at(&self, value: f64) -> f64 {
-        LEFT + self.x.place(value) * (WIDTH - RIGHT - LEFT)
+        LEFT + self.x.place(value).clamp(0.0, 1.0) * (self.right() - LEFT)
     }
 
     fn y_at(&self, value: f64) -> f64 {
-        let bottom = HEIGHT - BOTTOM;
+        let bottom = self.bottom();
         bottom - self.y.place(value).clamp(0.0, 1.0) * (bottom - self.top)
     }
 
@@ -266,6 +381,16 @@ fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
         d.push_str(&format!("{word}{x:.1} {y:.1}"));
     }
     d
+}
+
+/// A name in one line, or in two where it needs more room.
+fn in_lines(name: &str, room: f64) -> Vec<&str> {
+    let middle = name.len() / 2;
+    let spaces = name.char_indices().filter(|(_, letter)| *letter == ' ').map(|(at, _)| at);
+    match spaces.min_by_key(|at| at.abs_diff(middle)) {
+        Some(at) if LETTER * letters(name) > room => vec![&name[..at], &name[at + 1..]],
+        _ => vec![name],
+    }
 }
 
 fn letters(text: &str) -> f64 {

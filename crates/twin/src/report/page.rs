@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::canvas::escape;
 use super::draw::figure;
+use super::relation::{in_words, relation};
 use super::scale::number;
 use super::style::STYLE;
 use crate::experiment::{Expected, Kind, Report, Row, StatementReport, Unit, Verdict};
@@ -30,10 +31,15 @@ pub fn html(report: &Report, head: &Head) -> String {
          <title>The twin against the paper</title><style>{STYLE}</style></head>\n<body><main>\n"
     );
     opening(&mut page, report, head);
-    summary(&mut page, report);
-    figures(&mut page, report);
     misses(&mut page, report);
-    contradictions(&mut page, report);
+    page.push_str(
+        "<h2>Statements</h2>\n<p class=\"soft\">Lines and bars are ours: medians, with the range \
+         over the seeds. Diamonds are values that the paper states in its text; its curves are \
+         images and are not copied.</p>\n",
+    );
+    for statement in &report.statements {
+        section(&mut page, statement);
+    }
     assumptions(&mut page, report);
     page.push_str("</main></body></html>\n");
     page
@@ -79,32 +85,50 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
     );
 }
 
-fn summary(page: &mut String, report: &Report) {
-    page.push_str(
-        "<h2>Checks</h2>\n<div class=\"scroll\"><table><thead><tr><th>Verdict<th>Check\
-         <th>What<th>Paper<th>Ours, median (range over seeds)<th>Band<th>Kind</tr></thead>\
-         <tbody>\n",
+/// A statement: its checks, its figure beside them, and what there is to say of both.
+fn section(page: &mut String, statement: &StatementReport) {
+    let (id, title) = (escape(&statement.id), escape(&statement.title));
+    let section = if statement.own {
+        "No statement of the paper".to_owned()
+    } else {
+        format!("Section {}", statement.section)
+    };
+    put(
+        page,
+        format_args!(
+            "<section id=\"{id}\"><h3>{id} {title}</h3>\n<p class=\"soft\">{}: {}</p>\n\
+             <div class=\"beside\"><div>\n",
+            escape(&section),
+            escape(&statement.setting),
+        ),
     );
-    for statement in &report.statements {
-        let section = if statement.own {
-            "no statement of the paper".to_owned()
-        } else {
-            format!("section {}", statement.section)
-        };
+    checks(page, statement);
+    if statement.misses() {
+        let explanation = statement.explanation.as_deref().unwrap_or("Not explained yet.");
         put(
             page,
             format_args!(
-                "<tr class=\"group\"><td colspan=\"7\" id=\"{0}\">{0} {1} <span class=\"soft\">\
-             ({2}: {3})</span></td></tr>\n",
-                escape(&statement.id),
-                escape(&statement.title),
-                escape(&section),
-                escape(&statement.setting),
+                "<p class=\"soft\">Paper: {}</p>\n<p><b>Why it misses:</b> {}</p>\n",
+                escape(&statement.paper),
+                escape(explanation)
             ),
         );
-        for row in &statement.rows {
-            check(page, row);
-        }
+    }
+    if let Some(text) = &statement.contradiction {
+        put(page, format_args!("<p><b>The paper contradicts itself:</b> {}</p>\n", escape(text)));
+    }
+    page.push_str("</div>\n");
+    picture(page, statement);
+    page.push_str("</div></section>\n");
+}
+
+fn checks(page: &mut String, statement: &StatementReport) {
+    page.push_str(
+        "<div class=\"scroll\"><table><thead><tr><th>Verdict<th>Check<th>Paper\
+         <th>Ours, median (range over seeds)<th>Band</tr></thead><tbody>\n",
+    );
+    for row in &statement.rows {
+        check(page, row);
     }
     page.push_str("</tbody></table></div>\n");
 }
@@ -114,27 +138,59 @@ fn check(page: &mut String, row: &Row) {
         Verdict::Hit => ("hit", "hit"),
         Verdict::Miss => ("miss", "miss"),
     };
-    let unit = row.details.unit;
     let expected = match &row.expected {
-        Expected::Value(value) => with_unit(*value, unit),
+        Expected::Value(value) => with_unit(*value, row.details.unit),
         Expected::Words(_) => "a relation".to_owned(),
     };
     put(
         page,
         format_args!(
-            "<tr><td class=\"{class}\">{verdict}<td>{}<td>{}<td class=\"number\">{expected}\
-         <td class=\"number\">{}<td class=\"number\">{}<td>{}</tr>\n",
+            "<tr><td class=\"number\"><span class=\"{class}\">{verdict}</span><br>\
+             <span class=\"soft\">{}</span><td><b>{}</b><br>{}<td class=\"number\">{expected}\
+             <td class=\"number\">{}<td class=\"number\">{}</tr>\n",
+            row.kind().name(),
             escape(&row.id),
             escape(&row.details.title),
             ours(row),
             band(row),
-            row.kind().name(),
         ),
     );
 }
 
-/// Our value with its range, or why there is none.
+fn picture(page: &mut String, statement: &StatementReport) {
+    if let Some(problem) = &statement.figure_problem {
+        put(page, format_args!("<p>No figure, because {}.</p>\n", escape(problem)));
+    }
+    let Some(data) = &statement.figure else { return };
+    put(
+        page,
+        format_args!(
+            "<figure><figcaption><b>Figure {}</b> {}</figcaption>{}</figure>\n",
+            escape(&data.id),
+            escape(&data.title),
+            figure(data),
+        ),
+    );
+}
+
+/// Our value with its range, or why there is none; of a relation, the relation in numbers.
 fn ours(row: &Row) -> String {
+    let mut text = value(row);
+    if let Some(relation) = relation(row) {
+        text = escape(&relation);
+        if let (Some(min), Some(max)) = (row.details.min, row.details.max)
+            && max > min
+        {
+            text.push_str(&format!(" ({} to {})", number(min), number(max)));
+        }
+    }
+    if let Some(working) = &row.details.working {
+        text.push_str(&format!("<br><span class=\"soft\">{}</span>", escape(&in_words(working))));
+    }
+    text
+}
+
+fn value(row: &Row) -> String {
     let unit = row.details.unit;
     match (row.ours, row.details.min, row.details.max) {
         (Some(median), Some(min), Some(max)) if max > min => {
@@ -159,84 +215,27 @@ fn with_unit(value: f64, unit: Unit) -> String {
     format!("{}{}", number(value), unit.suffix())
 }
 
-fn figures(page: &mut String, report: &Report) {
-    page.push_str(
-        "<h2>Figures</h2>\n<p class=\"soft\">Lines and bars are ours: medians, with the range over \
-         the seeds. Diamonds are values that the paper states in its text; its curves are images \
-         and are not copied.</p>\n<div class=\"figures\">\n",
-    );
-    for statement in &report.statements {
-        if let Some(problem) = &statement.figure_problem {
-            let (id, problem) = (escape(&statement.id), escape(problem));
-            put(page, format_args!("<p><b>{id}</b>: no figure, because {problem}.</p>\n"));
-        }
-        let Some(data) = &statement.figure else { continue };
-        put(
-            page,
-            format_args!(
-                "<figure><figcaption><b>Figure {}</b> {} \
-                 <span class=\"soft\">({})</span></figcaption>{}</figure>\n",
-                escape(&data.id),
-                escape(&data.title),
-                escape(&statement.id),
-                figure(data),
-            ),
-        );
-    }
-    page.push_str("</div>\n");
-}
-
 fn misses(page: &mut String, report: &Report) {
-    page.push_str("<h2>Misses explained</h2>\n");
-    let missing: Vec<&StatementReport> =
-        report.statements.iter().filter(|statement| statement.misses()).collect();
-    if missing.is_empty() {
+    page.push_str("<h2>What misses</h2>\n");
+    if !report.statements.iter().any(StatementReport::misses) {
         page.push_str("<p>Every check hits.</p>\n");
+        return;
     }
-    for statement in missing {
+    page.push_str("<ul>\n");
+    for row in report.rows().filter(|row| row.verdict == Verdict::Miss) {
         put(
             page,
             format_args!(
-                "<h3>{} {}</h3>\n<p class=\"soft\">Paper: {}</p>\n<ul>",
-                escape(&statement.id),
-                escape(&statement.title),
-                escape(&statement.paper),
+                "<li><a class=\"miss\" href=\"#{}\">{}</a> {}: {}, band {}</li>\n",
+                escape(&row.details.statement),
+                escape(&row.id),
+                escape(&row.details.title),
+                value(row),
+                band(row),
             ),
         );
-        for row in statement.rows.iter().filter(|row| row.verdict == Verdict::Miss) {
-            put(
-                page,
-                format_args!(
-                    "<li><span class=\"miss\">{}</span> {}: {}, band {}</li>",
-                    escape(&row.id),
-                    escape(&row.details.title),
-                    ours(row),
-                    band(row),
-                ),
-            );
-        }
-        page.push_str("</ul>\n");
-        let explanation = statement.explanation.as_deref();
-        let explanation = explanation.unwrap_or("Not explained yet.");
-        put(page, format_args!("<p>{}</p>\n", escape(explanation)));
     }
-}
-
-fn contradictions(page: &mut String, report: &Report) {
-    page.push_str("<h2>Where the paper contradicts itself</h2>\n");
-    for statement in &report.statements {
-        if let Some(text) = &statement.contradiction {
-            put(
-                page,
-                format_args!(
-                    "<h3>{} {}</h3>\n<p>{}</p>\n",
-                    escape(&statement.id),
-                    escape(&statement.title),
-                    escape(text),
-                ),
-            );
-        }
-    }
+    page.push_str("</ul>\n");
 }
 
 fn assumptions(page: &mut String, report: &Report) {

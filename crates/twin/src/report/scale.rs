@@ -28,6 +28,12 @@ impl Scale {
         Self { low: low.min(0.0), high: (high * 1.08).max(1e-9), log }
     }
 
+    /// A scale from one value to another, and nothing beyond.
+    pub(crate) fn exact(low: f64, high: f64) -> Self {
+        assert!(low < high, "a scale has a length");
+        Self { low, high, log: false }
+    }
+
     /// Where a value lies: 0 at the low end, 1 at the high end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         if self.log {
@@ -65,7 +71,8 @@ impl Scale {
 }
 
 /// A number with three digits that count, and no zeros that do not.
-pub(crate) fn number(value: f64) -> String {
+#[must_use]
+pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }

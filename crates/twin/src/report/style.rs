@@ -12,19 +12,24 @@ pub(crate) const STYLE: &str = "
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif; }
-main { max-width: 72rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
+main { max-width: 84rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0 0 .3rem; } h2 { font-size: 1.25rem; margin: 2.4rem 0 .6rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
 p { margin: .4rem 0; max-width: 60rem; } .soft { color: var(--soft); }
 code { font: .9em ui-monospace, 'DejaVu Sans Mono', monospace; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .8rem 0; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.beside { display: grid; grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); gap: 1.5rem; }
+.beside figure { position: sticky; top: 1rem; align-self: start; }
+.beside > :only-child { grid-column: 1 / -1; }
+@media (max-width: 60rem) { .beside { grid-template-columns: 1fr; } }
+section { border-top: 1px solid var(--rule); padding-bottom: 1rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--rule);
   vertical-align: top; }
 th { color: var(--soft); font-weight: 600; } td.number { white-space: nowrap;
-  font-variant-numeric: tabular-nums; }
+  font-variant-numeric: tabular-nums; } td.number .soft { white-space: normal; }
 tr.group td { background: var(--panel); font-weight: 600; }
 .hit, .miss { font-weight: 700; } .hit { color: var(--hit); } .miss { color: var(--miss); }
 .totals { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0; }
@@ -53,5 +58,13 @@ svg .fill0 { fill: var(--c0); } svg .fill1 { fill: var(--c1); } svg .fill2 { fil
 svg .fill3 { fill: var(--c3); } svg .fill4 { fill: var(--c4); } svg .fill5 { fill: var(--c5); }
 svg .line { fill: none; } svg .dot { stroke-dasharray: none; }
 svg .hollow { fill: var(--page); }
+svg .shade { fill: var(--panel); } svg .heat { fill: var(--c1); shape-rendering: crispEdges; }
+svg .key { stroke: var(--soft); stroke-width: .7; } 
+svg .cell { font-size: 14px; } svg .inverse { fill: var(--page); }
+svg .other { fill: none; stroke: var(--soft); stroke-width: 1; opacity: .55; }
+.wide figure { margin: 0 0 .8rem; } pre { background: var(--panel); padding: .8rem 1rem;
+  border-radius: .5rem; overflow-x: auto;
+  font: 13px/1.4 ui-monospace, 'DejaVu Sans Mono', monospace; }
+summary { cursor: pointer; font-weight: 600; margin: 1.2rem 0 .4rem; }
 @media print { .figures { grid-template-columns: 1fr 1fr; } figure { break-inside: avoid; } }
 ";

@@ -1,0 +1,192 @@
+//! Columns of equal time, and what is added up in them. Integers throughout, so that columns of one
+//! run never depend on the order in which they were added.
+
+use fulgurite_units::{Duration, Instant};
+
+use super::Curve;
+
+/// Columns, at most: about what a picture can show.
+const COLUMNS_MAX: u64 = 240;
+/// The narrowest column.
+const COLUMN_MIN: Duration = Duration::from_secs(60);
+
+/// How wide columns are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    column: u64,
+    end: Option<u64>,
+}
+
+impl Default for Grid {
+    fn default() -> Self {
+        Self { column: COLUMN_MIN.as_nanos(), end: None }
+    }
+}
+
+impl Grid {
+    pub(super) const fn column(&self) -> Duration {
+        Duration::from_nanos(self.column)
+    }
+
+    /// Whether there is a column for all that happens until then.
+    pub(super) const fn reaches(&self, until: Instant) -> bool {
+        until.as_nanos() <= self.column * COLUMNS_MAX
+    }
+
+    pub(super) const fn coarsen(&mut self) {
+        self.column *= 2;
+    }
+
+    /// The same, ending then.
+    pub(super) const fn until(self, end: Instant) -> Self {
+        Self { end: Some(end.as_nanos()), ..self }
+    }
+
+    /// Each column that some time lies in, with where that begins and ends.
+    fn parts(&self, from: Instant, to: Instant) -> impl Iterator<Item = (usize, u64, u64)> + use<> {
+        let (from, to, column) = (from.as_nanos(), to.as_nanos(), self.column);
+        let columns = from / column..to.div_ceil(column);
+        columns.map(move |number| {
+            let (begin, end) = (number * column, (number + 1) * column);
+            (usize::try_from(number).unwrap_or(usize::MAX), begin.max(from), end.min(to))
+        })
+    }
+
+    /// The length of each column, in nanoseconds.
+    fn lengths(&self) -> impl Iterator<Item = (usize, f64)> + use<> {
+        let end = self.end.unwrap_or(self.column * COLUMNS_MAX);
+        self.parts(Instant::ZERO, Instant::from_nanos(end))
+            .map(|(number, from, to)| (number, float(u128::from(to - from))))
+    }
+}
+
+/// A number that holds from one event to the next.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Level {
+    now: u64,
+    columns: Vec<Held>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// The number times the nanoseconds it held.
+    area: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Held {
+    const NONE: Self = Self { area: 0, min: u64::MAX, max: 0 };
+
+    fn with(self, other: Self) -> Self {
+        let (min, max) = (self.min.min(other.min), self.max.max(other.max));
+        Self { area: self.area + other.area, min, max }
+    }
+}
+
+impl Level {
+    pub(super) fn change(&mut self, by: i64) {
+        let changed = self.now.checked_add_signed(by);
+        assert!(changed.is_some(), "nothing ends that did not begin");
+        self.now = changed.unwrap_or(0);
+    }
+
+    pub(super) fn hold(&mut self, grid: &Grid, from: Instant, to: Instant) {
+        let now = self.now;
+        for (number, begin, end) in grid.parts(from, to) {
+            let area = u128::from(now) * u128::from(end - begin);
+            let column = at(&mut self.columns, number, Held::NONE);
+            *column = column.with(Held { area, min: now, max: now });
+        }
+    }
+
+    pub(super) fn coarsen(&mut self) {
+        pairs(&mut self.columns, Held::with, Held::NONE);
+    }
+
+    pub(super) fn curve(&self, grid: &Grid) -> Curve {
+        let mut curve = Curve::default();
+        for (number, length) in grid.lengths() {
+            let held = self.columns.get(number).copied().unwrap_or(Held::NONE);
+            curve.mean.push(float(held.area) / length);
+            curve.min.push(float(u128::from(held.min.min(held.max))));
+            curve.max.push(float(u128::from(held.max)));
+        }
+        curve
+    }
+}
+
+/// The age of the oldest of something, at most.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ages {
+    columns: Vec<u64>,
+}
+
+impl Ages {
+    /// The oldest, if there is one, was there since `oldest`.
+    pub(super) fn pass(
+        &mut self,
+        grid: &Grid,
+        oldest: Option<Instant>,
+        from: Instant,
+        to: Instant,
+    ) {
+        let Some(oldest) = oldest else { return };
+        for (number, _, end) in grid.parts(from, to) {
+            let column = at(&mut self.columns, number, 0);
+            *column = (*column).max(end.saturating_sub(oldest.as_nanos()));
+        }
+    }
+
+    pub(super) fn coarsen(&mut self) {
+        pairs(&mut self.columns, u64::max, 0);
+    }
+
+    pub(super) fn seconds(&self, grid: &Grid) -> Vec<f64> {
+        let age = |number: usize| self.columns.get(number).copied().unwrap_or(0);
+        grid.lengths().map(|(number, _)| Duration::from_nanos(age(number)).as_secs_f64()).collect()
+    }
+}
+
+/// Time spent on something.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    columns: Vec<u64>,
+}
+
+impl Times {
+    pub(super) fn add(&mut self, grid: &Grid, from: Instant, to: Instant) {
+        for (number, begin, end) in grid.parts(from, to) {
+            *at(&mut self.columns, number, 0) += end - begin;
+        }
+    }
+
+    pub(super) fn coarsen(&mut self) {
+        pairs(&mut self.columns, std::ops::Add::add, 0);
+    }
+
+    /// Shares of the columns.
+    pub(super) fn shares(&self, grid: &Grid) -> Vec<f64> {
+        let spent = |number: usize| self.columns.get(number).copied().unwrap_or(0);
+        grid.lengths().map(|(number, length)| float(u128::from(spent(number))) / length).collect()
+    }
+}
+
+/// A column that may be the first one so far to the right.
+fn at<T: Copy>(columns: &mut Vec<T>, number: usize, none: T) -> &mut T {
+    if columns.len() <= number {
+        columns.resize(number + 1, none);
+    }
+    &mut columns[number]
+}
+
+/// Each two columns become one.
+fn pairs<T: Copy>(columns: &mut Vec<T>, with: impl Fn(T, T) -> T, none: T) {
+    let pair = |pair: &[T]| with(pair[0], pair.get(1).copied().unwrap_or(none));
+    *columns = columns.chunks(2).map(pair).collect();
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with few digits")]
+const fn float(value: u128) -> f64 {
+    value as f64
+}

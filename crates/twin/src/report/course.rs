@@ -1,0 +1,360 @@
+//! The page of a run: what waits, how old it is and what each machine does, over time, all below
+//! each other on one axis of time.
+
+use super::canvas::{Canvas, Frame, Key, escape};
+use super::parts::{Facts, close, framed, open, put};
+use super::scale::{Scale, number};
+use crate::course::{Course, Curve};
+use crate::experiment::Unit;
+use crate::experiment::metric::Dimension;
+use crate::scenario::Scenario;
+
+/// Strengths of the cells of a strip.
+const STRENGTHS: u32 = 10;
+/// Rows of a strip that all have a name.
+const NAMED_MAX: usize = 24;
+/// A bound is drawn when at least this share of it is reached; else it would flatten the curve.
+const BOUND_SHARE: f64 = 0.25;
+
+/// Results in large letters: names of rows.
+const TOTALS: [&str; 5] =
+    ["completion median", "completion p99.9", "queue max", "unverified max", "drives idle"];
+/// Marks on the axis of time, at most, and the steps between them that people count in.
+const TICKS_MAX: f64 = 18.0;
+const TICK_STEPS: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 60.0, 120.0, 360.0, 1e3];
+
+/// A row of the table of results: a name, and how it is shown for each seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultRow {
+    /// What is shown.
+    pub name: String,
+    /// Median, least and most over the seeds.
+    pub all: [String; 3],
+    /// Of the first seeds.
+    pub each: Vec<String>,
+}
+
+/// The report of a run as one HTML file: the courses, the first of them in front, and the results.
+///
+/// # Panics
+/// Without a course.
+#[must_use]
+pub fn run_page(
+    scenario: &Scenario,
+    courses: &[Course],
+    rows: &[ResultRow],
+    facts: &Facts,
+) -> String {
+    assert!(!courses.is_empty(), "a run has a course");
+    let mut page = open(&format!("Simulated run of {}", facts.scenario), facts);
+    totals(&mut page, rows);
+    let time = TimeAxis::new(scenario, courses);
+    put(
+        &mut page,
+        format_args!(
+            "<h2>Over time, seed {}</h2>\n<p class=\"soft\">Each column is {} of simulated time. \
+             Lines are means, their shades go from the least to the most. The shaded time is the \
+             measured one.{}</p>\n<div class=\"wide\">\n",
+            courses[0].seed,
+            lasting(courses[0].column_s),
+            if courses.len() > 1 { " Thin lines are the other seeds." } else { "" }
+        ),
+    );
+    waiting(&mut page, &time, courses);
+    new_platters(&mut page, &time, courses, scenario);
+    machines(&mut page, &time, &courses[0]);
+    page.push_str("</div>\n");
+    results(&mut page, courses, rows);
+    close(page, facts)
+}
+
+/// The few results that most look for, in large letters.
+fn totals(page: &mut String, rows: &[ResultRow]) {
+    page.push_str("<div class=\"totals\">");
+    for row in rows.iter().filter(|row| TOTALS.contains(&row.name.as_str())) {
+        let [median, min, max] = &row.all;
+        let name = escape(&row.name);
+        put(page, format_args!("<div class=\"total\"><b>{}</b>{name}", escape(median)));
+        if min != max {
+            put(page, format_args!("<br>{} to {}", escape(min), escape(max)));
+        }
+        page.push_str("</div>");
+    }
+    page.push_str("</div>\n");
+}
+
+fn results(page: &mut String, courses: &[Course], rows: &[ResultRow]) {
+    page.push_str(
+        "<h2>Results</h2>\n<div class=\"scroll\"><table><thead><tr><th>What<th>Median<th>Min\
+         <th>Max",
+    );
+    // The numbers of a single seed are the median.
+    let each = rows.first().map_or(0, |row| row.each.len());
+    let each = if each > 1 { each } else { 0 };
+    for course in courses.iter().take(each) {
+        put(page, format_args!("<th>Seed {}", course.seed));
+    }
+    page.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        put(page, format_args!("<tr><td>{}", escape(&row.name)));
+        for value in row.all.iter().chain(&row.each[..each]) {
+            put(page, format_args!("<td class=\"number\">{}", escape(value)));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody></table></div>\n");
+}
+
+/// The axis of time, the same in every figure.
+struct TimeAxis {
+    name: &'static str,
+    /// Seconds of its unit.
+    unit: f64,
+    end: f64,
+    measured: [f64; 2],
+}
+
+impl TimeAxis {
+    fn new(scenario: &Scenario, courses: &[Course]) -> Self {
+        let end = courses.iter().map(|course| course.end_s).fold(1.0, f64::max);
+        let (name, unit) = match end {
+            end if end < 3.0 * 3600.0 => ("min", 60.0),
+            end if end <= 96.0 * 3600.0 => ("h", 3600.0),
+            _ => ("days", 86_400.0),
+        };
+        let [from, until] = [scenario.measure_from, scenario.measure_until]
+            .map(|at| at.as_secs_f64().min(end) / unit);
+        Self { name, unit, end: end / unit, measured: [from, until] }
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::exact(0.0, self.end)
+    }
+
+    fn draw(&self, canvas: &mut Canvas) {
+        let step = TICK_STEPS.into_iter().find(|step| self.end / step <= TICKS_MAX);
+        let step = step.unwrap_or(self.end);
+        let ticks = std::iter::successors(Some(0.0), |tick| Some(tick + step));
+        let ticks = ticks.take_while(|tick| *tick <= self.end).map(|tick| (tick, number(tick)));
+        let ticks: Vec<(f64, String)> = ticks.collect();
+        canvas.x_axis(&format!("simulated time, {}", self.name), &ticks);
+    }
+
+    fn shade(&self, canvas: &mut Canvas) {
+        let [from, until] = self.measured;
+        if from < until {
+            canvas.shade(from, until, "measured");
+        }
+    }
+
+    /// The middle of a column of a course.
+    fn middle(&self, course: &Course, column: usize) -> f64 {
+        let (from, to) = (count(column), count(column + 1));
+        let [from, to] = [from, to].map(|edge| (edge * course.column_s).min(course.end_s));
+        f64::midpoint(from, to) / self.unit
+    }
+}
+
+/// A curve over time with its name.
+struct Plot<'a> {
+    title: &'a str,
+    note: &'a str,
+    dimension: Dimension,
+    bound: Option<(f64, &'a str)>,
+}
+
+impl Plot<'_> {
+    /// Draws the curve of the first course, and those of the others for comparison.
+    fn draw(
+        &self,
+        page: &mut String,
+        time: &TimeAxis,
+        courses: &[Course],
+        of: impl Fn(&Course) -> Curve,
+    ) {
+        let curves: Vec<Curve> = courses.iter().map(&of).collect();
+        let most = |curve: &Curve| curve.max.iter().copied().fold(0.0, f64::max);
+        let top = curves.iter().map(most).fold(0.0, f64::max);
+        let unit = self.dimension.unit(top);
+        let bound = self.bound.filter(|(bound, _)| top >= bound * BOUND_SHARE);
+        let tops = [top].into_iter().chain(bound.map(|(bound, _)| bound)).map(|top| unit.of(top));
+        let y = Scale::of(tops.chain([0.0]), false, false);
+        let mut legend = vec![(Key::Line(1), format!("seed {}", courses[0].seed))];
+        if courses.len() > 1 {
+            legend.push((Key::Other, "other seeds".to_owned()));
+        }
+        let title = format!("{}, simulated", self.title);
+        let mut canvas = Canvas::framed(Frame::STRIP, &title, &legend, time.scale(), y);
+        time.shade(&mut canvas);
+        canvas.y_axis(&self.axis(unit));
+        time.draw(&mut canvas);
+        for (course, curve) in courses.iter().zip(&curves).skip(1) {
+            let point =
+                |(column, mean): (usize, &f64)| [time.middle(course, column), unit.of(*mean)];
+            canvas.other(&curve.mean.iter().enumerate().map(point).collect::<Vec<_>>());
+        }
+        let first = &curves[0];
+        let point = |(column, mean): (usize, &f64)| {
+            let [mean, min, max] =
+                [*mean, first.min[column], first.max[column]].map(|value| unit.of(value));
+            [time.middle(&courses[0], column), mean, min, max]
+        };
+        canvas.curve(1, &first.mean.iter().enumerate().map(point).collect::<Vec<_>>(), false);
+        if let Some((bound, name)) = bound {
+            canvas.limit_named_left(unit.of(bound), name);
+        }
+        framed(page, self.title, self.note, &canvas.finish());
+    }
+
+    fn axis(&self, unit: Unit) -> String {
+        if unit == Unit::One {
+            return self.title.split(' ').next().unwrap_or_default().to_lowercase();
+        }
+        unit.suffix().trim().to_owned()
+    }
+}
+
+fn waiting(page: &mut String, time: &TimeAxis, courses: &[Course]) {
+    let (dimension, bound) = (Dimension::Number, None);
+    let note = "(waiting or being read; a file is one for each platter it lies on)";
+    let plot = Plot { title: "Requests in the queue", note, dimension, bound };
+    plot.draw(page, time, courses, |course| course.requests.clone());
+    let (title, note) = ("Backlog of reads", "(user bytes of those requests, in whole tracks)");
+    let plot = Plot { title, note, dimension: Dimension::Bytes, bound };
+    plot.draw(page, time, courses, |course| course.backlog_bytes.clone());
+    let (title, note) = ("Age of the oldest request", "(at most, in each column)");
+    let plot = Plot { title, note, dimension: Dimension::Time, bound };
+    plot.draw(page, time, courses, |course| line(&course.oldest_request_s));
+}
+
+fn new_platters(page: &mut String, time: &TimeAxis, courses: &[Course], scenario: &Scenario) {
+    let most = |course: &Course| course.unverified.max.iter().copied().fold(0.0, f64::max);
+    if courses.iter().map(most).fold(0.0, f64::max) <= 0.0 {
+        page.push_str("<p>No new platters come out in this scenario.</p>\n");
+        return;
+    }
+    let note = "(in the eject bays, in drives and on their way)";
+    let (dimension, bound) = (Dimension::Number, None);
+    let plot = Plot { title: "Platters not verified yet", note, dimension, bound };
+    plot.draw(page, time, courses, |course| course.unverified.clone());
+    let within = scenario.policy.verify_within.as_secs_f64();
+    let note = format!(
+        "(at most, in each column; the policy puts verification off for {} at most)",
+        lasting(within)
+    );
+    let plot = Plot {
+        title: "Age of the oldest platter not verified yet",
+        note: &note,
+        dimension: Dimension::Time,
+        bound: Some((within, "bound of the policy")),
+    };
+    plot.draw(page, time, courses, |course| line(&course.oldest_unverified_s));
+}
+
+/// A curve that has one value in each column.
+fn line(values: &[f64]) -> Curve {
+    Curve { mean: values.to_vec(), min: values.to_vec(), max: values.to_vec() }
+}
+
+fn machines(page: &mut String, time: &TimeAxis, course: &Course) {
+    let drives = |of: fn(&crate::course::DriveCourse) -> &Vec<f64>| -> Vec<&[f64]> {
+        course.drives.iter().map(|drive| of(drive).as_slice()).collect()
+    };
+    let shuttles = |of: fn(&crate::course::ShuttleCourse) -> &Vec<f64>| -> Vec<&[f64]> {
+        course.shuttles.iter().map(|shuttle| of(shuttle).as_slice()).collect()
+    };
+    let read = "(with the seeks, mounts and unmounts; share of each column)";
+    strip(
+        page,
+        time,
+        course,
+        ["Drives reading for customers", read, "drive"],
+        &drives(|d| &d.read),
+    );
+    let verify = "(with the mounts and unmounts of new platters; share of each column)";
+    strip(page, time, course, ["Drives verifying", verify, "drive"], &drives(|d| &d.verify));
+    let work = "(moving, crabbing, picking and placing; share of each column)";
+    strip(page, time, course, ["Shuttles at work", work, "shuttle"], &shuttles(|s| &s.work));
+    let charge = shuttles(|shuttle| &shuttle.charge);
+    if charge.iter().any(|shares| shares.iter().any(|share| *share > 0.0)) {
+        let note = "(share of each column)";
+        strip(page, time, course, ["Shuttles charging", note, "shuttle"], &charge);
+    }
+}
+
+/// A row for each machine, the stronger the busier it is.
+fn strip(
+    page: &mut String,
+    time: &TimeAxis,
+    course: &Course,
+    [title, note, machine]: [&str; 3],
+    machines: &[&[f64]],
+) {
+    if machines.is_empty() {
+        return;
+    }
+    let high = count(machines.len());
+    let row_height = if machines.len() <= NAMED_MAX { 15.0 } else { 8.0 };
+    let frame = Frame { height: Frame::MARGINS_HIGH + high * row_height, ..Frame::STRIP };
+    let legend: Vec<(Key, String)> = [0.0, 0.25, 0.5, 0.75, 1.0]
+        .map(|share| (Key::Heat(share), format!("{} %", number(share * 100.0))))
+        .into();
+    let svg_title = format!("{title}, simulated");
+    let y = Scale::exact(0.0, high);
+    let mut canvas = Canvas::framed(frame, &svg_title, &legend, time.scale(), y);
+    time.draw(&mut canvas);
+    let step = if machines.len() <= NAMED_MAX { 1 } else { 5 };
+    let names = (0..machines.len()).step_by(step);
+    let named: Vec<(f64, String)> =
+        names.map(|index| (high - count(index) - 0.5, index.to_string())).collect();
+    canvas.rows(machine, &named);
+    for strength in 1..=STRENGTHS {
+        let mut cells = Vec::new();
+        for (index, shares) in machines.iter().enumerate() {
+            let (above, below) = (high - count(index) - 0.06, high - count(index) - 0.94);
+            for [from, to] in spans(shares, strength) {
+                let edge =
+                    |column: usize| (count(column) * course.column_s).min(course.end_s) / time.unit;
+                cells.push([edge(from), edge(to), below, above]);
+            }
+        }
+        if !cells.is_empty() {
+            canvas.cells(&cells, f64::from(strength) / f64::from(STRENGTHS));
+        }
+    }
+    let all: f64 = machines.iter().flat_map(|shares| shares.iter()).sum();
+    let columns: usize = machines.iter().map(|shares| shares.len()).sum();
+    let mean = number((all / count(columns.max(1)) * 1000.0).round() / 10.0);
+    framed(page, title, &format!("{note} mean {mean} %"), &canvas.finish());
+}
+
+/// Neighboring columns of one strength.
+fn spans(shares: &[f64], strength: u32) -> Vec<[usize; 2]> {
+    let is_it = |share: &f64| {
+        let rounded = (share * f64::from(STRENGTHS)).round();
+        (rounded - f64::from(strength)).abs() < 0.5
+    };
+    let mut spans: Vec<[usize; 2]> = Vec::new();
+    for column in (0..shares.len()).filter(|column| is_it(&shares[*column])) {
+        match spans.last_mut() {
+            Some(last) if last[1] == column => last[1] += 1,
+            _ => spans.push([column, column + 1]),
+        }
+    }
+    spans
+}
+
+/// A time in the largest unit of which it has at least one.
+fn lasting(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        seconds if seconds < 60.0 => (seconds, "s"),
+        seconds if seconds < 3600.0 => (seconds / 60.0, "min"),
+        _ => (seconds / 3600.0, "h"),
+    };
+    format!("{} {unit}", number(value))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "columns and machines are few")]
+const fn count(number: usize) -> f64 {
+    number as f64
+}

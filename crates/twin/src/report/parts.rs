@@ -1,0 +1,65 @@
+//! What the pages of a run and of a sweep have in common: their opening and their end. No scripts,
+//! nothing from elsewhere, and the word "simulated" in every title.
+
+use std::fmt::Write;
+
+use super::canvas::escape;
+use super::style::STYLE;
+
+/// What a page is about, from whoever ran it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The scenario: the name of its file.
+    pub scenario: String,
+    /// Names and values to be listed: changes, seeds, version, command.
+    pub list: Vec<(String, String)>,
+    /// The whole scenario as it was run, changes included (TOML).
+    pub text: String,
+}
+
+pub(super) fn put(page: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let written = page.write_fmt(arguments);
+    assert!(written.is_ok(), "a string takes what is written to it");
+}
+
+pub(super) fn open(title: &str, facts: &Facts) -> String {
+    let title = escape(title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title}</title><style>{STYLE}</style></head>\n<body><main>\n<h1>{title}</h1>\n\
+         <p class=\"soft\">Everything on this page is simulated; nothing was measured on real \
+         machines.</p>\n<dl>"
+    );
+    let scenario = [("Scenario".to_owned(), facts.scenario.clone())];
+    for (name, value) in scenario.iter().chain(&facts.list) {
+        put(&mut page, format_args!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value)));
+    }
+    page.push_str("</dl>\n");
+    page
+}
+
+pub(super) fn close(mut page: String, facts: &Facts) -> String {
+    put(
+        &mut page,
+        format_args!(
+            "<details><summary>The whole scenario</summary><pre>{}</pre></details>\n\
+             </main></body></html>\n",
+            escape(facts.text.trim_end())
+        ),
+    );
+    page
+}
+
+/// A figure with its caption.
+pub(super) fn framed(page: &mut String, title: &str, note: &str, svg: &str) {
+    put(
+        page,
+        format_args!(
+            "<figure><figcaption><b>{}</b> <span class=\"soft\">{}</span></figcaption>{svg}\
+             </figure>\n",
+            escape(title),
+            escape(note)
+        ),
+    );
+}

@@ -1,0 +1,53 @@
+//! Relations in numbers: `1.42 <= 1.5`, and what the number was made of.
+
+use super::scale::number;
+use crate::experiment::{Expected, Made, Row, Working};
+
+/// A check that the paper puts in words, in numbers: `1.42 <= 1.5`, `1.5 <= 1.79 <= 2.2` or, where
+/// it misses, `1.62 > 1.5`. Nothing for a check that has a value of the paper, or none of ours.
+#[must_use]
+pub fn relation(row: &Row) -> Option<String> {
+    let ours = match (&row.expected, row.ours) {
+        (Expected::Words(_), Some(ours)) => ours,
+        (Expected::Words(_), None) | (Expected::Value(_), _) => return None,
+    };
+    let suffix = row.details.unit.suffix();
+    let shown = apart(ours, row.band);
+    // What cannot be below zero need not be said to be above it.
+    let low = row.band[0].filter(|low| *low != 0.0 || ours < 0.0);
+    Some(match (low, row.band[1]) {
+        (Some(low), _) if ours < low => format!("{shown} < {}{suffix}", number(low)),
+        (_, Some(high)) if ours > high => format!("{shown} > {}{suffix}", number(high)),
+        (Some(low), Some(high)) => {
+            format!("{} <= {shown} <= {}{suffix}", number(low), number(high))
+        }
+        (None, Some(high)) => format!("{shown} <= {}{suffix}", number(high)),
+        (Some(low), None) => format!("{shown} >= {}{suffix}", number(low)),
+        (None, None) => format!("{shown}{suffix}"),
+    })
+}
+
+/// A number with as many digits as tell it from both ends of its band.
+fn apart(ours: f64, band: [Option<f64>; 2]) -> String {
+    let short = number(ours);
+    let same = |end: &f64| number(*end) == short && (ours - end).abs() > 0.0;
+    if band.iter().flatten().any(same) { format!("{ours:.6}") } else { short }
+}
+
+/// What a number was made of: `5.76 / 2.54 h`.
+#[must_use]
+pub fn in_words(working: &Working) -> String {
+    let suffix = working.unit.suffix();
+    let all: Vec<String> = working.of.iter().map(|value| number(*value)).collect();
+    let list = all.join(", ");
+    match working.made {
+        Made::Ratio => format!("{}{suffix}", all.join(" / ")),
+        Made::Largest => format!("largest of {list}{suffix}"),
+        Made::Smallest => format!("smallest of {list}{suffix}"),
+        Made::StepUp => format!("largest step up in {list}{suffix}"),
+        Made::StepDown => format!("largest step down in {list}{suffix}"),
+        Made::Order => format!("smallest factor in {list}{suffix}"),
+        Made::Slopes => format!("second slope over first of {list}{suffix}"),
+        Made::Line => format!("straightness of {list}{suffix}"),
+    }
+}
