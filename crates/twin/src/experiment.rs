@@ -36,8 +36,8 @@ pub(crate) use curve::median;
 pub use error::{ErrorKind, ExperimentError};
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
 pub use file::{
-    Above, Axis, Check, Derived, DerivedKind, Figure, FigureKind, Fitted, Limit, Measure,
-    PaperPoint, Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
+    Axis, Check, Derived, DerivedKind, Figure, FigureKind, Fitted, Limit, Measure, PaperPoint,
+    Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
 };
 pub use metric::metric_names;
 pub use outcome::{

@@ -95,19 +95,6 @@ pub struct Sweep {
     pub also: Vec<String>,
     /// Its values.
     pub values: Vec<Value>,
-    /// Fields that differ from a value on.
-    #[serde(default)]
-    pub above: Option<Above>,
-}
-
-/// Fields that differ at the points of a sweep above a value.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Above {
-    /// Points above this.
-    pub value: f64,
-    /// Dotted path to value.
-    pub set: Table,
 }
 
 /// A curve made of two others, point by point; a run of one point fits every point of the other.

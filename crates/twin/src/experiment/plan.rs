@@ -113,11 +113,6 @@ fn vary(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
         set.insert(sweep.of.clone(), value.clone());
     }
     set.extend(sweep.also.iter().map(|path| (path.clone(), value.clone())));
-    if let Some(above) = &sweep.above
-        && number(value).is_some_and(|number| number > above.value)
-    {
-        set.extend(above.set.clone());
-    }
     change(table, &set, &[])
 }
 
