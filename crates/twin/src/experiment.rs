@@ -18,6 +18,7 @@
 //! jobs are handed to a [`JobRunner`].
 
 mod base;
+mod beside;
 mod curve;
 mod error;
 mod figure;
@@ -32,6 +33,7 @@ mod suite;
 
 pub use base::{Unknown, changed};
 pub(crate) use base::{change, parse, resolve};
+pub use beside::Beside;
 pub(crate) use curve::median;
 pub use error::{ErrorKind, ExperimentError};
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};

@@ -8,6 +8,7 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+pub mod constraints;
 pub mod course;
 mod energy;
 pub mod engine;
@@ -27,6 +28,7 @@ pub mod tape;
 pub mod trace;
 pub mod workload;
 
+pub use constraints::Constraints;
 pub use engine::{Observer, run, run_observed, run_reads};
 pub use error::{Error, ErrorKind};
 pub use fleet::{Fleet, FleetResult};

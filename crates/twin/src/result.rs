@@ -80,6 +80,11 @@ pub struct RunResult {
     /// never verified, until the end of the measured window.
     #[serde(default)]
     pub unverified_age_max: f64,
+    /// What was verified less than ingested over a window of two days, and does not lie in drives
+    /// at its end: the most of all windows up to where reads are not measured any more; nothing
+    /// where new platters do not come at an interval, or no such window fits.
+    #[serde(default)]
+    pub verify_shortfall_bytes: Option<u64>,
     /// New platters waiting in eject bays, at most.
     pub eject_bay_max: u64,
     /// Oldest age of a read when it was begun: the age bound is held against it.

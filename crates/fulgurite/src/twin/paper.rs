@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_twin::experiment::{Expected, Kind, Report, Row, SourceFile, Suite, Verdict};
+use fulgurite_twin::experiment::{Beside, Expected, Kind, Report, Row, SourceFile, Suite, Verdict};
 use fulgurite_twin::report::{Head, html, relation};
 
 use super::pool::{Threads, thread_count};
@@ -99,11 +99,27 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
         out.json(row)?;
         out.text(line(row))?;
     }
+    for statement in &report.statements {
+        for of in &statement.beside {
+            out.text(beside(&statement.id, of))?;
+        }
+    }
     let kinds = Kind::ALL.map(|kind| (report.count(kind), kind.name()));
     let kinds = kinds.into_iter().filter(|((_, all), _)| *all > 0);
     let counts: Vec<String> =
         kinds.map(|((hits, all), name)| format!("{hits} of {all} {name}")).collect();
     out.text(format!("{} checks hit, {} runs", counts.join(", "), report.jobs))
+}
+
+/// The tail of a run, and what may not be given up for it.
+fn beside(statement: &str, of: &Beside) -> String {
+    format!(
+        "     {statement:<10} {:<26} tail {:.2} h, {:.1} TB verified, constraints {}",
+        of.run,
+        of.tail_s / 3600.0,
+        of.verified_bytes / 1e12,
+        of.constraints.line()
+    )
 }
 
 fn line(row: &Row) -> String {

@@ -27,6 +27,11 @@ Exit codes:
   3  wrong cost table, trace or parameter
   4  a file was not found";
 
+/// What a plan holds, and what it cannot say.
+const CONSTRAINTS: &str = "\
+constraints: every read is answered, and as much is verified in the measured window as is
+written in it. A new platter always waits there, so how old the oldest gets is not asked about.";
+
 /// Flags of `twin plan`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = EXITS)]
@@ -187,6 +192,15 @@ fn show(plan: &Plan, out: &Output) -> anyhow::Result<()> {
     line("99.9th percentile of reads, h", &|trial| format!("{:.2}", trial.tail_s / 3600.0))?;
     line("  left of the objective", &|trial| format!("{:.1} %", trial.margin * 100.0))?;
     line("verification over ingest", &|trial| format!("{:.2}", trial.verify_margin))?;
+    line("constraints", &|trial| {
+        if trial.constraints.is_held() { "held" } else { "not held" }.to_owned()
+    })?;
+    for (head, trial) in &columns {
+        if let Some(missed) = trial.constraints.missed() {
+            out.text(format_args!("{head}: {missed}"))?;
+        }
+    }
+    out.text(CONSTRAINTS)?;
     out.text(format_args!(
         "\n{} platters; a set needs {} storage racks; {} runs for {} candidates, {} seeds each{}",
         plan.platters,

@@ -12,7 +12,7 @@ use fulgurite_twin::course::{Course, Recorder};
 use fulgurite_twin::experiment::changed;
 use fulgurite_twin::report::{ResultRow, run_page};
 use fulgurite_twin::scenario::Writes;
-use fulgurite_twin::{Observer, RunResult, Scenario, run_observed};
+use fulgurite_twin::{Constraints, Observer, RunResult, Scenario, run_observed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
@@ -127,14 +127,22 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     bar.finish_and_clear();
     let results: Vec<Watched> = results.into_iter().flatten().collect::<Result<_, _>>()?;
     let (results, courses): (Vec<RunResult>, Vec<Option<Course>>) = results.into_iter().unzip();
+    let constraints = Constraints::of(&scenario);
     for result in &results {
-        out.json(&json!({ "type": "run", "run": result }))?;
+        let held = constraints.findings(result);
+        out.json(&json!({ "type": "run", "run": result, "constraints": held }))?;
     }
     let mut metrics = METRICS.to_vec();
     if scenario.battery.is_some() {
         metrics.extend(BATTERY_METRICS);
     }
+    if results.iter().all(|result| result.verify_shortfall_bytes.is_some()) {
+        metrics.push(SHORTFALL);
+    }
     let rows = print(&results, &metrics, out)?;
+    let summary = constraints.summary(&results);
+    out.json(&json!({ "type": "constraints", "of": constraints, "summary": summary }))?;
+    out.text(format!("{:<22}{}", "constraints", summary.line()))?;
     let Some(folder) = &args.report else { return Ok(()) };
     let courses: Vec<Course> = courses.into_iter().flatten().collect();
     let facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, &scenario)?;
@@ -275,6 +283,11 @@ const BATTERY_METRICS: [Metric; 3] = [
     ("batteries flat", number, |r| r.flat as f64),
     ("battery min", percent, |r| r.battery_min as f64 / 100.0),
 ];
+
+/// Besides, where new platters come at an interval and for two days.
+#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
+const SHORTFALL: Metric =
+    ("shortfall TB", ratio, |r| r.verify_shortfall_bytes.unwrap_or_default() as f64 / 1e12);
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
 fn per_operation(result: &RunResult, value: f64) -> f64 {

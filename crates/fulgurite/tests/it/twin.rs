@@ -101,6 +101,8 @@ fn a_scenario_is_run() {
             events                       8,383       5,671       8,383               8,383 
                      5,671
             hash                  5f1ad1759f91da16 388355c7c8995b78
+            constraints           held; verification not asked about: a new platter always
+                waits
             exit: 0
         "#]],
     );
@@ -113,7 +115,7 @@ fn threads_change_no_result() {
     scenario(folder);
     let one = lines(folder, &["twin", "run", "small.toml", "--json", "--threads", "1"]);
     let types: Vec<&str> = one.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["run", "medians"]);
+    assert_eq!(types, ["run", "medians", "constraints"]);
     assert_eq!(one, lines(folder, &["twin", "run", "small.toml", "--json"]));
 }
 
@@ -184,7 +186,7 @@ fn logged() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     scenario(folder.path());
     let run = ["twin", "run", "small.toml", "--seeds", "2", "--log", "run.log", "--json"];
-    assert_eq!(lines(folder.path(), &run).len(), 3);
+    assert_eq!(lines(folder.path(), &run).len(), 4);
     folder
 }
 

@@ -162,6 +162,7 @@ impl Accounts {
             battery_min: u64::from(batteries.percent_min),
             verified_bytes: self.verified_tracks.saturating_mul(scenario.track_size.get()),
             unverified_age_max: self.unverified_age_max.as_secs_f64(),
+            verify_shortfall_bytes: None,
             eject_bay_max: self.eject_bay_max,
             age_max: Duration::from_nanos(counters.age_max_ns).as_secs_f64(),
             queue_max: self.queue_max as u64,

@@ -193,6 +193,14 @@ impl Machines {
         u32::try_from(done).unwrap_or(u32::MAX).min(tracks.track_count)
     }
 
+    /// Whole tracks read so far by the passes that go on.
+    pub(crate) fn passing_tracks(&self, now: Instant) -> u64 {
+        let works = self.drives.iter().filter_map(|drive| drive.work);
+        works
+            .map(|work| u64::from(self.tracks_done(&Work { ends: work.ends.min(now), ..work })))
+            .sum()
+    }
+
     /// A machine breaks: what it was doing is never answered.
     pub(crate) fn break_down(&mut self, machine: Machine) {
         if let Some(device) = self.named(machine) {

@@ -13,6 +13,7 @@
 
 mod accounts;
 mod agenda;
+mod backlog;
 mod batteries;
 mod files;
 mod machines;
@@ -25,5 +26,7 @@ pub(crate) use run::unavailable_platters;
 pub use run::{Observer, Silent, check, run, run_observed, run_reads};
 pub(crate) use supply::is_new;
 
+#[cfg(test)]
+mod hardware;
 #[cfg(test)]
 pub(crate) mod tests;

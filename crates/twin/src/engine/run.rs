@@ -1,8 +1,8 @@
 //! One run: events in order, until nothing is left to be done.
 
 use fulgurite_library::{
-    Action, CommandId, Event, Library, Machine, Outcome, Output, PanelIndex, RailPosition,
-    RequestId,
+    Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
+    RailPosition, RequestId, Source,
 };
 use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed, ShuttleIndex,
@@ -15,7 +15,7 @@ use super::files::{
     File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, tracks_of,
 };
 use super::machines::{Device, Machines, Work};
-use super::supply::{Supply, is_new, stored_id};
+use super::supply::{Supply, is_new, number_of, stored_id};
 use crate::result::RunResult;
 use crate::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
@@ -126,12 +126,16 @@ pub fn run_reads<O: Observer>(
     let root = Seed::new(seed);
     let mut run = Run::new(scenario, &root, observer)?;
     run.play(reads);
-    if let Some(since) = run.supply.oldest_unverified() {
+    if let Some(since) = run.supply.backlog.oldest() {
         run.note_unverified(since, run.now);
     }
     let drives = run.drives;
     let counters = *run.library.counters();
-    Ok(run.accounts.result(scenario, &counters, &run.batteries, drives, seed))
+    let shortfall = run.supply.backlog.shortfall();
+    let mut result = run.accounts.result(scenario, &counters, &run.batteries, drives, seed);
+    result.verify_shortfall_bytes =
+        shortfall.map(|tracks| tracks.saturating_mul(scenario.track_size.get()));
+    Ok(result)
 }
 
 /// Platters of a scenario that cannot be fetched in a run with this seed.
@@ -333,6 +337,10 @@ impl<'a, O: Observer> Run<'a, O> {
         if let Writes::Every { interval, .. } = self.scenario.writes {
             let next = (panel.get() + 1) % self.scenario.library.panels;
             self.agenda.push(self.now + interval, Next::Write(PanelIndex::new(next)));
+            if self.now <= Instant::ZERO + self.scenario.measure_until {
+                let under_way = self.machines.passing_tracks(self.now);
+                self.supply.backlog.window_ends(self.now, under_way);
+            }
         }
         let event = self.supply.new_platter(panel, self.now);
         let most = self.supply.waiting.iter().copied().max().unwrap_or(0);
@@ -373,22 +381,50 @@ impl<'a, O: Observer> Run<'a, O> {
         let new = match action {
             Action::Mount { platter, .. }
             | Action::Unmount { platter, .. }
-            | Action::VerifyPass { platter, .. } => is_new(platter),
+            | Action::VerifyPass { platter, .. }
+            | Action::Pick { platter, .. }
+            | Action::Place { platter, .. } => is_new(platter),
             Action::Move { .. }
             | Action::Crab { .. }
-            | Action::Pick { .. }
-            | Action::Place { .. }
             | Action::Charge { .. }
             | Action::Switch { .. }
             | Action::Seek { .. }
             | Action::Read { .. } => false,
         };
         self.accounts.worked(&action, new, work.started, self.now);
-        if matches!(action, Action::VerifyPass { .. }) && self.accounts.is_measured(self.now) {
-            self.accounts.verified_tracks += u64::from(self.machines.tracks_done(work));
+        if new {
+            self.handled_new(&action, work);
         }
         let answer = self.machines.answer(work);
         self.step(answer);
+    }
+
+    /// A new platter was moved, or a pass over it came to its end.
+    fn handled_new(&mut self, action: &Action, work: &Work) {
+        let backlog = &mut self.supply.backlog;
+        match *action {
+            Action::VerifyPass { platter, .. } => {
+                let tracks = self.machines.tracks_done(work);
+                backlog.passed(number_of(platter), tracks);
+                if self.accounts.is_measured(self.now) {
+                    self.accounts.verified_tracks += u64::from(tracks);
+                }
+            }
+            Action::Place { platter, to: Destination::Drive(..), .. }
+            | Action::Mount { platter, .. } => backlog.moved(number_of(platter), true),
+            Action::Pick { platter, from: Source::Drive(..), .. } => {
+                backlog.moved(number_of(platter), false);
+            }
+            Action::Place { .. }
+            | Action::Pick { .. }
+            | Action::Move { .. }
+            | Action::Crab { .. }
+            | Action::Charge { .. }
+            | Action::Unmount { .. }
+            | Action::Switch { .. }
+            | Action::Seek { .. }
+            | Action::Read { .. } => {}
+        }
     }
 
     /// A file is read: a request for each shard of it.

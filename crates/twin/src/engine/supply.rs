@@ -1,10 +1,9 @@
 //! The platters: where the stored ones are, and the new ones that come out to be verified.
 
-use std::collections::BTreeMap;
-
 use fulgurite_library::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
 use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
 
+use super::backlog::Backlog;
 use super::files::NEW_PLATTER;
 use crate::Error;
 use crate::scenario::{Scenario, Writes};
@@ -20,8 +19,8 @@ pub(crate) struct Supply {
     pub(crate) waiting: Vec<u64>,
     /// The panel of each new platter, until it first came into a drive.
     panels: Vec<(PanelIndex, bool)>,
-    /// When each new platter that is not verified yet came out.
-    unverified: BTreeMap<u32, Instant>,
+    /// New platters that are not verified yet.
+    pub(crate) backlog: Backlog,
     tracks: u32,
     recovery: RandomStream,
 }
@@ -67,7 +66,7 @@ impl Supply {
             waiting: vec![0; free.len()],
             free,
             panels: Vec::new(),
-            unverified: BTreeMap::new(),
+            backlog: Backlog::default(),
             tracks: u32::try_from(size).unwrap_or(u32::MAX / 2).max(1),
             recovery: seed.child(b"recovery").stream(),
         })
@@ -96,7 +95,7 @@ impl Supply {
     /// A new platter comes out on a panel.
     pub(crate) fn new_platter(&mut self, panel: PanelIndex, now: Instant) -> Event {
         let number = u32::try_from(self.panels.len()).unwrap_or(u32::MAX);
-        self.unverified.insert(number, now);
+        self.backlog.came(number, now, self.tracks);
         self.panels.push((panel, true));
         self.waiting[usize::from(panel.get())] += 1;
         Event::Verify {
@@ -120,12 +119,7 @@ impl Supply {
     /// When a new platter that is verified now came out.
     pub(crate) fn verified(&mut self, request: RequestId) -> Option<Instant> {
         let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
-        self.unverified.remove(&number)
-    }
-
-    /// When the oldest new platter that is not verified came out.
-    pub(crate) fn oldest_unverified(&self) -> Option<Instant> {
-        self.unverified.values().next().copied()
+        self.backlog.verified(number)
     }
 
     /// A new platter was verified: it gets a slot, as long as there are some.
@@ -161,7 +155,8 @@ fn id(kind: u8, number: u32) -> PlatterId {
     PlatterId::from_bytes(bytes)
 }
 
-fn number_of(platter: PlatterId) -> u32 {
+/// The number of a new platter.
+pub(crate) fn number_of(platter: PlatterId) -> u32 {
     platter.to_bytes()[12..].iter().fold(0, |number, byte| (number << 8) | u32::from(*byte))
 }
 

@@ -247,3 +247,46 @@ fn no_policy_leaves_a_new_platter_unverified_for_long() {
         assert!(result.verified_bytes > 1_200_000_000_000, "{name}: {}", result.verified_bytes);
     }
 }
+
+/// Three days with a new platter of so many bytes each hour, and hardly a read.
+fn three_days(policy: Policy, platter_size: u64) -> Scenario {
+    let mut scenario = scenario(policy);
+    let day = Duration::from_secs(86_400);
+    let envelope = &mut scenario.workload.envelope;
+    (envelope.warm_up, envelope.window, envelope.cool_down) = (day, day + day, HOUR);
+    (envelope.window_rate, envelope.quiet_rate) = (0.001, 0.001);
+    (scenario.measure_from, scenario.measure_until) = (day, day + day + day);
+    let platter_size = ByteCount::new(platter_size);
+    scenario.writes = Writes::Every { platter_size, interval: HOUR };
+    scenario
+}
+
+#[test]
+fn what_is_verified_too_little_over_two_days_is_seen() {
+    // Four drives of 60 MB/s read 864 GB in an hour.
+    let platters = [600_000_000_000, 1_200_000_000_000];
+    for name in ["silica", "fulgurite", "thrifty", "no-shuttles"] {
+        let [enough, too_much] = platters.map(|platter_size| {
+            run(&three_days(Policy::named(name).unwrap(), platter_size), 8).unwrap()
+        });
+        // "thrifty" leaves platters where they are on purpose: that is seen.
+        let put_off = enough.verify_shortfall_bytes.unwrap() > 0;
+        assert_eq!(put_off, name == "thrifty", "{name}");
+        // 58 TB came in, the drives had time for 41, and four platters half verified lie in them.
+        let missing = too_much.verify_shortfall_bytes.unwrap() / 1_000_000_000_000;
+        assert!((10..24).contains(&missing), "{name}: {missing} TB");
+    }
+}
+
+#[test]
+fn without_a_window_of_two_days_or_an_interval_nothing_is_missing() {
+    let mut scenario = three_days(Policy::silica(), 1_200_000_000_000);
+    scenario.measure_until = Duration::from_secs(47 * 3600);
+    assert_eq!(run(&scenario, 9).unwrap().verify_shortfall_bytes, None);
+    let Writes::Every { platter_size, .. } = scenario.writes else { unreachable!() };
+    scenario.measure_until = Duration::from_secs(72 * 3600);
+    for writes in [Writes::None, Writes::Saturated { platter_size }] {
+        scenario.writes = writes;
+        assert_eq!(run(&scenario, 9).unwrap().verify_shortfall_bytes, None);
+    }
+}

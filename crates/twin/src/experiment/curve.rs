@@ -52,7 +52,8 @@ impl Measured<'_> {
                     format!("{name}@{}, seed {}: {problem}", point.label, self.plan.jobs[job].seed)
                 })?;
                 let value = metric::value(run, metric);
-                samples.push(value.ok_or_else(|| format!("there is no metric {metric}"))?);
+                let none = || format!("{name}@{} has no {metric}", point.label);
+                samples.push(value.ok_or_else(none)?);
             }
             curve.points.push(CurvePoint { label: point.label.clone(), x: point.x, samples });
         }

@@ -3,8 +3,10 @@
 
 use serde::Serialize;
 
+use super::beside::figure_title;
 use super::curve::{Curve, Measured, median};
 use super::file::{Axis, Figure, FigureKind, Limit, Unit};
+use super::outcome::Row;
 use super::plan::{label, number};
 
 /// The name of the series of bars that are a run each.
@@ -15,7 +17,7 @@ const BARS: &str = "twin";
 pub struct FigureData {
     /// Its number in the paper.
     pub id: String,
-    /// What it shows.
+    /// What it shows, and which comparisons of it dropped work.
     pub title: String,
     /// How it is drawn.
     pub kind: FigureKind,
@@ -94,7 +96,12 @@ pub(crate) fn unknown_label(figure: &Figure) -> Option<&str> {
 }
 
 /// What to draw.
-pub(crate) fn data(measured: &Measured<'_>, figure: &Figure) -> Result<FigureData, String> {
+pub(crate) fn data(
+    measured: &Measured<'_>,
+    figure: &Figure,
+    rows: &[Row],
+) -> Result<FigureData, String> {
+    let drawn: Vec<&str> = runs(figure).collect();
     let series = match figure.kind {
         FigureKind::Lines => lines(measured, figure)?,
         FigureKind::Bars => bars(lines(measured, figure)?, figure)?,
@@ -102,7 +109,7 @@ pub(crate) fn data(measured: &Measured<'_>, figure: &Figure) -> Result<FigureDat
     };
     Ok(FigureData {
         id: figure.id.clone(),
-        title: figure.title.clone(),
+        title: figure_title(&figure.title, &drawn, rows),
         kind: figure.kind,
         unit: figure.unit,
         x: figure.x.clone(),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::base::Unknown;
+use super::beside::Beside;
 use super::figure::FigureData;
 use super::file::{Fitted, Unit};
 
@@ -132,7 +133,7 @@ pub enum Made {
 pub struct Details {
     /// The statement it belongs to.
     pub statement: String,
-    /// What it says.
+    /// What it says, and what a comparison dropped.
     pub title: String,
     /// The section of the paper.
     pub section: String,
@@ -148,6 +149,10 @@ pub struct Details {
     pub seeds: u32,
     /// What our value is made of, where it is made of several.
     pub working: Option<Working>,
+    /// For a check of times of one run or of two: what stands beside the tail of each.
+    pub constraints: Vec<Beside>,
+    /// What the sides of a comparison dropped; the title says it too.
+    pub dropped: Vec<String>,
     /// Why there is no value.
     pub problem: Option<String>,
 }
@@ -175,6 +180,8 @@ pub struct StatementReport {
     pub contradiction: Option<String>,
     /// Its checks.
     pub rows: Vec<Row>,
+    /// What stands beside the tail of each run, for a target of this project.
+    pub beside: Vec<Beside>,
     /// Its figure, when every run of it went well.
     pub figure: Option<FigureData>,
     /// Why there is no figure although the file asks for one.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::base::{Base, read};
+use super::beside::{Beside, dropped, titled};
 use super::curve::Measured;
 use super::error::{ExperimentError, Whereabouts};
 use super::figure;
@@ -163,11 +164,13 @@ impl Suite {
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
         let rows = statement.checks.iter().map(toml::Spanned::get_ref).map(|check| {
             let ours = ours(&measured, check, self.seeds_max);
-            row(statement, check, ours, working(&measured, check), self.seeds_max)
+            let beside = measured.beside_check(check);
+            row(statement, check, ours, working(&measured, check), &beside, self.seeds_max)
         });
+        let rows: Vec<Row> = rows.collect();
         let figure = statement.figure.as_ref().map(toml::Spanned::get_ref);
         let (figure, figure_problem) =
-            match figure.map(|figure| figure::data(&measured, figure)).transpose() {
+            match figure.map(|figure| figure::data(&measured, figure, &rows)).transpose() {
                 Ok(data) => (data, None),
                 Err(problem) => (None, Some(problem)),
             };
@@ -181,7 +184,8 @@ impl Suite {
             fitted: statement.fitted.clone(),
             explanation: statement.explanation.clone(),
             contradiction: statement.contradiction.clone(),
-            rows: rows.collect(),
+            beside: if statement.own { measured.beside_all() } else { Vec::new() },
+            rows,
             figure,
             figure_problem,
         }
@@ -193,8 +197,10 @@ fn row(
     check: &Check,
     ours: Result<Ours, String>,
     working: Option<Working>,
+    beside: &[Beside],
     seeds_max: u32,
 ) -> Row {
+    let dropped = dropped(beside);
     let hit = ours.as_ref().is_ok_and(|ours| hits(ours.median, check.band));
     let finite = |value: f64| value.is_finite().then_some(value);
     let part = |of: fn(&Ours) -> f64| ours.as_ref().ok().and_then(|ours| finite(of(ours)));
@@ -209,7 +215,7 @@ fn row(
         fitted: check.fitted,
         details: Details {
             statement: statement.id.clone(),
-            title: check.title.clone(),
+            title: titled(&check.title, &dropped),
             section: statement.section.clone(),
             own: statement.own,
             unit: check.unit,
@@ -217,6 +223,8 @@ fn row(
             max: part(|ours| ours.max),
             seeds: statement.seeds.min(seeds_max),
             working,
+            constraints: beside.to_vec(),
+            dropped,
             problem: ours.err(),
         },
     }

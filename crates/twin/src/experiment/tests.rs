@@ -180,6 +180,41 @@ fn a_row_has_what_json_promises() {
             "max": 2.884,
             "seeds": 3,
             "working": null,
+            "constraints": [
+              {
+                "run": "silica@20",
+                "tail_s": 10281.6,
+                "verified_bytes": 0.0,
+                "unverified_age_s": 0.0,
+                "energy_per_operation": 1.0,
+                "constraints": {
+                  "seeds": 3,
+                  "held": 3,
+                  "each": [
+                    {
+                      "constraint": "verify-within",
+                      "asked": 0,
+                      "held": 0,
+                      "missed_by": 0.0
+                    },
+                    {
+                      "constraint": "verify-as-much",
+                      "asked": 0,
+                      "held": 0,
+                      "missed_by": 0.0
+                    },
+                    {
+                      "constraint": "answer-all",
+                      "asked": 3,
+                      "held": 3,
+                      "missed_by": 0.0
+                    }
+                  ],
+                  "not_asked": "a new platter always waits"
+                }
+              }
+            ],
+            "dropped": [],
             "problem": null
           }
         }"#]]
@@ -266,4 +301,56 @@ fn check(statement: &str, expect: Expect) {
     let text = error.to_string();
     let known = text.find(", expected one of").unwrap_or(text.len());
     expect.assert_eq(&text[..known]);
+}
+
+/// Verifies as much as it is told by policy: half with two customer slots, and late in a siege.
+struct Dropping;
+
+impl JobRunner for Dropping {
+    fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+        for (index, job) in jobs.iter().enumerate() {
+            let mut result = stand_in(job);
+            let drops = job.scenario.policy.customer_slots == 2;
+            result.verified_bytes = if drops { 50 } else { 100 };
+            result.unverified_age_max = if drops { 25.0 * 3600.0 } else { 0.0 };
+            result.verify_shortfall_bytes = Some(0);
+            done(index, Ok(result));
+        }
+    }
+}
+
+#[test]
+fn a_comparison_that_drops_work_says_so_in_its_title() {
+    let suite = Suite::read(&files()).unwrap();
+    let suite = suite.only(&["B1".into(), "B2".into()]).unwrap().with_seeds(2).unwrap();
+    let honest = suite.run(&StandIn, &mut |_| ());
+    for statement in &honest.statements {
+        assert!(statement.rows.iter().all(|row| !row.details.title.contains("DROPPED")));
+        assert!(!statement.figure.as_ref().unwrap().title.contains("DROPPED"));
+        assert!(!statement.beside.is_empty());
+    }
+    let report = suite.run(&Dropping, &mut |_| ());
+    let title = |id: &str| {
+        let row = report.rows().find(|row| row.id == id).unwrap();
+        row.details.title.clone()
+    };
+    expect![["IOPS: tail over that of Silica - WITH WORK DROPPED \
+         (fulgurite-iops verifies 50 % of what silica-iops does)"]]
+    .assert_eq(&title("B1.iops"));
+    expect![[
+        "Siege: tail over that of Silica - WITH WORK DROPPED (fulgurite-siege: a platter was \
+         unverified 1.0 h too long (2 of 2 seeds); fulgurite-siege verifies 50 % of what \
+         silica-siege does)"
+    ]]
+    .assert_eq(&title("B2.siege"));
+    // No times are compared here, and here no sides differ.
+    assert!(!title("B2.siege-energy").contains("DROPPED"));
+    assert!(!title("B1.slo").contains("DROPPED"));
+    let figure = |index: usize| report.statements[index].figure.as_ref().unwrap().title.clone();
+    expect![["Tails of the product's policy and the paper's - WITH WORK DROPPED (see B1.iops, \
+         B1.typical, B1.volume, B1.zipf)"]]
+    .assert_eq(&figure(0));
+    expect![["Tails with every new platter verified in time - WITH WORK DROPPED (see B2.siege, \
+         B2.siege-median, B2.peaks)"]]
+    .assert_eq(&figure(1));
 }

@@ -51,6 +51,9 @@ fn check(request: &PlanRequest) -> Plan {
         assert!(candidate.storage_racks >= plan.set_racks);
         let best = plan.best.as_ref();
         assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
+        let drops = |miss| matches!(miss, &Miss::Verification | &Miss::Failed);
+        assert!(trial.constraints.is_held() || trial.misses.iter().any(drops), "{trial:?}");
+        assert!(trial.constraints.is_held() || trial.constraints.missed().is_some());
         if trial.given_up_s.is_some() {
             let whole = whole_trial(request, candidate);
             let missed = trial.misses.iter().all(|miss| whole.misses.contains(miss));
@@ -151,6 +154,7 @@ fn drives_that_cannot_verify_are_left_out_or_missed() {
     let plan = check(&request);
     let best = plan.best.unwrap();
     assert!(best.verify_margin >= 1.0);
+    assert!(best.constraints.is_held(), "a plan's answer holds them");
     // 4 drives of 30 MB/s verify 10.4 TB a day; 17.8 are written.
     let weak = |trial: &Trial| {
         trial.candidate.drives() == 4 && u32::from(trial.candidate.throughput) == 30

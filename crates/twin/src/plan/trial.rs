@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Candidate, PlanRequest};
 use crate::Error;
+use crate::constraints::{Constraint, Finding, Summary};
 use crate::fleet::{Fleet, FleetResult, Stop};
 use crate::result::DriveTime;
 use crate::runner::Runner;
@@ -48,6 +49,10 @@ pub struct Trial {
     pub utilization: f64,
     /// Shares of the drives' time when verification takes all that is left.
     pub drive_time: DriveTime,
+    /// Which constraints are held, next to the tail. A plan's drives always have a new platter
+    /// waiting, so over two days nothing can be missing and no platter is too old: held against the
+    /// ingest is what the measured window, the busiest, leaves them time to verify.
+    pub constraints: Summary,
     /// Reads that could not be answered.
     pub failed: u64,
     /// Seeds it was run with.
@@ -166,6 +171,25 @@ fn verify_margin(request: &PlanRequest, verified_bytes: u64) -> f64 {
     margin
 }
 
+/// What may not be given up for the tail. A run that was given up within the window cannot tell
+/// how much it would have verified.
+fn constraints(request: &PlanRequest, runs: &[FleetResult]) -> Summary {
+    let [from, until] = request.demand.window().map(|at| at.as_secs_f64());
+    let needed = request.verify_per_day() * (until - from) / 86_400.0;
+    #[expect(clippy::cast_precision_loss, reason = "bytes and reads of a run are below 2^53")]
+    let findings = |run: &FleetResult| {
+        let saw_window = run.stopped.is_none_or(|at| at >= until);
+        let missing = saw_window.then(|| (needed - run.verified_bytes as f64).max(0.0));
+        [
+            Finding { constraint: Constraint::VerifyWithin, missed_by: None },
+            Finding { constraint: Constraint::VerifyAsMuch, missed_by: missing },
+            Finding { constraint: Constraint::AnswerAll, missed_by: Some(run.failed as f64) },
+        ]
+    };
+    let all: Vec<[Finding; 3]> = runs.iter().map(findings).collect();
+    Summary::of(&all, Some("a new platter always waits"))
+}
+
 /// Holds the runs of a candidate against what is asked.
 pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetResult]) -> Trial {
     assert!(!runs.is_empty(), "a trial has at least one run");
@@ -188,6 +212,7 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
     };
     let verify = drive_time.verify / verify_margin.max(1.0);
     let utilization = (drive_time.read + drive_time.switch + verify).min(1.0);
+    let constraints = constraints(request, runs);
     let costs = &request.costs;
     let kwh = |run| costs.kwh_per_day(candidate, run, utilization);
     let kwh_per_day = runs.iter().map(kwh).sum::<f64>() / count;
@@ -212,6 +237,7 @@ pub(super) fn judge(request: &PlanRequest, candidate: &Candidate, runs: &[FleetR
         verify_margin,
         utilization,
         drive_time,
+        constraints,
         failed,
         seeds: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         given_up_s: runs.iter().filter_map(|run| run.stopped).reduce(f64::min),

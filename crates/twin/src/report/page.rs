@@ -31,6 +31,7 @@ pub fn html(report: &Report, head: &Head) -> String {
          <title>The twin against the paper</title><style>{STYLE}</style></head>\n<body><main>\n"
     );
     opening(&mut page, report, head);
+    constraints(&mut page, report);
     misses(&mut page, report);
     page.push_str(
         "<h2>Statements</h2>\n<p class=\"soft\">Lines and bars are ours: medians, with the range \
@@ -213,6 +214,44 @@ fn band(row: &Row) -> String {
 
 fn with_unit(value: f64, unit: Unit) -> String {
     format!("{}{}", number(value), unit.suffix())
+}
+
+/// What may not be given up for a tail, beside the tails of this project's own targets.
+fn constraints(page: &mut String, report: &Report) {
+    let own: Vec<&StatementReport> =
+        report.statements.iter().filter(|statement| !statement.beside.is_empty()).collect();
+    if own.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>Constraints beside the tails</h2>\n<p class=\"soft\">A tail can be bought with \
+         work that is put off or dropped. Medians over the seeds; the oldest platter is that of \
+         all of them.\
+         </p>\n<div class=\"scroll\"><table><thead><tr><th>Statement<th>Run<th>99.9th percentile\
+         <th>Verified in the window<th>Oldest unverified<th>Energy of an operation, in starts\
+         <th>Constraints</tr></thead><tbody>\n",
+    );
+    for statement in own {
+        for of in &statement.beside {
+            let class = if of.constraints.is_held() { "hit" } else { "miss" };
+            put(
+                page,
+                format_args!(
+                    "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"number\">{}\
+                     <td class=\"number\">{}<td class=\"number\">{}\
+                     <td class=\"{class}\">{}</tr>\n",
+                    escape(&statement.id),
+                    escape(&of.run),
+                    with_unit(Unit::Hours.of(of.tail_s), Unit::Hours),
+                    with_unit(Unit::Terabytes.of(of.verified_bytes), Unit::Terabytes),
+                    with_unit(Unit::Hours.of(of.unverified_age_s), Unit::Hours),
+                    number(of.energy_per_operation),
+                    escape(&of.constraints.line()),
+                ),
+            );
+        }
+    }
+    page.push_str("</tbody></table></div>\n");
 }
 
 fn misses(page: &mut String, report: &Report) {

@@ -47,6 +47,15 @@ fn a_miss_is_explained_and_a_hit_is_not() {
     assert!(page.contains("8 shuttles: a tail of 10 h at 8 and 2.8 h at 20"));
 }
 
+#[test]
+fn constraints_stand_beside_the_tails_of_own_targets() {
+    let page = html(&report(&["B2"]), &head());
+    assert!(page.contains("Constraints beside the tails"));
+    assert_eq!(page.matches("<td>fulgurite-siege<td").count(), 1);
+    assert!(page.contains("held; no window of two days to ask about"));
+    assert!(!html(&report(&["E4"]), &head()).contains("Constraints beside"));
+}
+
 /// Writes the whole page where `FULGURITE_REPORT` says, to be looked at.
 #[test]
 fn every_statement_is_on_the_page() {

@@ -1,0 +1,164 @@
+//! New platters that are not verified: since when, how much of each is left, and where it lies.
+//!
+//! Whether verification keeps up with what comes in is asked over windows of two days. Both ends of
+//! a window are where a new platter comes out, which is not counted itself:
+//!
+//! ```text
+//!   coming out   |     |     |     |  . . .  |     |     |     |
+//!                '-- the shortest of two days at least --'
+//!            unverified there                      waits outside of drives there
+//!
+//!   ingested - verified - left in drives at the end = what waits at the end - unverified before
+//! ```
+//!
+//! So a platter has an interval between two of them to come into a drive, and a library that puts
+//! nothing off has no shortfall however little it has to do. What is unverified at the start is
+//! known to the track, passes under way included. Before the run nothing was.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use fulgurite_units::{Duration, Instant};
+
+/// How long a window is, at least.
+const WINDOW: Duration = Duration::from_secs(2 * 86_400);
+
+/// New platters that are not verified, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    platters: BTreeMap<u32, NewPlatter>,
+    /// When platters came out, and the tracks that were unverified then; those at which no window
+    /// to come begins are left out.
+    moments: VecDeque<(Instant, u64)>,
+    /// Tracks, over the windows so far; of no window, nothing.
+    shortfall: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct NewPlatter {
+    came: Instant,
+    tracks_left: u32,
+    in_drive: bool,
+}
+
+impl Backlog {
+    /// A platter comes out.
+    pub(crate) fn came(&mut self, number: u32, now: Instant, tracks: u32) {
+        let platter = NewPlatter { came: now, tracks_left: tracks, in_drive: false };
+        self.platters.insert(number, platter);
+    }
+
+    /// A platter was put into a drive, or taken out of one.
+    pub(crate) fn moved(&mut self, number: u32, in_drive: bool) {
+        if let Some(platter) = self.platters.get_mut(&number) {
+            platter.in_drive = in_drive;
+        }
+    }
+
+    /// A pass over a platter read so many tracks.
+    pub(crate) fn passed(&mut self, number: u32, tracks: u32) {
+        if let Some(platter) = self.platters.get_mut(&number) {
+            platter.tracks_left = platter.tracks_left.saturating_sub(tracks);
+        }
+    }
+
+    /// When a platter that is verified now came out.
+    pub(crate) fn verified(&mut self, number: u32) -> Option<Instant> {
+        self.platters.remove(&number).map(|platter| platter.came)
+    }
+
+    /// When the oldest platter came out.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.platters.values().next().map(|platter| platter.came)
+    }
+
+    /// A window ends here, where the next platter is about to come out; `under_way` tracks were
+    /// read by passes that go on.
+    pub(crate) fn window_ends(&mut self, now: Instant, under_way: u64) {
+        let left = |platter: &NewPlatter| u64::from(platter.tracks_left);
+        let waiting = self.platters.values().filter(|platter| !platter.in_drive).map(left).sum();
+        let unverified: u64 = self.platters.values().map(left).sum();
+        self.moments.push_back((now, unverified.saturating_sub(under_way)));
+        let is_whole = |moment: &&(Instant, u64)| moment.0 + WINDOW <= now;
+        // Of the moments two days ago and before, the last.
+        while self.moments.get(1).as_ref().is_some_and(is_whole) {
+            self.moments.pop_front();
+        }
+        if let Some((_, before)) = self.moments.front().filter(is_whole) {
+            let missing = u64::saturating_sub(waiting, *before);
+            self.shortfall = Some(self.shortfall.unwrap_or(0).max(missing));
+        }
+    }
+
+    /// The largest shortfall of a window, in tracks; `None` where there was no window.
+    pub(crate) const fn shortfall(&self) -> Option<u64> {
+        self.shortfall
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_units::{Duration, Instant};
+
+    use super::Backlog;
+
+    fn hour(hours: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(3600 * hours)
+    }
+
+    /// A platter of 100 tracks each 12 h: 4 in a window.
+    fn after(windows: u32, each: impl Fn(&mut Backlog, u32)) -> Option<u64> {
+        let mut backlog = Backlog::default();
+        for number in 0..=windows + 3 {
+            let now = hour(12 * u64::from(number));
+            backlog.window_ends(now, 0);
+            backlog.came(number, now, 100);
+            each(&mut backlog, number);
+        }
+        backlog.shortfall()
+    }
+
+    #[test]
+    fn what_is_neither_verified_nor_in_a_drive_is_missing() {
+        assert_eq!(after(0, |_, _| ()), None, "no window of two days");
+        assert_eq!(after(1, |_, _| ()), Some(400));
+        assert_eq!(after(5, |_, _| ()), Some(400), "no more comes in within any");
+        assert_eq!(after(5, |backlog, number| backlog.moved(number, true)), Some(0));
+        let verify = |backlog: &mut Backlog, number| {
+            assert!(backlog.verified(number).is_some());
+        };
+        assert_eq!(after(5, verify), Some(0));
+        let halves = |backlog: &mut Backlog, number| backlog.passed(number, 50);
+        assert_eq!(after(5, halves), Some(200));
+    }
+
+    #[test]
+    fn a_backlog_that_does_not_grow_is_no_shortfall() {
+        // The first four wait for ever, and those after them are verified at once.
+        let late = |backlog: &mut Backlog, number| {
+            if number >= 4 {
+                backlog.verified(number);
+            }
+        };
+        assert_eq!(after(1, late), Some(400), "of the window that begins with nothing");
+        let mut backlog = Backlog::default();
+        for number in 0..4 {
+            backlog.came(number, hour(0), 100);
+        }
+        backlog.window_ends(hour(1), 0);
+        backlog.window_ends(hour(50), 0);
+        assert_eq!(backlog.shortfall(), Some(0));
+    }
+
+    #[test]
+    fn what_passes_have_read_when_a_window_begins_is_none_of_its_work() {
+        let mut backlog = Backlog::default();
+        backlog.came(0, hour(0), 100);
+        backlog.moved(0, true);
+        backlog.window_ends(hour(1), 90);
+        backlog.moved(0, false);
+        // A drive broke: the pass is never answered, and all has to be read again.
+        backlog.window_ends(hour(49), 0);
+        assert_eq!(backlog.shortfall(), Some(90));
+        assert_eq!(backlog.oldest(), Some(hour(0)));
+    }
+}
