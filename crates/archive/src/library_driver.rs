@@ -231,9 +231,9 @@ impl LiveLibrary {
         let reading = Arc::<Reading>::default();
         let driver = Driver {
             library,
-            mechanics: Mechanics::new(Throughput::PAPER, track_size),
+            mechanics: Mechanics::new(Throughput::PAPER, track_size)
+                .with_time_scale(options.time_scale),
             random: Seed::new(options.seed).child(b"mechanics").stream(),
-            time_scale: options.time_scale,
             started: std::time::Instant::now(),
             life: 0,
             next_request: 0,
@@ -356,7 +356,6 @@ struct Driver {
     library: Library,
     mechanics: Mechanics,
     random: RandomStream,
-    time_scale: f64,
     started: std::time::Instant,
     /// Raised when the controller has to begin anew.
     life: u64,
@@ -558,8 +557,7 @@ impl Driver {
 
     /// Begins a command; the answer, if it is already there.
     fn execute(&mut self, command: &Command) -> Option<Event> {
-        let lasts = self.mechanics.duration(&command.action, &mut self.random).as_secs_f64();
-        let lasts = Duration::from_secs_f64(lasts * self.time_scale);
+        let lasts = self.mechanics.duration(&command.action, &mut self.random);
         tracing::trace!(command = command.id.get(), action = ?command.action, ?lasts, "library");
         if let Action::Read { request, tracks, .. } | Action::VerifyPass { request, tracks, .. } =
             command.action
@@ -579,15 +577,13 @@ impl Driver {
     /// Notes when a shuttle will be where it has to say so.
     fn report(&mut self, now: Instant, command: &Command) {
         let Action::Move { from, to, reports: true, .. } = command.action else { return };
-        let with = *self.mechanics.parameters();
         let meters = from.meters_to(to);
         for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
             let part = step * REPORT_UM;
             let at = if from < to { from.get() + part } else { from.get() - part };
             let at = RailPosition::new(at);
-            let Some(seconds) = with.passes(meters, from.meters_to(at)) else { return };
-            let when = now + Duration::from_secs_f64(seconds * self.time_scale);
-            self.timers.push(Reverse((when, command.id, Due::Passes(at))));
+            let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
+            self.timers.push(Reverse((now + after, command.id, Due::Passes(at))));
         }
     }
 

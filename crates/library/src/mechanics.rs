@@ -145,19 +145,34 @@ pub struct Mechanics {
     parameters: MechanicsParameters,
     throughput: Throughput,
     track_size: ByteCount,
+    time_scale: f64,
 }
 
 impl Mechanics {
     /// The paper's mechanics, reading tracks of `track_size` with drives of `throughput`.
     #[must_use]
     pub const fn new(throughput: Throughput, track_size: ByteCount) -> Self {
-        Self { parameters: MechanicsParameters::PAPER, throughput, track_size }
+        Self { parameters: MechanicsParameters::PAPER, throughput, track_size, time_scale: 1.0 }
     }
 
     /// Other mechanics.
     #[must_use]
     pub const fn with_parameters(self, parameters: MechanicsParameters) -> Self {
         Self { parameters, ..self }
+    }
+
+    /// Machines that need so many seconds for each second of these; at 0 they need none.
+    #[must_use]
+    pub const fn with_time_scale(self, time_scale: f64) -> Self {
+        Self { time_scale, ..self }
+    }
+
+    /// As long as `duration` takes on this scale.
+    fn scaled(&self, duration: Duration) -> Duration {
+        if self.time_scale.to_bits() == 1.0_f64.to_bits() {
+            return duration;
+        }
+        Duration::from_secs_f64(duration.as_secs_f64() * self.time_scale)
     }
 
     /// How long one execution of `action` takes. Draws the same number of values for the same kind
@@ -170,7 +185,7 @@ impl Mechanics {
             Action::Crab { .. } => with.crab(random.unit(), random.unit()),
             Action::Pick { .. } => with.handling(with.place + with.pick_extra, random.unit()),
             Action::Place { .. } => with.handling(with.place, random.unit()),
-            Action::Charge { .. } => return CHARGE_PIECE,
+            Action::Charge { .. } => return self.scaled(CHARGE_PIECE),
             Action::Mount { .. } | Action::Unmount { .. } => with.mount,
             Action::Switch { .. } => with.switch,
             Action::Seek { .. } => seek(random.unit()),
@@ -178,13 +193,15 @@ impl Mechanics {
                 return self.read(*tracks);
             }
         };
-        Duration::from_secs_f64(seconds)
+        self.scaled(Duration::from_secs_f64(seconds))
     }
 
-    /// The parameters of the mechanics.
+    /// When a motion over `meters` has `part` of them behind it, see
+    /// [`MechanicsParameters::passes`].
     #[must_use]
-    pub const fn parameters(&self) -> &MechanicsParameters {
-        &self.parameters
+    pub fn passes(&self, meters: f64, part: f64) -> Option<Duration> {
+        let seconds = self.parameters.passes(meters, part)?;
+        Some(self.scaled(Duration::from_secs_f64(seconds)))
     }
 
     /// How long a drive reads these tracks. A halted pass ends at a multiple of one track's time.
@@ -192,7 +209,7 @@ impl Mechanics {
     pub fn read(&self, tracks: TrackSpan) -> Duration {
         let bytes = u128::from(tracks.track_count) * u128::from(self.track_size.get());
         let nanos = bytes * 1_000_000_000 / u128::from(self.throughput.bytes_per_second());
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.scaled(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
     }
 }
 

@@ -185,11 +185,10 @@ impl Driver {
             for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
                 let part = step * REPORT_UM;
                 let at = if from < to { from.get() + part } else { from.get() - part };
-                let with = self.mechanics.parameters();
                 let behind = from.meters_to(RailPosition::new(at));
-                let Some(seconds) = with.passes(from.meters_to(to), behind) else { break };
-                let when = self.now + Duration::from_secs_f64(seconds);
-                self.push(when, Next::Passed(id, at));
+                let meters = from.meters_to(to);
+                let Some(after) = self.mechanics.passes(meters, behind) else { break };
+                self.push(self.now + after, Next::Passed(id, at));
             }
         }
         self.push(ends, Next::Done(id));

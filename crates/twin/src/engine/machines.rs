@@ -5,7 +5,7 @@
 
 use fulgurite_library::limits::REPORT_UM;
 use fulgurite_library::{
-    Action, Command, CommandId, Event, Machine, Mechanics, RailPosition, TrackSpan,
+    Action, Command, CommandId, Event, LibraryShape, Machine, Mechanics, RailPosition, TrackSpan,
 };
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
@@ -63,7 +63,18 @@ pub(crate) struct Work {
 
 impl Machines {
     pub(crate) fn new(scenario: &Scenario, drives: usize, seed: &Seed) -> Self {
-        let shape = &scenario.library;
+        let mechanics = Mechanics::new(scenario.throughput, scenario.track_size);
+        let mechanics = mechanics.with_parameters(scenario.mechanics);
+        Self::with_mechanics(&scenario.library, mechanics, drives, seed)
+    }
+
+    /// The machines of a library that is no scenario's.
+    pub(crate) fn with_mechanics(
+        shape: &LibraryShape,
+        mechanics: Mechanics,
+        drives: usize,
+        seed: &Seed,
+    ) -> Self {
         let shuttles = usize::from(shape.panels * shape.shuttles_per_panel);
         let devices = |kind: &str, count: usize| {
             let device = |index| {
@@ -72,9 +83,8 @@ impl Machines {
             };
             (0..count).map(device).collect()
         };
-        let mechanics = Mechanics::new(scenario.throughput, scenario.track_size);
         Self {
-            mechanics: mechanics.with_parameters(scenario.mechanics),
+            mechanics,
             shuttles: devices("shuttle", shuttles),
             drives: devices("drive", drives),
         }
@@ -110,15 +120,13 @@ impl Machines {
     /// Notes when a shuttle will be where it has to say so.
     fn report(&self, now: Instant, command: Command, agenda: &mut Agenda<Next>) {
         let Action::Move { from, to, .. } = command.action else { return };
-        let with = self.mechanics.parameters();
         let meters = from.meters_to(to);
         for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
             let part = step * REPORT_UM;
             let at = if from < to { from.get() + part } else { from.get() - part };
             let at = RailPosition::new(at);
-            let Some(seconds) = with.passes(meters, from.meters_to(at)) else { return };
-            let when = now + Duration::from_secs_f64(seconds);
-            agenda.push(when, Next::Passed(command.id, device_of(&command.action), at));
+            let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
+            agenda.push(now + after, Next::Passed(command.id, device_of(&command.action), at));
         }
     }
 
