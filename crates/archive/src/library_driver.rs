@@ -16,6 +16,7 @@
 //! request. A controller that panics - a bug of ours - ends what is under way, and the library goes
 //! on as after a start, with all platters at home.
 
+mod due;
 mod log_file;
 mod refusal;
 mod work;
@@ -37,6 +38,7 @@ use fulgurite_units::{
 };
 use tokio::sync::oneshot;
 
+pub(crate) use self::due::Due;
 use self::log_file::LogFile;
 use self::refusal::Refusal;
 use self::work::{Ended, Work};
@@ -47,8 +49,6 @@ use crate::{ArchiveError, Result};
 
 /// Orders waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;
-/// By when a read shall be answered: the objective of Silica, section 7.2.
-const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 /// How long the driver waits when nothing is under way.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
@@ -93,7 +93,7 @@ struct Worked {
 
 /// What happens by itself at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum Alarm {
     /// The command is carried out.
     Done,
     /// Its shuttle is on its way, here.
@@ -275,18 +275,20 @@ impl LiveLibrary {
         Ok(Answer { platter, ended, unverified: None })
     }
 
-    /// Has a drive do `work` with tracks of a stored platter.
+    /// Has a drive do `work` with tracks of a stored platter. Reads are served in the order in
+    /// which they are due, then of their arrival.
     pub(crate) fn read(
         &self,
         platter: PlatterId,
         slot: SlotIndex,
         tracks: TrackSpan,
+        due: Due,
         work: Read,
     ) -> Result<Answer> {
         self.request(
             platter,
             move |request, now| {
-                let deadline = now + OBJECTIVE;
+                let deadline = due.at(now);
                 Event::Read { request, platter, slot, tracks, deadline }
             },
             Some(Work::Read(work)),
@@ -367,7 +369,7 @@ struct Driver {
     halts: BTreeMap<CommandId, Arc<Halt>>,
     broken: BTreeSet<Machine>,
     log: LogFile,
-    timers: BinaryHeap<Reverse<(Instant, CommandId, Due)>>,
+    timers: BinaryHeap<Reverse<(Instant, CommandId, Alarm)>>,
     inbox: SyncSender<Order>,
     reading: Arc<Reading>,
     panics: Arc<Panics>,
@@ -423,8 +425,8 @@ impl Driver {
             {
                 self.timers.pop();
                 match what {
-                    Due::Done => self.answer_command(Event::Completed { command }, command),
-                    Due::Passes(at) => {
+                    Alarm::Done => self.answer_command(Event::Completed { command }, command),
+                    Alarm::Passes(at) => {
                         self.answer_command(Event::Passed { command, at }, command);
                     }
                 }
@@ -570,7 +572,7 @@ impl Driver {
         }
         let now = self.now();
         self.report(now, command);
-        self.timers.push(Reverse((now + lasts, command.id, Due::Done)));
+        self.timers.push(Reverse((now + lasts, command.id, Alarm::Done)));
         None
     }
 
@@ -583,7 +585,7 @@ impl Driver {
             let at = if from < to { from.get() + part } else { from.get() - part };
             let at = RailPosition::new(at);
             let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
-            self.timers.push(Reverse((now + after, command.id, Due::Passes(at))));
+            self.timers.push(Reverse((now + after, command.id, Alarm::Passes(at))));
         }
     }
 

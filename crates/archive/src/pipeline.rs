@@ -4,7 +4,7 @@
 //! ```text
 //! PUT commits ---- wake ---> sealing thread: policy? plan, write, verify, store, release
 //! admin seal  ---- order --'
-//! RestoreObject -- wake ---> restoring thread: restores in order of arrival, by platter
+//! RestoreObject -- wake ---> restoring thread: batches of restores, each on a thread of its own
 //! every second ------------> expiring thread: copies whose time is over go, whatever is sealed
 //! ```
 //!
@@ -343,17 +343,21 @@ fn run_tending(store: &Arc<Store>) {
     }
 }
 
+/// Ends when the batches under way have ended.
 fn run_restoring(restorer: &Restorer, inbox: &Receiver<Order>) {
-    loop {
-        match inbox.recv_timeout(TICK) {
-            Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+    std::thread::scope(|batches| {
+        loop {
+            let wait = restorer.begins_in().map_or(TICK, |due| due.min(TICK));
+            match inbox.recv_timeout(wait) {
+                Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let begun = restorer.panics().catch("restoring", || restorer.begin_batches(batches));
+            match begun.and_then(std::convert::identity) {
+                Ok(()) => {}
+                Err(ArchiveError::Stopping) => return,
+                Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),
+            }
         }
-        let ran = restorer.panics().catch("restoring", || restorer.run());
-        match ran.and_then(std::convert::identity) {
-            Ok(()) => {}
-            Err(ArchiveError::Stopping) => return,
-            Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),
-        }
-    }
+    });
 }

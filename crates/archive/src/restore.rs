@@ -2,30 +2,39 @@
 //!
 //! ```text
 //! RestoreObject -> row in restores, object marked ongoing -> 202
-//! restoring thread: a batch of requests -> shards by platter -> library -> drive -> tracks
-//!     -> restored log (ciphertext as it lies on glass) -> CRC -> sync -> copies committed
+//! restoring thread: agenda -> batches of requests of one tier, each on a thread of its own:
+//!     shards by platter -> library -> drive -> tracks -> restored log (ciphertext as it lies on
+//!     glass) -> CRC -> sync -> copies committed
 //! ```
 //!
-//! All shards wanted of one platter are read in one mount, each track once. A track that its own
-//! platter cannot give back is recovered from the platter's set. A restore that fails stays
-//! requested: its row says why, and it is tried again.
+//! Of each tier as many batches as there are drives are under way, so that the library knows of
+//! work for all of them; it serves what is due first, counted from the request. All shards a batch
+//! wants of one platter are read in one mount, each track once. A track that its own platter cannot
+//! give back is recovered from the platter's set. A restore that fails stays requested: its row
+//! says why, and it is tried again.
 
-use std::cmp::Reverse;
+mod agenda;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, UnixTime};
 
+use self::agenda::Agenda;
 use crate::body::cipher_bytes;
 use crate::commit::{account, bodies, find_object, require_object};
 use crate::config::ExpeditedPolicy;
 use crate::ingest::cipher_crc;
 use crate::library_driver::LiveLibrary;
-use crate::limits::{CHUNK_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
+use crate::limits::{
+    CHUNK_BYTES, RESTORE_BATCH_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX, RESTORE_RETRY,
+    RESTORE_RETRY_SOON,
+};
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{RestoreOutcome, RestoreRequest, StorageClass, Tier};
@@ -37,17 +46,8 @@ use crate::rows::{
 use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
 use crate::store::Store;
-use crate::write_set::joined_crc;
+use crate::write_set::{error_chain, joined_crc};
 use crate::{ArchiveError, Result, copies};
-
-/// Ciphertext bytes restored together before they are synced and committed.
-const BATCH_BYTES: u64 = 256 << 20;
-/// Objects restored together at most.
-const BATCH_OBJECTS_MAX: usize = 4096;
-/// Requests held in order at one time; requests that come meanwhile wait for the next look.
-const AGENDA_MAX: usize = 4 * BATCH_OBJECTS_MAX;
-/// How long a restore that failed waits before it is tried again.
-const RETRY: Duration = Duration::from_secs(30);
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
 /// midnight UTC.
@@ -163,6 +163,7 @@ fn accept(
 #[derive(Debug)]
 struct Copying {
     object: ObjectId,
+    due: UnixTime,
     index: u32,
     body: BodyRow,
     writer: Arc<LogWriter>,
@@ -170,8 +171,8 @@ struct Copying {
     _room: Admission,
 }
 
-/// A restore of the batch at hand.
-#[derive(Debug)]
+/// A restore that is to be done.
+#[derive(Clone, Debug)]
 struct Wanted {
     object_id: ObjectId,
     row: RestoreRow,
@@ -182,102 +183,134 @@ struct Wanted {
 pub(crate) struct Restorer {
     store: Arc<Store>,
     shards: ShardReader,
-    /// Restores that failed and when they are tried again.
-    later: Mutex<BTreeMap<ObjectId, Instant>>,
+    agenda: Mutex<Agenda>,
 }
 
 impl Restorer {
     pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
         let shards = ShardReader::new(store, library, files);
-        Self { store: Arc::clone(store), shards, later: Mutex::default() }
+        let shape = &store.config.library.shape;
+        let agenda = Agenda::new(usize::from(shape.drives_per_panel() * shape.panels));
+        Self { store: Arc::clone(store), shards, agenda: Mutex::new(agenda) }
     }
 
     pub(crate) fn panics(&self) -> &Panics {
         &self.store.panics
     }
 
-    /// Does every restore that is requested and not waiting for another try.
-    pub(crate) fn run(&self) -> Result<()> {
-        loop {
-            let agenda = self.agenda()?;
-            if agenda.is_empty() {
-                return Ok(());
-            }
-            let mut left = &agenda[..];
-            while !left.is_empty() {
+    /// When there is something to begin without being told; nothing if that is not known.
+    pub(crate) fn begins_in(&self) -> Option<Duration> {
+        self.lock().look_due()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Agenda> {
+        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins as many batches as may be under way, of restores that are requested and not waiting
+    /// for another try. Each rings the bell when it is done.
+    pub(crate) fn begin_batches<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+    ) -> Result<()> {
+        self.lock().look(|seen| self.each_request(seen))?;
+        for tier in Tier::URGENT_FIRST {
+            while self.lock().may_begin(tier) {
                 self.store.check_stopping()?;
-                let batch = &left[..left.len().min(BATCH_OBJECTS_MAX)];
-                let taken = self.store.panics.catch("restoring", || self.restore(batch));
-                let taken = taken.unwrap_or_else(|_| self.restore_apart(batch))?;
-                left = &left[taken..];
+                let batch = self.next_batch(tier);
+                let begun = Arc::clone(&batch);
+                let run = move || self.work(tier, &begun);
+                let spawned =
+                    Builder::new().name("restore-batch".to_owned()).spawn_scoped(scope, run);
+                if let Err(error) = spawned {
+                    self.lock().end(tier, &batch, Some(Instant::now() + RESTORE_RETRY_SOON));
+                    return Err(ArchiveError::Internal { what: format!("no thread: {error}") });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next restores of a tier that are worth a sync.
+    fn next_batch(&self, tier: Tier) -> Arc<Vec<Wanted>> {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        let mut agenda = self.lock();
+        let objects_max = agenda.begin(tier);
+        while bytes < RESTORE_BATCH_BYTES
+            && batch.len() < objects_max
+            && let Some(wanted) = agenda.take(tier)
+        {
+            // What is wrong with one shows when it is its turn.
+            bytes += self.bytes_of(&wanted).unwrap_or(0);
+            batch.push(wanted);
+        }
+        Arc::new(batch)
+    }
+
+    fn bytes_of(&self, wanted: &Wanted) -> Result<u64> {
+        let (bucket, key) =
+            (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
+        Ok(find_object(&*self.store.kv, &bucket, &key)?.map_or(0, |object| object.bytes))
+    }
+
+    /// Restores a batch, and makes place for the next.
+    fn work(&self, tier: Tier, batch: &[Wanted]) {
+        let worked = self.store.panics.catch("restoring", || self.restore(batch));
+        let worked = worked.unwrap_or_else(|_| self.restore_apart(batch));
+        let again = worked.as_ref().err().map(|_| Instant::now() + RESTORE_RETRY_SOON);
+        self.lock().end(tier, batch, again);
+        match worked {
+            Ok(()) => self.store.wake_restore(),
+            Err(ArchiveError::Stopping) => {}
+            Err(error) => {
+                let error = error_chain(&error);
+                tracing::error!(error, "restoring failed; it is tried again");
             }
         }
     }
 
     /// Restores each of a batch by itself, for a bug shows over one of them: that one fails, the
     /// others come.
-    fn restore_apart(&self, batch: &[Wanted]) -> Result<usize> {
+    fn restore_apart(&self, batch: &[Wanted]) -> Result<()> {
         for wanted in batch {
             self.store.check_stopping()?;
             let alone = std::slice::from_ref(wanted);
             match self.store.panics.catch("restoring", || self.restore(alone)) {
-                Ok(restored) => {
-                    restored?;
-                }
+                Ok(restored) => restored?,
                 Err(error) => self.note_failure(wanted, &error.to_string())?,
             }
         }
-        Ok(batch.len())
+        Ok(())
     }
 
-    /// The first requests in order of tier and arrival. All are looked at, few are held.
-    fn agenda(&self) -> Result<Vec<Wanted>> {
-        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        later.retain(|_, at| *at > now);
-        let mut first: BTreeMap<(Reverse<Tier>, UnixTime, ObjectId), RestoreRow> = BTreeMap::new();
+    /// Names every request there is.
+    fn each_request(&self, seen: &mut dyn FnMut(Wanted)) -> Result<()> {
         let mut failure = None;
         let all = KeyRange::prefix(b"");
         self.store.kv.scan(RESTORES, &all, Order::Ascending, &mut |key, value| {
             let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
             let row = rows::decode::<RestoreRow>(RESTORES, value);
             match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
-                Ok((id, row)) if !later.contains_key(&id) => {
-                    first.insert((Reverse(row.mark.tier), row.mark.requested, id), row);
-                    if first.len() > AGENDA_MAX {
-                        first.pop_last();
-                    }
+                Ok((object_id, row)) => {
+                    seen(Wanted { object_id, row });
+                    ControlFlow::Continue(())
                 }
-                Ok(_) => {}
                 Err(error) => {
                     failure = Some(error);
-                    return ControlFlow::Break(());
+                    ControlFlow::Break(())
                 }
             }
-            ControlFlow::Continue(())
         })?;
-        if let Some(error) = failure {
-            return Err(error);
-        }
-        Ok(first.into_iter().map(|((_, _, object_id), row)| Wanted { object_id, row }).collect())
+        failure.map_or(Ok(()), Err)
     }
 
-    /// Restores the first of `batch`, and says how many of it that were.
-    fn restore(&self, batch: &[Wanted]) -> Result<usize> {
+    fn restore(&self, batch: &[Wanted]) -> Result<()> {
         let mut copying = Vec::new();
         let mut failed: BTreeMap<ObjectId, String> = BTreeMap::new();
-        let mut taken = 0;
-        let mut bytes = 0;
         for wanted in batch {
-            if taken > 0 && bytes >= BATCH_BYTES {
-                break;
-            }
-            taken += 1;
             match self.begin(wanted) {
-                Ok(begun) => {
-                    bytes += begun.iter().map(|c| cipher_bytes(c.body.bytes)).sum::<u64>();
-                    copying.extend(begun);
-                }
+                Ok(begun) => copying.extend(begun),
                 Err(error) => {
                     failed.insert(wanted.object_id, error.to_string());
                 }
@@ -285,8 +318,7 @@ impl Restorer {
         }
         self.copy(&mut copying, &mut failed)?;
         copying.retain(|c| !failed.contains_key(&c.object));
-        self.commit(&batch[..taken], copying, &failed)?;
-        Ok(taken)
+        self.commit(batch, copying, &failed)
     }
 
     /// Makes room for the bodies of one object.
@@ -299,6 +331,7 @@ impl Restorer {
         let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
             return Ok(Vec::new());
         };
+        let due = wanted.row.mark.tier.due(wanted.row.mark.requested);
         (0..)
             .zip(bodies(&*view, &object)?)
             .filter(|(_, body)| body.restored.is_none())
@@ -308,7 +341,7 @@ impl Restorer {
                 let mut writer = self.store.restored.writer(body.body_id, bytes)?;
                 writer.set_written(bytes);
                 let writer = Arc::new(writer);
-                Ok(Copying { object: wanted.object_id, index, body, writer, _room: room })
+                Ok(Copying { object: wanted.object_id, due, index, body, writer, _room: room })
             })
             .collect()
     }
@@ -324,7 +357,8 @@ impl Restorer {
                 continue;
             }
             for &shard in &body.body.shards {
-                wishes.push(ShardWish { number, shard, room: Arc::clone(&body.writer) });
+                let room = Arc::clone(&body.writer);
+                wishes.push(ShardWish { number, shard, room, due: body.due });
             }
         }
         let read = self.shards.read(wishes)?;
@@ -413,8 +447,7 @@ impl Restorer {
         // Not by its name, which would outlive the object in the log.
         let object = wanted.object_id;
         tracing::error!(%object, error, "an object cannot be restored; it is tried again");
-        let at = Instant::now() + RETRY;
-        self.later.lock().unwrap_or_else(PoisonError::into_inner).insert(wanted.object_id, at);
+        self.lock().put_off(wanted.object_id, Instant::now() + RESTORE_RETRY);
         let (id, error) = (wanted.object_id.to_bytes().to_vec(), error.to_owned());
         self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             if let Some(mut row) = rows::get::<RestoreRow>(tx, RESTORES, &id)? {

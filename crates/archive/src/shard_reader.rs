@@ -7,10 +7,10 @@ use fulgurite_glass::{
     CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
 };
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{PlatterId, SlotIndex};
+use fulgurite_units::{PlatterId, SlotIndex, UnixTime};
 
 use crate::ingest::cipher_crc;
-use crate::library_driver::{self, LiveLibrary};
+use crate::library_driver::{self, Answer, Due, LiveLibrary};
 use crate::log::LogWriter;
 use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
@@ -27,6 +27,8 @@ pub(crate) struct ShardWish {
     pub(crate) number: usize,
     pub(crate) shard: Shard,
     pub(crate) room: Arc<LogWriter>,
+    /// By when it is to be there.
+    pub(crate) due: UnixTime,
 }
 
 /// What reading gave, by the body's number.
@@ -118,70 +120,87 @@ impl ShardReader {
         }
     }
 
-    /// Reads every wish into its room.
+    /// Reads every wish into its room. The library is asked for all platters at once, and for all
+    /// others of a set as soon as one of it fails.
     pub(crate) fn read(&self, wishes: Vec<ShardWish>) -> Result<ReadShards> {
         let mut by_platter: BTreeMap<PlatterId, Vec<ShardWish>> = BTreeMap::new();
         for wish in wishes {
             by_platter.entry(wish.shard.platter).or_default().push(wish);
         }
-        let mut waiting = Vec::new();
-        for (platter, mut wishes) in by_platter {
-            wishes.sort_by_key(|wish| wish.shard.offset);
-            let wishes = Arc::new(wishes);
-            let outcome: Arc<Mutex<Option<PlatterOutcome>>> = Arc::default();
-            let (access, shared) = (self.clone(), Arc::clone(&outcome));
-            let work_wishes = Arc::clone(&wishes);
-            let work = Box::new(move || {
-                access.store.fail.pass("read-platter");
-                let read = access.read_platter(platter, &work_wishes);
-                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-            });
-            match self.visit(platter, &wishes, work) {
-                Ok(answer) => waiting.push((platter, wishes, outcome, Some(answer))),
-                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
-                Err(error) => {
-                    tracing::warn!(%platter, %error, "the library cannot fetch a platter");
-                    waiting.push((platter, wishes, outcome, None));
-                }
-            }
-        }
+        let visits: Vec<Visit> = by_platter
+            .into_iter()
+            .map(|(platter, wishes)| self.visit(platter, wishes))
+            .collect::<Result<_>>()?;
         let mut all = ReadShards::default();
-        for (platter, wishes, outcome, answer) in waiting {
-            let brought = match answer.map(library_driver::wait) {
-                Some(Ok(())) => true,
-                None => false,
-                Some(Err(error)) => {
-                    self.store.check_stopping()?;
-                    tracing::warn!(%platter, %error, "the library did not bring a platter");
-                    false
-                }
-            };
-            let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let left = match outcome.filter(|_| brought) {
-                Some(outcome) => {
-                    for (index, crc) in outcome.came {
-                        all.came(&wishes[index], crc);
-                    }
-                    outcome.left
-                }
-                None => (0..wishes.len()).collect(),
-            };
-            if !left.is_empty() {
-                self.store.check_stopping()?;
-                let left: Vec<&ShardWish> = left.into_iter().map(|i| &wishes[i]).collect();
-                self.read_from_set(platter, brought, &left, &mut all)?;
-            }
+        let mut recoveries = Vec::new();
+        for visit in visits {
+            let (platter, wishes) = (visit.platter, Arc::clone(&visit.wishes));
+            let Some((brought, left)) = self.end(visit, &mut all)? else { continue };
+            self.store.check_stopping()?;
+            let left = left.into_iter().map(|index| wishes[index].clone()).collect();
+            recoveries.push(self.ask_set(platter, brought, left)?);
+        }
+        for recovery in recoveries {
+            self.read_from_set(recovery, &mut all)?;
         }
         Ok(all)
     }
 
+    /// Has the library mount a platter and read what is wished of it.
+    fn visit(&self, platter: PlatterId, mut wishes: Vec<ShardWish>) -> Result<Visit> {
+        wishes.sort_by_key(|wish| wish.shard.offset);
+        let wishes = Arc::new(wishes);
+        let outcome: Arc<Mutex<Option<PlatterOutcome>>> = Arc::default();
+        let (access, shared) = (self.clone(), Arc::clone(&outcome));
+        let work_wishes = Arc::clone(&wishes);
+        let work = Box::new(move || {
+            access.store.fail.pass("read-platter");
+            let read = access.read_platter(platter, &work_wishes);
+            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+        });
+        let answer = match self.ask(platter, &wishes, work) {
+            Ok(answer) => Some(answer),
+            Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+            Err(error) => {
+                tracing::warn!(%platter, %error, "the library cannot fetch a platter");
+                None
+            }
+        };
+        Ok(Visit { platter, wishes, outcome, answer })
+    }
+
+    /// Waits for a visit; whether the platter was brought, and which wishes it did not give, if any.
+    fn end(&self, visit: Visit, all: &mut ReadShards) -> Result<Option<(bool, Vec<usize>)>> {
+        let Visit { platter, wishes, outcome, answer } = visit;
+        let brought = match answer.map(library_driver::wait) {
+            Some(Ok(())) => true,
+            None => false,
+            Some(Err(error)) => {
+                self.store.check_stopping()?;
+                tracing::warn!(%platter, %error, "the library did not bring a platter");
+                false
+            }
+        };
+        let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let left = match outcome.filter(|_| brought) {
+            Some(outcome) => {
+                for (index, crc) in outcome.came {
+                    all.came(&wishes[index], crc);
+                }
+                outcome.left
+            }
+            None => (0..wishes.len()).collect(),
+        };
+        Ok((!left.is_empty()).then_some((brought, left)))
+    }
+
     /// Has the library mount a platter and run `work` over the tracks that `wishes` lie on.
-    fn visit(
+    fn ask(
         &self,
         platter: PlatterId,
         wishes: &[ShardWish],
         work: library_driver::Read,
-    ) -> Result<library_driver::Answer> {
+    ) -> Result<Answer> {
         let (row, set) = self.rows(platter)?;
         let Some(slot) = row.slot else {
             return Err(ArchiveError::PlatterUnreadable {
@@ -189,8 +208,14 @@ impl ShardReader {
                 reason: "it has no slot in the library".to_owned(),
             });
         };
-        let span = span(&set, &row, wishes.iter().map(|wish| &wish.shard));
-        self.library.read(platter, SlotIndex::new(slot), span, work)
+        let span = span(&set, &row, wishes);
+        self.library.read(platter, SlotIndex::new(slot), span, self.due(wishes), work)
+    }
+
+    /// When the first of them is due.
+    fn due(&self, wishes: &[ShardWish]) -> Due {
+        let first = wishes.iter().map(|wish| wish.due).min();
+        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.store.now()))
     }
 
     fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
@@ -232,20 +257,35 @@ impl ShardReader {
         outcome
     }
 
-    /// Recovers shards of a platter that could not give them, from the other platters of its set.
-    /// What the library did not bring is not looked at, though its file is there.
-    fn read_from_set(
+    /// Asks the library for all other platters of a set at once.
+    fn ask_set(
         &self,
         platter: PlatterId,
         brought: bool,
-        wishes: &[&ShardWish],
-        all: &mut ReadShards,
-    ) -> Result<()> {
+        wishes: Vec<ShardWish>,
+    ) -> Result<Recovery> {
         let (row, set) = self.rows(platter)?;
+        let (span, due) = (span(&set, &row, &wishes), self.due(&wishes));
+        let mut members = Vec::new();
+        for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
+            let slot = self.rows(member)?.0.slot.filter(|_| self.files.exists(member));
+            let answer = match slot.map(SlotIndex::new) {
+                Some(slot) => Some(self.library.read(member, slot, span, due, Box::new(|| {}))?),
+                None => None,
+            };
+            members.push((member, answer));
+        }
+        Ok(Recovery { platter, brought, wishes, row, set, members })
+    }
+
+    /// Recovers shards of a platter that could not give them, from the other platters of its set.
+    /// What the library did not bring is not looked at, though its file is there.
+    fn read_from_set(&self, recovery: Recovery, all: &mut ReadShards) -> Result<()> {
+        let Recovery { platter, brought, wishes, row, set, members: asked } = recovery;
         let own = if brought { self.open(platter).ok() } else { None };
-        let opened = self.fetch_members(&set, &row, platter, wishes)?;
+        let opened = self.open_members(asked)?;
         let Some(some) = own.as_ref().or_else(|| opened.values().next()) else {
-            for wish in wishes {
+            for wish in &wishes {
                 let reason = format!("platter {platter} and every other of its set are missing");
                 all.errors.insert(wish.number, reason);
             }
@@ -265,7 +305,7 @@ impl ShardReader {
             access: self,
         };
         let mut current = Current::default();
-        for wish in wishes {
+        for wish in &wishes {
             match current.read_shard(some, &mut tracks, wish) {
                 Ok(crc) => all.came(wish, crc),
                 Err(reason) => {
@@ -276,27 +316,17 @@ impl ShardReader {
         Ok(())
     }
 
-    /// Has the library bring the other platters of a set to drives, one after the other, and opens
-    /// those that are there.
-    fn fetch_members(
+    /// Waits until the library has brought each of them, and opens those that are there.
+    fn open_members(
         &self,
-        set: &SetRow,
-        row: &PlatterRow,
-        platter: PlatterId,
-        wishes: &[&ShardWish],
+        members: Vec<(PlatterId, Option<Answer>)>,
     ) -> Result<BTreeMap<PlatterId, Reader>> {
-        let span = span(set, row, wishes.iter().map(|wish| &wish.shard));
         let mut opened = BTreeMap::new();
-        for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
-            self.store.check_stopping()?;
-            let slot = self.rows(member)?.0.slot;
-            if let Some(slot) = slot.filter(|_| self.files.exists(member)) {
-                let visit =
-                    self.library.read(member, SlotIndex::new(slot), span, Box::new(|| {}))?;
-                if let Err(error) = library_driver::wait(visit) {
-                    tracing::warn!(platter = %member, %error, "the library brings no platter");
-                    continue;
-                }
+        for (member, answer) in members {
+            if let Some(Err(error)) = answer.map(library_driver::wait) {
+                self.store.check_stopping()?;
+                tracing::warn!(platter = %member, %error, "the library brings no platter");
+                continue;
             }
             match self.open(member) {
                 Ok(reader) => {
@@ -309,6 +339,30 @@ impl ShardReader {
     }
 }
 
+/// What the library was asked for of one platter.
+#[derive(Debug)]
+struct Visit {
+    platter: PlatterId,
+    /// In order of place.
+    wishes: Arc<Vec<ShardWish>>,
+    outcome: Arc<Mutex<Option<PlatterOutcome>>>,
+    /// None when it could not be asked.
+    answer: Option<Answer>,
+}
+
+/// What a platter could not give, while the others of its set come.
+#[derive(Debug)]
+struct Recovery {
+    platter: PlatterId,
+    /// Whether the platter itself is there, for those of its tracks that can be read.
+    brought: bool,
+    wishes: Vec<ShardWish>,
+    row: PlatterRow,
+    set: SetRow,
+    /// None of those that have no file or no slot: no drive is needed to find that out.
+    members: Vec<(PlatterId, Option<Answer>)>,
+}
+
 /// Which wishes came from their own platter, with their CRCs, and which did not.
 #[derive(Debug, Default)]
 struct PlatterOutcome {
@@ -317,11 +371,11 @@ struct PlatterOutcome {
 }
 
 /// The physical tracks that shards of a platter lie on, as one span.
-fn span<'a>(set: &SetRow, row: &PlatterRow, shards: impl Iterator<Item = &'a Shard>) -> TrackSpan {
+fn span(set: &SetRow, row: &PlatterRow, wishes: &[ShardWish]) -> TrackSpan {
     let geometry = &set.geometry;
     let map = geometry.map(geometry.tracks_for(row.data_bytes + row.list_bytes));
     let (mut first, mut last) = (u32::MAX, 0);
-    for shard in shards {
+    for shard in wishes.iter().map(|wish| &wish.shard) {
         let physical = |offset: u64| map.physical(geometry.address(offset).track);
         first = first.min(physical(shard.offset).get());
         last = last.max(physical(shard.offset + shard.bytes.max(1) - 1).get());

@@ -312,6 +312,7 @@ impl Library {
         self.note_load(slot, tracks, known.is_none());
         self.enqueue(key, Waiting { age, at: self.now, request, tracks });
         self.settle(key);
+        self.note_urgent(key, age);
         Ok(())
     }
 

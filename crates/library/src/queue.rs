@@ -229,6 +229,18 @@ impl Library {
         }
     }
 
+    /// A read that just came, and is due before others of the batch of its group, ends that batch
+    /// with itself: of what is due later none is nearer than it. With one objective for all reads
+    /// there is no such read.
+    pub(crate) fn note_urgent(&mut self, key: PlatterKey, age: Age) {
+        if let Some((Queue::Group(group), first)) = self.platter(key).queued
+            && first == age
+        {
+            let group = self.partitions.group_mut(group);
+            group.batch_end = group.batch_end.min(age);
+        }
+    }
+
     /// When a platter has been left waiting for more reads for long enough.
     pub(crate) fn hold_end(&self, key: PlatterKey) -> Instant {
         let Some(first) = self.platter(key).reads.front() else { return Instant::ZERO };

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fulgurite_library::log::{End, Ending, Replay, replay};
 use fulgurite_library::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
+use fulgurite_units::UnixTime;
 
 use super::*;
+use crate::object::Tier;
 
 fn options(time_scale: f64) -> LibraryOptions {
     LibraryOptions {
@@ -63,7 +65,7 @@ fn platters_are_verified_stored_and_read_whatever_the_scale() {
         let span = TrackSpan::new(TrackIndex::new(1), 2);
         let reading: Vec<Answer> = (0..6)
             .zip(&slots)
-            .map(|(n, &slot)| library.read(platter(n), slot, span, work()).unwrap())
+            .map(|(n, &slot)| library.read(platter(n), slot, span, Due::OBJECTIVE, work()).unwrap())
             .collect();
         reading.into_iter().for_each(|answer| wait(answer).unwrap());
         assert_eq!(done.load(Ordering::SeqCst), 12);
@@ -100,7 +102,7 @@ fn a_request_that_cannot_be_is_answered() {
     let library = library(0.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let nowhere = SlotIndex::new(u32::MAX);
-    let answer = library.read(platter(1), nowhere, span, Box::new(|| ())).unwrap();
+    let answer = library.read(platter(1), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     assert!(matches!(wait(answer), Err(ArchiveError::Internal { .. })));
     library.stop();
     library.stop();
@@ -111,7 +113,8 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
     // A thousandfold slow motion: a mount alone would take hours.
     let slow = library(1000.0);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
-    let answer = slow.read(platter(1), SlotIndex::new(1), span, Box::new(|| ())).unwrap();
+    let answer =
+        slow.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     slow.stop();
     assert!(matches!(wait(answer), Err(ArchiveError::Stopping)));
     assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(ArchiveError::Stopping)));
@@ -126,7 +129,7 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
         goes.recv().unwrap();
         shared.store(1, Ordering::SeqCst);
     });
-    let answer = fast.read(platter(1), SlotIndex::new(1), span, work).unwrap();
+    let answer = fast.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let stopping = std::thread::spawn(move || fast.stop());
     go.send(()).unwrap();
@@ -180,7 +183,9 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
         let library = started(&options);
         let span = TrackSpan::new(TrackIndex::new(0), 1);
         let read = |number, slot| {
-            library.read(platter(number), SlotIndex::new(slot), span, Box::new(|| ())).unwrap()
+            library
+                .read(platter(number), SlotIndex::new(slot), span, Due::OBJECTIVE, Box::new(|| ()))
+                .unwrap()
         };
         let shelf = Machine::Rail {
             panel: PanelIndex::new(0),
@@ -216,7 +221,8 @@ fn a_policy_that_waits_gets_its_timer_and_none_without_shuttles_is_taken() {
     options.policy.hold = fulgurite_units::Ratio::new(1e-6).unwrap();
     let library = started(&options);
     let span = TrackSpan::new(TrackIndex::new(0), 1);
-    let answer = library.read(platter(1), SlotIndex::new(1), span, Box::new(|| ())).unwrap();
+    let answer =
+        library.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     wait(answer).unwrap();
     library.stop();
     options.policy = Policy::no_shuttles();
@@ -238,7 +244,8 @@ fn one_drive(time_scale: f64) -> LibraryOptions {
 /// Returns when the library has seen to everything that it was told before.
 fn settled(library: &LiveLibrary) {
     let (nowhere, span) = (SlotIndex::new(u32::MAX), TrackSpan::new(TrackIndex::new(0), 1));
-    let refused = wait(library.read(platter(250), nowhere, span, Box::new(|| ())).unwrap());
+    let refused =
+        wait(library.read(platter(250), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap());
     assert!(matches!(refused, Err(ArchiveError::Internal { .. })), "{refused:?}");
 }
 
@@ -267,7 +274,7 @@ fn a_customer_waits_for_a_track_of_a_verification_and_not_for_the_platter() {
     let read = |number: u8, slot| {
         let (said, span) = (Arc::clone(&log), TrackSpan::new(TrackIndex::new(3), 1));
         let work = Box::new(move || said.lock().unwrap().push(format!("read {number}")));
-        library.read(platter(number), SlotIndex::new(slot), span, work).unwrap()
+        library.read(platter(number), SlotIndex::new(slot), span, Due::OBJECTIVE, work).unwrap()
     };
     // Each time a customer comes while a track is being read: tracks 0, 1, and 50.
     let mut done = 0;
@@ -307,10 +314,64 @@ fn a_verification_that_only_takes_time_rests_as_well() {
     let verifying = library.verify(platter(1), SlotIndex::new(1), tracks, whole).unwrap();
     let span = TrackSpan::new(TrackIndex::new(3), 1);
     // A second platter in the drive halts the first; without a rest this would be that half hour.
-    let read = library.read(platter(2), SlotIndex::new(2), span, Box::new(|| ())).unwrap();
+    let read =
+        library.read(platter(2), SlotIndex::new(2), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     wait(read).unwrap();
     library.stop();
     assert!(matches!(wait(verifying), Err(ArchiveError::Stopping)));
+}
+
+#[test]
+fn reads_are_served_in_the_order_in_which_they_are_due() {
+    let mut options = one_drive(0.0);
+    options.policy = Policy::silica();
+    let library = started(&options);
+    let order = Arc::<Mutex<Vec<&str>>>::default();
+    let (begun, begins) = std::sync::mpsc::channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let gate: Read = Box::new(move || {
+        begun.send(()).unwrap();
+        goes.recv().unwrap();
+    });
+    let (slot, span) = (SlotIndex::new(1), TrackSpan::new(TrackIndex::new(0), 1));
+    let first = library.read(platter(1), slot, span, Due::OBJECTIVE, gate).unwrap();
+    begins.recv().unwrap();
+    // The only drive is busy; hours from here on: when it was asked for, and how.
+    let now = UnixTime::from_millis(1_800_000_000_000);
+    let asked = |hours_ago: u64| UnixTime::from_millis(now.as_millis() - hours_ago * 3_600_000);
+    let wanted = [
+        ("bulk", asked(0), Tier::Bulk),
+        ("standard", asked(0), Tier::Standard),
+        ("bulk of before", asked(10), Tier::Bulk),
+        ("standard of before", asked(4), Tier::Standard),
+        ("expedited", asked(0), Tier::Expedited),
+        ("overdue", asked(20), Tier::Bulk),
+        ("longer overdue", asked(30), Tier::Bulk),
+    ];
+    // The library has just begun: what is overdue is so since then, in the order it came.
+    let mut waiting = Vec::new();
+    for (number, (name, asked, tier)) in (2..).zip(wanted) {
+        let order = Arc::clone(&order);
+        let work: Read = Box::new(move || order.lock().unwrap().push(name));
+        let slot = SlotIndex::new(u32::from(number) * 100);
+        let due = Due::new(tier.due(asked), now);
+        waiting.push(library.read(platter(number), slot, span, due, work).unwrap());
+    }
+    settled(&library);
+    go.send(()).unwrap();
+    wait(first).unwrap();
+    waiting.into_iter().for_each(|answer| wait(answer).unwrap());
+    library.stop();
+    let expected = [
+        "overdue",
+        "longer overdue",
+        "expedited",
+        "standard of before",
+        "bulk of before",
+        "standard",
+        "bulk",
+    ];
+    assert_eq!(*order.lock().unwrap(), expected);
 }
 
 #[test]
@@ -319,11 +380,11 @@ fn work_that_panics_fails_its_request_and_no_other() {
     let library = LiveLibrary::start(&one_drive(0.0), ByteCount::mib(1), &panics).unwrap();
     let (slot, span) = (SlotIndex::new(5), TrackSpan::new(TrackIndex::new(0), 2));
     let bad: Read = Box::new(|| panic!("a bug"));
-    let ended = wait(library.read(platter(1), slot, span, bad).unwrap());
+    let ended = wait(library.read(platter(1), slot, span, Due::OBJECTIVE, bad).unwrap());
     let text = ended.unwrap_err().to_string();
     assert!(text.ends_with("a read drive panicked: a bug"), "{text}");
     // The same drive goes on with the same platter.
-    wait(library.read(platter(1), slot, span, Box::new(|| ())).unwrap()).unwrap();
+    wait(library.read(platter(1), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap()).unwrap();
 
     let slot = SlotIndex::new(6);
     let bad: Verify = Box::new(|_| panic!("a bug"));
@@ -347,7 +408,8 @@ fn a_controller_that_panics_begins_anew() {
         begun.send(()).unwrap();
         goes.recv().unwrap();
     });
-    let under_way = library.read(platter(1), SlotIndex::new(1), span, work).unwrap();
+    let under_way =
+        library.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
     assert!(matches!(wait(bad), Err(ArchiveError::Internal { .. })));
@@ -355,7 +417,8 @@ fn a_controller_that_panics_begins_anew() {
     go.send(()).unwrap();
     for number in 1..20 {
         let slot = SlotIndex::new(u32::from(number));
-        wait(library.read(platter(number), slot, span, Box::new(|| ())).unwrap()).unwrap();
+        wait(library.read(platter(number), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap())
+            .unwrap();
     }
     assert_eq!(panics.count(), 1);
     library.stop();

@@ -10,7 +10,7 @@ use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex};
 
 use super::Sealer;
 use crate::commit::rows_in;
-use crate::library_driver::{self, Pace, Pass, Verify};
+use crate::library_driver::{self, Due, Pace, Pass, Verify};
 use crate::platter_files::PlatterFileSource;
 use crate::progress::{Part, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
@@ -281,7 +281,8 @@ impl Sealer {
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
         });
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
-        let brought = library_driver::wait(self.library.read(platter, slot, span, work)?);
+        let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
+        let brought = library_driver::wait(answer);
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
             (Ok(()), None) if self.store.medium.decodes_later() => {

@@ -14,6 +14,7 @@ mod orphans;
 mod places;
 mod recover;
 mod reference;
+mod restores;
 mod sealing;
 mod shards;
 mod space;

@@ -1,0 +1,53 @@
+//! By when a read is due, from the archive's calendar to the library's own axis of time.
+//!
+//! The library's time begins when its driver starts; what was asked for before is due as long after
+//! that as it would have been. What was due before the library began is due at its beginning.
+
+use fulgurite_units::{Duration, Instant, UnixTime};
+
+/// By when a read shall be answered that nobody waits for, and the most that any may have: the
+/// objective of Silica, section 7.2.
+const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
+
+/// By when a read shall be answered, seen from the moment when the library is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    left: Duration,
+    late: Duration,
+}
+
+impl Due {
+    /// Of what nobody waits for.
+    pub(crate) const OBJECTIVE: Self = Self { left: OBJECTIVE, late: Duration::ZERO };
+
+    /// Due at `at`, and it is `now`. A clock that was set back gives nobody more than the objective.
+    pub(crate) fn new(at: UnixTime, now: UnixTime) -> Self {
+        Self { left: at.since(now).min(OBJECTIVE), late: now.since(at) }
+    }
+
+    /// The same on the library's axis, where it is `now`.
+    pub(super) fn at(self, now: Instant) -> Instant {
+        let due = now + self.left;
+        Instant::from_nanos(due.as_nanos().saturating_sub(self.late.as_nanos()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(at_s: u64, now_s: u64, library_s: u64) -> u64 {
+        let unix = |seconds| UnixTime::from_millis(1_700_000_000_000 + seconds * 1000);
+        let axis = Instant::from_nanos(library_s * 1_000_000_000);
+        Due::new(unix(at_s), unix(now_s)).at(axis).as_nanos() / 1_000_000_000
+    }
+
+    #[test]
+    fn what_is_due_earlier_is_due_earlier_for_the_library() {
+        // The library began at second 1,000.
+        assert_eq!(due(5000, 3000, 2000), 4000);
+        assert_eq!(due(2500, 3000, 2000), 1500);
+        assert_eq!(due(500, 3000, 2000), 0);
+        assert_eq!(due(10_000_000, 3000, 2000), 2000 + 15 * 3600, "the clock was set back");
+    }
+}

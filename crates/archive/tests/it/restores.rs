@@ -1,0 +1,138 @@
+//! What restores ask of the library, as its log says: by when, and how much at a time.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use fulgurite_archive::{RestoreRequest, StorageClass, Tier};
+use fulgurite_library::log::{Entry, LogReader, Logged};
+use fulgurite_library::{Event, Output, RequestId};
+use fulgurite_units::{Duration, PlatterId};
+
+use crate::harness::{Client, config, key, noise};
+
+/// A twentieth of the mechanics' time: a platter is fetched in seconds.
+const SLOW: f64 = 0.05;
+
+async fn open(dir: &Path, time_scale: f64) -> Client {
+    let mut config = config(&dir.join("data"));
+    config.library.time_scale = time_scale;
+    config.library.log = Some(dir.join("library.log"));
+    Client::open(config).await
+}
+
+/// What the log holds by now; nothing until its first line is whole.
+fn entries(dir: &Path) -> Vec<Entry> {
+    let file = File::open(dir.join("library.log")).unwrap();
+    let Ok(mut log) = LogReader::new(BufReader::new(file)) else { return Vec::new() };
+    std::iter::from_fn(|| log.next_entry().unwrap()).collect()
+}
+
+/// The read that an entry of the log asks for, of which platter, and how long it may take.
+fn read_of(entry: &Entry) -> Option<(RequestId, PlatterId, Duration)> {
+    match entry.what {
+        Logged::Event(Event::Read { request, platter, deadline, .. }) => {
+            Some((request, platter, deadline.since(entry.at)))
+        }
+        Logged::Event(_) | Logged::Output(_) => None,
+    }
+}
+
+fn finished(entry: &Entry) -> Option<RequestId> {
+    match entry.what {
+        Logged::Output(Output::Finished { request, .. }) => Some(request),
+        Logged::Event(_) | Logged::Output(_) => None,
+    }
+}
+
+async fn ask(client: &Client, name: &str, tier: Tier) {
+    let request = RestoreRequest { days: 1, tier };
+    client.archive.restore(&client.bucket, &key(name), request).await.unwrap();
+}
+
+async fn platter(client: &Client, name: &str) -> PlatterId {
+    client.archive.locate(&client.bucket, &key(name)).await.unwrap()[0].platter.unwrap()
+}
+
+#[tokio::test]
+async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = open(dir.path(), 0.0).await;
+    let tiers = [Tier::Bulk, Tier::Standard, Tier::Expedited];
+    let mut files = Vec::new();
+    for (number, tier) in (0..).zip(tiers) {
+        // Less than a track, and so a single shard.
+        let (name, body) = (format!("file {number}"), noise(number, 30_000));
+        client.put(&name, StorageClass::Glacier, &body).await.unwrap();
+        files.push((name, body, tier));
+    }
+    client.archive.seal().await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    let client = open(dir.path(), SLOW).await;
+    let mut platters = Vec::new();
+    for (name, _, tier) in &files {
+        platters.push(platter(&client, name).await);
+        ask(&client, name, *tier).await;
+        // The next is asked for when the library has been told of this one.
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while entries(dir.path()).iter().filter_map(read_of).count() < platters.len() {
+            assert!(std::time::Instant::now() < limit, "the library is not asked");
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    }
+    for (name, body, _) in &files {
+        client.restored(name).await.unwrap();
+        assert!(client.get(name, None).await.unwrap() == *body, "{name} differs");
+    }
+    client.archive.stop().await.unwrap();
+    let log = entries(dir.path());
+    let reads: Vec<_> = log.iter().filter_map(read_of).collect();
+    assert_eq!(reads.iter().map(|read| read.1).collect::<Vec<_>>(), platters);
+    for ((_, _, left), hours) in reads.iter().zip([12.0, 5.0, 1.0 / 12.0]) {
+        let since = hours * 3600.0 - left.as_secs_f64();
+        assert!((0.0..60.0).contains(&since), "{left} for {hours} h");
+    }
+    let first_end = log.iter().position(|entry| finished(entry).is_some()).unwrap();
+    let last_read = log.iter().rposition(|entry| read_of(entry).is_some()).unwrap();
+    assert!(last_read < first_end, "no restore waits for one that was there before");
+}
+
+#[tokio::test]
+async fn a_recovery_asks_for_all_platters_of_the_set_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = open(dir.path(), 0.0).await;
+    let mut files = Vec::new();
+    for number in 0..2 {
+        let (name, body) = (format!("file {number}"), noise(number, 30_000));
+        client.put(&name, StorageClass::DeepArchive, &body).await.unwrap();
+        files.push((name, body));
+    }
+    client.archive.seal().await.unwrap();
+    client.archive.stop().await.unwrap();
+    let lost = platter(&client, "file 0").await;
+    drop(client);
+    std::fs::write(dir.path().join(format!("data/platters/{lost}.glass")), "broken").unwrap();
+
+    let client = open(dir.path(), SLOW).await;
+    client.restore("file 0").await.unwrap();
+    client.restored("file 0").await.unwrap();
+    assert!(client.get("file 0", None).await.unwrap() == files[0].1);
+    client.archive.stop().await.unwrap();
+    let (mut under_way, mut most, mut asked) = (BTreeSet::new(), 0, BTreeSet::new());
+    for entry in entries(dir.path()) {
+        if let Some((request, platter, left)) = read_of(&entry) {
+            under_way.insert(request);
+            asked.insert(platter);
+            assert!(left < Duration::from_secs(5 * 3600), "as due as what they are for: {left}");
+        }
+        if let Some(request) = finished(&entry) {
+            under_way.remove(&request);
+        }
+        most = most.max(under_way.len());
+    }
+    // A short set, of 1 + 3: the platter itself, then the other three together.
+    assert_eq!((asked.len(), most), (4, 3));
+}
