@@ -9,6 +9,7 @@ mod pool;
 mod replay;
 mod report;
 mod run;
+mod served;
 mod state;
 mod sweep;
 mod tape;
@@ -36,6 +37,8 @@ pub(crate) enum TwinCommand {
     Sweep(sweep::SweepArgs),
     /// Play the log of a library again; exit code 1 if it decides otherwise now
     Replay(replay::ReplayArgs),
+    /// Ask the twin what a served library was asked, and compare how long it took
+    Served(served::ServedArgs),
     /// Make traces of reads
     #[command(subcommand)]
     Trace(trace::TraceCommand),
@@ -54,6 +57,7 @@ pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
         TwinCommand::Run(args) => run::run(args, out),
         TwinCommand::Sweep(args) => sweep::sweep(args, out),
         TwinCommand::Replay(args) => replay::replay(args, out),
+        TwinCommand::Served(args) => served::served(args, out),
         TwinCommand::Trace(command) => trace::trace(command, out),
         TwinCommand::Tape(args) => tape::tape(args, out),
         TwinCommand::Paper(args) => paper::paper(args, out),

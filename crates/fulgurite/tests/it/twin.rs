@@ -542,3 +542,28 @@ fn a_sweep_that_cannot_be_run_says_where() {
     "#]],
     );
 }
+
+/// What a log says was asked is served again by simulated machines: the same of the same seed.
+#[test]
+fn what_a_library_was_asked_is_asked_of_the_twin() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    scenario(folder);
+    fulgurite(&["twin", "run", "small.toml", "--log", "run.log"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let served = lines(folder, &["--json", "twin", "served", "run.log", "--seeds", "2"]);
+    let reads = |line: &Value, who: &str| line["served"]["reads"][who].clone();
+    assert!(reads(&served[0], "served")["count"].as_u64().unwrap() > 10, "{served:?}");
+    assert_eq!(reads(&served[0], "served"), reads(&served[0], "twin"));
+    assert_ne!(reads(&served[1], "served"), reads(&served[1], "twin"));
+    assert_eq!(served[1]["served"]["ended_otherwise"], 0);
+
+    let within = ["twin", "served", "run.log", "--time-scale", "0.5", "--within", "10"];
+    let said = fulgurite(&within).current_dir(folder).output().unwrap();
+    assert_eq!(said.status.code(), Some(1));
+    let scale = ["twin", "served", "run.log", "--time-scale", "0"];
+    let said = fulgurite(&scale).current_dir(folder).output().unwrap();
+    assert_eq!(said.status.code(), Some(3));
+}

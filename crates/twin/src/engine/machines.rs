@@ -83,11 +83,7 @@ impl Machines {
             };
             (0..count).map(device).collect()
         };
-        Self {
-            mechanics,
-            shuttles: devices("shuttle", shuttles),
-            drives: devices("drive", drives),
-        }
+        Self { mechanics, shuttles: devices("shuttle", shuttles), drives: devices("drive", drives) }
     }
 
     fn machinery(&mut self, device: Device) -> &mut Machinery {

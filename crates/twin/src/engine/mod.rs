@@ -22,7 +22,8 @@ mod supply;
 
 pub(crate) use agenda::Agenda;
 pub(crate) use files::shard_sizes;
-pub(crate) use run::unavailable_platters;
+pub(crate) use machines::{Machines, Work};
+pub(crate) use run::{Next, unavailable_platters};
 pub use run::{Observer, Silent, check, run, run_observed, run_reads};
 pub(crate) use supply::is_new;
 

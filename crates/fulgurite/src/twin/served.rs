@@ -1,0 +1,101 @@
+//! `twin served`: what a served library was asked, asked of the twin.
+
+use std::path::PathBuf;
+
+use fulgurite_library::log::LogError;
+use fulgurite_library::{Mechanics, Throughput};
+use fulgurite_twin::served::{Compared, Served, ServedResult};
+use fulgurite_units::ByteCount;
+use serde_json::json;
+
+use super::{open, wrong};
+use crate::exit::{Coded, Exit};
+use crate::output::{Output, seconds};
+
+/// Flags of `twin served`.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ServedArgs {
+    /// Log of a library (`[library] log`, or `twin run --log`)
+    #[arg(value_name = "LOG")]
+    log: PathBuf,
+    /// Seconds that machines need for each second of the paper's: `[library] time_scale`
+    #[arg(long, value_name = "SCALE", default_value_t = 1.0)]
+    time_scale: f64,
+    /// User bytes of a track
+    #[arg(long, value_name = "BYTES", default_value = "20000000B")]
+    track_size: ByteCount,
+    /// How many seeds, from 1 on
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
+    /// Exit code 1 if the tails of all reads differ by more than this
+    #[arg(long, value_name = "PERCENT")]
+    within: Option<f64>,
+}
+
+/// Runs `twin served`.
+pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
+    let shown = format!("\"{}\"", args.log.display());
+    if !(args.time_scale > 0.0 && args.time_scale <= 1e6) {
+        let message = format!("--time-scale {}: above 0, at most 1000000", args.time_scale);
+        return Err(Coded::new(Exit::Config, message).into());
+    }
+    let served = Served::read(open(&args.log)?).map_err(|error| {
+        let is_read = matches!(error, LogError::Read { .. });
+        wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
+    })?;
+    let mechanics =
+        Mechanics::new(Throughput::PAPER, args.track_size).with_time_scale(args.time_scale);
+    let mut worst: f64 = 0.0;
+    for seed in 1..=args.seeds {
+        let result =
+            served.run(mechanics, seed).map_err(|error| wrong(&shown, &error, Exit::Config))?;
+        out.json(&json!({ "type": "served", "served": result }))?;
+        print(&result, out)?;
+        worst = worst.max(differs(&result.reads).abs());
+    }
+    match args.within.filter(|within| worst > *within) {
+        Some(within) => {
+            let message = format!("the tails differ by {worst:.1} %, more than {within} %");
+            Err(Coded::new(Exit::Failure, message).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// How much longer the twin's tail is, in percent.
+fn differs(compared: &Compared) -> f64 {
+    let (served, twin) = (compared.served.p999, compared.twin.p999);
+    if served > 0.0 { (twin / served - 1.0) * 100.0 } else { 0.0 }
+}
+
+fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
+    let kinds = [
+        ("all reads", &result.reads),
+        ("due in minutes", &result.due_in_minutes),
+        ("due in hours", &result.due_in_hours),
+        ("due later", &result.due_later),
+        ("verifications", &result.verifications),
+    ];
+    out.text(format!("seed {}: served, twin", result.seed))?;
+    for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
+        let Compared { served, twin } = compared;
+        let pair = |of: fn(&fulgurite_twin::result::Quantiles) -> f64| {
+            format!("{}, {}", seconds(of(served)), seconds(of(twin)))
+        };
+        out.text(format!(
+            "{name:<16}{:>6}  median {:<18} p99 {:<18} p99.9 {:<18} ({:+.1} %)",
+            served.count,
+            pair(|of| of.p50),
+            pair(|of| of.p99),
+            pair(|of| of.p999),
+            differs(compared)
+        ))?;
+    }
+    if result.ended_otherwise + result.unended > 0 {
+        out.text(format!(
+            "{} ended otherwise in the twin, {} have no end in the log",
+            result.ended_otherwise, result.unended
+        ))?;
+    }
+    Ok(())
+}
