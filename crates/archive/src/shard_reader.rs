@@ -169,7 +169,8 @@ impl ShardReader {
         Ok(Visit { platter, wishes, outcome, answer })
     }
 
-    /// Waits for a visit; whether the platter was brought, and which wishes it did not give, if any.
+    /// Waits for a visit; whether the platter was brought, and which wishes it did not give, if
+    /// there are any.
     fn end(&self, visit: Visit, all: &mut ReadShards) -> Result<Option<(bool, Vec<usize>)>> {
         let Visit { platter, wishes, outcome, answer } = visit;
         let brought = match answer.map(library_driver::wait) {

@@ -1,8 +1,8 @@
 //! What was asked of a served library, asked of the twin.
 //!
 //! ```text
-//! log of a library --> what it was asked, and when --.
-//!                 '--> how long it took              '--> Library + the twin's machines --> how long
+//! log of a library --> what it was asked, and when --> Library + the twin's machines
+//!                 '--> how long it took  <---- beside ----> how long it takes
 //! ```
 //!
 //! A replay of a log ([`fulgurite_library::log`]) holds the decisions of a library against its own

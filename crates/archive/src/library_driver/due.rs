@@ -20,7 +20,8 @@ impl Due {
     /// Of what nobody waits for.
     pub(crate) const OBJECTIVE: Self = Self { left: OBJECTIVE, late: Duration::ZERO };
 
-    /// Due at `at`, and it is `now`. A clock that was set back gives nobody more than the objective.
+    /// Due at `at`, and it is `now`. A clock that was set back gives nobody more than the
+    /// objective.
     pub(crate) fn new(at: UnixTime, now: UnixTime) -> Self {
         Self { left: at.since(now).min(OBJECTIVE), late: now.since(at) }
     }

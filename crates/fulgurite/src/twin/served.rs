@@ -25,7 +25,8 @@ pub(crate) struct ServedArgs {
     #[arg(long, value_name = "BYTES", default_value = "20000000B")]
     track_size: ByteCount,
     /// How many seeds, from 1 on
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
     /// Exit code 1 if the tails of all reads differ by more than this
     #[arg(long, value_name = "PERCENT")]
