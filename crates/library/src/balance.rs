@@ -5,11 +5,14 @@
 //! so that each has the same load. Load is counted in milliseconds of work: what a fetch and the
 //! reading need.
 
-use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
+use fulgurite_units::{DriveIndex, Duration, ShuttleIndex, SlotIndex};
 
 use crate::controller::Library;
 use crate::errands::Findings;
-use crate::limits::{LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS, UNEVEN_FETCHES, UNEVEN_PERCENT};
+use crate::limits::{
+    LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS, LONGER_WAIT, LONGER_WAIT_PERCENT, UNEVEN_FETCHES,
+    UNEVEN_PERCENT,
+};
 use crate::partition::Partitions;
 use crate::state::{Errand, PlatterKey, Queue};
 use crate::{Movement, TrackSpan};
@@ -63,6 +66,36 @@ impl Library {
         let errand = self.fetch_errand(group, most, found)?;
         found.stolen = true;
         Some(errand)
+    }
+
+    /// A fetch out of the neighboring group whose customers wait longest, if they wait much longer
+    /// than the own ones: where a drive's second slot is kept for verification, or is not, a round
+    /// of all platters takes half as long again, or is done that much sooner. Only in place of a
+    /// fetch of its own: what is due must not become so by time alone.
+    pub(crate) fn neighbor_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
+        self.policy.help_platters?;
+        if self.policy.movement != Movement::Partitions || !self.has_room(group) {
+            return None;
+        }
+        let panel = self.partitions.group(group).panel;
+        let neighbors = self.partitions.of_panel(panel).filter(|at| at.abs_diff(group) == 1);
+        let (wait, most) = neighbors.map(|at| (self.longest_wait(at), at)).max()?;
+        let own = self.longest_wait(group).as_nanos();
+        let bound = own / 100 * LONGER_WAIT_PERCENT + LONGER_WAIT.as_nanos();
+        if wait.as_nanos() <= bound {
+            return None;
+        }
+        self.fetch_errand(group, group, &mut Findings::default())?;
+        let errand = self.fetch_errand(group, most, found)?;
+        found.stolen = true;
+        Some(errand)
+    }
+
+    /// How long the oldest read of the most urgent platter that waits for a group has waited.
+    pub(crate) fn longest_wait(&self, group: u16) -> Duration {
+        let first = self.partitions.group(group).queue.first();
+        let read = first.and_then(|(_, key)| self.platter(*key).reads.front());
+        read.map_or(Duration::ZERO, |read| self.now.since(read.at))
     }
 
     /// Moves the borders to where the load is, when it is time.

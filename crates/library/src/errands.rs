@@ -1,8 +1,9 @@
 //! Where an idle shuttle goes next.
 //!
-//! In this order: home a platter no drive needs any more (that frees a drive); the most urgent
-//! platter of its group, or a nearer one among the most urgent few, if a drive of the group has
-//! room; work from the most loaded group, if that has much more; a verified platter to its slot;
+//! In this order: home a platter no drive needs any more (that frees a drive); work from the most
+//! loaded group, if that has much more, or from a neighbor whose customers wait much longer; the
+//! most urgent platter of its group, or a nearer one among the most urgent few, if a drive of the
+//! group has room; help for a group that has more than it can do; a verified platter to its slot;
 //! the oldest new platter to a drive; a platter in a spare slot back home. New platters come
 //! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and when they
 //! would be late otherwise (`pace.rs`).
@@ -64,6 +65,7 @@ impl Library {
         }
         self.steal_errand(group, found)
             .filter(can)
+            .or_else(|| self.neighbor_errand(group, found).filter(can))
             .or_else(|| self.fetch_errand(group, group, found).filter(can))
             .or(home)
             .or_else(|| self.help_errand(group, found).filter(can))
@@ -96,6 +98,7 @@ impl Library {
         }
         if let Some(index) = found.evict {
             self.drives[index.as_usize()].evicting = true;
+            self.note_put_off(index);
             self.dirty.drive(index);
             // It may lie there unmounted, and be taken at once.
             self.note_drive_groups(index);
@@ -121,7 +124,7 @@ impl Library {
                 home
             }
             Stage::Unverified { .. } | Stage::Checked { .. } => {
-                let drive = match self.nearest_with(group, DriveSlot::Second, at) {
+                let drive = match self.nearest_with(group, DriveSlot::Second, at, false) {
                     Some(drive) => drive,
                     None => match self.free_spare(at) {
                         Some(slot) => return Some(stored(slot)),
@@ -301,7 +304,8 @@ impl Library {
         if self.damaged && !self.has_way(of.panel, at) {
             return None;
         }
-        let drive = self.nearest_with(group, slot, at)?;
+        // Where customers wait, only the slots that are kept from them.
+        let drive = self.nearest_with(group, slot, at, self.do_customers_wait(of))?;
         let to = Destination::Drive(drive, slot);
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
     }
@@ -311,14 +315,19 @@ impl Library {
         self.collecting[usize::from(panel.get())]
     }
 
-    /// Whether the second slots belong to customers now: two may use a drive, some wait, and new
-    /// platters can be put off, nor is the eject bay about to overflow.
+    /// Whether the second slots belong to customers now: they would be theirs, and new platters can
+    /// be put off.
     fn customers_first(&self, group: &Group) -> bool {
+        self.do_customers_wait(group) && !self.is_verification_behind(group.panel)
+    }
+
+    /// Whether customers have a use for second slots that are not kept: two may use a drive and
+    /// some wait, nor is the eject bay about to overflow.
+    fn do_customers_wait(&self, group: &Group) -> bool {
         let panel = usize::from(group.panel.get());
         self.policy.customer_slots > 1
             && group.queue.len() > CUSTOMERS_COLLECT_MAX
             && self.ejected[panel] < EJECT_BAY_PLATTERS_MAX / 2
-            && !self.is_verification_behind(group.panel)
     }
 
     /// The drive of a group whose platter under verification makes room for customers, if that
@@ -327,7 +336,6 @@ impl Library {
         let of = self.partitions.group(group);
         if of.queue.len() < CUSTOMERS_EVICT_MIN
             || !self.customers_first(of)
-            || !self.may_put_off(of.panel)
             || self.shape().spare_slots_per_shelf == 0
         {
             return None;
@@ -335,8 +343,7 @@ impl Library {
         of.drives.iter().copied().find(|&index| {
             let drive = &self.drives[index.as_usize()];
             let inside = drive.bay(DriveSlot::Second).platter;
-            let stage = inside.map(|key| self.platter(key).stage);
-            !drive.evicting && !drive.broken && matches!(stage, Some(Stage::Unverified { .. }))
+            !drive.evicting && !drive.broken && inside.is_some_and(|key| self.may_put_off(key))
         })
     }
 
@@ -430,10 +437,19 @@ impl Library {
         })
     }
 
-    /// The drive whose slot is empty that is reached soonest.
-    fn nearest_with(&self, group: u16, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
+    /// The drive whose slot is empty that is reached soonest; perhaps only of those that keep it.
+    fn nearest_with(
+        &self,
+        group: u16,
+        slot: DriveSlot,
+        from: Position,
+        kept_only: bool,
+    ) -> Option<DriveIndex> {
         let drives = self.partitions.group(group).drives.iter().copied();
-        let empty = drives.filter(|drive| self.drives[drive.as_usize()].admits(slot));
+        let empty = drives.filter(|drive| {
+            let drive = &self.drives[drive.as_usize()];
+            drive.admits(slot) && (drive.kept || !kept_only)
+        });
         empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
     }
 

@@ -22,11 +22,16 @@ pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 pub const PACE_LOOK: Duration = Duration::from_secs(60);
 
 /// Share of its time a drive is expected to verify beside customers, in percent. Under the paper's
-/// heaviest reads drives come to 60; with 50 or more expected here, tails of a siege grew.
-pub const VERIFY_SHARE_PERCENT: u64 = 40;
+/// heaviest reads drives come to about this; with less expected, platters are put off less and the
+/// tails of peaks grow, with more they are late in a siege.
+pub const VERIFY_SHARE_PERCENT: u64 = 70;
 
 /// Of the time a new platter has, what is kept for trips and for what cannot be foreseen, percent.
-pub const VERIFY_RESERVE_PERCENT: u64 = 10;
+pub const VERIFY_RESERVE_PERCENT: u64 = 15;
+
+/// Of the time a new platter has, what it must still have to spare to be put off while it lies in a
+/// drive, in percent: two trips must be worth it.
+pub const PUT_OFF_SPARE_PERCENT: u64 = 5;
 
 /// Sides of a library.
 pub const PANELS_MAX: u16 = 2;
@@ -83,6 +88,13 @@ pub const UNEVEN_PERCENT: u64 = 150;
 
 /// and fetches it has to have more than that.
 pub const UNEVEN_FETCHES: u64 = 10;
+
+/// Wait of the oldest read of a neighbor, in percent of a group's own, from which on a shuttle
+/// fetches for the neighbor first,
+pub const LONGER_WAIT_PERCENT: u64 = 120;
+
+/// and how much longer than that it has to be.
+pub const LONGER_WAIT: Duration = Duration::from_secs(600);
 
 /// Slots of a read drive.
 pub const CUSTOMER_SLOTS_MAX: u8 = 2;

@@ -7,15 +7,19 @@
 //! ```
 //!
 //! A platter is put off as long as its drive could still verify it beside customers; from then on
-//! as many second slots of its panel are kept as platters are that far. A drive verifies whenever
-//! no read waits for it, and no sooner: one that customers keep busy takes longer than expected.
+//! a second slot of its panel is kept for it. One that was begun can be put off again: it lies in a
+//! spare slot meanwhile, and goes on where it ended. So all new platters together shift in time
+//! while customers need the drives most, and are not late together afterwards. A drive verifies
+//! whenever no read waits for it, and no sooner: one that customers keep busy takes longer than
+//! expected.
 //! This is worked out each minute while a new platter is there, and whenever one comes or goes.
 
 use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
 
 use crate::controller::Library;
 use crate::limits::{
-    CUSTOMER_SLOTS_MAX, LOAD_TRACK_MS, PACE_LOOK, VERIFY_RESERVE_PERCENT, VERIFY_SHARE_PERCENT,
+    CUSTOMER_SLOTS_MAX, LOAD_TRACK_MS, PACE_LOOK, PUT_OFF_SPARE_PERCENT, VERIFY_RESERVE_PERCENT,
+    VERIFY_SHARE_PERCENT,
 };
 use crate::state::{Age, Drive, Place, PlatterKey, Stage};
 use crate::{Action, DriveSlot, PanelIndex};
@@ -115,20 +119,32 @@ impl Library {
         drives.filter(|(_, site)| site.panel == panel).map(|(index, _)| index).collect()
     }
 
-    /// New platters of a panel that cannot be put off any more. All drives together must also be
-    /// able to do by each date what is due by then.
+    /// Drives of a panel that must hold new platters: those that do, and one for each platter
+    /// outside that cannot be put off any more. All together must also be able to do by each date
+    /// what is due by then.
     fn needed_drives(&self, panel: PanelIndex) -> usize {
         let waiting = &self.unverified[usize::from(panel.get())];
         let spare = u64::from(self.shape().drives_per_panel()) / 2;
-        let (mut work, mut late, mut needed) = (0u64, 0u64, 0u64);
-        for &(age, key) in waiting {
-            let remaining = beside_ns(self.remaining_ns(key));
+        let (mut work, mut needed, mut outside) = (0u64, 0u64, 0);
+        for (platters, &(age, key)) in (1u64..).zip(waiting) {
+            work = work.saturating_add(beside_ns(self.remaining_ns(key)));
             let left = self.time_left(age, key, VERIFY_RESERVE_PERCENT);
-            work = work.saturating_add(remaining);
-            late += u64::from(self.is_late(age, key));
-            needed = needed.max((work / left.max(1)).saturating_sub(spare));
+            // However late they are, each is in one drive at a time.
+            let drives = (work / left.max(1)).min(platters);
+            needed = needed.max(drives.saturating_sub(spare));
+            outside += usize::from(self.is_late(age, key) && self.is_outside(key));
         }
-        usize::try_from(needed.max(late)).unwrap_or(usize::MAX).min(waiting.len())
+        usize::try_from(needed).unwrap_or(usize::MAX).max(self.holding(panel) + outside)
+    }
+
+    /// Whether a new platter is in no drive and on its way to none.
+    fn is_outside(&self, key: PlatterKey) -> bool {
+        let platter = self.platter(key);
+        match platter.place {
+            Place::EjectBay(_) | Place::Storage(_) => platter.claim.is_none(),
+            Place::Drive(index, _) => self.drives[index.as_usize()].evicting,
+            Place::Shuttle(_) => false,
+        }
     }
 
     /// Whether fewer drives of a panel hold new platters than must.
@@ -136,9 +152,18 @@ impl Library {
         self.holding(panel) < self.pace.needed[usize::from(panel.get())]
     }
 
-    /// Whether a drive of a panel may give a new platter back to be verified later.
-    pub(crate) fn may_put_off(&self, panel: PanelIndex) -> bool {
-        self.holding(panel) > self.pace.needed[usize::from(panel.get())]
+    /// Whether a new platter in a drive may be verified later.
+    pub(crate) fn may_put_off(&self, key: PlatterKey) -> bool {
+        let Stage::Unverified { age, .. } = self.platter(key).stage else { return false };
+        let reserve = VERIFY_RESERVE_PERCENT + PUT_OFF_SPARE_PERCENT;
+        beside_ns(self.remaining_ns(key)) < self.time_left(age, key, reserve)
+    }
+
+    /// A new platter in a drive is put off: nothing is fetched in its place.
+    pub(crate) fn note_put_off(&mut self, index: DriveIndex) {
+        let panel = self.floor.drive(index).panel;
+        let needed = &mut self.pace.needed[usize::from(panel.get())];
+        *needed = needed.saturating_sub(1);
     }
 
     fn is_late(&self, age: Age, key: PlatterKey) -> bool {
@@ -205,16 +230,16 @@ impl Library {
     }
 
     /// Keeps as many second slots from customers as hold too few new platters: those kept already,
-    /// then those of the drives with the shortest queues. Whether one is not kept any more.
+    /// then those of the drives whose customers wait least. Whether one is not kept any more.
     fn keep_slots(&mut self, panel: PanelIndex, needed: usize) -> bool {
         let mut missing = needed.saturating_sub(self.holding(panel));
-        let mut free: Vec<(bool, usize, DriveIndex)> = Vec::new();
+        let mut free: Vec<(bool, Duration, DriveIndex)> = Vec::new();
         for index in self.drives_of(panel) {
             let drive = &self.drives[index.as_usize()];
             if !drive.broken && !self.holds_new(drive) {
                 let groups = self.partitions.of_drive(index).iter();
-                let waiting = groups.map(|group| self.partitions.group(*group).queue.len()).max();
-                free.push((!drive.kept, waiting.unwrap_or(0), index));
+                let wait = groups.map(|group| self.longest_wait(*group)).max();
+                free.push((!drive.kept, wait.unwrap_or(Duration::ZERO), index));
             }
         }
         free.sort_unstable();
