@@ -30,7 +30,8 @@ pub struct Policy {
     /// fetch from there, before what waits in its own; `None` never.
     pub steal_tracks: Option<u64>,
     /// Platters in the longest queue of the panel from which a shuttle that has none to fetch helps
-    /// with it; `None` never.
+    /// with it; one that has some fetches for a neighbor whose customers wait much longer than its
+    /// own. `None` never.
     pub help_platters: Option<u16>,
     /// How often the borders of the partitions are moved to where the load is; `None` never.
     pub rebalance: Option<Duration>,
@@ -38,7 +39,7 @@ pub struct Policy {
     /// read has until its deadline; zero fetches at once.
     pub hold: Ratio,
     /// By when a new platter is to be verified whatever customers want, which keep no second slot
-    /// from it any more in time; two and a half times what verifying it takes, if that is longer.
+    /// from it any more in time; half as long again as verifying it takes, if that is longer.
     pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,

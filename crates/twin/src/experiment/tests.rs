@@ -4,8 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use expect_test::{Expect, expect};
-use fulgurite_library::Movement;
+use fulgurite_library::{Movement, Policy};
 
+use super::error::Whereabouts;
 use super::{
     ExperimentError, Job, JobResult, JobRunner, Progress, Report, SourceFile, Suite, Verdict,
     run_all,
@@ -353,4 +354,20 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
     expect![["Tails with every new platter verified in time - WITH WORK DROPPED (see B2.siege, \
          B2.siege-median, B2.peaks)"]]
     .assert_eq(&figure(1));
+}
+
+/// The heaviest reads for three days: with this seed a platter was late by half an hour once,
+/// because it made way for customers although it had no time to spare.
+#[test]
+fn a_siege_leaves_no_new_platter_unverified_for_more_than_a_day() {
+    let files = files();
+    let bases = files.iter().filter(|file| file.name.starts_with("base-"));
+    let places = bases.map(|file| Whereabouts { file: &file.name, text: &file.text });
+    let bases = super::base::read(&places.collect::<Vec<_>>()).unwrap();
+    let mut siege = super::base::parse(&bases["siege"].table).unwrap();
+    siege.policy = Policy::fulgurite();
+    let result = crate::run(&siege, 97).unwrap();
+    assert!(result.queue_max > 10_000, "{} reads waited at most", result.queue_max);
+    let oldest = result.unverified_age_max / 3600.0;
+    assert!(oldest <= 24.0, "a platter was unverified for {oldest:.1} h");
 }
