@@ -8,6 +8,7 @@ mod floor;
 mod limits;
 mod log;
 mod mechanics;
+mod pace;
 mod policy;
 mod restart;
 mod swarm;
