@@ -14,15 +14,15 @@ use fulgurite_units::{
 
 use crate::dirty::Dirty;
 use crate::floor::Floor;
-use crate::limits::{CANDIDATES_MAX, CUSTOMER_SLOTS_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
+use crate::limits::{CANDIDATES_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::pace::Pace;
 use crate::partition::Partitions;
 use crate::requests::Requests;
 use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
 use crate::traffic::Traffic;
 use crate::{
-    Action, Command, CommandId, Counters, Error, Event, LibraryShape, Movement, Outcome, Output,
-    PanelIndex, Policy, RequestId, TrackSpan,
+    Action, Command, CommandId, Counters, Error, Event, LibraryShape, Outcome, Output, PanelIndex,
+    Policy, RequestId, TrackSpan,
 };
 
 /// The controller of one library.
@@ -125,13 +125,6 @@ impl Library {
     pub fn with_policy(shape: &LibraryShape, policy: Policy) -> Result<Self, Error> {
         let floor = Floor::new(shape)?;
         policy.validate()?;
-        let mut policy = policy;
-        if policy.movement == Movement::Partitions
-            && shape.shuttles_per_panel > shape.drives_per_panel()
-        {
-            // Each partition needs a drive slot (Silica, section 4.1): there are no more drives.
-            policy.customer_slots = CUSTOMER_SLOTS_MAX;
-        }
         let cells = floor.cells_per_panel() * usize::from(shape.panels);
         let weights = vec![1; cells];
         let partitions = Partitions::new(&floor, policy.movement, &weights, |_| true, |_| true);

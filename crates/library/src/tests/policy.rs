@@ -73,6 +73,22 @@ fn a_customer_stops_a_verification() {
     assert_eq!(twin.transcript.matches("verifies").count(), 2);
 }
 
+/// Four shuttles for two drives: their partitions share a drive's one slot for customers.
+#[test]
+fn with_more_shuttles_than_drives_customers_have_the_slots_that_are_theirs() {
+    let shape = LibraryShape { drives_per_read_rack: 1, ..LibraryShape::small() };
+    for (customer_slots, second_slots_used) in [(1, false), (2, true)] {
+        let policy = Policy { customer_slots, ..Policy::silica() };
+        let mut twin = Twin::with_policy(&shape, policy, 4);
+        for number in 0..60 {
+            twin.read(0, u64::from(number), number, 110 * number, 0);
+        }
+        twin.run_to_rest();
+        assert_eq!(twin.library.policy().customer_slots, customer_slots);
+        assert_eq!(twin.transcript.contains("Second"), second_slots_used, "{customer_slots}");
+    }
+}
+
 /// Many customers: what is under verification makes room in a spare slot, and comes back.
 #[test]
 fn verification_makes_room_for_customers() {
