@@ -21,13 +21,13 @@ use crate::config::{
     SpaceOptions,
 };
 use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
     SetRow, SetState, Shard,
 };
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 const BUCKET: &str = "bench";
@@ -71,8 +71,8 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
 /// # Errors
 /// When the directory is in use, or the disk fails.
 pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
-    let store = Store::open(config, Clock::system())?;
-    store.committer.commit_blocking(|tx: &mut Transaction<'_>| {
+    let ground = Ground::open(config, Clock::system())?;
+    ground.committer.commit_blocking(|tx: &mut Transaction<'_>| {
         let row = BucketRow { created: UnixTime::from_millis(1_700_000_000_000) };
         rows::put(tx, BUCKETS, rows::bucket_key(BUCKET), &row)
     })?;
@@ -82,11 +82,11 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
     let mut waiting = Vec::new();
     while done < objects {
         if done % OBJECTS_PER_SET < batch {
-            platters = add_set(&store)?;
+            platters = add_set(&ground)?;
         }
         let count = batch.min(objects - done);
         let rows = (done..done + count)
-            .map(|number| object(&store, number, &platters))
+            .map(|number| object(&ground, number, &platters))
             .collect::<Result<Vec<_>>>()?;
         let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
             rows::with_totals(tx, |totals| totals.objects_on_glass += count)?;
@@ -96,16 +96,16 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
                 rows::put(tx, BODIES, body_key, &body)
             })
         };
-        waiting.push(store.committer.submit_blocking(commit));
+        waiting.push(ground.committer.submit_blocking(commit));
         done += count;
     }
     waiting.into_iter().try_for_each(fulgurite_catalog::Ticket::wait)?;
-    store.keys.sync_blocking()
+    ground.keys.sync_blocking()
 }
 
 /// Rows of a set of full size; its information platters.
-fn add_set(store: &Store) -> Result<Vec<PlatterId>> {
-    let geometry = store.config.geometry.clone();
+fn add_set(ground: &Ground) -> Result<Vec<PlatterId>> {
+    let geometry = ground.config.geometry.clone();
     let set = SetId::from_random(random_bytes()?);
     let platters = (0..geometry.set_platters())
         .map(|_| Ok(PlatterId::from_random(random_bytes()?)))
@@ -115,7 +115,7 @@ fn add_set(store: &Store) -> Result<Vec<PlatterId>> {
     let (information, bytes) = (information.to_vec(), geometry.platter_user_bytes());
     let row = SetRow {
         state: SetState::Released,
-        created: store.now(),
+        created: ground.now(),
         generation: 1,
         information: information.clone(),
         redundancy: redundancy.to_vec(),
@@ -124,7 +124,7 @@ fn add_set(store: &Store) -> Result<Vec<PlatterId>> {
         damaged: Vec::new(),
         geometry,
     };
-    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         for (position, platter) in row.platters() {
             let platter_row = PlatterRow {
                 set,
@@ -144,12 +144,12 @@ fn add_set(store: &Store) -> Result<Vec<PlatterId>> {
 }
 
 fn object(
-    store: &Store,
+    ground: &Ground,
     number: u64,
     platters: &[PlatterId],
 ) -> Result<(String, ObjectRow, BodyRow)> {
     let body_id = ObjectId::from_random(random_bytes()?);
-    let (_, key_slot) = store.keys.create(body_id)?;
+    let (_, key_slot) = ground.keys.create(body_id)?;
     let md5: [u8; 16] = random_bytes()?;
     let checksum = Checksum {
         algorithm: ChecksumAlgorithm::Crc64Nvme,

@@ -31,13 +31,13 @@ use fulgurite_catalog::{
 use fulgurite_units::ArchiveId;
 
 pub(crate) use self::file::MarkFile;
+use crate::ground::Paths;
 use crate::limits::MARK_LOOK_BYTES;
 use crate::log::orphans::Orphans;
 use crate::log::record::{RecordKind, SegmentHeader};
 use crate::log::scan::{SegmentScan, read_segment_header};
 use crate::log::{LogKind, list_segments, segment_path};
 use crate::rows::{self, CatalogAge, META};
-use crate::store::Layout;
 use crate::{ArchiveError, Result};
 
 /// Batches of this run that are durable in the catalog.
@@ -122,10 +122,10 @@ impl KeyValue for Counted {
 ///
 /// # Errors
 /// `Unusable` with what shows it, and the two ways on.
-pub(crate) fn refuse_older(layout: &Layout, archive: ArchiveId, view: &dyn ReadView) -> Result<()> {
+pub(crate) fn refuse_older(paths: &Paths, archive: ArchiveId, view: &dyn ReadView) -> Result<()> {
     let found = rows::catalog_age(view)?;
-    let Some((age, witness)) = newer(layout, archive, found)? else { return Ok(()) };
-    let (catalog, data) = (layout.catalog(), layout.root());
+    let Some((age, witness)) = newer(paths, archive, found)? else { return Ok(()) };
+    let (catalog, data) = (paths.catalog(), paths.root());
     Err(ArchiveError::Unusable {
         path: data.display().to_string(),
         reason: format!(
@@ -141,24 +141,24 @@ pub(crate) fn refuse_older(layout: &Layout, archive: ArchiveId, view: &dyn ReadV
 }
 
 /// The latest run that segments or the mark name: no later one may have its number.
-pub(crate) fn last_run(layout: &Layout, archive: ArchiveId) -> Result<u64> {
-    let mark = file::read(layout, archive).map_or(0, |mark| mark.age.run);
-    let runs = segments(layout, archive)?.into_iter().map(|(header, _)| header.run);
+pub(crate) fn last_run(paths: &Paths, archive: ArchiveId) -> Result<u64> {
+    let mark = file::read(paths, archive).map_or(0, |mark| mark.age.run);
+    let runs = segments(paths, archive)?.into_iter().map(|(header, _)| header.run);
     Ok(runs.fold(mark, u64::max))
 }
 
 /// What shows that the catalog was newer than `found`, if anything does.
 fn newer(
-    layout: &Layout,
+    paths: &Paths,
     archive: ArchiveId,
     found: CatalogAge,
 ) -> Result<Option<(CatalogAge, PathBuf)>> {
-    let mark = file::read(layout, archive);
+    let mark = file::read(paths, archive);
     if let Some(mark) = mark.filter(|mark| mark.age > found) {
-        return Ok(Some((mark.age, layout.catalog_mark())));
+        return Ok(Some((mark.age, paths.catalog_mark())));
     }
     let mut last: BTreeMap<LogKind, (SegmentHeader, PathBuf)> = BTreeMap::new();
-    for (header, path) in segments(layout, archive)? {
+    for (header, path) in segments(paths, archive)? {
         if header.run > found.run {
             // The run's first batch was durable before it made a segment.
             return Ok(Some((CatalogAge { run: header.run, commits: 1 }, path)));
@@ -185,14 +185,14 @@ fn newer(
 
 /// Every segment of the archive whose header can be read, in its log or set aside. One that cannot
 /// be read shows nothing.
-fn segments(layout: &Layout, archive: ArchiveId) -> Result<Vec<(SegmentHeader, PathBuf)>> {
+fn segments(paths: &Paths, archive: ArchiveId) -> Result<Vec<(SegmentHeader, PathBuf)>> {
     let mut found = Vec::new();
     for kind in LogKind::ALL {
-        let dir = layout.log(kind);
+        let dir = paths.log(kind);
         let numbers = if dir.is_dir() { list_segments(&dir)? } else { Vec::new() };
         found.extend(numbers.into_iter().map(|n| (kind, n, segment_path(&dir, n))));
     }
-    let orphans = Orphans::new(layout.root()).list()?;
+    let orphans = Orphans::new(paths.root()).list()?;
     found.extend(orphans.into_iter().map(|orphan| (orphan.kind, orphan.number, orphan.path)));
     let with_header = |(kind, number, path): (LogKind, u32, PathBuf)| {
         let header = read_segment_header(&path).ok().flatten()?;

@@ -6,6 +6,7 @@ use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
 use fulgurite_units::ObjectId;
 
 use crate::damaged::leave_queue;
+use crate::ground::Ground;
 use crate::log::{Extent, LogKind};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::WriteCondition;
@@ -13,7 +14,6 @@ use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
     PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS, Shard,
 };
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// What a committed transaction left to be destroyed and given back.
@@ -247,7 +247,7 @@ pub(crate) fn count_dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<(
     Ok(())
 }
 
-impl Store {
+impl Ground {
     /// Destroys and gives back what a committed transaction retired. On return the keys are gone
     /// from stable storage.
     pub(crate) async fn finish_retired(&self, retired: Retired) -> Result<()> {

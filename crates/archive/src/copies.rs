@@ -22,13 +22,13 @@ use fulgurite_units::ObjectId;
 
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::commit::{Retired, account, bodies, find_object, rows_in};
+use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::progress::Progress;
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
-use crate::store::Store;
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
 
@@ -57,33 +57,33 @@ enum Look {
 /// Drops a copy that turned out to be damaged, unless it is gone or another one by now. On return
 /// the object can be restored again.
 pub(crate) async fn drop_damaged(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     copy: CopyName,
     error: ArchiveError,
 ) -> Result<()> {
     let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
-    let dropped = store.committer.commit(move |tx| remove_if_there(tx, &copy)).await?;
-    finish_drop(store, dropped, (&bucket, &key), &error);
+    let dropped = ground.committer.commit(move |tx| remove_if_there(tx, &copy)).await?;
+    finish_drop(ground, dropped, (&bucket, &key), &error);
     Ok(())
 }
 
 /// The same, on a thread that may block.
-fn drop_damaged_blocking(store: &Store, copy: CopyName, error: &ArchiveError) -> Result<bool> {
+fn drop_damaged_blocking(ground: &Ground, copy: CopyName, error: &ArchiveError) -> Result<bool> {
     let (bucket, key) = (copy.bucket.clone(), copy.key.clone());
     let commit = move |tx: &mut Transaction<'_>| remove_if_there(tx, &copy);
-    let dropped = store.committer.commit_blocking(commit)?;
-    Ok(finish_drop(store, dropped, (&bucket, &key), error))
+    let dropped = ground.committer.commit_blocking(commit)?;
+    Ok(finish_drop(ground, dropped, (&bucket, &key), error))
 }
 
 fn finish_drop(
-    store: &Store,
+    ground: &Ground,
     dropped: Option<Retired>,
     (bucket, key): (&BucketName, &ObjectKey),
     error: &ArchiveError,
 ) -> bool {
     let Some(retired) = dropped else { return false };
-    store.free(&retired.extents);
-    Store::count(&store.repairs.copies_dropped, 1);
+    ground.free(&retired.extents);
+    Ground::count(&ground.repairs.copies_dropped, 1);
     tracing::error!(%bucket, %key, %error, "a restored copy is damaged; it can be restored again");
     true
 }
@@ -126,29 +126,29 @@ pub(crate) fn remove(
 
 /// Looks at an object's copy before its time is extended, and drops it if it is damaged. Blocks.
 pub(crate) fn look_before_extending(
-    store: &Store,
+    ground: &Ground,
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<()> {
-    look_at(store, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
+    look_at(ground, bucket, key, Look::Some(LOOK_FRAMES_MAX), &mut |_| {}).map(drop)
 }
 
 /// Reads every restored copy whole, drops those that are damaged and notes them. Blocks.
 pub(crate) fn verify_all(
-    store: &Store,
+    ground: &Ground,
     progress: &Arc<Progress>,
     report: &mut VerifyReport,
 ) -> Result<()> {
     let mut part = progress.part();
     let mut before = 0;
-    each_copy(store, |bucket, key| {
-        let bytes = copy_bytes(store, bucket, key)?;
+    each_copy(ground, |bucket, key| {
+        let bytes = copy_bytes(ground, bucket, key)?;
         let mut read = 0;
         let mut said = |more: u64| {
             read += more;
             part.at(before + read.min(bytes));
         };
-        let (error, is_dropped) = match look_at(store, bucket, key, Look::Whole, &mut said) {
+        let (error, is_dropped) = match look_at(ground, bucket, key, Look::Whole, &mut said) {
             Ok(dropped) => (dropped, true),
             Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
             // Of one that cannot be read just now, the others can be verified all the same.
@@ -170,33 +170,33 @@ pub(crate) fn verify_all(
 }
 
 /// Bytes of all restored copies.
-pub(crate) fn bytes_of_all(store: &Store) -> Result<u64> {
+pub(crate) fn bytes_of_all(ground: &Ground) -> Result<u64> {
     let mut bytes = 0;
-    each_copy(store, |bucket, key| {
-        bytes += copy_bytes(store, bucket, key)?;
+    each_copy(ground, |bucket, key| {
+        bytes += copy_bytes(ground, bucket, key)?;
         Ok(())
     })?;
     Ok(bytes)
 }
 
-fn copy_bytes(store: &Store, bucket: &BucketName, key: &ObjectKey) -> Result<u64> {
-    let found = find_object(&*store.kv.snapshot(), bucket, key)?;
+fn copy_bytes(ground: &Ground, bucket: &BucketName, key: &ObjectKey) -> Result<u64> {
+    let found = find_object(&*ground.kv.snapshot(), bucket, key)?;
     Ok(found.map_or(0, |object| cipher_bytes(object.bytes)))
 }
 
 /// Names every object that has a restored copy, a page of rows at a time.
 fn each_copy(
-    store: &Store,
+    ground: &Ground,
     mut each: impl FnMut(&BucketName, &ObjectKey) -> Result<()>,
 ) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
     loop {
         let page: Vec<(Vec<u8>, ExpiryRow)> =
-            rows_in(&*store.kv, EXPIRIES, &range, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*ground.kv, EXPIRIES, &range, ROWS_PER_TRANSACTION_MAX)?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         range = range.after(last);
         for (_, row) in page {
-            store.check_stopping()?;
+            ground.check_stopping()?;
             each(&BucketName::new(&row.bucket)?, &ObjectKey::new(&row.key)?)?;
         }
     }
@@ -205,26 +205,26 @@ fn each_copy(
 /// Looks at an object's copy, if it has one; why it had to be dropped, if so. `said` hears of
 /// bytes that were read.
 fn look_at(
-    store: &Store,
+    ground: &Ground,
     bucket: &BucketName,
     key: &ObjectKey,
     look: Look,
     said: &mut dyn FnMut(u64),
 ) -> Result<Option<ArchiveError>> {
-    let view = store.kv.snapshot();
+    let view = ground.kv.snapshot();
     let found = find_object(&*view, bucket, key)?;
     let has_copy = |object: &ObjectRow| object.restore.is_some_and(|mark| mark.expiry.is_some());
     let Some(object) = found.filter(has_copy) else { return Ok(None) };
     let all = bodies(&*view, &object)?;
     let frames: u64 = all.iter().map(|body| body.bytes.div_ceil(FRAME_BYTES as u64)).sum();
     for body in &all {
-        store.check_stopping()?;
+        ground.check_stopping()?;
         let Some(extents) = body.restored.clone() else { continue };
         let Some(&extent) = extents.first() else { continue };
         // What the key table has to say is no word about the copy.
-        let secret = store.keys.load(body.key_slot, body.body_id)?;
+        let secret = ground.keys.load(body.key_slot, body.body_id)?;
         let cipher = BodyCipher::new(&secret, body.body_id);
-        let mut reader = store.restored.reader(extents.clone());
+        let mut reader = ground.restored.reader(extents.clone());
         let share = match look {
             Look::Whole => u64::MAX,
             Look::Some(most) => most * body.bytes.div_ceil(FRAME_BYTES as u64) / frames.max(1),
@@ -236,7 +236,7 @@ fn look_at(
             Err(error @ ArchiveError::Corrupt { .. }) => {
                 let (bucket, key) = (bucket.clone(), key.clone());
                 let copy = CopyName { bucket, key, object: object.object_id, extent };
-                return Ok(drop_damaged_blocking(store, copy, &error)?.then_some(error));
+                return Ok(drop_damaged_blocking(ground, copy, &error)?.then_some(error));
             }
             Err(error) => return Err(error),
         }

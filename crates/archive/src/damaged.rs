@@ -13,10 +13,10 @@ use std::sync::Arc;
 use fulgurite_catalog::{KeyRange, Transaction};
 
 use crate::commit::{count_dead, rows_in};
+use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::plan::queued_body;
 use crate::rows::{self, BODIES, DAMAGED, QUEUE, QueueRow};
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// Takes a damaged body out of the queue. Pieces of it on glass count no more: which of them is
@@ -42,14 +42,14 @@ pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()>
 }
 
 /// Puts every body that was set aside back into the queue, to be tried once more.
-pub(crate) fn requeue(store: &Arc<Store>) -> Result<()> {
+pub(crate) fn requeue(ground: &Arc<Ground>) -> Result<()> {
     loop {
         let found: Vec<(Vec<u8>, QueueRow)> =
-            rows_in(&*store.kv, DAMAGED, &KeyRange::prefix(b""), ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*ground.kv, DAMAGED, &KeyRange::prefix(b""), ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
-        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
+        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
             let mut bytes = 0;
             for (key, queue) in found {
                 bytes += queue.bytes;

@@ -29,6 +29,7 @@ use crate::Result;
 use crate::body::cipher_bytes;
 use crate::commit::{account_bodies, rows_in};
 use crate::entry::Entry;
+use crate::ground::{Ground, Paths};
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::LogKind;
@@ -39,13 +40,12 @@ use crate::recover::logs::{self, Segment};
 use crate::rows::{
     self, BODIES, BodyRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS, SettledRow,
 };
-use crate::store::{Layout, Store};
 
 /// What a start has open when it looks for doubts: no log yet, for what is found is to be counted
 /// in the segments that a log keeps.
 #[derive(Debug)]
 pub(crate) struct Start<'a> {
-    pub(crate) layout: Layout,
+    pub(crate) paths: Paths,
     pub(crate) kv: &'a FjallStore,
     pub(crate) committer: &'a Committer,
     pub(crate) keys: &'a KeyTable,
@@ -83,7 +83,7 @@ impl Start<'_> {
             segments.into_iter().filter(|s| s.run == Some(self.catalog_run)).collect();
         let is_unsettled = |segment: &&Segment| segment.number >= settled.of(segment.kind);
         let unsettled: Vec<Segment> = of_run.iter().filter(is_unsettled).cloned().collect();
-        let listed = DoubtList::read(&self.layout)?;
+        let listed = DoubtList::read(&self.paths)?;
         let mut wanted = with_object_entries(&unsettled)?;
         wanted.extend(listed.iter().map(|(body, _)| body));
         if wanted.is_empty() {
@@ -104,7 +104,7 @@ impl Start<'_> {
 
     /// Every segment, with its run as its header says.
     fn segments(&self) -> Result<Vec<Segment>> {
-        let mut segments = logs::segments(&self.layout)?;
+        let mut segments = logs::segments(&self.paths)?;
         for segment in &mut segments {
             let header = read_segment_header(&segment.path).unwrap_or_else(|error| {
                 tracing::warn!(%error, "a segment cannot be looked at for what is in doubt");
@@ -195,7 +195,7 @@ impl Start<'_> {
         if list == *listed {
             return Ok(());
         }
-        if let Err(error) = list.write(&self.layout) {
+        if let Err(error) = list.write(&self.paths) {
             // Only who loses the catalog too misses it, and a full disk must not keep the archive
             // from its start.
             tracing::warn!(%error, "the list of what is in doubt is not up to date");
@@ -327,15 +327,17 @@ fn with_object_entries(segments: &[Segment]) -> Result<BTreeSet<ObjectId>> {
 
 /// Has the catalog know from which segments on commits may not have ended, if that has changed.
 /// Blocks.
-pub(crate) fn note_settled(store: &Arc<Store>) -> Result<()> {
-    let now =
-        SettledRow { staging: store.staging.settled_below(), online: store.online.settled_below() };
-    if now == rows::settled(&*store.kv)? {
+pub(crate) fn note_settled(ground: &Arc<Ground>) -> Result<()> {
+    let now = SettledRow {
+        staging: ground.staging.settled_below(),
+        online: ground.online.settled_below(),
+    };
+    if now == rows::settled(&*ground.kv)? {
         return Ok(());
     }
     // The keys of uploads that were refused are zeros on stable storage first.
-    store.keys.sync_blocking()?;
-    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::set_settled(tx, now))
+    ground.keys.sync_blocking()?;
+    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::set_settled(tx, now))
 }
 
 #[cfg(test)]

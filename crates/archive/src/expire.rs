@@ -5,20 +5,20 @@ use std::sync::Arc;
 use fulgurite_catalog::{KeyRange, Transaction};
 
 use crate::commit::{Retired, find_object, rows_in};
+use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::names::{BucketName, ObjectKey};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
-use crate::store::Store;
 use crate::{Result, copies};
 
 /// Drops every restored copy that expired by now. Blocks.
-pub(crate) fn expire_due(store: &Arc<Store>) -> Result<()> {
-    let until = store.now();
+pub(crate) fn expire_due(ground: &Arc<Ground>) -> Result<()> {
+    let until = ground.now();
     loop {
         let end = rows::expiry_key(until, fulgurite_units::ObjectId::from_bytes([0xFF; 16]));
         let due = KeyRange::between(Vec::new(), end);
         let found: Vec<(Vec<u8>, ExpiryRow)> =
-            rows_in(&*store.kv, EXPIRIES, &due, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*ground.kv, EXPIRIES, &due, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -26,14 +26,14 @@ pub(crate) fn expire_due(store: &Arc<Store>) -> Result<()> {
         let mut waiting = Vec::new();
         for (key, row) in found {
             let commit = move |tx: &mut Transaction<'_>| expire(tx, key, &row);
-            waiting.push(store.committer.submit_blocking(commit));
+            waiting.push(ground.committer.submit_blocking(commit));
         }
         let mut result = Ok(());
         for ticket in waiting {
             match ticket.wait() {
                 Ok(retired) => {
-                    store.fail.pass("expire-committed");
-                    store.free(&retired.extents);
+                    ground.fail.pass("expire-committed");
+                    ground.free(&retired.extents);
                 }
                 Err(error) => result = Err(error),
             }

@@ -8,6 +8,7 @@ use fulgurite_units::{PlatterId, UploadId};
 
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
+use crate::ground::Ground;
 use crate::multipart::{Completion, PartWriter, UploadName};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{
@@ -19,7 +20,6 @@ use crate::progress::Progress;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
-use crate::store::Store;
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{list, multipart, orphan_report, put, read, restore, status};
@@ -27,7 +27,7 @@ use crate::{list, multipart, orphan_report, put, read, restore, status};
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Archive {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     workers: Arc<Workers>,
     is_ready: Arc<AtomicBool>,
 }
@@ -58,10 +58,10 @@ impl Archive {
     /// As for [`Self::open`].
     pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         blocking(move || {
-            let store = Arc::new(Store::open(config, clock)?);
-            crate::key_files::note_named(&store)?;
-            let workers = Arc::new(Workers::start(&store)?);
-            Ok(Self { store, workers, is_ready: Arc::new(AtomicBool::new(true)) })
+            let ground = Arc::new(Ground::open(config, clock)?);
+            crate::key_files::note_named(&ground)?;
+            let workers = Arc::new(Workers::start(&ground)?);
+            Ok(Self { ground, workers, is_ready: Arc::new(AtomicBool::new(true)) })
         })
         .await
     }
@@ -72,14 +72,14 @@ impl Archive {
     /// When a worker died.
     pub async fn stop(&self) -> Result<()> {
         self.is_ready.store(false, Ordering::SeqCst);
-        let (workers, store) = (Arc::clone(&self.workers), Arc::clone(&self.store));
+        let (workers, ground) = (Arc::clone(&self.workers), Arc::clone(&self.ground));
         blocking(move || {
             let stopped = workers.stop();
-            store.close_logs();
-            if let Err(error) = crate::doubts::note_settled(&store) {
+            ground.close_logs();
+            if let Err(error) = crate::doubts::note_settled(&ground) {
                 tracing::warn!(%error, "the next start reads more of the logs than it need");
             }
-            store.mark.note_or_warn(true);
+            ground.mark.note_or_warn(true);
             stopped
         })
         .await
@@ -88,7 +88,7 @@ impl Archive {
     /// Returns when the archive has failed for good and its process should end: a sync of the key
     /// table failed, so that nobody knows which keys the disk holds. Says why.
     pub async fn failed(&self) -> String {
-        self.store.keys.failed().await
+        self.ground.keys.failed().await
     }
 
     /// Whether requests can be served now.
@@ -100,7 +100,7 @@ impl Archive {
     /// Why nothing can be written at present; nothing when it can. Reads go on.
     #[must_use]
     pub fn write_refusal(&self) -> Option<String> {
-        self.store.committer.refusal()
+        self.ground.committer.refusal()
     }
 
     /// Makes a bucket.
@@ -108,7 +108,7 @@ impl Archive {
     /// # Errors
     /// `BucketAlreadyOwnedByYou` when it exists.
     pub async fn create_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
-        list::create_bucket(&self.store, bucket).await
+        list::create_bucket(&self.ground, bucket).await
     }
 
     /// Removes an empty bucket.
@@ -116,7 +116,7 @@ impl Archive {
     /// # Errors
     /// `BucketNotEmpty` when objects or uploads are in it.
     pub async fn delete_bucket(&self, bucket: &BucketName) -> Result<()> {
-        list::delete_bucket(&self.store, bucket).await
+        list::delete_bucket(&self.ground, bucket).await
     }
 
     /// Looks a bucket up.
@@ -124,7 +124,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`.
     pub async fn head_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
-        let row = crate::commit::require_bucket(&*self.store.kv, bucket)?;
+        let row = crate::commit::require_bucket(&*self.ground.kv, bucket)?;
         Ok(BucketInfo { name: bucket.to_string(), created: row.created })
     }
 
@@ -133,7 +133,7 @@ impl Archive {
     /// # Errors
     /// When the catalog fails.
     pub async fn list_buckets(&self) -> Result<Vec<BucketInfo>> {
-        list::list_buckets(&self.store)
+        list::list_buckets(&self.ground)
     }
 
     /// Begins a PUT; bucket, metadata, length and conditions are checked before any byte is taken.
@@ -146,7 +146,7 @@ impl Archive {
         key: &ObjectKey,
         options: PutOptions,
     ) -> Result<ObjectWriter> {
-        ObjectWriter::begin(&self.store, bucket, key, options)
+        ObjectWriter::begin(&self.ground, bucket, key, options)
     }
 
     /// What is known of an object.
@@ -154,8 +154,8 @@ impl Archive {
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`.
     pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
-        let row = crate::commit::require_object(&*self.store.kv, bucket, key)?;
-        Ok(row.info(key.as_str(), self.store.now()))
+        let row = crate::commit::require_object(&*self.ground.kv, bucket, key)?;
+        Ok(row.info(key.as_str(), self.ground.now()))
     }
 
     /// Opens an object for reading.
@@ -168,7 +168,7 @@ impl Archive {
         key: &ObjectKey,
         range: Option<ByteRange>,
     ) -> Result<ObjectReader> {
-        read::open(&self.store, bucket, key, range)
+        read::open(&self.ground, bucket, key, range)
     }
 
     /// One page of a bucket's objects.
@@ -176,8 +176,8 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`.
     pub async fn list(&self, bucket: &BucketName, query: ListQuery) -> Result<ListPage> {
-        let (store, bucket) = (Arc::clone(&self.store), bucket.clone());
-        blocking(move || list::list(&store, &bucket, &query)).await
+        let (ground, bucket) = (Arc::clone(&self.ground), bucket.clone());
+        blocking(move || list::list(&ground, &bucket, &query)).await
     }
 
     /// Deletes an object and destroys its keys. A missing object is no error: `false`.
@@ -185,7 +185,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`, or when the key table cannot be written.
     pub async fn delete(&self, bucket: &BucketName, key: &ObjectKey) -> Result<bool> {
-        put::delete(&self.store, bucket, key).await
+        put::delete(&self.ground, bucket, key).await
     }
 
     /// CopyObject: a new body under a new key. `options.meta` is used as given.
@@ -198,7 +198,7 @@ impl Archive {
         to: (&BucketName, &ObjectKey),
         options: PutOptions,
     ) -> Result<ObjectInfo> {
-        put::copy(&self.store, from, to, options).await
+        put::copy(&self.ground, from, to, options).await
     }
 
     /// RestoreObject. On return the request is on stable storage.
@@ -211,7 +211,7 @@ impl Archive {
         key: &ObjectKey,
         request: RestoreRequest,
     ) -> Result<RestoreOutcome> {
-        restore::request(&self.store, bucket, key, request).await
+        restore::request(&self.ground, bucket, key, request).await
     }
 
     /// Begins a multipart upload.
@@ -224,7 +224,7 @@ impl Archive {
         key: &ObjectKey,
         options: UploadOptions,
     ) -> Result<UploadInfo> {
-        multipart::create(&self.store, bucket, key, options).await
+        multipart::create(&self.ground, bucket, key, options).await
     }
 
     /// Begins a part.
@@ -239,7 +239,7 @@ impl Archive {
         number: u32,
         claim: BodyClaim,
     ) -> Result<PartWriter> {
-        PartWriter::begin(&self.store, name(bucket, key, upload), number, claim)
+        PartWriter::begin(&self.ground, name(bucket, key, upload), number, claim)
     }
 
     /// UploadPartCopy from a readable object.
@@ -256,7 +256,7 @@ impl Archive {
         number: u32,
     ) -> Result<PartInfo> {
         let name = name(bucket, key, upload);
-        multipart::copy_part(&self.store, from, range, name, number).await
+        multipart::copy_part(&self.ground, from, range, name, number).await
     }
 
     /// Joins parts to an object. Asked again after it was done, it answers the same.
@@ -274,7 +274,7 @@ impl Archive {
     ) -> Result<ObjectInfo> {
         let name = name(bucket, key, upload);
         let completion = Completion { name, listed: parts, condition, checksum };
-        multipart::complete(&self.store, completion).await
+        multipart::complete(&self.ground, completion).await
     }
 
     /// Drops an upload and its parts.
@@ -287,7 +287,7 @@ impl Archive {
         key: &ObjectKey,
         upload: UploadId,
     ) -> Result<()> {
-        multipart::abort(&self.store, name(bucket, key, upload)).await
+        multipart::abort(&self.ground, name(bucket, key, upload)).await
     }
 
     /// Uploads in progress, ordered by key and id, after the marker pair, at most `limit`; `true`
@@ -302,7 +302,7 @@ impl Archive {
         after: Option<(String, Option<UploadId>)>,
         limit: usize,
     ) -> Result<(Vec<UploadInfo>, bool)> {
-        multipart::list_uploads(&self.store, bucket, prefix, after, limit)
+        multipart::list_uploads(&self.ground, bucket, prefix, after, limit)
     }
 
     /// Parts of an upload after number `after`, at most `limit`; `true` when more follow.
@@ -317,7 +317,7 @@ impl Archive {
         after: u32,
         limit: usize,
     ) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
-        multipart::list_parts(&self.store, &name(bucket, key, upload), after, limit)
+        multipart::list_parts(&self.ground, &name(bucket, key, upload), after, limit)
     }
 
     /// Seals everything staged now: returns when it is written, verified, stored and released.
@@ -353,8 +353,8 @@ impl Archive {
     /// # Errors
     /// When the catalog fails.
     pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
-        let store = Arc::clone(&self.store);
-        blocking(move || verification::of(&store, platter)).await
+        let ground = Arc::clone(&self.ground);
+        blocking(move || verification::of(&ground, platter)).await
     }
 
     /// Segments that the catalog does not name, with what is in them.
@@ -362,8 +362,8 @@ impl Archive {
     /// # Errors
     /// When they cannot be listed. One that cannot be read is in the list.
     pub async fn orphans(&self) -> Result<Vec<OrphanedSegment>> {
-        let store = Arc::clone(&self.store);
-        blocking(move || orphan_report::orphans(&store)).await
+        let ground = Arc::clone(&self.ground);
+        blocking(move || orphan_report::orphans(&ground)).await
     }
 
     /// Removes the orphaned segment in the file `name`. Nothing brings it back.
@@ -371,8 +371,8 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when there is none of that name.
     pub async fn discard_orphan(&self, name: String) -> Result<()> {
-        let store = Arc::clone(&self.store);
-        blocking(move || orphan_report::discard_orphan(&store, &name)).await
+        let ground = Arc::clone(&self.ground);
+        blocking(move || orphan_report::discard_orphan(&ground, &name)).await
     }
 
     /// Counts and states for operators.
@@ -380,9 +380,9 @@ impl Archive {
     /// # Errors
     /// When the catalog fails.
     pub async fn status(&self) -> Result<Status> {
-        let (store, workers) = (Arc::clone(&self.store), Arc::clone(&self.workers));
+        let (ground, workers) = (Arc::clone(&self.ground), Arc::clone(&self.workers));
         blocking(move || {
-            let mut status = status::status(&store, workers.activity())?;
+            let mut status = status::status(&ground, workers.activity())?;
             workers.show(&mut status);
             Ok(status)
         })
@@ -418,7 +418,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchKey`.
     pub async fn locate(&self, bucket: &BucketName, key: &ObjectKey) -> Result<Vec<ShardPlace>> {
-        status::locate(&self.store, bucket, key)
+        status::locate(&self.ground, bucket, key)
     }
 }
 

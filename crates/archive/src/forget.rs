@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::{CatalogError, Space, Transaction};
 
+use crate::ground::Ground;
 use crate::rows::{
     self, BUCKETS, DAMAGED, DOUBTS, EXPIRIES, OBJECTS, PARTS, QUEUE, RESTORES, UPLOADS,
 };
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// Every space with names, metadata or ETags in its rows.
@@ -40,8 +40,8 @@ pub(crate) struct Forgetting {
 
 impl Forgetting {
     /// Forgets what is due. Blocks.
-    pub(crate) fn run_due(&mut self, store: &Arc<Store>, within: Duration) -> Result<()> {
-        let row = rows::forgetting(&*store.kv)?;
+    pub(crate) fn run_due(&mut self, ground: &Arc<Ground>, within: Duration) -> Result<()> {
+        let row = rows::forgetting(&*ground.kv)?;
         let is_first_look = !std::mem::replace(&mut self.has_looked, true);
         if row.is_done() {
             self.since = None;
@@ -53,7 +53,7 @@ impl Forgetting {
         if !self.is_due {
             return Ok(());
         }
-        match self.run(store) {
+        match self.run(ground) {
             Ok(()) => {
                 (self.since, self.is_due) = (None, false);
                 Ok(())
@@ -64,9 +64,9 @@ impl Forgetting {
         }
     }
 
-    fn run(&mut self, store: &Arc<Store>) -> Result<()> {
+    fn run(&mut self, ground: &Arc<Ground>) -> Result<()> {
         // Also the write that lets the catalog's engine go of what older snapshots saw.
-        let marked = store.committer.commit_blocking(|tx: &mut Transaction<'_>| {
+        let marked = ground.committer.commit_blocking(|tx: &mut Transaction<'_>| {
             rows::with_forgetting(tx, |row| {
                 row.tries += 1;
                 row.marked
@@ -74,14 +74,14 @@ impl Forgetting {
         })?;
         if self.compacted != Some(marked) {
             let begun = Instant::now();
-            let bytes = store.kv.compact(&NAMING)?;
+            let bytes = ground.kv.compact(&NAMING)?;
             self.compacted = Some(marked);
             let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
             tracing::debug!(%bytes, ms, "tables were rewritten without deleted names");
         }
-        store.committer.reopen_blocking()?;
+        ground.committer.reopen_blocking()?;
         self.compacted = None;
-        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
+        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
             rows::with_forgetting(tx, |row| row.forgotten = marked)
         })
     }

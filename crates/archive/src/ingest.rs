@@ -22,12 +22,12 @@ use tokio::task::JoinHandle;
 use crate::body::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
 use crate::digest::{BodyDigest, BodyDigests, Checksum};
 use crate::entry::{Entry, PartEntry};
+use crate::ground::Ground;
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::log::{LogKind, LogWriter};
 use crate::object::BodyClaim;
 use crate::rows::BodyRow;
 use crate::space::Admission;
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// What the blocking pool works on.
@@ -72,7 +72,7 @@ type Running = JoinHandle<(Box<Work>, Vec<u8>, Result<()>)>;
 /// A key slot that is given back unless its body is committed.
 #[derive(Debug)]
 struct KeyGuard {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     slot: u32,
     body: ObjectId,
     is_kept: bool,
@@ -81,7 +81,7 @@ struct KeyGuard {
 impl Drop for KeyGuard {
     fn drop(&mut self) {
         if !self.is_kept {
-            self.store.keys.discard(self.slot, self.body);
+            self.ground.keys.discard(self.slot, self.body);
         }
     }
 }
@@ -136,21 +136,21 @@ impl StagedBody {
 
 impl Ingest {
     /// Begins a body in the log `kind`.
-    pub(crate) fn begin(store: &Arc<Store>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
+    pub(crate) fn begin(ground: &Arc<Ground>, kind: LogKind, claim: BodyClaim) -> Result<Self> {
         if let Some(bytes) = claim.bytes.filter(|&bytes| bytes > BODY_BYTES_MAX) {
             return Err(ArchiveError::EntityTooLarge { bytes, max: BODY_BYTES_MAX });
         }
         // A body that does not say how long it is gets room for a buffer at a time.
         let expected = claim.bytes.map_or(CHUNK_BYTES as u64, cipher_bytes);
-        let admission = store.space.admit(expected)?;
+        let admission = ground.space.admit(expected)?;
         let body = ObjectId::from_random(random_bytes()?);
         let bytes = claim.bytes.map_or(0, cipher_bytes);
         // A small body is written in one go and takes its room then.
         let is_small = claim.bytes.is_some_and(|bytes| bytes <= INLINE_BYTES_MAX as u64);
-        store.log(kind).admit(bytes)?;
-        let writer = store.log(kind).writer(body, if is_small { 0 } else { bytes })?;
-        let (key, slot) = store.keys.create(body)?;
-        let key_guard = KeyGuard { store: Arc::clone(store), slot, body, is_kept: false };
+        ground.log(kind).admit(bytes)?;
+        let writer = ground.log(kind).writer(body, if is_small { 0 } else { bytes })?;
+        let (key, slot) = ground.keys.create(body)?;
+        let key_guard = KeyGuard { ground: Arc::clone(ground), slot, body, is_kept: false };
         let algorithm = claim.checksum.as_ref().map(|c| c.algorithm).or(claim.algorithm);
         let work = Work {
             cipher: BodyCipher::new(&key, body),
@@ -252,7 +252,7 @@ impl Ingest {
         let (digests, digest) = (digest.finish(), crc.finalize());
         check_claims(&self.claim, trailer, &digests)?;
         let (entry, described) = describe(&digests, digest);
-        let (body, now) = (key.body, key.store.now());
+        let (body, now) = (key.body, key.ground.now());
         let sealed = match entry {
             BodyEntry::Object(entry) => entry.record(&self.secret, body, now)?,
             BodyEntry::Part(entry) => entry.record(&self.secret, body, now)?,
@@ -262,9 +262,9 @@ impl Ingest {
         } else {
             writer.finish(&sealed)?;
         }
-        key.store.fail.pass("put-written");
-        tokio::try_join!(writer.sync(), key.store.keys.sync())?;
-        key.store.fail.pass("put-staged");
+        key.ground.fail.pass("put-written");
+        tokio::try_join!(writer.sync(), key.ground.keys.sync())?;
+        key.ground.fail.pass("put-staged");
         let row = BodyRow {
             body_id: key.body,
             key_slot: key.slot,

@@ -9,10 +9,10 @@ use fulgurite_units::ArchiveId;
 
 use crate::body::SecretKey;
 use crate::config::ArchiveConfig;
+use crate::ground::{Ground, Paths};
 use crate::key_table::{EMPTY_TABLE_BYTES, KeyTable};
 use crate::limits::KEY_TABLES_MAX;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
-use crate::store::{Layout, Store};
 use crate::{ArchiveError, Result};
 
 /// The files of the key table that `config` names, or the two that are taken without any.
@@ -20,8 +20,8 @@ pub(crate) fn key_tables(config: &ArchiveConfig) -> Vec<PathBuf> {
     if !config.key_tables.is_empty() {
         return config.key_tables.clone();
     }
-    let layout = Layout::new(&config.data);
-    vec![layout.key_table(), layout.key_table_copy()]
+    let paths = Paths::new(&config.data);
+    vec![paths.key_table(), paths.key_table_copy()]
 }
 
 /// Whether some file of the key table holds more than its probe.
@@ -106,12 +106,12 @@ fn count_named(view: &dyn ReadView) -> Result<u32> {
 }
 
 /// Has the catalog know how many slots its rows name, if it does not yet.
-pub(crate) fn note_named(store: &Store) -> Result<()> {
-    if rows::key_slots(&*store.kv)?.is_some() {
+pub(crate) fn note_named(ground: &Ground) -> Result<()> {
+    if rows::key_slots(&*ground.kv)?.is_some() {
         return Ok(());
     }
-    let named = count_named(&*store.kv)?;
-    store
+    let named = count_named(&*ground.kv)?;
+    ground
         .committer
         .commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
 }

@@ -19,6 +19,7 @@ mod expire;
 mod facade;
 mod fail_point;
 mod forget;
+mod ground;
 mod ingest;
 mod injected;
 mod key_files;
@@ -50,7 +51,6 @@ mod shard_reader;
 mod space;
 mod startup;
 pub mod status;
-mod store;
 mod sync;
 #[cfg(test)]
 mod testing;

@@ -7,16 +7,16 @@ use fulgurite_catalog::keys::{KeyWriter, prefix_successor};
 use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
 
 use crate::commit::{Retired, require_bucket, retire_doubts, rows_in};
+use crate::ground::Ground;
 use crate::ingest::whole_seconds;
 use crate::limits::LIST_KEYS_MAX;
 use crate::names::BucketName;
 use crate::object::{BucketInfo, ListPage, ListQuery};
 use crate::rows::{self, BUCKETS, BucketRow, OBJECTS, ObjectRow, UPLOADS};
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
-pub(crate) async fn create_bucket(store: &Arc<Store>, bucket: &BucketName) -> Result<BucketInfo> {
-    let row = BucketRow { created: whole_seconds(store.now()) };
+pub(crate) async fn create_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> Result<BucketInfo> {
+    let row = BucketRow { created: whole_seconds(ground.now()) };
     let name = bucket.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<BucketInfo> {
         let key = rows::bucket_key(name.as_str());
@@ -26,10 +26,10 @@ pub(crate) async fn create_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
         rows::put(tx, BUCKETS, key, &row)?;
         Ok(BucketInfo { name: name.to_string(), created: row.created })
     };
-    store.committer.commit(commit).await
+    ground.committer.commit(commit).await
 }
 
-pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Result<()> {
+pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> Result<()> {
     let name = bucket.clone();
     let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
         require_bucket(tx, &name)?;
@@ -49,7 +49,7 @@ pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
         Ok(retired)
     };
     // A task of its own, so that a client that goes away leaves no keys behind.
-    let shared = Arc::clone(store);
+    let shared = Arc::clone(ground);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
         shared.finish_retired(retired).await
@@ -59,9 +59,9 @@ pub(crate) async fn delete_bucket(store: &Arc<Store>, bucket: &BucketName) -> Re
         .map_err(|e| ArchiveError::Internal { what: format!("a commit died: {e}") })?
 }
 
-pub(crate) fn list_buckets(store: &Store) -> Result<Vec<BucketInfo>> {
+pub(crate) fn list_buckets(ground: &Ground) -> Result<Vec<BucketInfo>> {
     let all: Vec<(Vec<u8>, BucketRow)> =
-        rows_in(&*store.kv, BUCKETS, &KeyRange::prefix(b""), usize::MAX)?;
+        rows_in(&*ground.kv, BUCKETS, &KeyRange::prefix(b""), usize::MAX)?;
     all.into_iter()
         .map(|(key, row)| {
             let name = String::from_utf8(key).map_err(|_| ArchiveError::Corrupt {
@@ -73,13 +73,13 @@ pub(crate) fn list_buckets(store: &Store) -> Result<Vec<BucketInfo>> {
 }
 
 /// One page of a bucket's objects.
-pub(crate) fn list(store: &Store, bucket: &BucketName, query: &ListQuery) -> Result<ListPage> {
-    require_bucket(&*store.kv, bucket)?;
+pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> Result<ListPage> {
+    require_bucket(&*ground.kv, bucket)?;
     let limit = query.limit.min(LIST_KEYS_MAX);
     let mut page = ListPage::default();
     let mut range = first_range(bucket, query);
     let mut last = None;
-    let now = store.now();
+    let now = ground.now();
     if limit == 0 {
         return Ok(page);
     }
@@ -87,7 +87,7 @@ pub(crate) fn list(store: &Store, bucket: &BucketName, query: &ListQuery) -> Res
         let mut jump = None;
         let mut failure = None;
         let mut is_full = false;
-        store.kv.scan(OBJECTS, &range, Order::Ascending, &mut |row_key, value| {
+        ground.kv.scan(OBJECTS, &range, Order::Ascending, &mut |row_key, value| {
             let found = match rows::parse_object_key(row_key) {
                 Ok((_, key)) => key,
                 Err(error) => {

@@ -35,8 +35,8 @@ pub(crate) use self::reader::LogReader;
 use self::record::{HEADER_BYTES, SegmentHeader, align};
 pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
 use crate::catalog_mark::Commits;
+use crate::ground::Paths;
 use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
-use crate::store::Layout;
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 
@@ -194,7 +194,7 @@ impl SegmentLog {
         live: &BTreeMap<u32, u64>,
         budget: Arc<Budget>,
     ) -> Result<Self> {
-        let (kind, dir) = (place.kind, Layout::new(&place.data).log(place.kind));
+        let (kind, dir) = (place.kind, Paths::new(&place.data).log(place.kind));
         std::fs::create_dir_all(&dir).map_err(ArchiveError::io("create", &dir))?;
         let dir_file = File::open(&dir).map_err(ArchiveError::io("open", &dir))?;
         let orphans = Orphans::new(&place.data);

@@ -24,6 +24,7 @@ use crate::commit::{
 };
 use crate::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::entry::{Entry, PartEntry};
+use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
 use crate::log::{EntryWriter, Extent};
@@ -34,7 +35,6 @@ use crate::object::{
 };
 use crate::put::{check_meta, log_of};
 use crate::rows::{self, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
-use crate::store::Store;
 use crate::{ArchiveError, Result, read};
 
 /// The upload that a call names.
@@ -95,7 +95,7 @@ fn part_info(number: u32, row: &PartRow) -> PartInfo {
 }
 
 pub(crate) async fn create(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     bucket: &BucketName,
     key: &ObjectKey,
     options: UploadOptions,
@@ -104,7 +104,7 @@ pub(crate) async fn create(
     let upload = UploadId::from_random(random_bytes()?);
     let name = UploadName { bucket: bucket.clone(), key: key.clone(), upload };
     let row = UploadRow {
-        initiated: whole_seconds(store.now()),
+        initiated: whole_seconds(ground.now()),
         class: options.class,
         meta: options.meta,
         algorithm: options.algorithm,
@@ -115,14 +115,14 @@ pub(crate) async fn create(
         require_bucket(tx, &name.bucket)?;
         rows::put(tx, UPLOADS, name.row_key(), &row)
     };
-    store.committer.commit(commit).await?;
+    ground.committer.commit(commit).await?;
     Ok(info)
 }
 
 /// A part of a multipart upload on its way in. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
 pub struct PartWriter {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     name: UploadName,
     number: u32,
     upload: UploadRow,
@@ -132,7 +132,7 @@ pub struct PartWriter {
 
 impl PartWriter {
     pub(crate) fn begin(
-        store: &Arc<Store>,
+        ground: &Arc<Ground>,
         name: UploadName,
         number: u32,
         mut claim: BodyClaim,
@@ -142,7 +142,7 @@ impl PartWriter {
                 what: format!("part number {number} is not between 1 and {PART_NUMBER_MAX}"),
             });
         }
-        let upload = name.find(&*store.kv)?;
+        let upload = name.find(&*ground.kv)?;
         claim.algorithm =
             upload.algorithm.or(claim.algorithm).or(Some(ChecksumAlgorithm::Crc64Nvme));
         if let (Some(wanted), Some(sent)) = (upload.algorithm, &claim.checksum)
@@ -152,9 +152,9 @@ impl PartWriter {
                 what: format!("the upload's checksum algorithm is {}", wanted.name()),
             });
         }
-        let bucket_created = require_bucket(&*store.kv, &name.bucket)?.created;
-        let ingest = Ingest::begin(store, log_of(upload.class), claim)?;
-        Ok(Self { store: Arc::clone(store), name, number, upload, bucket_created, ingest })
+        let bucket_created = require_bucket(&*ground.kv, &name.bucket)?.created;
+        let ingest = Ingest::begin(ground, log_of(upload.class), claim)?;
+        Ok(Self { ground: Arc::clone(ground), name, number, upload, bucket_created, ingest })
     }
 
     /// Takes the next bytes of the part.
@@ -175,8 +175,8 @@ impl PartWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<PartInfo> {
-        let Self { store, name, number, upload, bucket_created, ingest } = self;
-        let modified = whole_seconds(store.now());
+        let Self { ground, name, number, upload, bucket_created, ingest } = self;
+        let modified = whole_seconds(ground.now());
         let describe = |digests: &BodyDigests, digest: u64| {
             let entry = PartEntry {
                 bucket: name.bucket.to_string(),
@@ -216,25 +216,25 @@ impl PartWriter {
             rows::put(tx, PARTS, key, &row)?;
             Ok(retired)
         };
-        let outcome = store.committer.commit(commit).await;
+        let outcome = ground.committer.commit(commit).await;
         let retired = staged.settle(outcome)?;
-        store.fail.pass("part-committed");
-        store.finish_retired(retired).await?;
+        ground.fail.pass("part-committed");
+        ground.finish_retired(retired).await?;
         Ok(info)
     }
 }
 
 /// UploadPartCopy.
 pub(crate) async fn copy_part(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     from: (&BucketName, &ObjectKey),
     range: Option<ByteRange>,
     name: UploadName,
     number: u32,
 ) -> Result<PartInfo> {
-    let mut reader = read::open(store, from.0, from.1, range)?;
+    let mut reader = read::open(ground, from.0, from.1, range)?;
     let claim = BodyClaim { bytes: Some(reader.bytes), ..BodyClaim::default() };
-    let mut writer = PartWriter::begin(store, name, number, claim)?;
+    let mut writer = PartWriter::begin(ground, name, number, claim)?;
     while let Some(bytes) = reader.next().await {
         writer.write(bytes?).await?;
     }
@@ -349,9 +349,9 @@ pub(crate) struct Completion {
     pub(crate) checksum: Option<Checksum>,
 }
 
-pub(crate) async fn complete(store: &Arc<Store>, completion: Completion) -> Result<ObjectInfo> {
-    let now = store.now();
-    let (key, shared) = (completion.name.key.to_string(), Arc::clone(store));
+pub(crate) async fn complete(ground: &Arc<Ground>, completion: Completion) -> Result<ObjectInfo> {
+    let now = ground.now();
+    let (key, shared) = (completion.name.key.to_string(), Arc::clone(ground));
     let join = Join {
         object_id: ObjectId::from_random(random_bytes()?),
         modified: whole_seconds(now),
@@ -365,21 +365,21 @@ pub(crate) async fn complete(store: &Arc<Store>, completion: Completion) -> Resu
 }
 
 /// Tries until the parts do not change between the log and the commit.
-async fn complete_in_turns(store: Arc<Store>, join: Arc<Join>) -> Result<ObjectRow> {
+async fn complete_in_turns(ground: Arc<Ground>, join: Arc<Join>) -> Result<ObjectRow> {
     for _ in 0..COMPLETE_TRIES_MAX {
-        let (shared, wanted) = (Arc::clone(&store), Arc::clone(&join));
+        let (shared, wanted) = (Arc::clone(&ground), Arc::clone(&join));
         let written =
             tokio::task::spawn_blocking(move || wanted.write_entries(&shared))
                 .await
                 .map_err(|e| ArchiveError::Internal { what: format!("a worker died: {e}") })??;
         let Some((entries, places)) = written else {
             // Asked again after it was done: the answer is the same.
-            return join.find_done(&*store.kv);
+            return join.find_done(&*ground.kv);
         };
-        store.fail.pass("complete-logged");
+        ground.fail.pass("complete-logged");
         let wanted = Arc::clone(&join);
         let commit = move |tx: &mut Transaction<'_>| wanted.commit(tx, &places);
-        let outcome = store.committer.commit(commit).await;
+        let outcome = ground.committer.commit(commit).await;
         match &outcome {
             Ok(Some(_)) => entries.keep(),
             // When the catalog itself failed nobody knows whether the rows are there.
@@ -387,9 +387,9 @@ async fn complete_in_turns(store: Arc<Store>, join: Arc<Join>) -> Result<ObjectR
             Ok(None) | Err(_) => drop(entries),
         }
         let Some((row, retired)) = outcome? else { continue };
-        store.fail.pass("complete-committed");
-        store.finish_retired(retired).await?;
-        store.wake_pipeline();
+        ground.fail.pass("complete-committed");
+        ground.finish_retired(retired).await?;
+        ground.wake_pipeline();
         return Ok(row);
     }
     let what = format!("parts of upload \"{}\" keep changing", join.completion.name.upload);
@@ -459,17 +459,17 @@ impl Join {
     /// Writes what each body is of the object to the log, and syncs. Blocks.
     fn write_entries(
         &self,
-        store: &Arc<Store>,
+        ground: &Arc<Ground>,
     ) -> Result<Option<(EntryWriter, BTreeMap<ObjectId, Extent>)>> {
-        let view = store.kv.snapshot();
+        let view = ground.kv.snapshot();
         let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
         let name = &self.completion.name;
         let created = require_bucket(&*view, &name.bucket)?.created;
-        let now = store.now();
-        let mut writer = store.log(log_of(row.class)).entry_writer();
+        let now = ground.now();
+        let mut writer = ground.log(log_of(row.class)).entry_writer();
         let mut places = BTreeMap::new();
         for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
-            let secret = store.keys.load(body.key_slot, body.body_id)?;
+            let secret = ground.keys.load(body.key_slot, body.body_id)?;
             let place = (index, body.bytes, body.digest);
             let entry = Entry::of(name.bucket.as_str(), created, name.key.as_str(), &row, place);
             let entry = entry.record(&secret, body.body_id, now)?;
@@ -513,7 +513,7 @@ fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
     Ok(tx.delete(UPLOADS, name.row_key())?)
 }
 
-pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
+pub(crate) async fn abort(ground: &Arc<Ground>, name: UploadName) -> Result<()> {
     let commit = move |tx: &mut Transaction<'_>| -> Result<Retired> {
         name.find(tx)?;
         let mut retired = Retired::default();
@@ -526,7 +526,7 @@ pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
         Ok(retired)
     };
     // A task of its own, so that a client that goes away does not leave keys and room behind.
-    let shared = Arc::clone(store);
+    let shared = Arc::clone(ground);
     let task = async move {
         let retired = shared.committer.commit(commit).await?;
         shared.finish_retired(retired).await
@@ -538,20 +538,20 @@ pub(crate) async fn abort(store: &Arc<Store>, name: UploadName) -> Result<()> {
 
 /// Uploads in progress, in order of key and upload id, after a marker.
 pub(crate) fn list_uploads(
-    store: &Store,
+    ground: &Ground,
     bucket: &BucketName,
     prefix: &str,
     after: Option<(String, Option<UploadId>)>,
     limit: usize,
 ) -> Result<(Vec<UploadInfo>, bool)> {
-    require_bucket(&*store.kv, bucket)?;
+    require_bucket(&*ground.kv, bucket)?;
     let mut range = rows::object_prefix(bucket.as_str(), prefix);
     if let Some((key, upload)) = after {
         // Without an upload id the marker stands for every upload of its key.
         let upload = upload.unwrap_or_else(|| UploadId::from_bytes([0xFF; 16]));
         range = range.after(&rows::upload_key(bucket.as_str(), &key, upload));
     }
-    let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*store.kv, UPLOADS, &range, limit + 1)?;
+    let mut found: Vec<(Vec<u8>, UploadRow)> = rows_in(&*ground.kv, UPLOADS, &range, limit + 1)?;
     let is_more = found.len() > limit;
     found.truncate(limit);
     let uploads = found
@@ -566,15 +566,15 @@ pub(crate) fn list_uploads(
 
 /// Parts of an upload after number `after`.
 pub(crate) fn list_parts(
-    store: &Store,
+    ground: &Ground,
     name: &UploadName,
     after: u32,
     limit: usize,
 ) -> Result<(UploadInfo, Vec<PartInfo>, bool)> {
-    let upload = name.find(&*store.kv)?;
+    let upload = name.find(&*ground.kv)?;
     let range =
         KeyRange::prefix(&name.upload.to_bytes()).after(&rows::part_key(name.upload, after));
-    let mut found: Vec<(Vec<u8>, PartRow)> = rows_in(&*store.kv, PARTS, &range, limit + 1)?;
+    let mut found: Vec<(Vec<u8>, PartRow)> = rows_in(&*ground.kv, PARTS, &range, limit + 1)?;
     let is_more = found.len() > limit;
     found.truncate(limit);
     let parts = found

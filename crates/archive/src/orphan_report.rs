@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fulgurite_units::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use crate::ground::Ground;
 use crate::log::orphans::OrphanFile;
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// A segment that the catalog does not name, kept because it may hold what was acknowledged.
@@ -35,30 +35,30 @@ pub struct OrphanedSegment {
 }
 
 /// Every orphan. Reads them all. Blocks.
-pub(crate) fn orphans(store: &Store) -> Result<Vec<OrphanedSegment>> {
-    let files = store.orphans().list()?;
+pub(crate) fn orphans(ground: &Ground) -> Result<Vec<OrphanedSegment>> {
+    let files = ground.orphans().list()?;
     if files.is_empty() {
         return Ok(Vec::new());
     }
-    let keys: BTreeSet<ObjectId> = store.keys.scan()?.into_iter().map(|slot| slot.body).collect();
+    let keys: BTreeSet<ObjectId> = ground.keys.scan()?.into_iter().map(|slot| slot.body).collect();
     files
         .iter()
         .map(|file| {
-            store.check_stopping()?;
+            ground.check_stopping()?;
             Ok(describe(file, &keys))
         })
         .collect()
 }
 
 /// How many there are, and the bytes they take on the disk.
-pub(crate) fn orphan_totals(store: &Store) -> Result<(u64, u64)> {
-    let files = store.orphans().list()?;
+pub(crate) fn orphan_totals(ground: &Ground) -> Result<(u64, u64)> {
+    let files = ground.orphans().list()?;
     Ok((files.len() as u64, files.iter().map(|file| file.disk_bytes).sum()))
 }
 
 /// Removes the orphan called `name`. Blocks.
-pub(crate) fn discard_orphan(store: &Store, name: &str) -> Result<()> {
-    let orphans = store.orphans();
+pub(crate) fn discard_orphan(ground: &Ground, name: &str) -> Result<()> {
+    let orphans = ground.orphans();
     // Only what the list names: a name is never made into a path.
     let found = orphans.list()?.into_iter().find(|file| file_name(file) == name);
     let Some(found) = found else {

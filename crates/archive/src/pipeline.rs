@@ -20,6 +20,7 @@ use fulgurite_units::{ByteCount, PlatterId};
 use tokio::sync::oneshot;
 
 use crate::forget::Forgetting;
+use crate::ground::Ground;
 use crate::library_driver::LiveLibrary;
 use crate::limits::SEAL_RETRY;
 use crate::platter_files::PlatterFiles;
@@ -27,7 +28,6 @@ use crate::progress::Progress;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
-use crate::store::Store;
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
 
@@ -43,7 +43,7 @@ pub(crate) enum Order {
     Stop,
 }
 
-/// How the store's clients reach the workers.
+/// How the ground's clients reach the workers.
 #[derive(Debug)]
 pub(crate) struct Bells {
     pipeline: SyncSender<Order>,
@@ -59,7 +59,7 @@ impl Bells {
     }
 }
 
-impl Store {
+impl Ground {
     /// Something was staged.
     pub(crate) fn wake_pipeline(&self) {
         // A full inbox means that the thread is awake anyway.
@@ -75,7 +75,7 @@ impl Store {
 /// The background threads of an open archive.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     library: LiveLibrary,
     files: PlatterFiles,
     activity: Arc<Mutex<String>>,
@@ -92,24 +92,24 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Workers {
-    pub(crate) fn start(store: &Arc<Store>) -> Result<Self> {
-        let track_size = ByteCount::new(store.config.geometry.track_user_bytes() as u64);
-        let library = LiveLibrary::start(&store.config.library, track_size, &store.panics)?;
-        let files = PlatterFiles::new(store.layout().platters());
-        startup::finish_shreds(store)?;
-        damaged::requeue(store)?;
+    pub(crate) fn start(ground: &Arc<Ground>) -> Result<Self> {
+        let track_size = ByteCount::new(ground.config.geometry.track_user_bytes() as u64);
+        let library = LiveLibrary::start(&ground.config.library, track_size, &ground.panics)?;
+        let files = PlatterFiles::new(ground.paths().platters());
+        startup::finish_shreds(ground)?;
+        damaged::requeue(ground)?;
         let activity = Arc::new(Mutex::new("idle".to_owned()));
         let troubles = Arc::<Troubles>::default();
         let sealing = Arc::<Progress>::default();
-        let sealer = Sealer::new(store, &library, &files, &troubles, &sealing);
-        let restorer = Restorer::new(store, &library, &files);
-        let Some((pipeline_inbox, restore_inbox)) = lock(&store.inboxes).take() else {
+        let sealer = Sealer::new(ground, &library, &files, &troubles, &sealing);
+        let restorer = Restorer::new(ground, &library, &files);
+        let Some((pipeline_inbox, restore_inbox)) = lock(&ground.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
-        let (shown, swept) = (Arc::clone(&activity), Arc::clone(store));
-        let tended = Arc::clone(store);
+        let (shown, swept) = (Arc::clone(&activity), Arc::clone(ground));
+        let tended = Arc::clone(ground);
         let (expiring, ends) = sync_channel(0);
-        let expired = Arc::clone(store);
+        let expired = Arc::clone(ground);
         let threads = vec![
             spawn("expiring", move || run_expiring(&expired, &ends))?,
             spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
@@ -117,11 +117,11 @@ impl Workers {
             spawn("key-sweep", move || run_sweep(&swept))?,
             spawn("tending", move || run_tending(&tended))?,
         ];
-        store.wake_pipeline();
-        store.wake_restore();
-        let (store, threads) = (Arc::clone(store), Mutex::new(threads));
+        ground.wake_pipeline();
+        ground.wake_restore();
+        let (ground, threads) = (Arc::clone(ground), Mutex::new(threads));
         let expiring = Mutex::new(Some(expiring));
-        Ok(Self { store, library, files, activity, troubles, sealing, expiring, threads })
+        Ok(Self { ground, library, files, activity, troubles, sealing, expiring, threads })
     }
 
     pub(crate) fn activity(&self) -> String {
@@ -144,7 +144,7 @@ impl Workers {
         status.unverified_trouble = self.library.unverified().trouble(now);
         status.unverified_platters = waiting as u64;
         status.unverified_seconds = oldest.map_or(0, |age| age.as_nanos() / 1_000_000_000);
-        status.panics = self.store.panics.count() + decoders;
+        status.panics = self.ground.panics.count() + decoders;
     }
 
     /// What does not go as it should, though requests are served: one line for each trouble.
@@ -157,7 +157,7 @@ impl Workers {
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {
         let (reply, answer) = oneshot::channel();
-        let (bell, mut order) = (&self.store.bells.pipeline, Order::Seal(reply));
+        let (bell, mut order) = (&self.ground.bells.pipeline, Order::Seal(reply));
         loop {
             match bell.try_send(order) {
                 Ok(()) => break,
@@ -176,15 +176,15 @@ impl Workers {
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
-        let Self { store, library, files, troubles, .. } = self;
-        let sealer = Sealer::new(store, library, files, troubles, progress);
+        let Self { ground, library, files, troubles, .. } = self;
+        let sealer = Sealer::new(ground, library, files, troubles, progress);
         let platters = sealer.stored_platters(platter)?;
-        let copies = if platter.is_none() { copies::bytes_of_all(store)? } else { 0 };
+        let copies = if platter.is_none() { copies::bytes_of_all(ground)? } else { 0 };
         let total = copies + platters.iter().map(|platter| platter.bytes).sum::<u64>();
         progress.set(0, total);
         let mut report = VerifyReport::default();
         if platter.is_none() {
-            copies::verify_all(store, progress, &mut report)?;
+            copies::verify_all(ground, progress, &mut report)?;
         }
         let mut done = copies;
         for platter in &platters {
@@ -198,7 +198,7 @@ impl Workers {
 
     /// The library, which has this machine.
     pub(crate) fn library(&self, machine: fulgurite_library::Machine) -> Result<&LiveLibrary> {
-        if self.store.config.library.shape.has(machine) {
+        if self.ground.config.library.shape.has(machine) {
             return Ok(&self.library);
         }
         let what = format!("the library has no machine {machine:?}");
@@ -206,13 +206,13 @@ impl Workers {
     }
 
     pub(crate) fn stop(&self) -> Result<()> {
-        self.store.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
-        for bell in [&self.store.bells.pipeline, &self.store.bells.restore] {
+        self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        for bell in [&self.ground.bells.pipeline, &self.ground.bells.restore] {
             // A thread that is gone needs no order.
             let _ = bell.send(Order::Stop);
         }
         lock(&self.expiring).take();
-        self.store.medium.stop();
+        self.ground.medium.stop();
         // First the library, for a worker may wait for minutes of simulated mechanics.
         self.library.stop();
         let threads: Vec<_> = lock(&self.threads).drain(..).collect();
@@ -283,10 +283,10 @@ fn is_due(sealer: &Sealer) -> bool {
     due.and_then(std::convert::identity).unwrap_or(true)
 }
 
-fn run_expiring(store: &Arc<Store>, ends: &Receiver<()>) {
+fn run_expiring(ground: &Arc<Ground>, ends: &Receiver<()>) {
     let mut trouble = String::new();
     while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(TICK) {
-        let expired = store.panics.catch("expiring", || expire::expire_due(store));
+        let expired = ground.panics.catch("expiring", || expire::expire_due(ground));
         match expired.and_then(std::convert::identity) {
             Ok(()) => trouble.clear(),
             Err(ArchiveError::Stopping) => return,
@@ -302,8 +302,8 @@ fn run_expiring(store: &Arc<Store>, ends: &Receiver<()>) {
     }
 }
 
-fn run_sweep(store: &Arc<Store>) {
-    let swept = store.panics.catch("the key sweep", || startup::sweep_orphan_keys(store));
+fn run_sweep(ground: &Arc<Ground>) {
+    let swept = ground.panics.catch("the key sweep", || startup::sweep_orphan_keys(ground));
     match swept.and_then(std::convert::identity) {
         Ok(0) | Err(ArchiveError::Stopping) => {}
         Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
@@ -313,19 +313,19 @@ fn run_sweep(store: &Arc<Store>) {
 
 /// Looks after the data directory: the reserve, names that are to be forgotten, keys whose
 /// destruction failed, from where on a start has to look for doubts, and the mark of the catalog.
-fn run_tending(store: &Arc<Store>) {
-    let within = Duration::from_nanos(store.config.space.forget_within.as_nanos());
+fn run_tending(ground: &Arc<Ground>) {
+    let within = Duration::from_nanos(ground.config.space.forget_within.as_nanos());
     let tick = TICK.min(within / 4);
     let mut forgetting = Forgetting::default();
     let mut told = None;
-    while store.check_stopping().is_ok() {
-        let tended = store.panics.catch("tending", || {
+    while ground.check_stopping().is_ok() {
+        let tended = ground.panics.catch("tending", || {
             // Each is tried, whatever becomes of the others.
-            let kept = store.space.keep_reserve();
-            let forgot = forgetting.run_due(store, within);
-            let shredded = startup::finish_failed_shreds(store);
-            let settled = doubts::note_settled(store);
-            let marked = store.mark.note(false);
+            let kept = ground.space.keep_reserve();
+            let forgot = forgetting.run_due(ground, within);
+            let shredded = startup::finish_failed_shreds(ground);
+            let settled = doubts::note_settled(ground);
+            let marked = ground.mark.note(false);
             kept.and(forgot).and(shredded).and(settled).and(marked)
         });
         let tended = tended.and_then(std::convert::identity);

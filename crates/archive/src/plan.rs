@@ -11,6 +11,7 @@ use fulgurite_units::{ObjectId, PlatterId, SetId};
 use crate::body::{cipher_bytes, random_bytes};
 use crate::commit::{find_object, rows_in};
 use crate::entry::Entry;
+use crate::ground::Ground;
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::names::{BucketName, ObjectKey};
 use crate::rows::{
@@ -18,7 +19,6 @@ use crate::rows::{
     SetRow, SetState,
 };
 use crate::seal::Excluded;
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// A staged body with all that planning needs of it.
@@ -104,12 +104,12 @@ fn candidates(
 /// Plans the next set from what is staged up to sequence `until`, but for what is `excluded`, and
 /// writes its rows. `None` when nothing is staged.
 pub(crate) fn plan_set(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     until: u64,
     excluded: &Excluded,
 ) -> Result<Option<SetId>> {
-    let geometry = &store.config.geometry;
-    let mut found = candidates(&*store.kv.snapshot(), geometry, until, excluded)?;
+    let geometry = &ground.config.geometry;
+    let mut found = candidates(&*ground.kv.snapshot(), geometry, until, excluded)?;
     if found.is_empty() {
         return Ok(None);
     }
@@ -126,7 +126,7 @@ pub(crate) fn plan_set(
     for candidate in &found {
         *waiting.entry(candidate.queue.object_id).or_default() += candidate.left();
     }
-    let mut planner = SetPlanner::new(geometry, store.config.shard_size);
+    let mut planner = SetPlanner::new(geometry, ground.config.shard_size);
     for candidate in &found {
         let staged = StagedBody {
             object: candidate.body.body_id,
@@ -144,16 +144,16 @@ pub(crate) fn plan_set(
         }
     }
     let plan = planner.finish();
-    Ok(Some(write_plan(store, &found, &plan)?))
+    Ok(Some(write_plan(ground, &found, &plan)?))
 }
 
 fn internal(error: impl std::fmt::Display) -> ArchiveError {
     ArchiveError::Internal { what: format!("planning: {error}") }
 }
 
-fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result<SetId> {
+fn write_plan(ground: &Arc<Ground>, found: &[Candidate], plan: &SetPlan) -> Result<SetId> {
     let set = SetId::from_random(random_bytes()?);
-    let geometry = &store.config.geometry;
+    let geometry = &ground.config.geometry;
     let fresh = || Ok::<_, ArchiveError>(PlatterId::from_random(random_bytes()?));
     let information: Vec<PlatterId> =
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
@@ -183,7 +183,7 @@ fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result
             .collect();
         for batch in rows.chunks(ROWS_PER_TRANSACTION_MAX) {
             let batch = batch.to_vec();
-            store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
                 batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
             })?;
         }
@@ -191,7 +191,7 @@ fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result
     let row = SetRow {
         state: SetState::Planned,
         geometry: geometry.clone(),
-        created: store.now(),
+        created: ground.now(),
         generation: 0,
         information,
         redundancy,
@@ -199,12 +199,12 @@ fn write_plan(store: &Arc<Store>, found: &[Candidate], plan: &SetPlan) -> Result
         redundancy_bytes: plan.redundancy_bytes,
         damaged: Vec::new(),
     };
-    commit_set(store, set, row, plan)?;
-    store.fail.pass("seal-planned");
+    commit_set(ground, set, row, plan)?;
+    ground.fail.pass("seal-planned");
     Ok(set)
 }
 
-fn commit_set(store: &Arc<Store>, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
+fn commit_set(ground: &Arc<Ground>, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
     let mut platters = Vec::new();
     for (position, platter) in row.platters() {
         let planned = plan.platters.get(usize::from(position));
@@ -223,7 +223,7 @@ fn commit_set(store: &Arc<Store>, set: SetId, row: SetRow, plan: &SetPlan) -> Re
             },
         ));
     }
-    store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         for (platter, platter_row) in platters {
             rows::put(tx, PLATTERS, platter.to_bytes().to_vec(), &platter_row)?;
         }
@@ -233,13 +233,13 @@ fn commit_set(store: &Arc<Store>, set: SetId, row: SetRow, plan: &SetPlan) -> Re
 
 /// Removes plan rows that a crash left behind: before their set's row was written, or after the set
 /// was released.
-pub(crate) fn drop_orphan_plans(store: &Arc<Store>) -> Result<()> {
+pub(crate) fn drop_orphan_plans(ground: &Arc<Ground>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
-    while let Some((key, _)) = store.kv.range(PLANS, &range, Order::Ascending, 1)?.pop() {
+    while let Some((key, _)) = ground.kv.range(PLANS, &range, Order::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let row = rows::get::<SetRow>(&*store.kv, SETS, &set.to_bytes())?;
+        let row = rows::get::<SetRow>(&*ground.kv, SETS, &set.to_bytes())?;
         if row.is_none_or(|row| row.state == SetState::Released) {
-            drop_plan(store, set)?;
+            drop_plan(ground, set)?;
         }
         let Some(next) = keys::prefix_successor(&set.to_bytes()) else { break };
         range = KeyRange::from(next);
@@ -248,14 +248,14 @@ pub(crate) fn drop_orphan_plans(store: &Arc<Store>) -> Result<()> {
 }
 
 /// Removes all plan rows of a set.
-pub(crate) fn drop_plan(store: &Arc<Store>, set: SetId) -> Result<()> {
+pub(crate) fn drop_plan(ground: &Arc<Ground>, set: SetId) -> Result<()> {
     let range = KeyRange::prefix(&set.to_bytes());
     loop {
-        let found = store.kv.range(PLANS, &range, Order::Ascending, ROWS_PER_TRANSACTION_MAX)?;
+        let found = ground.kv.range(PLANS, &range, Order::Ascending, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
-        store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             found.into_iter().try_for_each(|(key, _)| Ok(tx.delete(PLANS, key)?))
         })?;
     }

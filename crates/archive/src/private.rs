@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::config::ArchiveConfig;
+use crate::ground::{Paths, master_key_path};
 use crate::key_files;
-use crate::store::{Layout, master_key_path};
 use crate::{ArchiveError, Result};
 
 /// Mode bits of group and others.
@@ -22,9 +22,9 @@ const OTHERS: u32 = 0o007;
 /// # Errors
 /// `Unusable` when something is open to others and cannot be mended.
 pub(crate) fn secure(config: &ArchiveConfig) -> Result<()> {
-    let layout = Layout::new(&config.data);
+    let paths = Paths::new(&config.data);
     mend(&config.data)?;
-    mend(&layout.keys())?;
+    mend(&paths.keys())?;
     for table in key_files::key_tables(config) {
         mend(&table)?;
     }

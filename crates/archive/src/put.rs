@@ -12,6 +12,7 @@ use crate::commit::{
 };
 use crate::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::entry::Entry;
+use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::limits::USER_METADATA_BYTES_MAX;
 use crate::log::LogKind;
@@ -19,13 +20,12 @@ use crate::names::{BucketName, ObjectKey};
 use crate::object::{ObjectInfo, ObjectMeta, PutOptions, StorageClass};
 use crate::read;
 use crate::rows::ObjectRow;
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// A body on its way in. Dropped before `finish`, it leaves nothing behind.
 #[derive(Debug)]
 pub struct ObjectWriter {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     bucket: BucketName,
     key: ObjectKey,
     options: PutOptions,
@@ -49,21 +49,21 @@ pub(crate) fn check_meta(meta: &ObjectMeta) -> Result<()> {
 
 impl ObjectWriter {
     pub(crate) fn begin(
-        store: &Arc<Store>,
+        ground: &Arc<Ground>,
         bucket: &BucketName,
         key: &ObjectKey,
         options: PutOptions,
     ) -> Result<Self> {
         check_meta(&options.meta)?;
-        let bucket_created = require_bucket(&*store.kv, bucket)?.created;
-        let current = find_object(&*store.kv, bucket, key)?;
+        let bucket_created = require_bucket(&*ground.kv, bucket)?.created;
+        let current = find_object(&*ground.kv, bucket, key)?;
         check_condition(&options.condition, current.as_ref(), key, bucket)?;
         let mut claim = options.claim.clone();
         // Every object keeps a checksum; clients that name none get the cheapest strong one.
         claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
-        let ingest = Ingest::begin(store, log_of(options.class), claim)?;
+        let ingest = Ingest::begin(ground, log_of(options.class), claim)?;
         let (bucket, key) = (bucket.clone(), key.clone());
-        Ok(Self { store: Arc::clone(store), bucket, key, options, bucket_created, ingest })
+        Ok(Self { ground: Arc::clone(ground), bucket, key, options, bucket_created, ingest })
     }
 
     /// Takes the next bytes of the body.
@@ -86,8 +86,8 @@ impl ObjectWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
-        let Self { store, bucket, key, options, bucket_created, ingest } = self;
-        let now = store.now();
+        let Self { ground, bucket, key, options, bucket_created, ingest } = self;
+        let now = ground.now();
         let object_id = ObjectId::from_random(random_bytes()?);
         let (class, meta) = (options.class, options.meta);
         let describe = |digests: &BodyDigests, digest: u64| {
@@ -120,28 +120,28 @@ impl ObjectWriter {
             let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
             Ok((row, retired))
         };
-        let outcome = store.committer.commit(commit).await;
+        let outcome = ground.committer.commit(commit).await;
         let (row, retired) = staged.settle(outcome)?;
-        store.fail.pass("put-committed");
-        store.finish_retired(retired).await?;
-        store.wake_pipeline();
+        ground.fail.pass("put-committed");
+        ground.finish_retired(retired).await?;
+        ground.wake_pipeline();
         Ok(row.info(&info_key, now))
     }
 }
 
 /// Copies a readable object.
 pub(crate) async fn copy(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     from: (&BucketName, &ObjectKey),
     to: (&BucketName, &ObjectKey),
     mut options: PutOptions,
 ) -> Result<ObjectInfo> {
-    let mut reader = read::open(store, from.0, from.1, None)?;
+    let mut reader = read::open(ground, from.0, from.1, None)?;
     options.claim.bytes = Some(reader.bytes);
     if options.claim.algorithm.is_none() {
         options.claim.algorithm = reader.info.checksum.as_ref().map(|c| c.algorithm);
     }
-    let mut writer = ObjectWriter::begin(store, to.0, to.1, options)?;
+    let mut writer = ObjectWriter::begin(ground, to.0, to.1, options)?;
     while let Some(bytes) = reader.next().await {
         writer.write(bytes?).await?;
     }
@@ -150,11 +150,11 @@ pub(crate) async fn copy(
 
 /// Deletes an object; `false` when there was none.
 pub(crate) async fn delete(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<bool> {
-    let (shared, bucket, key) = (Arc::clone(store), bucket.clone(), key.clone());
+    let (shared, bucket, key) = (Arc::clone(ground), bucket.clone(), key.clone());
     let task = async move {
         let commit = move |tx: &mut Transaction<'_>| -> Result<_> {
             require_bucket(tx, &bucket)?;

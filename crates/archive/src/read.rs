@@ -16,12 +16,12 @@ use tokio::task::JoinHandle;
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::commit::{bodies, require_object};
 use crate::copies::CopyName;
+use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{ByteRange, ObjectInfo};
 use crate::rows::{BodyRow, ObjectRow};
-use crate::store::Store;
 use crate::{ArchiveError, Result, copies};
 
 /// A stretch of one body.
@@ -52,7 +52,7 @@ pub struct ObjectReader {
     pub first: u64,
     /// Bytes that will be read.
     pub bytes: u64,
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     /// What is read, if it is a restored copy.
     copy: Option<CopyName>,
     idle: Option<Source>,
@@ -61,15 +61,15 @@ pub struct ObjectReader {
 
 /// Opens an object for reading.
 pub(crate) fn open(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     bucket: &BucketName,
     key: &ObjectKey,
     range: Option<ByteRange>,
 ) -> Result<ObjectReader> {
     loop {
-        let view = store.kv.snapshot();
+        let view = ground.kv.snapshot();
         let row = require_object(&*view, bucket, key)?;
-        let now = store.now();
+        let now = ground.now();
         let info = row.info(key.as_str(), now);
         if row.class.is_archived()
             && !matches!(info.restore, Some(crate::RestoreState::Restored { .. }))
@@ -80,23 +80,23 @@ pub(crate) fn open(
             Some(range) => range.resolve(row.bytes)?,
             None => (0, row.bytes),
         };
-        let source = open_spans(store, &*view, &row, first, bytes);
+        let source = open_spans(ground, &*view, &row, first, bytes);
         // What was read before the extents were pinned may have gone meanwhile; look again.
-        let again = require_object(&*store.kv, bucket, key)?;
+        let again = require_object(&*ground.kv, bucket, key)?;
         if again.object_id == row.object_id && again.restore == row.restore {
             let source = source?;
             let object = row.object_id;
             let copy = source.reader.first().filter(|_| row.class.is_archived()).map(|extent| {
                 CopyName { bucket: bucket.clone(), key: key.clone(), object, extent }
             });
-            let (store, idle) = (Arc::clone(store), Some(source));
-            return Ok(ObjectReader { info, first, bytes, store, copy, idle, ahead: None });
+            let (ground, idle) = (Arc::clone(ground), Some(source));
+            return Ok(ObjectReader { info, first, bytes, ground, copy, idle, ahead: None });
         }
     }
 }
 
 fn open_spans(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     view: &dyn ReadView,
     object: &ObjectRow,
     first: u64,
@@ -115,7 +115,7 @@ fn open_spans(
             extents.extend(found);
             spans.push_back(Span {
                 cipher: BodyCipher::new(
-                    &store.keys.load(body.key_slot, body.body_id)?,
+                    &ground.keys.load(body.key_slot, body.body_id)?,
                     body.body_id,
                 ),
                 start,
@@ -127,7 +127,7 @@ fn open_spans(
         }
         begin = end;
     }
-    Ok(Source { reader: store.log(kind).reader(extents), spans })
+    Ok(Source { reader: ground.log(kind).reader(extents), spans })
 }
 
 fn readable_extents(object: &ObjectRow, body: &BodyRow) -> Result<(LogKind, Vec<Extent>)> {
@@ -217,9 +217,9 @@ impl ObjectReader {
     async fn note_damage(&mut self, error: &ArchiveError) {
         let Some(copy) = self.copy.take() else { return };
         let ArchiveError::Corrupt { what } = error else { return };
-        let (store, error) =
-            (Arc::clone(&self.store), ArchiveError::Corrupt { what: what.clone() });
-        let task = tokio::spawn(async move { copies::drop_damaged(&store, copy, error).await });
+        let (ground, error) =
+            (Arc::clone(&self.ground), ArchiveError::Corrupt { what: what.clone() });
+        let task = tokio::spawn(async move { copies::drop_damaged(&ground, copy, error).await });
         if let Ok(Err(error)) = task.await {
             tracing::error!(%error, "a damaged restored copy stays; its next reader tries again");
         }

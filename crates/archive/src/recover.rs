@@ -40,10 +40,10 @@ use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::doubts::DoubtList;
 use crate::entry::PartEntry;
+use crate::ground::{Paths, is_empty_dir};
 use crate::key_files;
 use crate::platter_files::PlatterFiles;
 use crate::rows::{BodyRow, BucketRow};
-use crate::store::{Layout, is_empty_dir};
 use crate::{ArchiveError, Result};
 
 /// How far a recovery has come.
@@ -169,20 +169,20 @@ pub fn recover(
 ) -> Result<RecoverReport> {
     let started = std::time::Instant::now();
     let mut watch = Stopwatch(started);
-    let layout = Layout::new(&config.data);
+    let paths = Paths::new(&config.data);
     let lock = opened::lock(&config)?;
     if !key_files::exist(&config) {
         return Err(ArchiveError::Unusable {
-            path: layout.key_table().display().to_string(),
+            path: paths.key_table().display().to_string(),
             reason: "the key table is missing; bring it, or its copy, back from a backup"
                 .to_owned(),
         });
     }
     let mut report = RecoverReport::default();
-    let mut salvaged = read_damaged(&layout, options.salvage, &mut report)?;
+    let mut salvaged = read_damaged(&paths, options.salvage, &mut report)?;
     report.steps.salvage = watch.lap();
-    let platters = PlatterFiles::new(layout.platters()).all()?;
-    let segments = logs::segments(&layout)?;
+    let platters = PlatterFiles::new(paths.platters()).all()?;
+    let segments = logs::segments(&paths)?;
     let found = || find_archive(&platters, &segments);
     let opened = Opened::open(config, lock, found)?;
     report.steps.keys = watch.lap();
@@ -190,7 +190,7 @@ pub fn recover(
     let mut bodies = Bodies::new();
     let glass = Glass::open(&opened, &platters, &mut report);
     glass.read_lists(&opened, &mut bodies, &mut report, progress);
-    let listed = DoubtList::read(&opened.layout)?;
+    let listed = DoubtList::read(&opened.paths)?;
     let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
     report.steps.glass = watch.lap();
     let told = scan_logs(&opened, segments, &doubts, &mut bodies, &mut report, progress);
@@ -216,14 +216,14 @@ pub fn recover(
 }
 
 /// Reads the catalog that is there, if one is.
-fn read_damaged(layout: &Layout, is_forced: bool, report: &mut RecoverReport) -> Result<Salvaged> {
-    if is_empty_dir(&layout.catalog()) {
+fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> Result<Salvaged> {
+    if is_empty_dir(&paths.catalog()) {
         return Ok(Salvaged::default());
     }
-    let salvaged = salvage(&layout.catalog())?;
+    let salvaged = salvage(&paths.catalog())?;
     if salvaged.damages.is_empty() && salvaged.unreadable == 0 && !is_forced {
         return Err(ArchiveError::Unusable {
-            path: layout.catalog().display().to_string(),
+            path: paths.catalog().display().to_string(),
             reason: format!(
                 "there is a catalog, and all its {} rows read well: start the archive; to rebuild \
                  the catalog all the same, ask for it with --salvage",
@@ -288,7 +288,7 @@ fn write_doubts(opened: &Opened, listed: &DoubtList, sums: &Sums) -> Result<()> 
         opened.slots.contains_key(body) && !shown.contains(object)
     };
     let doubts: DoubtList = listed.iter().filter(is_left).chain(sums.doubts.iter()).collect();
-    doubts.write(&opened.layout)
+    doubts.write(&opened.paths)
 }
 
 /// Parts of uploads that are not complete, all of whose bytes are in a log.
@@ -395,7 +395,7 @@ fn set_aside(opened: &Opened, segments: &[Segment], sums: &Sums) -> Result<u64> 
     let mut count = 0;
     for segment in segments {
         if segment.may_hold() && !segment.is_orphan && !sums.names(segment.kind, segment.number) {
-            logs::set_aside(&opened.layout, segment)?;
+            logs::set_aside(&opened.paths, segment)?;
             count += 1;
         }
     }

@@ -29,6 +29,7 @@ use self::agenda::Agenda;
 use crate::body::cipher_bytes;
 use crate::commit::{account, bodies, find_object, require_object};
 use crate::config::ExpeditedPolicy;
+use crate::ground::Ground;
 use crate::ingest::cipher_crc;
 use crate::library_driver::LiveLibrary;
 use crate::limits::{
@@ -45,7 +46,6 @@ use crate::rows::{
 };
 use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
-use crate::store::Store;
 use crate::write_set::{error_chain, joined_crc};
 use crate::{ArchiveError, Result, copies};
 
@@ -57,8 +57,8 @@ pub(crate) fn expiry(from: UnixTime, days: u32, day: fulgurite_units::Duration) 
     UnixTime::from_millis(end.div_ceil(day_ms).saturating_mul(day_ms))
 }
 
-fn effective_tier(store: &Store, class: StorageClass, tier: Tier) -> Result<Tier> {
-    match (class, tier, store.config.expedited) {
+fn effective_tier(ground: &Ground, class: StorageClass, tier: Tier) -> Result<Tier> {
+    match (class, tier, ground.config.expedited) {
         (StorageClass::DeepArchive, Tier::Expedited, ExpeditedPolicy::Refuse) => {
             Err(ArchiveError::ExpeditedNotAvailable { class: class.name() })
         }
@@ -71,7 +71,7 @@ fn effective_tier(store: &Store, class: StorageClass, tier: Tier) -> Result<Tier
 
 /// RestoreObject.
 pub(crate) async fn request(
-    store: &Arc<Store>,
+    ground: &Arc<Ground>,
     bucket: &BucketName,
     key: &ObjectKey,
     request: RestoreRequest,
@@ -81,32 +81,32 @@ pub(crate) async fn request(
             what: format!("Days is a whole number from 1 to {RESTORE_DAYS_MAX}"),
         });
     }
-    let current = require_object(&*store.kv, bucket, key)?;
+    let current = require_object(&*ground.kv, bucket, key)?;
     if !current.class.is_archived() {
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
-    let tier = effective_tier(store, current.class, request.tier)?;
+    let tier = effective_tier(ground, current.class, request.tier)?;
     if current.restore.is_none() {
-        store.space.check(cipher_bytes(current.bytes))?;
+        ground.space.check(cipher_bytes(current.bytes))?;
     }
-    let now = store.now();
+    let now = ground.now();
     // A copy is not promised for longer before somebody looked at it.
     if current.restore.is_some_and(|mark| mark.expiry.is_some()) {
-        let (store, bucket, key) = (Arc::clone(store), bucket.clone(), key.clone());
-        let look = move || copies::look_before_extending(&store, &bucket, &key);
+        let (ground, bucket, key) = (Arc::clone(ground), bucket.clone(), key.clone());
+        let look = move || copies::look_before_extending(&ground, &bucket, &key);
         let looked = tokio::task::spawn_blocking(look).await;
         looked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
     }
     let mark = RestoreMark { days: request.days, tier, requested: now, expiry: None };
-    let day = store.config.day;
+    let day = ground.config.day;
     let (bucket, key) = (bucket.clone(), key.clone());
     let commit = move |tx: &mut Transaction<'_>| {
         accept(tx, &bucket, &key, mark, expiry(now, mark.days, day))
     };
-    let outcome = store.committer.commit(commit).await?;
+    let outcome = ground.committer.commit(commit).await?;
     if outcome == RestoreOutcome::Accepted {
-        store.fail.pass("restore-accepted");
-        store.wake_restore();
+        ground.fail.pass("restore-accepted");
+        ground.wake_restore();
     }
     Ok(outcome)
 }
@@ -181,21 +181,21 @@ struct Wanted {
 /// Works restores off.
 #[derive(Debug)]
 pub(crate) struct Restorer {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     shards: ShardReader,
     agenda: Mutex<Agenda>,
 }
 
 impl Restorer {
-    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
-        let shards = ShardReader::new(store, library, files);
-        let shape = &store.config.library.shape;
+    pub(crate) fn new(ground: &Arc<Ground>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+        let shards = ShardReader::new(ground, library, files);
+        let shape = &ground.config.library.shape;
         let agenda = Agenda::new(usize::from(shape.drives_per_panel() * shape.panels));
-        Self { store: Arc::clone(store), shards, agenda: Mutex::new(agenda) }
+        Self { ground: Arc::clone(ground), shards, agenda: Mutex::new(agenda) }
     }
 
     pub(crate) fn panics(&self) -> &Panics {
-        &self.store.panics
+        &self.ground.panics
     }
 
     /// When there is something to begin without being told; nothing if that is not known.
@@ -216,7 +216,7 @@ impl Restorer {
         self.lock().look(|seen| self.each_request(seen))?;
         for tier in Tier::URGENT_FIRST {
             while self.lock().may_begin(tier) {
-                self.store.check_stopping()?;
+                self.ground.check_stopping()?;
                 let batch = self.next_batch(tier);
                 let begun = Arc::clone(&batch);
                 let run = move || self.work(tier, &begun);
@@ -251,17 +251,17 @@ impl Restorer {
     fn bytes_of(&self, wanted: &Wanted) -> Result<u64> {
         let (bucket, key) =
             (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
-        Ok(find_object(&*self.store.kv, &bucket, &key)?.map_or(0, |object| object.bytes))
+        Ok(find_object(&*self.ground.kv, &bucket, &key)?.map_or(0, |object| object.bytes))
     }
 
     /// Restores a batch, and makes place for the next.
     fn work(&self, tier: Tier, batch: &[Wanted]) {
-        let worked = self.store.panics.catch("restoring", || self.restore(batch));
+        let worked = self.ground.panics.catch("restoring", || self.restore(batch));
         let worked = worked.unwrap_or_else(|_| self.restore_apart(batch));
         let again = worked.as_ref().err().map(|_| Instant::now() + RESTORE_RETRY_SOON);
         self.lock().end(tier, batch, again);
         match worked {
-            Ok(()) => self.store.wake_restore(),
+            Ok(()) => self.ground.wake_restore(),
             Err(ArchiveError::Stopping) => {}
             Err(error) => {
                 let error = error_chain(&error);
@@ -274,9 +274,9 @@ impl Restorer {
     /// others come.
     fn restore_apart(&self, batch: &[Wanted]) -> Result<()> {
         for wanted in batch {
-            self.store.check_stopping()?;
+            self.ground.check_stopping()?;
             let alone = std::slice::from_ref(wanted);
-            match self.store.panics.catch("restoring", || self.restore(alone)) {
+            match self.ground.panics.catch("restoring", || self.restore(alone)) {
                 Ok(restored) => restored?,
                 Err(error) => self.note_failure(wanted, &error.to_string())?,
             }
@@ -288,7 +288,7 @@ impl Restorer {
     fn each_request(&self, seen: &mut dyn FnMut(Wanted)) -> Result<()> {
         let mut failure = None;
         let all = KeyRange::prefix(b"");
-        self.store.kv.scan(RESTORES, &all, Order::Ascending, &mut |key, value| {
+        self.ground.kv.scan(RESTORES, &all, Order::Ascending, &mut |key, value| {
             let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
             let row = rows::decode::<RestoreRow>(RESTORES, value);
             match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
@@ -326,7 +326,7 @@ impl Restorer {
         let (bucket, key) =
             (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
         // One view: the object may be put again between the look at it and at its bodies.
-        let view = self.store.kv.snapshot();
+        let view = self.ground.kv.snapshot();
         let found = find_object(&*view, &bucket, &key)?;
         let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
             return Ok(Vec::new());
@@ -337,8 +337,8 @@ impl Restorer {
             .filter(|(_, body)| body.restored.is_none())
             .map(|(index, body)| {
                 let bytes = cipher_bytes(body.bytes);
-                let room = self.store.space.admit(bytes)?;
-                let mut writer = self.store.restored.writer(body.body_id, bytes)?;
+                let room = self.ground.space.admit(bytes)?;
+                let mut writer = self.ground.restored.writer(body.body_id, bytes)?;
                 writer.set_written(bytes);
                 let writer = Arc::new(writer);
                 Ok(Copying { object: wanted.object_id, due, index, body, writer, _room: room })
@@ -362,7 +362,7 @@ impl Restorer {
             }
         }
         let read = self.shards.read(wishes)?;
-        self.store.fail.pass("restore-read");
+        self.ground.fail.pass("restore-read");
         for (number, error) in read.errors {
             failed.entry(copying[number].object).or_insert(error);
         }
@@ -384,9 +384,9 @@ impl Restorer {
     /// after the pin, for sealing may have released the bytes to glass before it.
     fn pin_staged(&self, copying: &mut Copying) -> Result<Option<LogReader>> {
         let Some((kind, extents)) = copying.body.log.clone() else { return Ok(None) };
-        let reader = self.store.log(kind).reader(extents);
+        let reader = self.ground.log(kind).reader(extents);
         let key = rows::body_key(copying.object, copying.index);
-        if let Some(row) = rows::get(&*self.store.kv, BODIES, &key)? {
+        if let Some(row) = rows::get(&*self.ground.kv, BODIES, &key)? {
             copying.body = row;
         }
         Ok(copying.body.log.is_some().then_some(reader))
@@ -416,12 +416,12 @@ impl Restorer {
         for wanted in batch.iter().filter(|wanted| !failed.contains_key(&wanted.object_id)) {
             let copied = copies.remove(&wanted.object_id).unwrap_or_default();
             let (object_id, row) = (wanted.object_id, wanted.row.clone());
-            let (now, day) = (self.store.now(), self.store.config.day);
+            let (now, day) = (self.ground.now(), self.ground.config.day);
             let commit = move |tx: &mut Transaction<'_>| -> Result<bool> {
                 commit_copies(tx, object_id, &row, copied, now, day)
             };
             let room = writers.remove(&wanted.object_id).unwrap_or_default();
-            waiting.push((self.store.committer.submit_blocking(commit), room));
+            waiting.push((self.ground.committer.submit_blocking(commit), room));
         }
         let mut result = Ok(());
         for (ticket, room) in waiting {
@@ -435,7 +435,7 @@ impl Restorer {
             if is_kept {
                 room.iter().for_each(|writer| writer.keep());
             }
-            self.store.fail.pass("restore-committed");
+            self.ground.fail.pass("restore-committed");
             if let Err(error) = outcome {
                 result = Err(error);
             }
@@ -449,7 +449,7 @@ impl Restorer {
         tracing::error!(%object, error, "an object cannot be restored; it is tried again");
         self.lock().put_off(wanted.object_id, Instant::now() + RESTORE_RETRY);
         let (id, error) = (wanted.object_id.to_bytes().to_vec(), error.to_owned());
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             if let Some(mut row) = rows::get::<RestoreRow>(tx, RESTORES, &id)? {
                 row.failures += 1;
                 row.error = Some(error);

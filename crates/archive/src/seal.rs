@@ -29,6 +29,7 @@ use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, count_dead, rows_in};
 use crate::damaged::{leave_queue, set_aside};
+use crate::ground::Ground;
 use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
@@ -42,7 +43,6 @@ use crate::rows::{
     SetRow, SetState, Shard,
 };
 use crate::status::{SealReport, set_status};
-use crate::store::Store;
 use crate::write_set::{SetWriting, error_chain};
 use crate::{ArchiveError, ErrorKind, Result};
 
@@ -52,7 +52,7 @@ use self::verifying::Verdict;
 /// Seals sets. One is enough; the catalog's states keep two from meeting.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     library: LiveLibrary,
     files: PlatterFiles,
     medium: MediumHandle,
@@ -91,17 +91,17 @@ struct Released {
 
 impl Sealer {
     pub(crate) fn new(
-        store: &Arc<Store>,
+        ground: &Arc<Ground>,
         library: &LiveLibrary,
         files: &PlatterFiles,
         troubles: &Arc<Troubles>,
         progress: &Arc<Progress>,
     ) -> Self {
         Self {
-            store: Arc::clone(store),
+            ground: Arc::clone(ground),
             library: library.clone(),
             files: files.clone(),
-            medium: MediumHandle::deferred(&store.medium),
+            medium: MediumHandle::deferred(&ground.medium),
             troubles: Arc::clone(troubles),
             progress: Arc::clone(progress),
         }
@@ -117,18 +117,18 @@ impl Sealer {
         if self.troubles.is_full(Some(now)) {
             return Ok(false);
         }
-        let policy = &self.store.config.seal;
+        let policy = &self.ground.config.seal;
         let excluded = self.troubles.excluded(Some(now));
-        let staged = rows::totals(&*self.store.kv)?.staged_bytes.saturating_sub(excluded.bytes);
+        let staged = rows::totals(&*self.ground.kv)?.staged_bytes.saturating_sub(excluded.bytes);
         if staged >= policy.staged_bytes.get() {
             return Ok(true);
         }
         let oldest = self.oldest_but(&excluded)?;
-        Ok(oldest.is_some_and(|arrived| self.store.now().since(arrived) >= policy.age))
+        Ok(oldest.is_some_and(|arrived| self.ground.now().since(arrived) >= policy.age))
     }
 
     pub(crate) fn panics(&self) -> &Panics {
-        &self.store.panics
+        &self.ground.panics
     }
 
     /// Nothing is under way any more.
@@ -146,11 +146,11 @@ impl Sealer {
     fn oldest_but(&self, excluded: &Excluded) -> Result<Option<UnixTime>> {
         let all = KeyRange::prefix(b"");
         if excluded.is_empty() {
-            let first: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.store.kv, QUEUE, &all, 1)?;
+            let first: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.ground.kv, QUEUE, &all, 1)?;
             return Ok(first.first().map(|(_, row)| row.arrived));
         }
         let mut found = Ok(None);
-        self.store.kv.scan(QUEUE, &all, Order::Ascending, &mut |key, value| {
+        self.ground.kv.scan(QUEUE, &all, Order::Ascending, &mut |key, value| {
             match keys::KeyReader::new(key).u64() {
                 Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
                 Ok(_) => {
@@ -166,7 +166,7 @@ impl Sealer {
 
     fn unfinished(&self) -> Result<Vec<SetId>> {
         let all: Vec<(Vec<u8>, SetRow)> =
-            rows_in(&*self.store.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows_in(&*self.ground.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
         all.into_iter()
             .filter(|(_, row)| row.state < SetState::Released)
             .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
@@ -177,10 +177,10 @@ impl Sealer {
     /// cannot go on is left for later, and the error of the first of them returned in the end.
     pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
         let started = Instant::now();
-        let until = rows::totals(&*self.store.kv)?.sequence;
+        let until = rows::totals(&*self.ground.kv)?.sequence;
         let mut report = SealReport::default();
         let mut failed = Vec::new();
-        drop_orphan_plans(&self.store)?;
+        drop_orphan_plans(&self.ground)?;
         for set in self.unfinished()? {
             if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
                 self.attempt(set, &mut report, &mut failed)?;
@@ -189,7 +189,7 @@ impl Sealer {
         let waits = (cause == Cause::Due).then_some(started);
         while !self.troubles.is_full(waits) {
             let excluded = self.troubles.excluded(waits);
-            let Some(set) = plan_set(&self.store, until, &excluded)? else {
+            let Some(set) = plan_set(&self.ground, until, &excluded)? else {
                 self.troubles.planned_all(waits, until);
                 break;
             };
@@ -217,7 +217,7 @@ impl Sealer {
         failed: &mut Vec<ArchiveError>,
     ) -> Result<Option<Released>> {
         let finish = || self.finish_set(set, report);
-        let end = self.store.panics.catch("sealing", finish).and_then(std::convert::identity);
+        let end = self.ground.panics.catch("sealing", finish).and_then(std::convert::identity);
         let error = match end {
             Ok(End::Released(released)) => {
                 self.troubles.went(set);
@@ -252,7 +252,7 @@ impl Sealer {
     }
 
     fn times(&self) -> (UnixTime, Instant) {
-        (self.store.now(), Instant::now())
+        (self.ground.now(), Instant::now())
     }
 
     /// Gives a set up, and notes that its bodies wait; what `why` they do.
@@ -270,12 +270,12 @@ impl Sealer {
     }
 
     fn row(&self, set: SetId) -> Result<SetRow> {
-        rows::get(&*self.store.kv, SETS, &set.to_bytes())?
+        rows::get(&*self.ground.kv, SETS, &set.to_bytes())?
             .ok_or_else(|| ArchiveError::Internal { what: format!("set {set} has no row") })
     }
 
     fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
                 return Err(ArchiveError::Internal { what: format!("set {set} has no row") });
@@ -289,7 +289,7 @@ impl Sealer {
         let mut released = Released::default();
         let (before, _) = self.progress.bytes();
         loop {
-            self.store.check_stopping()?;
+            self.ground.check_stopping()?;
             let row = self.row(set)?;
             self.note_progress(&row, before)?;
             match row.state {
@@ -307,7 +307,7 @@ impl Sealer {
                 SetState::Verified => self.stored(set)?,
                 SetState::Stored => released = self.release(set, &row)?,
                 SetState::Released => {
-                    drop_plan(&self.store, set)?;
+                    drop_plan(&self.ground, set)?;
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
@@ -327,7 +327,7 @@ impl Sealer {
         let mut tracks = 0;
         for (_, platter) in row.platters() {
             let found: Option<PlatterRow> =
-                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
             let user_bytes = found.map_or(0, |found| found.data_bytes + found.list_bytes);
             tracks += platter_bytes(&row.geometry, user_bytes);
         }
@@ -336,9 +336,9 @@ impl Sealer {
             SetState::Written => 1,
             SetState::Verified | SetState::Stored | SetState::Released => 2,
         };
-        let staged = rows::totals(&*self.store.kv)?.staged_bytes;
+        let staged = rows::totals(&*self.ground.kv)?.staged_bytes;
         let own = if row.state < SetState::Released { row.bytes } else { 0 };
-        let later = sets_bytes(&self.store.config.geometry, staged.saturating_sub(own));
+        let later = sets_bytes(&self.ground.config.geometry, staged.saturating_sub(own));
         self.progress.set(before + passes * tracks, before + 2 * (tracks + later));
         Ok(())
     }
@@ -350,8 +350,8 @@ impl Sealer {
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
-        let (store, files, progress) = (&self.store, &self.files, &self.progress);
-        let writing = SetWriting { store, files, set, row: &row, progress };
+        let (ground, files, progress) = (&self.ground, &self.files, &self.progress);
+        let writing = SetWriting { ground, files, set, row: &row, progress };
         let damaged = match writing.run() {
             Ok(damaged) => damaged,
             Err(error) => {
@@ -365,7 +365,7 @@ impl Sealer {
             row.damaged = damaged;
             row.state = SetState::Written;
         })?;
-        self.store.fail.pass("seal-written");
+        self.ground.fail.pass("seal-written");
         Ok(())
     }
 
@@ -377,7 +377,7 @@ impl Sealer {
     /// starts with all platters at home.
     fn stored(&self, set: SetId) -> Result<()> {
         self.advance(set, |row| row.state = SetState::Stored)?;
-        self.store.fail.pass("seal-stored");
+        self.ground.fail.pass("seal-stored");
         Ok(())
     }
 
@@ -386,25 +386,25 @@ impl Sealer {
         let mut has: Vec<Option<u32>> = Vec::new();
         for platter in platters {
             let row: Option<PlatterRow> =
-                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
             has.push(row.and_then(|row| row.slot));
         }
         if let Some(slots) = has.iter().copied().collect::<Option<Vec<u32>>>() {
             return Ok(slots.into_iter().map(SlotIndex::new).collect());
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
-            rows_in(&*self.store.kv, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows_in(&*self.ground.kv, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut taken = BTreeSet::new();
         for (key, _) in used {
             taken.insert(keys::KeyReader::new(&key).u32()?);
         }
-        let zones = zones(&self.store.config.library.shape, &taken);
+        let zones = zones(&self.ground.config.library.shape, &taken);
         let slots = choose_zones(&zones, platters.len()).map_err(|error| ArchiveError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
         let placed: Vec<(PlatterId, u32)> =
             platters.iter().copied().zip(slots.iter().map(|slot| slot.get())).collect();
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, slot) in placed {
                 rows::put(tx, SLOTS, rows::slot_key(slot), &platter)?;
                 let key = platter.to_bytes().to_vec();
@@ -425,9 +425,9 @@ impl Sealer {
         for (position, &platter) in (0u16..).zip(&row.information) {
             let range = rows::plan_of(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
             let found: Option<PlatterRow> =
-                rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
                 let (good, kept): (Vec<PlanRow>, Vec<PlanRow>) =
@@ -436,16 +436,16 @@ impl Sealer {
                             && !row.damaged.contains(&shard.body_id)
                     });
                 kept_bodies.extend(kept.iter().map(|shard| shard.body_id));
-                let now = self.store.now();
+                let now = self.ground.now();
                 let damaged = row.damaged.clone();
                 let commit = move |tx: &mut Transaction<'_>| {
                     keep_staged(tx, &kept, &damaged, now)?;
                     release_batch(tx, platter, &good)
                 };
-                let (released, retired) = self.store.committer.commit_blocking(commit)?;
-                self.store.fail.pass("release-batch");
-                self.store.free(&retired.extents);
-                self.store.fail.pass("release-freed");
+                let (released, retired) = self.ground.committer.commit_blocking(commit)?;
+                self.ground.fail.pass("release-batch");
+                self.ground.free(&retired.extents);
+                self.ground.fail.pass("release-freed");
                 total.objects += released.objects;
                 total.bodies += released.bodies;
                 total.bytes += released.bytes;
@@ -453,14 +453,14 @@ impl Sealer {
         }
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else { return Ok(()) };
             row.state = SetState::Released;
             rows::put(tx, SETS, key.clone(), &row)?;
             Ok(tx.delete(FAULTS, key)?)
         })?;
-        self.store.fail.pass("seal-released");
+        self.ground.fail.pass("seal-released");
         Ok(total)
     }
 }

@@ -9,13 +9,13 @@ use fulgurite_glass::{
 use fulgurite_library::TrackSpan;
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime};
 
+use crate::ground::Ground;
 use crate::ingest::cipher_crc;
 use crate::library_driver::{self, Answer, Due, LiveLibrary};
 use crate::log::LogWriter;
 use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
-use crate::store::Store;
 use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
 
@@ -50,7 +50,7 @@ impl ReadShards {
 /// Reads shards off the platters of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardReader {
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     library: LiveLibrary,
     files: PlatterFiles,
     medium: MediumHandle,
@@ -74,12 +74,12 @@ impl Tracks for Own<'_> {
             .reader
             .read_track(track, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
-        let repairs = &self.access.store.repairs;
+        let repairs = &self.access.ground.repairs;
         match report.repaired_by {
             Some(CodeLevel::Track) => {
-                Store::count(&repairs.sectors_by_track, u64::from(report.failed));
+                Ground::count(&repairs.sectors_by_track, u64::from(report.failed));
             }
-            Some(CodeLevel::Group) => Store::count(&repairs.tracks_by_group, 1),
+            Some(CodeLevel::Group) => Ground::count(&repairs.tracks_by_group, 1),
             Some(CodeLevel::Set) | None => {}
         }
         Ok(())
@@ -105,18 +105,18 @@ impl Tracks for WithSet<'_> {
         self.decoder
             .recover_track(track, self.members, self.position, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
-        Store::count(&self.access.store.repairs.tracks_by_set, 1);
+        Ground::count(&self.access.ground.repairs.tracks_by_set, 1);
         Ok(())
     }
 }
 
 impl ShardReader {
-    pub(crate) fn new(store: &Arc<Store>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+    pub(crate) fn new(ground: &Arc<Ground>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
         Self {
-            store: Arc::clone(store),
+            ground: Arc::clone(ground),
             library: library.clone(),
             files: files.clone(),
-            medium: MediumHandle::urgent(&store.medium),
+            medium: MediumHandle::urgent(&ground.medium),
         }
     }
 
@@ -136,7 +136,7 @@ impl ShardReader {
         for visit in visits {
             let (platter, wishes) = (visit.platter, Arc::clone(&visit.wishes));
             let Some((brought, left)) = self.end(visit, &mut all)? else { continue };
-            self.store.check_stopping()?;
+            self.ground.check_stopping()?;
             let left = left.into_iter().map(|index| wishes[index].clone()).collect();
             recoveries.push(self.ask_set(platter, brought, left)?);
         }
@@ -154,7 +154,7 @@ impl ShardReader {
         let (access, shared) = (self.clone(), Arc::clone(&outcome));
         let work_wishes = Arc::clone(&wishes);
         let work = Box::new(move || {
-            access.store.fail.pass("read-platter");
+            access.ground.fail.pass("read-platter");
             let read = access.read_platter(platter, &work_wishes);
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
         });
@@ -177,7 +177,7 @@ impl ShardReader {
             Some(Ok(())) => true,
             None => false,
             Some(Err(error)) => {
-                self.store.check_stopping()?;
+                self.ground.check_stopping()?;
                 tracing::warn!(%platter, %error, "the library did not bring a platter");
                 false
             }
@@ -216,21 +216,21 @@ impl ShardReader {
     /// When the first of them is due.
     fn due(&self, wishes: &[ShardWish]) -> Due {
         let first = wishes.iter().map(|wish| wish.due).min();
-        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.store.now()))
+        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.ground.now()))
     }
 
     fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
         let missing =
             || ArchiveError::Corrupt { what: format!("platter {platter} is not in the catalog") };
-        let row: Option<PlatterRow> = rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?;
+        let row: Option<PlatterRow> = rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
         let row = row.ok_or_else(missing)?;
-        let set: Option<SetRow> = rows::get(&*self.store.kv, SETS, &row.set.to_bytes())?;
+        let set: Option<SetRow> = rows::get(&*self.ground.kv, SETS, &row.set.to_bytes())?;
         Ok((row, set.ok_or_else(missing)?))
     }
 
     fn open(&self, platter: PlatterId) -> Result<Reader, String> {
         let source = self.files.open(platter).map_err(|error| error_chain(&error))?;
-        let expected = Some((self.store.archive, platter));
+        let expected = Some((self.ground.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(|error| error_chain(&error))
     }
 
@@ -325,7 +325,7 @@ impl ShardReader {
         let mut opened = BTreeMap::new();
         for (member, answer) in members {
             if let Some(Err(error)) = answer.map(library_driver::wait) {
-                self.store.check_stopping()?;
+                self.ground.check_stopping()?;
                 tracing::warn!(platter = %member, %error, "the library brings no platter");
                 continue;
             }

@@ -10,19 +10,19 @@ use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transacti
 use fulgurite_units::{ObjectId, PlatterId};
 
 use crate::commit::{forget_shreds, rows_in};
+use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::platter_files::PlatterFiles;
 use crate::recover::logs::with_entries;
 use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PLATTERS, PartRow, SHREDS};
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 /// Destroys every key that a committed delete or overwrite left to be destroyed. Blocks.
-pub(crate) fn finish_shreds(store: &Arc<Store>) -> Result<()> {
+pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
     loop {
         let all = KeyRange::prefix(b"");
         let found: Vec<(Vec<u8>, u32)> =
-            rows_in(&*store.kv, SHREDS, &all, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*ground.kv, SHREDS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
@@ -35,32 +35,32 @@ pub(crate) fn finish_shreds(store: &Arc<Store>) -> Result<()> {
                 Ok((slot, ObjectId::from_bytes(body)))
             })
             .collect::<Result<Vec<_>>>()?;
-        store.keys.destroy_blocking(&keys)?;
+        ground.keys.destroy_blocking(&keys)?;
         let done = keys.into_iter().map(|(_, body)| body).collect();
-        store.committer.commit_blocking(|tx: &mut Transaction<'_>| forget_shreds(tx, done))?;
+        ground.committer.commit_blocking(|tx: &mut Transaction<'_>| forget_shreds(tx, done))?;
     }
 }
 
 /// The same for destructions that failed since the start, if any did.
-pub(crate) fn finish_failed_shreds(store: &Arc<Store>) -> Result<()> {
-    if !store.has_failed_shreds.swap(false, Ordering::SeqCst) {
+pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>) -> Result<()> {
+    if !ground.has_failed_shreds.swap(false, Ordering::SeqCst) {
         return Ok(());
     }
-    let finished = finish_shreds(store);
+    let finished = finish_shreds(ground);
     if finished.is_err() {
-        store.has_failed_shreds.store(true, Ordering::SeqCst);
+        ground.has_failed_shreds.store(true, Ordering::SeqCst);
     }
     finished
 }
 
 /// A platter file that the catalog does not know.
-fn unknown_platter(store: &Arc<Store>) -> Result<Option<PlatterId>> {
-    let files = PlatterFiles::new(store.layout().platters());
+fn unknown_platter(ground: &Arc<Ground>) -> Result<Option<PlatterId>> {
+    let files = PlatterFiles::new(ground.paths().platters());
     for path in files.all()? {
         let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);
         let Some(Ok(platter)) = id else { continue };
         let platter: PlatterId = platter;
-        if store.kv.get(PLATTERS, &platter.to_bytes())?.is_none() {
+        if ground.kv.get(PLATTERS, &platter.to_bytes())?.is_none() {
             return Ok(Some(platter));
         }
     }
@@ -69,14 +69,14 @@ fn unknown_platter(store: &Arc<Store>) -> Result<Option<PlatterId>> {
 
 /// Those of `orphans` that have an entry in a log of `run`; they are counted.
 fn in_doubt(
-    store: &Store,
+    ground: &Ground,
     orphans: &BTreeSet<(u32, ObjectId)>,
     run: u64,
 ) -> Result<BTreeSet<ObjectId>> {
     let wanted = orphans.iter().map(|&(_, body)| body).collect();
-    let in_doubt = with_entries(&store.config.data, &wanted, run)?;
+    let in_doubt = with_entries(&ground.config.data, &wanted, run)?;
     if !in_doubt.is_empty() {
-        store.parts_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
+        ground.parts_in_doubt.store(in_doubt.len() as u64, Ordering::Relaxed);
         tracing::warn!(
             bodies = in_doubt.len(),
             "parts of uploads in the logs have keys, and no row names them: uploads that a crash \
@@ -91,9 +91,9 @@ fn in_doubt(
 /// older or newer runs are left alone: there the catalog may be the side that is behind. So are
 /// keys of bodies with an entry in a log, which may have been acknowledged: the catalog may be a
 /// copy from the middle of that run, or have lost its last batch. Those are counted. Blocks.
-pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
-    let last_run = store.run - 1;
-    let mut orphans: BTreeSet<(u32, ObjectId)> = store
+pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
+    let last_run = ground.run - 1;
+    let mut orphans: BTreeSet<(u32, ObjectId)> = ground
         .keys
         .scan()?
         .into_iter()
@@ -105,7 +105,7 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     }
     let mut failure = None;
     // One view for all spaces: a part that is completed meanwhile moves from one to another.
-    let view = store.kv.snapshot();
+    let view = ground.kv.snapshot();
     for space in [BODIES, PARTS, DOUBTS] {
         view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
             let body = if space == BODIES {
@@ -115,7 +115,7 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
             } else {
                 rows::decode::<DoubtRow>(space, value).map(|doubt| doubt.body)
             };
-            match store.check_stopping().and(body) {
+            match ground.check_stopping().and(body) {
                 Ok(body) => {
                     orphans.remove(&(body.key_slot, body.body_id));
                     ControlFlow::Continue(())
@@ -133,7 +133,7 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
     if orphans.is_empty() {
         return Ok(0);
     }
-    if let Some(platter) = unknown_platter(store)? {
+    if let Some(platter) = unknown_platter(ground)? {
         tracing::warn!(
             %platter,
             "a platter is not in the catalog, which may be older than the keys: none of {} keys \
@@ -142,7 +142,7 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         );
         return Ok(0);
     }
-    if let Some(cut) = store.kv.cut_batch() {
+    if let Some(cut) = ground.kv.cut_batch() {
         tracing::warn!(
             journal = %cut.journal.display(),
             "the last batch of the catalog was torn, and cut off: none of {} keys that nothing \
@@ -151,10 +151,10 @@ pub(crate) fn sweep_orphan_keys(store: &Arc<Store>) -> Result<usize> {
         );
         return Ok(0);
     }
-    let in_doubt = in_doubt(store, &orphans, last_run)?;
+    let in_doubt = in_doubt(ground, &orphans, last_run)?;
     let orphans: Vec<_> =
         orphans.into_iter().filter(|(_, body)| !in_doubt.contains(body)).collect();
-    store.keys.destroy_blocking(&orphans)?;
+    ground.keys.destroy_blocking(&orphans)?;
     Ok(orphans.len())
 }
 

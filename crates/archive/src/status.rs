@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::DecodeStatus;
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
+use crate::ground::Ground;
 use crate::names::{BucketName, ObjectKey};
 use crate::orphan_report::orphan_totals;
 use crate::rows::{
     self, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
     SETS, SetRow,
 };
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 pub use crate::orphan_report::OrphanedSegment;
@@ -310,46 +310,46 @@ pub struct ShardPlace {
 }
 
 /// The status of an open archive; `activity` is what the pipeline says of itself.
-pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
-    let totals = rows::totals(&*store.kv)?;
-    let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*store.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
+pub(crate) fn status(ground: &Ground, activity: String) -> Result<Status> {
+    let totals = rows::totals(&*ground.kv)?;
+    let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
     let sets: Vec<(Vec<u8>, SetRow)> =
-        rows_in(&*store.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        rows_in(&*ground.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
     let sets =
         sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>>>()?;
-    let day = store.config.day.as_secs_f64();
-    let (orphaned_segments, orphaned_bytes) = orphan_totals(store)?;
-    let (reserve_bytes, reserve_bytes_wanted) = store.space.reserve();
+    let day = ground.config.day.as_secs_f64();
+    let (orphaned_segments, orphaned_bytes) = orphan_totals(ground)?;
+    let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
     let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        archive: store.archive.to_string(),
-        profile: store.config.geometry.profile.clone(),
-        fidelity: store.medium.name().to_owned(),
+        archive: ground.archive.to_string(),
+        profile: ground.config.geometry.profile.clone(),
+        fidelity: ground.medium.name().to_owned(),
         objects_online: totals.objects_online,
         objects_staged: totals.objects_staged,
         objects_on_glass: totals.objects_on_glass,
         staged_bytes: totals.staged_bytes,
-        staged_damaged: damaged(store)?,
+        staged_damaged: damaged(ground)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
-        keys_lost: store.keys.lost(),
-        bodies_in_doubt: rows::doubt_count(&*store.kv)?
-            + store.parts_in_doubt.load(Ordering::Relaxed),
-        objects_in_doubt: in_doubt(store)?,
-        catalog_cut: store
+        keys_lost: ground.keys.lost(),
+        bodies_in_doubt: rows::doubt_count(&*ground.kv)?
+            + ground.parts_in_doubt.load(Ordering::Relaxed),
+        objects_in_doubt: in_doubt(ground)?,
+        catalog_cut: ground
             .kv
             .cut_batch()
             .map(|cut| cut.kept.as_ref().unwrap_or(&cut.journal).display().to_string()),
-        log_bytes: store.budget.used(),
-        log_bytes_max: store.budget.max(),
+        log_bytes: ground.budget.used(),
+        log_bytes_max: ground.budget.max(),
         orphaned_segments,
         orphaned_bytes,
-        free_bytes: store.space.free()?,
-        free_bytes_min: store.space.free_min(),
+        free_bytes: ground.space.free()?,
+        free_bytes_min: ground.space.free_min(),
         reserve_bytes,
         reserve_bytes_wanted,
-        catalog_refusal: store.committer.refusal(),
-        has_names_to_forget: !rows::forgetting(&*store.kv)?.is_done(),
+        catalog_refusal: ground.committer.refusal(),
+        has_names_to_forget: !rows::forgetting(&*ground.kv)?.is_done(),
         platters: sets
             .iter()
             .filter(is_stored)
@@ -367,13 +367,13 @@ pub(crate) fn status(store: &Store, activity: String) -> Result<Status> {
         seal_troubles: Vec::new(),
         sets_given_up: 0,
         panics: 0,
-        copies_dropped: store.repairs.copies_dropped.load(Ordering::Relaxed),
-        repaired_by_track: store.repairs.sectors_by_track.load(Ordering::Relaxed),
-        repaired_by_group: store.repairs.tracks_by_group.load(Ordering::Relaxed),
-        repaired_by_set: store.repairs.tracks_by_set.load(Ordering::Relaxed),
-        decode: store.medium.decode_status(),
-        failed_restores: failed_restores(store)?,
-        debug_day_seconds: (store.config.day != DAY).then_some(day),
+        copies_dropped: ground.repairs.copies_dropped.load(Ordering::Relaxed),
+        repaired_by_track: ground.repairs.sectors_by_track.load(Ordering::Relaxed),
+        repaired_by_group: ground.repairs.tracks_by_group.load(Ordering::Relaxed),
+        repaired_by_set: ground.repairs.tracks_by_set.load(Ordering::Relaxed),
+        decode: ground.medium.decode_status(),
+        failed_restores: failed_restores(ground)?,
+        debug_day_seconds: (ground.config.day != DAY).then_some(day),
     })
 }
 
@@ -383,9 +383,9 @@ const FAILED_RESTORES_MAX: usize = 100;
 /// Most damaged bodies a status names.
 const DAMAGED_MAX: usize = 100;
 
-fn damaged(store: &Store) -> Result<Vec<DamagedBody>> {
+fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*store.kv, DAMAGED, &all, DAMAGED_MAX)?;
+    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, DAMAGED, &all, DAMAGED_MAX)?;
     let name = |row: QueueRow| DamagedBody { bucket: row.bucket, key: row.key, bytes: row.bytes };
     Ok(found.into_iter().map(|(_, row)| name(row)).collect())
 }
@@ -393,9 +393,9 @@ fn damaged(store: &Store) -> Result<Vec<DamagedBody>> {
 /// Most bodies in doubt a status names.
 const DOUBTED_MAX: usize = 100;
 
-fn in_doubt(store: &Store) -> Result<Vec<DoubtedBody>> {
+fn in_doubt(ground: &Ground) -> Result<Vec<DoubtedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*store.kv, DOUBTS, &all, DOUBTED_MAX)?;
+    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*ground.kv, DOUBTS, &all, DOUBTED_MAX)?;
     found
         .into_iter()
         .map(|(row_key, row)| {
@@ -405,11 +405,11 @@ fn in_doubt(store: &Store) -> Result<Vec<DoubtedBody>> {
         .collect()
 }
 
-fn failed_restores(store: &Store) -> Result<Vec<FailedRestore>> {
+fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
     let mut failed = Vec::new();
     let mut failure = None;
     let all = KeyRange::prefix(b"");
-    store.kv.scan(RESTORES, &all, Order::Ascending, &mut |_, value| {
+    ground.kv.scan(RESTORES, &all, Order::Ascending, &mut |_, value| {
         match rows::decode::<RestoreRow>(RESTORES, value) {
             Ok(RestoreRow { bucket, key, failures, error: Some(error), .. }) => {
                 failed.push(FailedRestore { bucket, key, failures, error });
@@ -448,11 +448,11 @@ pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
 
 /// Where an object's bytes are.
 pub(crate) fn locate(
-    store: &Store,
+    ground: &Ground,
     bucket: &BucketName,
     key: &ObjectKey,
 ) -> Result<Vec<ShardPlace>> {
-    let view = store.kv.snapshot();
+    let view = ground.kv.snapshot();
     let object = require_object(&*view, bucket, key)?;
     let mut places = Vec::new();
     for (index, body) in (0..).zip(bodies(&*view, &object)?) {
@@ -471,7 +471,7 @@ pub(crate) fn locate(
             let row: Option<PlatterRow> = rows::get(&*view, PLATTERS, &shard.platter.to_bytes())?;
             let Some(row) = row else { continue };
             let set: Option<SetRow> = rows::get(&*view, SETS, &row.set.to_bytes())?;
-            let geometry = set.map_or_else(|| store.config.geometry.clone(), |set| set.geometry);
+            let geometry = set.map_or_else(|| ground.config.geometry.clone(), |set| set.geometry);
             let last = shard.offset + shard.bytes.max(1) - 1;
             places.push(ShardPlace {
                 body: index,

@@ -13,11 +13,11 @@ use crate::config::{
     SpaceOptions,
 };
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
+use crate::ground::Ground;
 use crate::log::LogKind;
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{BodyRow, ObjectRow};
-use crate::store::Store;
 
 pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
 
@@ -51,8 +51,8 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
     }
 }
 
-pub(crate) fn store(dir: &TempDir) -> Arc<Store> {
-    Arc::new(Store::open(config(dir), Clock::new(|| NOW)).unwrap())
+pub(crate) fn ground(dir: &TempDir) -> Arc<Ground> {
+    Arc::new(Ground::open(config(dir), Clock::new(|| NOW)).unwrap())
 }
 
 pub(crate) fn bucket(name: &str) -> BucketName {

@@ -17,6 +17,7 @@ use fulgurite_units::{ObjectId, PlatterId, SetId};
 use crate::body::cipher_bytes;
 use crate::commit::rows_in;
 use crate::entry::Entry;
+use crate::ground::Ground;
 use crate::ingest::cipher_crc;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
@@ -25,7 +26,6 @@ use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 use crate::progress::Progress;
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
-use crate::store::Store;
 use crate::{ArchiveError, Result};
 
 type Writer = PlatterWriter<PlatterFileSink>;
@@ -45,7 +45,7 @@ struct Piece {
 /// One attempt to write a set.
 #[derive(Debug)]
 pub(crate) struct SetWriting<'a> {
-    pub(crate) store: &'a Arc<Store>,
+    pub(crate) ground: &'a Arc<Ground>,
     pub(crate) files: &'a PlatterFiles,
     pub(crate) set: SetId,
     pub(crate) row: &'a SetRow,
@@ -108,7 +108,7 @@ impl SetWriting<'_> {
     }
 
     fn platter_row(&self, platter: PlatterId) -> Result<PlatterRow> {
-        rows::get(&*self.store.kv, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
+        rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
             ArchiveError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
         })
     }
@@ -128,7 +128,7 @@ impl SetWriting<'_> {
         };
         let header = PlatterHeader {
             format: FormatVersion::CURRENT,
-            archive: self.store.archive,
+            archive: self.ground.archive,
             platter,
             generation: self.row.generation,
             set: self.set,
@@ -148,9 +148,9 @@ impl SetWriting<'_> {
     fn end(&self, platter: PlatterId, writer: Writer) -> Result<()> {
         let (written, sink) = writer.finish().map_err(glass_error(platter))?;
         self.files.sync(&sink)?;
-        self.store.fail.pass("write-synced");
+        self.ground.fail.pass("write-synced");
         self.files.publish(written.platter(), sink)?;
-        self.store.fail.pass("write-platter");
+        self.ground.fail.pass("write-platter");
         Ok(())
     }
 
@@ -165,13 +165,13 @@ impl SetWriting<'_> {
         let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let work = || -> Result<()> {
             while let Some((position, platter)) = next() {
-                self.store.check_stopping()?;
+                self.ground.check_stopping()?;
                 self.write_platter(position, platter, members, pieces)?;
             }
             Ok(())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(self.row.information.len()), &self.store.panics, work)
+        in_parallel(threads.min(self.row.information.len()), &self.ground.panics, work)
     }
 
     fn write_platter(
@@ -183,12 +183,12 @@ impl SetWriting<'_> {
     ) -> Result<()> {
         let mut writer = self.begin(position, platter, members)?;
         let range = rows::plan_of(self.set, position);
-        let plan: Vec<(Vec<u8>, PlanRow)> = rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+        let plan: Vec<(Vec<u8>, PlanRow)> = rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
         let mut buffer = Vec::new();
         let half = plan.len() / 2;
         for (index, (_, shard)) in plan.iter().enumerate() {
             if index == half {
-                self.store.fail.pass("write-half");
+                self.ground.fail.pass("write-half");
             }
             self.write_shard(platter, shard, &mut writer, &mut buffer, pieces)?;
         }
@@ -240,12 +240,12 @@ impl SetWriting<'_> {
 
     /// The staged bytes of a planned body, pinned; `None` when it was deleted.
     fn staged(&self, shard: &PlanRow) -> Result<Option<LogReader>> {
-        let found = queued_body(&*self.store.kv.snapshot(), shard.queued)?;
+        let found = queued_body(&*self.ground.kv.snapshot(), shard.queued)?;
         let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
-        let reader = self.store.log(LogKind::Staging).reader(extents);
+        let reader = self.ground.log(LogKind::Staging).reader(extents);
         // A delete may have freed the bytes before they were pinned; its queue row went first.
         let key = rows::sequence_key(shard.queued);
-        Ok(self.store.kv.get(QUEUE, &key)?.map(|_| reader))
+        Ok(self.ground.kv.get(QUEUE, &key)?.map(|_| reader))
     }
 
     fn write_list(
@@ -270,14 +270,14 @@ impl SetWriting<'_> {
     }
 
     fn list_entry(&self, shard: &PlanRow) -> Result<ListEntry> {
-        let view = self.store.kv.snapshot();
+        let view = self.ground.kv.snapshot();
         let planned = shard.sealed_bytes as usize;
         let sealed = match queued_body(&*view, shard.queued)? {
             Some((queue, object, body)) => {
                 let entry =
                     Entry::new(&*view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
                 // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
-                match self.store.keys.load(body.key_slot, body.body_id) {
+                match self.ground.keys.load(body.key_slot, body.body_id) {
                     Ok(key) => entry.seal(&key, body.body_id)?,
                     Err(_) => vec![0; planned],
                 }
@@ -308,7 +308,7 @@ impl SetWriting<'_> {
         let mut readers: Vec<Option<PlatterReader<PlatterFileSource>>> = Vec::new();
         for &platter in &self.row.information {
             let source = self.files.open(platter)?;
-            let expected = Some((self.store.archive, platter));
+            let expected = Some((self.ground.archive, platter));
             let reader = PlatterReader::open(source, expected, &NoFaults);
             readers.push(Some(reader.map_err(glass_error(platter))?));
         }
@@ -322,7 +322,7 @@ impl SetWriting<'_> {
         }
         let mut encoder = SetEncoder::new(geometry);
         for track in 0..geometry.tracks_for(self.row.redundancy_bytes) {
-            self.store.check_stopping()?;
+            self.ground.check_stopping()?;
             encoder
                 .encode_track(InformationTrack::new(track), &readers, &NoFaults, |index, piece| {
                     writers[usize::from(index)].1.write(piece)
@@ -338,7 +338,7 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
             let is_piece = |row: &PlanRow| row.bytes != cipher_bytes(row.body_bytes);
             let noted: Vec<(Vec<u8>, PlanRow)> = plan
                 .into_iter()
@@ -351,7 +351,7 @@ impl SetWriting<'_> {
                 .collect();
             for batch in noted.chunks(ROWS_PER_TRANSACTION_MAX) {
                 let batch = batch.to_vec();
-                self.store.committer.commit_blocking(
+                self.ground.committer.commit_blocking(
                     move |tx: &mut Transaction<'_>| -> Result<()> {
                         batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
                     },
@@ -369,9 +369,9 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.store.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
             for (_, shard) in plan {
-                let Some((queue, _, body)) = queued_body(&*self.store.kv, shard.queued)? else {
+                let Some((queue, _, body)) = queued_body(&*self.ground.kv, shard.queued)? else {
                     continue;
                 };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);

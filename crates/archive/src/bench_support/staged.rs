@@ -15,12 +15,12 @@ use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::entry::Entry;
+use crate::ground::{Ground, Paths};
 use crate::ingest::cipher_crc;
 use crate::log::scan::SegmentScan;
 use crate::log::{LogKind, list_segments, segment_path};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::ObjectRow;
-use crate::store::{Layout, Store};
 
 /// Bodies between two syncs.
 const SYNC_BODIES: u64 = 100_000;
@@ -31,29 +31,29 @@ const SYNC_BODIES: u64 = 100_000;
 /// # Errors
 /// When the directory is in use, or the disk fails.
 pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
-    let catalog = Layout::new(&config.data).catalog();
-    let store = Store::open(config, Clock::system())?;
+    let catalog = Paths::new(&config.data).catalog();
+    let ground = Ground::open(config, Clock::system())?;
     let mut plain = vec![0; bytes];
     let mut waiting = Vec::new();
     for number in 0..objects {
         let stamp = number.to_le_bytes();
         let stamped = stamp.len().min(bytes);
         plain[..stamped].copy_from_slice(&stamp[..stamped]);
-        waiting.push(put(&store, number, &plain)?);
+        waiting.push(put(&ground, number, &plain)?);
         if waiting.len() as u64 == SYNC_BODIES || number + 1 == objects {
             crate::log::LogWriter::sync_many(waiting.iter())?;
             waiting.drain(..).for_each(|writer| writer.keep());
-            store.keys.sync_blocking()?;
+            ground.keys.sync_blocking()?;
         }
     }
-    drop(store);
+    drop(ground);
     remove_catalog(&catalog)
 }
 
 /// What a put leaves in log and key table.
-fn put(store: &Store, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter> {
+fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter> {
     let body = ObjectId::from_random(random_bytes()?);
-    let (key, _) = store.keys.create(body)?;
+    let (key, _) = ground.keys.create(body)?;
     let mut digest = BodyDigest::new(Some(ChecksumAlgorithm::Crc64Nvme));
     digest.update(plain);
     let digests = digest.finish();
@@ -78,8 +78,8 @@ fn put(store: &Store, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter
     let name = format!("backup/2026/host-{:02}/file-{number:08}.dat", number % 40);
     let facts = (0, digests.bytes, crc.finalize());
     let entry = Entry::of(BUCKET, UnixTime::from_millis(1_700_000_000_000), &name, &row, facts);
-    let mut writer = Arc::clone(store.log(LogKind::Staging)).writer(body, 0)?;
-    writer.write_whole(&mut cipher, &entry.record(&key, body, store.now())?)?;
+    let mut writer = Arc::clone(ground.log(LogKind::Staging)).writer(body, 0)?;
+    writer.write_whole(&mut cipher, &entry.record(&key, body, ground.now())?)?;
     Ok(writer)
 }
 
@@ -88,7 +88,7 @@ fn put(store: &Store, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter
 /// # Errors
 /// When the disk fails.
 pub fn lose_catalog(config: &ArchiveConfig) -> Result<()> {
-    remove_catalog(&Layout::new(&config.data).catalog())
+    remove_catalog(&Paths::new(&config.data).catalog())
 }
 
 fn remove_catalog(catalog: &std::path::Path) -> Result<()> {
@@ -101,7 +101,7 @@ fn remove_catalog(catalog: &std::path::Path) -> Result<()> {
 /// # Errors
 /// When the disk fails.
 pub fn scan(config: &ArchiveConfig) -> Result<u64> {
-    let dir = Layout::new(&config.data).log(LogKind::Staging);
+    let dir = Paths::new(&config.data).log(LogKind::Staging);
     let mut records = 0;
     for number in list_segments(&dir)? {
         let mut scan = SegmentScan::open(&segment_path(&dir, number), LogKind::Staging, number)?;

@@ -17,9 +17,9 @@ use fulgurite_codes::crc32c;
 use fulgurite_units::ArchiveId;
 
 use super::Commits;
+use crate::ground::Paths;
 use crate::log::sync_dir;
 use crate::rows::CatalogAge;
-use crate::store::Layout;
 use crate::{ArchiveError, Result};
 
 const MAGIC: &[u8; 8] = b"FGCATMRK";
@@ -68,7 +68,7 @@ impl Mark {
 /// The mark as this run writes it.
 #[derive(Debug)]
 pub(crate) struct MarkFile {
-    layout: Layout,
+    paths: Paths,
     archive: ArchiveId,
     run: u64,
     commits: Arc<Commits>,
@@ -86,10 +86,10 @@ struct State {
 }
 
 impl MarkFile {
-    pub(crate) fn new(layout: Layout, archive: ArchiveId, run: u64, commits: Arc<Commits>) -> Self {
-        let next = newest(&layout, archive).map_or(0, |(place, _)| 1 - place);
+    pub(crate) fn new(paths: Paths, archive: ArchiveId, run: u64, commits: Arc<Commits>) -> Self {
+        let next = newest(&paths, archive).map_or(0, |(place, _)| 1 - place);
         let state = Mutex::new(State { file: None, next, noted: None });
-        Self { layout, archive, run, commits, state }
+        Self { paths, archive, run, commits, state }
     }
 
     /// Writes down what is durable in the catalog, unless it is written down already. Blocks.
@@ -102,7 +102,7 @@ impl MarkFile {
         if state.noted == Some(mark) {
             return Ok(());
         }
-        let path = self.layout.catalog_mark();
+        let path = self.paths.catalog_mark();
         let file = self.write(state, mark)?;
         file.sync_data().map_err(ArchiveError::io("sync", &path))?;
         (state.next, state.noted) = (1 - state.next, Some(mark));
@@ -122,14 +122,14 @@ impl MarkFile {
 
     /// Writes `mark` where the last one that was synced is not.
     fn write<'a>(&self, state: &'a mut State, mark: Mark) -> Result<&'a File> {
-        let path = self.layout.catalog_mark();
+        let path = self.paths.catalog_mark();
         let file = match state.file.take() {
             Some(file) => file,
             None => {
                 let mut options = File::options();
                 let options = options.write(true).create(true).truncate(false).mode(0o600);
                 let file = options.open(&path).map_err(ArchiveError::io("open", &path))?;
-                sync_dir(self.layout.root())?;
+                sync_dir(self.paths.root())?;
                 file
             }
         };
@@ -147,12 +147,12 @@ impl MarkFile {
 }
 
 /// The mark that counts; none when no file is there, or none of the two can be read.
-pub(super) fn read(layout: &Layout, archive: ArchiveId) -> Option<Mark> {
-    newest(layout, archive).map(|(_, mark)| mark)
+pub(super) fn read(paths: &Paths, archive: ArchiveId) -> Option<Mark> {
+    newest(paths, archive).map(|(_, mark)| mark)
 }
 
-fn newest(layout: &Layout, archive: ArchiveId) -> Option<(usize, Mark)> {
-    let path = layout.catalog_mark();
+fn newest(paths: &Paths, archive: ArchiveId) -> Option<(usize, Mark)> {
+    let path = paths.catalog_mark();
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return None,

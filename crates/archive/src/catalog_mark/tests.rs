@@ -10,9 +10,9 @@ fn archive() -> ArchiveId {
     ArchiveId::from_bytes([0xA1; 16])
 }
 
-fn note(layout: &Layout, run: u64, commits: &[u64]) {
+fn note(paths: &Paths, run: u64, commits: &[u64]) {
     let count = Arc::<Commits>::default();
-    let file = MarkFile::new(layout.clone(), archive(), run, Arc::clone(&count));
+    let file = MarkFile::new(paths.clone(), archive(), run, Arc::clone(&count));
     for &commits in commits {
         count.0.store(commits, Ordering::Release);
         file.note(false).unwrap();
@@ -26,9 +26,9 @@ fn mark(run: u64, commits: u64) -> Mark {
 #[test]
 fn a_mark_is_these_bytes() {
     let dir = testing::dir();
-    let layout = Layout::new(dir.path());
-    note(&layout, 0x0102, &[1, 0x0304]);
-    let bytes = std::fs::read(layout.catalog_mark()).unwrap();
+    let paths = Paths::new(dir.path());
+    note(&paths, 0x0102, &[1, 0x0304]);
+    let bytes = std::fs::read(paths.catalog_mark()).unwrap();
     assert_eq!(bytes.len(), 576);
     assert!(bytes[64..512].iter().all(|&byte| byte == 0));
     let lines: String = bytes[512..].chunks(16).map(|line| hex::encode(line) + "\n").collect();
@@ -39,58 +39,58 @@ fn a_mark_is_these_bytes() {
         000000000000000000000000634579a3
     "#]]
     .assert_eq(&lines);
-    assert_eq!(read(&layout, archive()), Some(mark(0x0102, 0x0304)));
-    assert_eq!(read(&layout, ArchiveId::from_bytes([0xA2; 16])), None);
+    assert_eq!(read(&paths, archive()), Some(mark(0x0102, 0x0304)));
+    assert_eq!(read(&paths, ArchiveId::from_bytes([0xA2; 16])), None);
 }
 
 #[test]
 fn a_damaged_mark_leaves_the_one_before() {
     let dir = testing::dir();
-    let layout = Layout::new(dir.path());
+    let paths = Paths::new(dir.path());
     // The second run goes on where the first ended: the mark that counts is never written over.
-    note(&layout, 1, &[1, 2, 3]);
-    note(&layout, 2, &[1]);
-    let path = layout.catalog_mark();
+    note(&paths, 1, &[1, 2, 3]);
+    note(&paths, 2, &[1]);
+    let path = paths.catalog_mark();
     let bytes = std::fs::read(&path).unwrap();
-    assert_eq!(read(&layout, archive()), Some(mark(2, 1)));
+    assert_eq!(read(&paths, archive()), Some(mark(2, 1)));
     for bit in 512 * 8..bytes.len() * 8 {
         let mut damaged = bytes.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&path, damaged).unwrap();
-        assert_eq!(read(&layout, archive()), Some(mark(1, 3)), "bit {bit}");
+        assert_eq!(read(&paths, archive()), Some(mark(1, 3)), "bit {bit}");
     }
     for (bytes, left) in [(&bytes[..512], Some(mark(1, 3))), (&bytes[..40], None), (&[], None)] {
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(read(&layout, archive()), left);
+        assert_eq!(read(&paths, archive()), left);
     }
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(read(&layout, archive()), None);
+    assert_eq!(read(&paths, archive()), None);
 }
 
 #[test]
 fn a_mark_that_is_not_synced_leaves_the_last_that_was() {
     let dir = testing::dir();
-    let layout = Layout::new(dir.path());
+    let paths = Paths::new(dir.path());
     let count = Arc::<Commits>::default();
-    let file = MarkFile::new(layout.clone(), archive(), 1, Arc::clone(&count));
+    let file = MarkFile::new(paths.clone(), archive(), 1, Arc::clone(&count));
     file.note(false).unwrap();
-    let synced = std::fs::read(layout.catalog_mark()).unwrap()[..64].to_vec();
+    let synced = std::fs::read(paths.catalog_mark()).unwrap()[..64].to_vec();
     for commits in 1..5 {
         count.0.store(commits, Ordering::Release);
         file.note_unsynced();
-        assert_eq!(read(&layout, archive()), Some(mark(1, commits)));
-        assert!(std::fs::read(layout.catalog_mark()).unwrap()[..64] == synced);
+        assert_eq!(read(&paths, archive()), Some(mark(1, commits)));
+        assert!(std::fs::read(paths.catalog_mark()).unwrap()[..64] == synced);
     }
 }
 
 #[test]
 fn the_end_of_a_run_is_said_by_its_last_mark() {
     let dir = testing::dir();
-    let layout = Layout::new(dir.path());
-    let file = MarkFile::new(layout.clone(), archive(), 4, Arc::default());
+    let paths = Paths::new(dir.path());
+    let file = MarkFile::new(paths.clone(), archive(), 4, Arc::default());
     file.note(false).unwrap();
     file.note(true).unwrap();
-    assert_eq!(read(&layout, archive()), Some(Mark { is_last: true, ..mark(4, 0) }));
+    assert_eq!(read(&paths, archive()), Some(Mark { is_last: true, ..mark(4, 0) }));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_catalog_is_as_old_as_the_later_of_its_run_and_its_batches() {
     for (run, counted, age) in
         [(3, Some((4, 1)), (4, 1)), (3, Some((2, 9)), (3, 0)), (3, None, (3, 0))]
     {
-        let store = fulgurite_catalog::MemoryStore::new(&rows::SPACES);
+        let kv = fulgurite_catalog::MemoryStore::new(&rows::SPACES);
         let mut batch = Batch::new();
         let totals = rows::Totals { run, ..rows::Totals::default() };
         batch.put(META, rows::TOTALS_KEY, rows::encode(&totals).unwrap()).unwrap();
@@ -115,8 +115,8 @@ fn a_catalog_is_as_old_as_the_later_of_its_run_and_its_batches() {
             let row = rows::encode(&CatalogAge { run, commits }).unwrap();
             batch.put(META, rows::COMMITS_KEY, row).unwrap();
         }
-        store.apply(batch).unwrap();
+        kv.apply(batch).unwrap();
         let (run, commits) = age;
-        assert_eq!(rows::catalog_age(&store).unwrap(), CatalogAge { run, commits });
+        assert_eq!(rows::catalog_age(&kv).unwrap(), CatalogAge { run, commits });
     }
 }

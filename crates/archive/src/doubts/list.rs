@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_units::ObjectId;
 
-use crate::store::{Layout, write_durably};
+use crate::ground::{Paths, write_durably};
 use crate::{ArchiveError, Result};
 
 /// The first line: what it is, and its version.
@@ -22,8 +22,8 @@ pub(crate) struct DoubtList {
 
 impl DoubtList {
     /// The list of an archive; empty if it has none. What is no line of it is passed over.
-    pub(crate) fn read(layout: &Layout) -> Result<Self> {
-        let path = layout.doubts();
+    pub(crate) fn read(paths: &Paths) -> Result<Self> {
+        let path = paths.doubts();
         let text = match std::fs::read(&path) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -39,8 +39,8 @@ impl DoubtList {
     }
 
     /// Writes it, durably; an empty one has no file.
-    pub(crate) fn write(&self, layout: &Layout) -> Result<()> {
-        let path = layout.doubts();
+    pub(crate) fn write(&self, paths: &Paths) -> Result<()> {
+        let path = paths.doubts();
         if self.pairs.is_empty() {
             return match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -36,47 +36,47 @@ struct Life {
 impl Life {
     fn new() -> Self {
         let life = Self { dir: testing::dir(), runtime: Runtime::new().unwrap() };
-        let store = life.start();
-        life.runtime.block_on(list::create_bucket(&store, &testing::bucket("vault"))).unwrap();
+        let ground = life.start();
+        life.runtime.block_on(list::create_bucket(&ground, &testing::bucket("vault"))).unwrap();
         life
     }
 
     /// Starts, as after a crash: nothing stopped the run before.
-    fn start(&self) -> Arc<Store> {
+    fn start(&self) -> Arc<Ground> {
         // No two things happen at one time.
         static MS: AtomicU64 = AtomicU64::new(0);
         let tick =
             || UnixTime::from_millis(testing::NOW.as_millis() + MS.fetch_add(1, Ordering::Relaxed));
-        let store = Store::open(testing::config(&self.dir), Clock::new(tick)).unwrap();
-        let store = Arc::new(store);
-        finish_shreds(&store).unwrap();
-        sweep_orphan_keys(&store).unwrap();
-        store
+        let ground = Ground::open(testing::config(&self.dir), Clock::new(tick)).unwrap();
+        let ground = Arc::new(ground);
+        finish_shreds(&ground).unwrap();
+        sweep_orphan_keys(&ground).unwrap();
+        ground
     }
 
-    fn put(&self, store: &Arc<Store>, name: &str, bytes: usize) {
+    fn put(&self, ground: &Arc<Ground>, name: &str, bytes: usize) {
         let claim = BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() };
         let (meta, condition) = (ObjectMeta::default(), WriteCondition::default());
         let options = PutOptions { class: StorageClass::Standard, meta, condition, claim };
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
         self.runtime.block_on(async {
-            let mut writer = ObjectWriter::begin(store, &bucket, &key, options).unwrap();
+            let mut writer = ObjectWriter::begin(ground, &bucket, &key, options).unwrap();
             writer.write(Bytes::from(vec![7; bytes])).await.unwrap();
             writer.finish(None).await.unwrap();
         });
     }
 
-    fn delete(&self, store: &Arc<Store>, name: &str) -> bool {
+    fn delete(&self, ground: &Arc<Ground>, name: &str) -> bool {
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-        self.runtime.block_on(put::delete(store, &bucket, &key)).unwrap()
+        self.runtime.block_on(put::delete(ground, &bucket, &key)).unwrap()
     }
 
     /// Puts all of an object onto stable storage but its row.
-    fn cut_short(&self, store: &Arc<Store>, name: &str, bytes: usize) {
+    fn cut_short(&self, ground: &Arc<Ground>, name: &str, bytes: usize) {
         let class = StorageClass::Standard;
         let claim = BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() };
         self.runtime.block_on(async {
-            let mut ingest = Ingest::begin(store, log_of(class), claim).unwrap();
+            let mut ingest = Ingest::begin(ground, log_of(class), claim).unwrap();
             ingest.write(Bytes::from(vec![8; bytes])).await.unwrap();
             let describe = |digests: &crate::BodyDigests, digest| {
                 let row = ObjectRow {
@@ -106,7 +106,7 @@ impl Life {
     }
 
     fn list(&self) -> DoubtList {
-        DoubtList::read(&Layout::new(self.dir.path())).unwrap()
+        DoubtList::read(&Paths::new(self.dir.path())).unwrap()
     }
 }
 
@@ -117,30 +117,30 @@ fn failure() -> ArchiveError {
 }
 
 /// Names and sizes of what is shown.
-fn shown(store: &Store) -> Vec<(String, u64)> {
+fn shown(ground: &Ground) -> Vec<(String, u64)> {
     let query = ListQuery { limit: 100, ..ListQuery::default() };
-    let page = list::list(store, &testing::bucket("vault"), &query).unwrap();
+    let page = list::list(ground, &testing::bucket("vault"), &query).unwrap();
     page.objects.into_iter().map(|object| (object.key, object.bytes)).collect()
 }
 
 #[track_caller]
-fn check_shown(store: &Store, expected: &[(&str, u64)]) {
+fn check_shown(ground: &Ground, expected: &[(&str, u64)]) {
     let expected: Vec<(String, u64)> =
         expected.iter().map(|&(name, bytes)| (name.to_owned(), bytes)).collect();
-    assert_eq!(shown(store), expected);
+    assert_eq!(shown(ground), expected);
 }
 
 /// Names and bytes of what is in doubt, as the status says; segments, budget and rows agree.
 #[track_caller]
-fn check_doubts(store: &Store, expected: &[(&str, u64)]) {
-    let status = crate::status::status(store, String::new()).unwrap();
+fn check_doubts(ground: &Ground, expected: &[(&str, u64)]) {
+    let status = crate::status::status(ground, String::new()).unwrap();
     let found: Vec<(&str, u64)> =
         status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes)).collect();
     assert_eq!(found, expected);
     assert_eq!(status.bodies_in_doubt, expected.len() as u64);
     let all = KeyRange::prefix(b"");
-    let doubts: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*store.kv, DOUBTS, &all, 100).unwrap();
-    let bodies: Vec<(Vec<u8>, BodyRow)> = rows_in(&*store.kv, BODIES, &all, 100).unwrap();
+    let doubts: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*ground.kv, DOUBTS, &all, 100).unwrap();
+    let bodies: Vec<(Vec<u8>, BodyRow)> = rows_in(&*ground.kv, BODIES, &all, 100).unwrap();
     let rows: Vec<BodyRow> = doubts
         .into_iter()
         .map(|(_, doubt)| doubt.body)
@@ -148,34 +148,34 @@ fn check_doubts(store: &Store, expected: &[(&str, u64)]) {
         .collect();
     let named: u64 =
         rows.iter().filter_map(BodyRow::in_log).flat_map(|(_, e)| e).map(|e| e.bytes).sum();
-    let live: Vec<(Vec<u8>, u64)> = rows_in(&*store.kv, SEGMENTS, &all, 100).unwrap();
+    let live: Vec<(Vec<u8>, u64)> = rows_in(&*ground.kv, SEGMENTS, &all, 100).unwrap();
     let live: u64 = live.into_iter().map(|(_, bytes)| bytes).sum();
-    assert_eq!((live, store.budget.used()), (named, named));
+    assert_eq!((live, ground.budget.used()), (named, named));
     // Every key is somebody's, and whose it is can read it.
     let keys: BTreeSet<ObjectId> =
-        store.keys.scan().unwrap().into_iter().map(|slot| slot.body).collect();
+        ground.keys.scan().unwrap().into_iter().map(|slot| slot.body).collect();
     assert_eq!(keys, rows.iter().map(|row| row.body_id).collect());
     for row in &rows {
-        store.keys.load(row.key_slot, row.body_id).unwrap();
+        ground.keys.load(row.key_slot, row.body_id).unwrap();
     }
 }
 
 #[test]
 fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
     let life = Life::new();
-    let store = life.start();
-    life.put(&store, "deleted", 10);
-    life.put(&store, "other", 11);
+    let ground = life.start();
+    life.put(&ground, "deleted", 10);
+    life.put(&ground, "other", 11);
     for (name, bytes) in [("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)] {
-        life.cut_short(&store, name, bytes);
+        life.cut_short(&ground, name, bytes);
     }
-    drop(store);
+    drop(ground);
     // However often it starts, it counts them once.
     for _ in 0..3 {
-        let store = life.start();
-        check_shown(&store, &[("deleted", 10), ("other", 11)]);
+        let ground = life.start();
+        check_shown(&ground, &[("deleted", 10), ("other", 11)]);
         let mut doubts = vec![("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)];
-        let status = crate::status::status(&store, String::new()).unwrap();
+        let status = crate::status::status(&ground, String::new()).unwrap();
         let found = status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes));
         let mut found: Vec<(&str, u64)> = found.collect();
         found.sort_unstable();
@@ -183,31 +183,31 @@ fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
         assert_eq!(found, doubts);
         assert_eq!(life.list().iter().count(), 4);
     }
-    let store = life.start();
-    assert!(life.delete(&store, "deleted"));
-    assert!(!life.delete(&store, "never shown"));
-    life.put(&store, "put", 30);
-    check_doubts(&store, &[]);
-    drop(store);
+    let ground = life.start();
+    assert!(life.delete(&ground, "deleted"));
+    assert!(!life.delete(&ground, "never shown"));
+    life.put(&ground, "put", 30);
+    check_doubts(&ground, &[]);
+    drop(ground);
     life.lose_catalog();
     let report = life.recover(false);
     assert_eq!((report.objects, report.in_doubt, report.incomplete), (2, 0, 0), "{report:?}");
     assert_eq!(life.list(), DoubtList::default());
-    let store = life.start();
-    check_shown(&store, &[("other", 11), ("put", 30)]);
-    check_doubts(&store, &[]);
+    let ground = life.start();
+    check_shown(&ground, &[("other", 11), ("put", 30)]);
+    check_doubts(&ground, &[]);
 }
 
 #[test]
 fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
     let life = Life::new();
-    let store = life.start();
-    life.put(&store, "both", 10);
-    life.cut_short(&store, "both", 20);
+    let ground = life.start();
+    life.put(&ground, "both", 10);
+    life.cut_short(&ground, "both", 20);
     // Longer than what is written at a time, and with nothing in it.
-    life.cut_short(&store, "long", 700_000);
-    life.cut_short(&store, "empty", 0);
-    drop(store);
+    life.cut_short(&ground, "long", 700_000);
+    life.cut_short(&ground, "empty", 0);
+    drop(ground);
     let doubts = [("both", 20), ("empty", 0), ("long", 700_000)];
     check_doubts(&life.start(), &doubts);
     for _ in 0..2 {
@@ -216,98 +216,98 @@ fn what_a_start_did_not_show_no_recovery_shows_unless_one_insists() {
         assert_eq!((report.objects, report.in_doubt), (1, 3), "{report:?}");
         assert_eq!((report.incomplete, report.set_aside, report.overwritten), (0, 0, 0));
         assert!(report.doubted[0].contains("\" in bucket \"vault\""), "{report:?}");
-        let store = life.start();
-        check_shown(&store, &[("both", 10)]);
-        check_doubts(&store, &doubts);
+        let ground = life.start();
+        check_shown(&ground, &[("both", 10)]);
+        check_doubts(&ground, &doubts);
     }
     let report = life.recover(true);
     assert_eq!((report.objects, report.in_doubt, report.overwritten), (3, 1, 1), "{report:?}");
     let back = [("both", 20), ("empty", 0), ("long", 700_000)];
     // What was brought back is in doubt no more, and what it took the place of is.
     for _ in 0..2 {
-        let store = life.start();
-        check_shown(&store, &back);
-        check_doubts(&store, &[("both", 10)]);
-        drop(store);
+        let ground = life.start();
+        check_shown(&ground, &back);
+        check_doubts(&ground, &[("both", 10)]);
+        drop(ground);
         life.lose_catalog();
         life.recover(false);
     }
     // And back again.
     life.recover_with(RecoverOptions { salvage: true, earliest: true });
-    let store = life.start();
-    check_shown(&store, &[("both", 10), ("empty", 0), ("long", 700_000)]);
-    check_doubts(&store, &[("both", 20)]);
-    assert!(life.delete(&store, "both"));
-    check_doubts(&store, &[]);
+    let ground = life.start();
+    check_shown(&ground, &[("both", 10), ("empty", 0), ("long", 700_000)]);
+    check_doubts(&ground, &[("both", 20)]);
+    assert!(life.delete(&ground, "both"));
+    check_doubts(&ground, &[]);
 }
 
 #[test]
 fn without_a_start_in_between_the_later_comes_back_and_the_earlier_keeps_its_key() {
     let life = Life::new();
-    let store = life.start();
-    life.put(&store, "both", 10);
-    life.cut_short(&store, "both", 20);
-    drop(store);
+    let ground = life.start();
+    life.put(&ground, "both", 10);
+    life.cut_short(&ground, "both", 20);
+    drop(ground);
     life.lose_catalog();
     let report = life.recover(false);
     assert_eq!((report.objects, report.in_doubt, report.overwritten), (1, 1, 1), "{report:?}");
-    let store = life.start();
-    check_shown(&store, &[("both", 20)]);
-    check_doubts(&store, &[("both", 10)]);
+    let ground = life.start();
+    check_shown(&ground, &[("both", 20)]);
+    check_doubts(&ground, &[("both", 10)]);
 }
 
 #[test]
 fn a_bucket_goes_with_what_is_in_doubt_of_it() {
     let life = Life::new();
-    let store = life.start();
-    life.cut_short(&store, "a", 10);
-    life.cut_short(&store, "b", 20);
-    drop(store);
-    let store = life.start();
-    check_doubts(&store, &[("a", 10), ("b", 20)]);
-    life.runtime.block_on(list::delete_bucket(&store, &testing::bucket("vault"))).unwrap();
-    check_doubts(&store, &[]);
+    let ground = life.start();
+    life.cut_short(&ground, "a", 10);
+    life.cut_short(&ground, "b", 20);
+    drop(ground);
+    let ground = life.start();
+    check_doubts(&ground, &[("a", 10), ("b", 20)]);
+    life.runtime.block_on(list::delete_bucket(&ground, &testing::bucket("vault"))).unwrap();
+    check_doubts(&ground, &[]);
 }
 
 #[test]
 fn an_upload_whose_completion_was_cut_short_stays_an_upload() {
     let life = Life::new();
-    let store = life.start();
-    let upload = life.runtime.block_on(begin_upload(&store));
+    let ground = life.start();
+    let upload = life.runtime.block_on(begin_upload(&ground));
     // The entries of an object that is never committed.
-    let part = only_part(&store, upload);
-    let secret = store.keys.load(part.key_slot, part.body_id).unwrap();
+    let part = only_part(&ground, upload);
+    let secret = ground.keys.load(part.key_slot, part.body_id).unwrap();
     let row = ObjectRow { upload_id: Some(upload), ..testing::object_row(StorageClass::Standard) };
     let place = (0, part.bytes, part.digest);
     let entry = Entry::of("vault", testing::NOW, "parts", &row, place);
-    let entry = entry.record(&secret, part.body_id, store.now()).unwrap();
-    let mut writer = store.online.entry_writer();
+    let entry = entry.record(&secret, part.body_id, ground.now()).unwrap();
+    let mut writer = ground.online.entry_writer();
     writer.write(part.body_id, &entry).unwrap();
     writer.sync_blocking().unwrap();
     writer.keep_in_doubt();
-    drop((secret, store));
+    drop((secret, ground));
     drop(life.start());
     for _ in 0..2 {
-        let store = life.start();
-        check_shown(&store, &[]);
-        assert_eq!(rows::doubt_count(&*store.kv).unwrap(), 0);
+        let ground = life.start();
+        check_shown(&ground, &[]);
+        assert_eq!(rows::doubt_count(&*ground.kv).unwrap(), 0);
         assert_eq!(life.list().iter().collect::<Vec<_>>(), [(part.body_id, row.object_id)]);
-        assert_eq!(only_part(&store, upload).body_id, part.body_id);
-        drop(store);
+        assert_eq!(only_part(&ground, upload).body_id, part.body_id);
+        drop(ground);
         life.lose_catalog();
         let report = life.recover(false);
         assert_eq!((report.uploads, report.objects, report.in_doubt), (1, 0, 0), "{report:?}");
     }
-    let store = life.start();
-    life.runtime.block_on(complete_upload(&store, upload));
-    check_shown(&store, &[("parts", 5)]);
-    drop(store);
+    let ground = life.start();
+    life.runtime.block_on(complete_upload(&ground, upload));
+    check_shown(&ground, &[("parts", 5)]);
+    drop(ground);
     life.lose_catalog();
     let report = life.recover(false);
     assert_eq!((report.uploads, report.objects), (0, 1), "{report:?}");
 }
 
-async fn begin_upload(store: &Arc<Store>) -> UploadId {
+async fn begin_upload(ground: &Arc<Ground>) -> UploadId {
     let options = UploadOptions {
         class: StorageClass::Standard,
         meta: ObjectMeta::default(),
@@ -315,18 +315,18 @@ async fn begin_upload(store: &Arc<Store>) -> UploadId {
         full_object: false,
     };
     let (bucket, key) = (testing::bucket("vault"), testing::key("parts"));
-    let upload = multipart::create(store, &bucket, &key, options).await.unwrap().upload_id;
+    let upload = multipart::create(ground, &bucket, &key, options).await.unwrap().upload_id;
     let name = UploadName { bucket, key, upload };
-    let mut part = PartWriter::begin(store, name, 1, BodyClaim::default()).unwrap();
+    let mut part = PartWriter::begin(ground, name, 1, BodyClaim::default()).unwrap();
     part.write(Bytes::from_static(b"bytes")).await.unwrap();
     part.finish(None).await.unwrap();
     upload
 }
 
-async fn complete_upload(store: &Arc<Store>, upload: UploadId) {
+async fn complete_upload(ground: &Arc<Ground>, upload: UploadId) {
     let (bucket, key) = (testing::bucket("vault"), testing::key("parts"));
     let name = UploadName { bucket, key, upload };
-    let (_, parts, _) = multipart::list_parts(store, &name, 0, 10).unwrap();
+    let (_, parts, _) = multipart::list_parts(ground, &name, 0, 10).unwrap();
     let listed = parts.into_iter().map(|part| CompletedPart {
         number: part.number,
         etag: part.etag,
@@ -334,12 +334,12 @@ async fn complete_upload(store: &Arc<Store>, upload: UploadId) {
     });
     let (listed, condition) = (listed.collect(), WriteCondition::default());
     let completion = Completion { name, listed, condition, checksum: None };
-    multipart::complete(store, completion).await.unwrap();
+    multipart::complete(ground, completion).await.unwrap();
 }
 
-fn only_part(store: &Store, upload: UploadId) -> BodyRow {
+fn only_part(ground: &Ground, upload: UploadId) -> BodyRow {
     let range = KeyRange::prefix(&upload.to_bytes());
-    let parts: Vec<(Vec<u8>, PartRow)> = rows_in(&*store.kv, PARTS, &range, 10).unwrap();
+    let parts: Vec<(Vec<u8>, PartRow)> = rows_in(&*ground.kv, PARTS, &range, 10).unwrap();
     assert_eq!(parts.len(), 1);
     parts.into_iter().next().unwrap().1.body
 }
@@ -347,47 +347,47 @@ fn only_part(store: &Store, upload: UploadId) -> BodyRow {
 #[test]
 fn a_start_reads_segments_from_where_commits_had_not_ended() {
     let life = Life::new();
-    let store = life.start();
+    let ground = life.start();
     let online = || {
-        note_settled(&store).unwrap();
-        rows::settled(&*store.kv).unwrap().online
+        note_settled(&ground).unwrap();
+        rows::settled(&*ground.kv).unwrap().online
     };
-    life.put(&store, "a", 10);
+    life.put(&ground, "a", 10);
     assert_eq!(online(), 0, "it is written on");
-    store.close_logs();
+    ground.close_logs();
     assert_eq!(online(), 1);
-    life.cut_short(&store, "b", 20);
-    store.close_logs();
-    life.put(&store, "c", 30);
-    store.close_logs();
+    life.cut_short(&ground, "b", 20);
+    ground.close_logs();
+    life.put(&ground, "c", 30);
+    ground.close_logs();
     assert_eq!(online(), 1, "one of its bodies is in doubt");
-    drop(store);
-    let store = life.start();
-    assert_eq!(rows::settled(&*store.kv).unwrap(), SettledRow::default(), "it is of this run");
-    check_doubts(&store, &[("b", 20)]);
+    drop(ground);
+    let ground = life.start();
+    assert_eq!(rows::settled(&*ground.kv).unwrap(), SettledRow::default(), "it is of this run");
+    check_doubts(&ground, &[("b", 20)]);
 }
 
 #[test]
 fn an_upload_that_was_refused_is_settled_when_its_key_is_gone() {
     let life = Life::new();
-    let store = life.start();
-    life.put(&store, "a", 10);
+    let ground = life.start();
+    life.put(&ground, "a", 10);
     let (bucket, key) = (testing::bucket("vault"), testing::key("a"));
     let condition = WriteCondition { etag: None, absent: true };
     life.runtime.block_on(async {
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let (class, meta) = (StorageClass::Standard, ObjectMeta::default());
         let options = PutOptions { class, meta, condition: WriteCondition::default(), claim };
-        let mut first = ObjectWriter::begin(&store, &bucket, &testing::key("b"), options).unwrap();
+        let mut first = ObjectWriter::begin(&ground, &bucket, &testing::key("b"), options).unwrap();
         first.write(Bytes::from_static(b"bytes")).await.unwrap();
-        assert!(!put::delete(&store, &bucket, &testing::key("b")).await.unwrap());
+        assert!(!put::delete(&ground, &bucket, &testing::key("b")).await.unwrap());
         first.finish(None).await.unwrap();
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let options = PutOptions { class, meta: ObjectMeta::default(), condition, claim };
-        assert!(ObjectWriter::begin(&store, &bucket, &key, options).is_err());
+        assert!(ObjectWriter::begin(&ground, &bucket, &key, options).is_err());
     });
-    store.close_logs();
-    assert_eq!(store.online.settled_below(), 1);
+    ground.close_logs();
+    assert_eq!(ground.online.settled_below(), 1);
 }
 
 #[test]
@@ -398,12 +398,12 @@ fn a_catalog_from_a_backup_is_recovered_without_doubts() {
     let kept = copy.path().join("catalog");
     std::process::Command::new("cp").arg("-r").args([&catalog, &kept]).status().unwrap();
     drop(life.start());
-    let store = life.start();
-    life.put(&store, "a", 10);
-    drop(store);
+    let ground = life.start();
+    life.put(&ground, "a", 10);
+    drop(ground);
     life.lose_catalog();
     std::fs::rename(&kept, &catalog).unwrap();
-    let refused = Store::open(testing::config(&life.dir), Clock::system()).unwrap_err();
+    let refused = Ground::open(testing::config(&life.dir), Clock::system()).unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
     life.lose_catalog();
     assert_eq!(life.recover(false).objects, 1);
@@ -412,16 +412,16 @@ fn a_catalog_from_a_backup_is_recovered_without_doubts() {
 #[test]
 fn a_list_that_is_damaged_is_read_as_far_as_it_goes() {
     let dir = testing::dir();
-    let layout = Layout::new(dir.path());
+    let paths = Paths::new(dir.path());
     let id = || ObjectId::from_random(random_bytes().unwrap());
     let list: DoubtList = [(id(), id()), (id(), id())].into_iter().collect();
-    list.write(&layout).unwrap();
-    assert_eq!(DoubtList::read(&layout).unwrap(), list);
-    let text = std::fs::read(layout.doubts()).unwrap();
-    std::fs::write(layout.doubts(), [&b"\xff nothing\n"[..], &text[..text.len() - 9]].concat())
+    list.write(&paths).unwrap();
+    assert_eq!(DoubtList::read(&paths).unwrap(), list);
+    let text = std::fs::read(paths.doubts()).unwrap();
+    std::fs::write(paths.doubts(), [&b"\xff nothing\n"[..], &text[..text.len() - 9]].concat())
         .unwrap();
-    let read = DoubtList::read(&layout).unwrap();
+    let read = DoubtList::read(&paths).unwrap();
     assert_eq!(read.iter().collect::<Vec<_>>(), list.iter().take(1).collect::<Vec<_>>());
-    DoubtList::default().write(&layout).unwrap();
-    assert!(!layout.doubts().exists());
+    DoubtList::default().write(&paths).unwrap();
+    assert!(!paths.doubts().exists());
 }

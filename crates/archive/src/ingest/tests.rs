@@ -24,15 +24,15 @@ struct Told {
     entries: Vec<(EntryForm, Vec<u8>)>,
 }
 
-fn scan_logs(store: &Store) -> BTreeMap<ObjectId, Told> {
+fn scan_logs(ground: &Ground) -> BTreeMap<ObjectId, Told> {
     let mut told: BTreeMap<ObjectId, Told> = BTreeMap::new();
     for kind in [LogKind::Staging, LogKind::Online] {
-        let dir = store.layout().log(kind);
+        let dir = ground.paths().log(kind);
         for number in list_segments(&dir).unwrap() {
             let path = segment_path(&dir, number);
             let mut scan = SegmentScan::open(&path, kind, number).unwrap();
             let header = scan.header().unwrap();
-            assert_eq!((header.archive, header.run), (store.archive, store.run));
+            assert_eq!((header.archive, header.run), (ground.archive, ground.run));
             while let Some(record) = scan.next_record().unwrap() {
                 let body = told.entry(record.header().body).or_default();
                 match (record, record.header().kind) {
@@ -52,31 +52,31 @@ fn scan_logs(store: &Store) -> BTreeMap<ObjectId, Told> {
 }
 
 /// Asserts that rows of segments, budget and bodies agree.
-fn check_accounts(store: &Store, rows: &[BodyRow]) {
+fn check_accounts(ground: &Ground, rows: &[BodyRow]) {
     let all = KeyRange::prefix(b"");
-    let live: Vec<(Vec<u8>, u64)> = rows_in(&*store.kv, SEGMENTS, &all, usize::MAX).unwrap();
+    let live: Vec<(Vec<u8>, u64)> = rows_in(&*ground.kv, SEGMENTS, &all, usize::MAX).unwrap();
     let live: u64 = live.into_iter().map(|(_, bytes)| bytes).sum();
     let named: u64 =
         rows.iter().filter_map(BodyRow::in_log).flat_map(|(_, e)| e).map(|e| e.bytes).sum();
-    assert_eq!((live, store.budget.used()), (named, named));
+    assert_eq!((live, ground.budget.used()), (named, named));
 }
 
-fn new_store(dir: &tempfile::TempDir) -> Arc<Store> {
-    let store = testing::store(dir);
+fn new_store(dir: &tempfile::TempDir) -> Arc<Ground> {
+    let ground = testing::ground(dir);
     let create = |tx: &mut Transaction<'_>| -> Result<()> {
         let row = BucketRow { created: UnixTime::from_millis(77_000) };
         rows::put(tx, BUCKETS, rows::bucket_key("vault"), &row)
     };
-    store.committer.commit_blocking(create).unwrap();
-    store
+    ground.committer.commit_blocking(create).unwrap();
+    ground
 }
 
-async fn put_object(store: &Arc<Store>, name: &str, class: StorageClass, bytes: usize) {
+async fn put_object(ground: &Arc<Ground>, name: &str, class: StorageClass, bytes: usize) {
     let claim = BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() };
     let (meta, condition) = (ObjectMeta::default(), WriteCondition::default());
     let options = PutOptions { class, meta, condition, claim };
     let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-    let mut writer = ObjectWriter::begin(store, &bucket, &key, options).unwrap();
+    let mut writer = ObjectWriter::begin(ground, &bucket, &key, options).unwrap();
     writer.write(Bytes::from(vec![7; bytes])).await.unwrap();
     writer.finish(None).await.unwrap();
 }
@@ -85,51 +85,51 @@ async fn put_object(store: &Arc<Store>, name: &str, class: StorageClass, bytes: 
 fn every_body_is_found_in_the_log_with_the_entry_that_glass_would_have() {
     let dir = testing::dir();
     // Opened outside of the runtime, for that blocks.
-    let store = new_store(&dir);
+    let ground = new_store(&dir);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(check_objects(&store));
+    runtime.block_on(check_objects(&ground));
 }
 
-async fn check_objects(store: &Arc<Store>) {
+async fn check_objects(ground: &Arc<Ground>) {
     let mut named = Vec::new();
     for class in [StorageClass::Standard, StorageClass::DeepArchive] {
         for bytes in [0, 1, 4096, 65_536, 65_537, 700_001] {
             let name = format!("{class:?}/{bytes}");
-            put_object(store, &name, class, bytes).await;
+            put_object(ground, &name, class, bytes).await;
             named.push(name);
         }
     }
-    let mut told = scan_logs(store);
+    let mut told = scan_logs(ground);
     let mut rows = Vec::new();
     for name in &named {
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-        let object = require_object(&*store.kv, &bucket, &key).unwrap();
-        let body = bodies(&*store.kv, &object).unwrap().remove(0);
+        let object = require_object(&*ground.kv, &bucket, &key).unwrap();
+        let body = bodies(&*ground.kv, &object).unwrap().remove(0);
         let told = told.remove(&body.body_id).unwrap();
         assert_eq!(told.cipher_bytes, cipher_bytes(body.bytes), "{name}");
         let [(EntryForm::Object, sealed)] = &told.entries[..] else { panic!("{told:?}") };
-        let secret = store.keys.load(body.key_slot, body.body_id).unwrap();
-        let expected = Entry::new(&*store.kv, "vault", name, &object, 0, &body).unwrap();
+        let secret = ground.keys.load(body.key_slot, body.body_id).unwrap();
+        let expected = Entry::new(&*ground.kv, "vault", name, &object, 0, &body).unwrap();
         assert_eq!(Entry::open(&secret, body.body_id, sealed).unwrap(), expected);
         assert!(PartEntry::open(&secret, body.body_id, sealed).is_err());
         assert_eq!(expected.bucket_created, UnixTime::from_millis(77_000));
         rows.push(body);
     }
     assert!(told.is_empty());
-    check_accounts(store, &rows);
+    check_accounts(ground, &rows);
     for name in &named {
-        put::delete(store, &testing::bucket("vault"), &testing::key(name)).await.unwrap();
+        put::delete(ground, &testing::bucket("vault"), &testing::key(name)).await.unwrap();
     }
-    check_accounts(store, &[]);
-    store.close_logs();
+    check_accounts(ground, &[]);
+    ground.close_logs();
     for kind in [LogKind::Staging, LogKind::Online] {
-        assert_eq!(list_segments(&store.layout().log(kind)).unwrap(), Vec::<u32>::new());
+        assert_eq!(list_segments(&ground.paths().log(kind)).unwrap(), Vec::<u32>::new());
     }
 }
 
-async fn put_part(store: &Arc<Store>, name: &UploadName, number: u32, bytes: usize) -> String {
+async fn put_part(ground: &Arc<Ground>, name: &UploadName, number: u32, bytes: usize) -> String {
     let claim = BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() };
-    let mut writer = PartWriter::begin(store, name.clone(), number, claim).unwrap();
+    let mut writer = PartWriter::begin(ground, name.clone(), number, claim).unwrap();
     writer.write(Bytes::from(vec![9; bytes])).await.unwrap();
     writer.finish(None).await.unwrap().etag
 }
@@ -141,28 +141,28 @@ fn forms(told: &Told) -> Vec<EntryForm> {
 #[test]
 fn parts_say_what_they_are_and_a_completion_what_they_became() {
     let dir = testing::dir();
-    let store = new_store(&dir);
+    let ground = new_store(&dir);
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(check_upload(&store));
+    runtime.block_on(check_upload(&ground));
 }
 
-async fn check_upload(store: &Arc<Store>) {
+async fn check_upload(ground: &Arc<Ground>) {
     let (bucket, key) = (testing::bucket("vault"), testing::key("parts"));
     let (class, meta) = (StorageClass::Glacier, ObjectMeta::default());
     let options = UploadOptions { class, meta, algorithm: None, full_object: false };
-    let info = multipart::create(store, &bucket, &key, options).await.unwrap();
+    let info = multipart::create(ground, &bucket, &key, options).await.unwrap();
     let name = UploadName { bucket: bucket.clone(), key: key.clone(), upload: info.upload_id };
     let mut listed = Vec::new();
     for (number, bytes) in [(1, 5 << 20), (2, 70_000)] {
-        let etag = put_part(store, &name, number, bytes).await;
+        let etag = put_part(ground, &name, number, bytes).await;
         listed.push(CompletedPart { number, etag, checksum: None });
     }
     let range = KeyRange::prefix(&info.upload_id.to_bytes());
-    let parts: Vec<(Vec<u8>, PartRow)> = rows_in(&*store.kv, PARTS, &range, 10).unwrap();
-    let told = scan_logs(store);
+    let parts: Vec<(Vec<u8>, PartRow)> = rows_in(&*ground.kv, PARTS, &range, 10).unwrap();
+    let told = scan_logs(ground);
     for (number, (_, part)) in (1..).zip(&parts) {
         let body = &part.body;
-        let secret = store.keys.load(body.key_slot, body.body_id).unwrap();
+        let secret = ground.keys.load(body.key_slot, body.body_id).unwrap();
         let [(EntryForm::Part, sealed)] = &told[&body.body_id].entries[..] else { panic!() };
         let entry = PartEntry::open(&secret, body.body_id, sealed).unwrap();
         assert!(Entry::open(&secret, body.body_id, sealed).is_err());
@@ -177,24 +177,24 @@ async fn check_upload(store: &Arc<Store>) {
         condition: WriteCondition { etag: Some("none".to_owned()), absent: false },
         checksum: None,
     };
-    multipart::complete(store, refused).await.unwrap_err();
+    multipart::complete(ground, refused).await.unwrap_err();
     let rows: Vec<BodyRow> = parts.into_iter().map(|(_, part)| part.body).collect();
-    check_accounts(store, &rows);
-    assert!(scan_logs(store).values().all(|told| forms(told) == [EntryForm::Part]));
+    check_accounts(ground, &rows);
+    assert!(scan_logs(ground).values().all(|told| forms(told) == [EntryForm::Part]));
     let condition = WriteCondition::default();
     let completion = Completion { name: name.clone(), listed, condition, checksum: None };
-    multipart::complete(store, completion).await.unwrap();
-    let object = require_object(&*store.kv, &bucket, &key).unwrap();
-    let rows = bodies(&*store.kv, &object).unwrap();
-    check_accounts(store, &rows);
-    let told = scan_logs(store);
+    multipart::complete(ground, completion).await.unwrap();
+    let object = require_object(&*ground.kv, &bucket, &key).unwrap();
+    let rows = bodies(&*ground.kv, &object).unwrap();
+    check_accounts(ground, &rows);
+    let told = scan_logs(ground);
     for (index, body) in (0..).zip(&rows) {
         let told = &told[&body.body_id];
         assert_eq!(forms(told), [EntryForm::Part, EntryForm::Object]);
-        let secret = store.keys.load(body.key_slot, body.body_id).unwrap();
-        let expected = Entry::new(&*store.kv, "vault", "parts", &object, index, body).unwrap();
+        let secret = ground.keys.load(body.key_slot, body.body_id).unwrap();
+        let expected = Entry::new(&*ground.kv, "vault", "parts", &object, index, body).unwrap();
         assert_eq!(Entry::open(&secret, body.body_id, &told.entries[1].1).unwrap(), expected);
     }
-    put::delete(store, &bucket, &key).await.unwrap();
-    check_accounts(store, &[]);
+    put::delete(ground, &bucket, &key).await.unwrap();
+    check_accounts(ground, &[]);
 }

@@ -17,7 +17,7 @@ use fulgurite_units::ObjectId;
 
 use super::scan::{Scanned, SegmentScan};
 use super::{LogKind, segment_path, sync_dir};
-use crate::store::Layout;
+use crate::ground::Paths;
 use crate::{ArchiveError, Result};
 
 /// A file in the folder of orphans.
@@ -101,7 +101,7 @@ impl Orphans {
 
     /// Moves orphans that a catalog names back to their log: a newer catalog was put back.
     pub(super) fn bring_back(&self, kind: LogKind, live: &BTreeMap<u32, u64>) -> Result<()> {
-        let dir = Layout::new(&self.data).log(kind);
+        let dir = Paths::new(&self.data).log(kind);
         // Of two with one number, the one of the later run comes first.
         for orphan in self.list()?.into_iter().rev() {
             let segment = segment_path(&dir, orphan.number);

@@ -10,20 +10,20 @@ fn set(path: &Path, mode: u32) {
 #[test]
 fn a_wide_data_directory_is_narrowed_at_the_next_start() {
     let dir = testing::dir();
-    drop(testing::store(&dir));
-    let layout = Layout::new(dir.path());
+    drop(testing::ground(&dir));
+    let paths = Paths::new(dir.path());
     let secrets = [
         dir.path().to_owned(),
-        layout.keys(),
-        layout.key_table(),
-        layout.key_table_copy(),
-        layout.keys().join("master.key"),
+        paths.keys(),
+        paths.key_table(),
+        paths.key_table_copy(),
+        paths.keys().join("master.key"),
     ];
     for path in &secrets {
         let executable = if path.is_dir() { 0o111 } else { 0 };
         set(path, 0o644 | executable);
     }
-    drop(testing::store(&dir));
+    drop(testing::ground(&dir));
     for path in &secrets {
         assert_eq!(mode(path).unwrap().unwrap() & NOT_OWNER, 0, "{}", path.display());
     }

@@ -15,13 +15,13 @@ use fulgurite_units::{ArchiveId, ObjectId};
 use super::found::{Bodies, Found, Known, Stretch, Written};
 use crate::doubts::DoubtList;
 use crate::entry::{Entry as ObjectEntry, PartEntry};
+use crate::ground::Paths;
 use crate::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::limits::SCAN_THREADS_MAX;
 use crate::log::orphans::Orphans;
 use crate::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
 use crate::log::scan::{Scanned, SegmentScan};
 use crate::log::{Extent, LogKind, list_segments, segment_path};
-use crate::store::Layout;
 use crate::{ArchiveError, Result};
 
 /// The logs that hold what exists nowhere else.
@@ -106,18 +106,18 @@ impl Piece {
     }
 }
 
-/// All segments of `layout`. Of several files of one number the one in the log counts, or else the
+/// All segments of `paths`. Of several files of one number the one in the log counts, or else the
 /// one of the latest run.
-pub(crate) fn segments(layout: &Layout) -> Result<Vec<Segment>> {
+pub(crate) fn segments(paths: &Paths) -> Result<Vec<Segment>> {
     let mut found: BTreeMap<(LogKind, u32), Segment> = BTreeMap::new();
-    for orphan in Orphans::new(layout.root()).list()? {
+    for orphan in Orphans::new(paths.root()).list()? {
         if KINDS.contains(&orphan.kind) {
             let segment = unread(orphan.kind, orphan.number, orphan.path, true);
             found.insert((orphan.kind, orphan.number), segment);
         }
     }
     for kind in KINDS {
-        let dir = layout.log(kind);
+        let dir = paths.log(kind);
         if !dir.is_dir() {
             continue;
         }
@@ -148,8 +148,8 @@ pub(crate) fn archive_of(segment: &Segment) -> Option<ArchiveId> {
 }
 
 /// Moves a segment from its log to the orphans.
-pub(crate) fn set_aside(layout: &Layout, segment: &Segment) -> Result<()> {
-    Orphans::new(layout.root()).adopt(&segment.path, segment.kind, segment.number, segment.run)
+pub(crate) fn set_aside(paths: &Paths, segment: &Segment) -> Result<()> {
+    Orphans::new(paths.root()).adopt(&segment.path, segment.kind, segment.number, segment.run)
 }
 
 /// Scans `segments` for bodies whose keys are in `slots`, and adds what it finds to `bodies`; of
@@ -276,7 +276,7 @@ pub(crate) fn with_entries(
     run: u64,
 ) -> Result<BTreeSet<ObjectId>> {
     let mut found = BTreeSet::new();
-    for segment in segments(&Layout::new(data))? {
+    for segment in segments(&Paths::new(data))? {
         let mut scan = match SegmentScan::open(&segment.path, segment.kind, segment.number) {
             Ok(scan) => scan,
             Err(ArchiveError::Io { .. }) if !segment.path.exists() => continue,

@@ -18,21 +18,21 @@ use fulgurite_catalog::{FjallConfig, FjallStore};
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
 use crate::config::ArchiveConfig;
+use crate::ground::{
+    Paths, is_empty_dir, lock_directory, make_dir, master_key, master_key_path, read_identity,
+    write_identity,
+};
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::log::sync_dir;
 use crate::medium::ArchiveMedium;
 use crate::rows::SPACES;
-use crate::store::{
-    Layout, is_empty_dir, lock_directory, make_dir, master_key, master_key_path, read_identity,
-    write_identity,
-};
 use crate::{ArchiveError, Result};
 use crate::{catalog_mark, key_files};
 
 /// A data directory that nobody else has open.
 pub(super) struct Opened {
     pub(super) config: ArchiveConfig,
-    pub(super) layout: Layout,
+    pub(super) paths: Paths,
     pub(super) archive: ArchiveId,
     pub(super) keys: KeyTable,
     /// Slots in use, by body.
@@ -46,7 +46,7 @@ pub(super) struct Opened {
 /// Takes the directory for this process alone.
 pub(super) fn lock(config: &ArchiveConfig) -> Result<File> {
     let lock = lock_directory(&config.data)?;
-    Layout::new(&config.data).settle_recovered_catalog()?;
+    Paths::new(&config.data).settle_recovered_catalog()?;
     Ok(lock)
 }
 
@@ -58,12 +58,12 @@ impl Opened {
         lock: File,
         found: impl FnOnce() -> Option<ArchiveId>,
     ) -> Result<Self> {
-        let layout = Layout::new(&config.data);
-        let paths = key_files::key_tables(&config);
+        let paths = Paths::new(&config.data);
+        let tables = key_files::key_tables(&config);
         let archive = match read_identity(&config.data) {
             Ok(Some(identity)) => identity.archive,
             outcome => {
-                let archive = found().or_else(|| KeyTable::archive_of(&paths)).ok_or_else(|| {
+                let archive = found().or_else(|| KeyTable::archive_of(&tables)).ok_or_else(|| {
                     let lost = "archive.json is missing or damaged, and neither the key table nor \
                                 a platter nor a segment says which archive it is";
                     outcome.err().unwrap_or_else(|| ArchiveError::Unusable {
@@ -77,19 +77,19 @@ impl Opened {
             }
         };
         let master = master_key(&master_key_path(&config), false)?;
-        let keys = KeyTable::open(&paths, master, archive, false)?;
+        let keys = KeyTable::open(&tables, master, archive, false)?;
         // Above every run that made a key. The next start takes unnamed keys of the run before it
         // for scrap; none of those may be a key whose platter was merely not found this time. And
         // above every run that made a segment: the new catalog is newer than all of them.
-        let run = keys.begin_recovery(catalog_mark::last_run(&layout, archive)?)?;
+        let run = keys.begin_recovery(catalog_mark::last_run(&paths, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
-        Ok(Self { config, layout, archive, keys, slots, medium, run, _lock: lock })
+        Ok(Self { config, paths, archive, keys, slots, medium, run, _lock: lock })
     }
 
     /// An empty catalog that has no name yet. What an earlier recovery left is scrap.
     pub(super) fn begin_catalog(&self) -> Result<FjallStore> {
-        let part = self.layout.catalog_part();
+        let part = self.paths.catalog_part();
         if part.exists() {
             std::fs::remove_dir_all(&part).map_err(ArchiveError::io("remove", &part))?;
         }
@@ -100,10 +100,10 @@ impl Opened {
     /// Gives the new catalog its name, and the damaged one another, which is returned. The store
     /// is closed.
     pub(super) fn publish(&self, now: UnixTime) -> Result<Option<PathBuf>> {
-        let (part, whole) = (self.layout.catalog_part(), self.layout.catalog_recovered());
-        let catalog = self.layout.catalog();
+        let (part, whole) = (self.paths.catalog_part(), self.paths.catalog_recovered());
+        let catalog = self.paths.catalog();
         rename(&part, &whole)?;
-        sync_dir(self.layout.root())?;
+        sync_dir(self.paths.root())?;
         let mut kept = None;
         if is_empty_dir(&catalog) {
             if catalog.exists() {
@@ -111,13 +111,13 @@ impl Opened {
             }
         } else {
             let name = format!("catalog.damaged-{}", now.as_millis());
-            let aside = self.layout.root().join(name);
+            let aside = self.paths.root().join(name);
             rename(&catalog, &aside)?;
-            sync_dir(self.layout.root())?;
+            sync_dir(self.paths.root())?;
             kept = Some(aside);
         }
         rename(&whole, &catalog)?;
-        sync_dir(self.layout.root())?;
+        sync_dir(self.paths.root())?;
         Ok(kept)
     }
 }

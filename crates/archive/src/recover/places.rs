@@ -45,7 +45,7 @@ impl<'a> Places<'a> {
             files.insert((segment.kind, segment.number), (segment.path.clone(), segment.bytes));
             runs.entry((segment.kind, segment.run)).or_default().insert(segment.number);
         }
-        let dir = opened.layout.log(LogKind::Restored);
+        let dir = opened.paths.log(LogKind::Restored);
         for number in list_segments(&dir).unwrap_or_default() {
             let path = segment_path(&dir, number);
             let bytes = path.metadata().map_or(0, |metadata| metadata.len());

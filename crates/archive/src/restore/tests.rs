@@ -19,47 +19,47 @@ fn the_guides_examples_hold() {
     assert_eq!(expiry(at("2012-10-16T00:00:00Z"), 1, day), at("2012-10-17T00:00:00Z"));
 }
 
-fn put(store: &Arc<Store>, name: &str, class: StorageClass) {
+fn put(ground: &Arc<Ground>, name: &str, class: StorageClass) {
     let (bucket, key) = (testing::bucket("vault"), testing::key(name));
     let body = testing::body_row(LogKind::Staging);
     let commit = move |tx: &mut Transaction<'_>| {
         insert_object(tx, &bucket, &key, testing::object_row(class), vec![body]).map(drop)
     };
-    store.committer.commit_blocking(commit).unwrap();
+    ground.committer.commit_blocking(commit).unwrap();
 }
 
-async fn ask(store: &Arc<Store>, name: &str, days: u32, tier: Tier) -> Result<RestoreOutcome> {
+async fn ask(ground: &Arc<Ground>, name: &str, days: u32, tier: Tier) -> Result<RestoreOutcome> {
     let wanted = RestoreRequest { days, tier };
-    request(store, &testing::bucket("vault"), &testing::key(name), wanted).await
+    request(ground, &testing::bucket("vault"), &testing::key(name), wanted).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_request_only_makes_a_restore_faster() {
     let dir = testing::dir();
-    let store = tokio::task::spawn_blocking(move || {
-        let store = testing::store(&dir);
-        put(&store, "glass", StorageClass::DeepArchive);
-        put(&store, "disk", StorageClass::Standard);
-        (dir, store)
+    let ground = tokio::task::spawn_blocking(move || {
+        let ground = testing::ground(&dir);
+        put(&ground, "glass", StorageClass::DeepArchive);
+        put(&ground, "disk", StorageClass::Standard);
+        (dir, ground)
     });
-    let (_dir, store) = store.await.unwrap();
+    let (_dir, ground) = ground.await.unwrap();
     use RestoreOutcome::Accepted;
-    assert_eq!(ask(&store, "glass", 2, Tier::Bulk).await.unwrap(), Accepted);
-    let again = ask(&store, "glass", 2, Tier::Bulk).await;
+    assert_eq!(ask(&ground, "glass", 2, Tier::Bulk).await.unwrap(), Accepted);
+    let again = ask(&ground, "glass", 2, Tier::Bulk).await;
     assert!(matches!(again, Err(ArchiveError::RestoreAlreadyInProgress)));
-    let longer = ask(&store, "glass", 3, Tier::Standard).await;
+    let longer = ask(&ground, "glass", 3, Tier::Standard).await;
     assert!(matches!(longer, Err(ArchiveError::RestoreAlreadyInProgress)));
     // Expedited counts as Standard here, as the configuration says.
-    assert_eq!(ask(&store, "glass", 2, Tier::Expedited).await.unwrap(), Accepted);
-    let slower = ask(&store, "glass", 2, Tier::Bulk).await;
+    assert_eq!(ask(&ground, "glass", 2, Tier::Expedited).await.unwrap(), Accepted);
+    let slower = ask(&ground, "glass", 2, Tier::Bulk).await;
     assert!(matches!(slower, Err(ArchiveError::RestoreAlreadyInProgress)));
-    assert_eq!(rows::totals(&*store.kv).unwrap().restores_waiting, 1);
+    assert_eq!(rows::totals(&*ground.kv).unwrap().restores_waiting, 1);
 
-    let on_disk = ask(&store, "disk", 1, Tier::Bulk).await;
+    let on_disk = ask(&ground, "disk", 1, Tier::Bulk).await;
     assert!(matches!(on_disk, Err(ArchiveError::NotArchived { .. })));
     for days in [0, RESTORE_DAYS_MAX + 1] {
-        let refused = ask(&store, "glass", days, Tier::Bulk).await;
+        let refused = ask(&ground, "glass", days, Tier::Bulk).await;
         assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })));
     }
-    tokio::task::spawn_blocking(move || drop(store)).await.unwrap();
+    tokio::task::spawn_blocking(move || drop(ground)).await.unwrap();
 }

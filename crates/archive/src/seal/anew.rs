@@ -30,7 +30,7 @@ const ROWS_PER_BODY: usize = 4;
 impl Sealer {
     /// Counts a fault of the set itself; it is to be written again. How many it had.
     pub(super) fn count_fault(&self, set: SetId) -> Result<u32> {
-        self.store.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
             let key = set.to_bytes().to_vec();
             let faults = rows::get::<u32>(tx, FAULTS, &key)?.unwrap_or(0) + 1;
             rows::put(tx, FAULTS, key.clone(), &faults)?;
@@ -59,7 +59,7 @@ impl Sealer {
     pub(super) fn is_wanted(&self, set: SetId) -> Result<bool> {
         let mut is_wanted = false;
         self.each_planned(set, &mut |row| {
-            is_wanted = queued_body(&*self.store.kv, row.queued)?.is_some();
+            is_wanted = queued_body(&*self.ground.kv, row.queued)?.is_some();
             Ok(if is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         Ok(is_wanted)
@@ -73,7 +73,7 @@ impl Sealer {
         let mut failure = None;
         let range = KeyRange::prefix(&set.to_bytes());
         // Of one moment, for `each` reads as well.
-        let view = self.store.kv.snapshot();
+        let view = self.ground.kv.snapshot();
         view.scan(PLANS, &range, Order::Ascending, &mut |_, value| {
             let next = rows::decode::<PlanRow>(PLANS, value).and_then(|row| each(&row));
             next.unwrap_or_else(|error| {
@@ -94,20 +94,20 @@ impl Sealer {
         for (_, platter) in row.platters() {
             self.files.scrap(platter)?;
         }
-        let (old, now) = (self.places(set)?, self.store.now());
+        let (old, now) = (self.places(set)?, self.ground.now());
         let mut new = Vec::new();
         for places in old.chunks(ROWS_PER_TRANSACTION_MAX / ROWS_PER_BODY) {
             let places = places.to_vec();
             let commit = move |tx: &mut Transaction<'_>| requeue(tx, &places, now);
-            new.extend(self.store.committer.commit_blocking(commit)?);
+            new.extend(self.ground.committer.commit_blocking(commit)?);
         }
         for (_, platter) in row.platters() {
-            verification::forget(&self.store, platter)?;
+            verification::forget(&self.ground, platter)?;
         }
         let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
         let commit = move |tx: &mut Transaction<'_>| forget(tx, set, &platters);
-        self.store.committer.commit_blocking(commit)?;
-        drop_plan(&self.store, set)?;
+        self.ground.committer.commit_blocking(commit)?;
+        drop_plan(&self.ground, set)?;
         Ok((old, new))
     }
 }

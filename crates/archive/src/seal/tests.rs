@@ -19,10 +19,10 @@ fn nobody_is_given_a_spare_slot() {
     assert!(zones.iter().filter_map(|zone| zone.next).all(|slot| !shape.is_spare(slot)));
 }
 
-/// A store with a library under it and a sealer, without threads of its own.
+/// A ground with a library on it and a sealer, without threads of its own.
 struct Bench {
     _dir: tempfile::TempDir,
-    store: Arc<Store>,
+    ground: Arc<Ground>,
     library: LiveLibrary,
     files: PlatterFiles,
     sealer: Sealer,
@@ -32,16 +32,17 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let dir = testing::dir();
-        let store = testing::store(&dir);
-        let library = &store.config.library;
+        let ground = testing::ground(&dir);
+        let library = &ground.config.library;
         let library =
-            LiveLibrary::start(library, fulgurite_units::ByteCount::mib(1), &store.panics).unwrap();
-        let files = PlatterFiles::new(store.layout().platters());
-        let sealer = Sealer::new(&store, &library, &files, &Arc::default(), &Arc::default());
+            LiveLibrary::start(library, fulgurite_units::ByteCount::mib(1), &ground.panics)
+                .unwrap();
+        let files = PlatterFiles::new(ground.paths().platters());
+        let sealer = Sealer::new(&ground, &library, &files, &Arc::default(), &Arc::default());
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
-        let bench = Self { _dir: dir, store, library, files, sealer, runtime };
+        let bench = Self { _dir: dir, ground, library, files, sealer, runtime };
         let bucket = testing::bucket("vault");
-        bench.runtime.block_on(crate::list::create_bucket(&bench.store, &bucket)).unwrap();
+        bench.runtime.block_on(crate::list::create_bucket(&bench.ground, &bucket)).unwrap();
         bench
     }
 
@@ -54,7 +55,7 @@ impl Bench {
         };
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
         self.runtime.block_on(async {
-            let begun = crate::ObjectWriter::begin(&self.store, &bucket, &key, options);
+            let begun = crate::ObjectWriter::begin(&self.ground, &bucket, &key, options);
             let mut writer = begun.unwrap();
             writer.write(bytes::Bytes::from(vec![9; bytes])).await.unwrap();
             writer.finish(None).await.unwrap();
@@ -63,23 +64,23 @@ impl Bench {
 
     fn delete(&self, name: &str) {
         let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-        let deleted = crate::put::delete(&self.store, &bucket, &key);
+        let deleted = crate::put::delete(&self.ground, &bucket, &key);
         assert!(self.runtime.block_on(deleted).unwrap());
     }
 
     fn plan(&self) -> SetId {
-        plan_set(&self.store, u64::MAX - 1, &Excluded::default()).unwrap().unwrap()
+        plan_set(&self.ground, u64::MAX - 1, &Excluded::default()).unwrap().unwrap()
     }
 
     /// Places in the queue, in order.
     fn queue(&self) -> Vec<u64> {
         let rows: Vec<(Vec<u8>, rows::QueueRow)> =
-            rows_in(&*self.store.kv, QUEUE, &KeyRange::prefix(b""), usize::MAX).unwrap();
+            rows_in(&*self.ground.kv, QUEUE, &KeyRange::prefix(b""), usize::MAX).unwrap();
         rows.iter().map(|(key, _)| keys::KeyReader::new(key).u64().unwrap()).collect()
     }
 
     fn count(&self, space: fulgurite_catalog::Space) -> usize {
-        self.store.kv.range(space, &KeyRange::prefix(b""), Order::Ascending, 9999).unwrap().len()
+        self.ground.kv.range(space, &KeyRange::prefix(b""), Order::Ascending, 9999).unwrap().len()
     }
 
     /// Cuts a platter's file in two: the last half is gone.
@@ -92,7 +93,7 @@ impl Bench {
     }
 
     fn totals(&self) -> rows::Totals {
-        rows::totals(&*self.store.kv).unwrap()
+        rows::totals(&*self.ground.kv).unwrap()
     }
 }
 
@@ -128,7 +129,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     }
     let moved: Vec<u64> = places.iter().map(|place| place + 3).collect();
     assert_eq!(bench.queue(), moved, "the bodies are behind everything else");
-    assert!(moved.iter().all(|place| queued_body(&*bench.store.kv, *place).unwrap().is_some()));
+    assert!(moved.iter().all(|place| queued_body(&*bench.ground.kv, *place).unwrap().is_some()));
     // They wait, if nobody orders; an order has them sealed, on platters that never were before.
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
@@ -153,7 +154,7 @@ fn giving_up_is_done_again_after_a_crash_in_the_middle_of_it() {
     // A crash left one body moved, and the set as it was.
     let first = bench.sealer.places(set).unwrap()[0];
     bench
-        .store
+        .ground
         .committer
         .commit_blocking(move |tx: &mut Transaction<'_>| {
             let Some((queue, _, mut body)) = queued_body(tx, first)? else { panic!("queued") };
@@ -220,7 +221,7 @@ fn a_set_of_which_everything_was_deleted_goes() {
     bench.put("b", 10);
     assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 1);
     assert!(bench.sealer.trouble().is_none());
-    let gone: Option<SetRow> = rows::get(&*bench.store.kv, SETS, &set.to_bytes()).unwrap();
+    let gone: Option<SetRow> = rows::get(&*bench.ground.kv, SETS, &set.to_bytes()).unwrap();
     assert_eq!((gone, bench.count(PLANS)), (None, 0));
 }
 
@@ -253,7 +254,7 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     bench.put("later", 700_000);
     let places = bench.queue();
     let excluded = Excluded::default();
-    let set = plan_set(&bench.store, places[0], &excluded).unwrap().unwrap();
+    let set = plan_set(&bench.ground, places[0], &excluded).unwrap().unwrap();
     let sealer = &bench.sealer;
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
     let said = || {

@@ -1,4 +1,4 @@
-//! What every step of an object's life shares: catalog, key table, logs and settings.
+//! The ground that every step of an object's life stands on: catalog, key table, logs and settings.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -55,7 +55,7 @@ pub(crate) struct Repairs {
 
 /// An open data directory.
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(crate) struct Ground {
     pub(crate) config: ArchiveConfig,
     clock: Clock,
     pub(crate) archive: ArchiveId,
@@ -89,11 +89,11 @@ pub(crate) struct Store {
 
 /// Paths inside a data directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct Paths {
     root: PathBuf,
 }
 
-impl Layout {
+impl Paths {
     pub(crate) fn new(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
@@ -161,7 +161,7 @@ impl Layout {
 
 /// Takes the data directory for this process alone.
 pub(crate) fn lock_directory(data: &Path) -> Result<File> {
-    let path = Layout::new(data).lock();
+    let path = Paths::new(data).lock();
     let file = File::options()
         .read(true)
         .write(true)
@@ -180,7 +180,7 @@ fn unusable(data: &Path, reason: impl Into<String>) -> ArchiveError {
 
 /// Reads the identity; none if there is no file.
 pub(crate) fn read_identity(data: &Path) -> Result<Option<Identity>> {
-    let path = Layout::new(data).identity();
+    let path = Paths::new(data).identity();
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -218,7 +218,7 @@ fn identity(config: &ArchiveConfig) -> Result<Identity> {
 pub(crate) fn write_identity(data: &Path, archive: ArchiveId) -> Result<()> {
     let text = serde_json::to_vec_pretty(&Identity { format: FORMAT, archive })
         .map_err(|e| ArchiveError::Internal { what: e.to_string() })?;
-    write_durably(&Layout::new(data).identity(), &text, 0o644)
+    write_durably(&Paths::new(data).identity(), &text, 0o644)
 }
 
 /// Writes a small file so that it is there whole or not at all.
@@ -268,7 +268,7 @@ pub(crate) fn master_key(path: &Path, may_create: bool) -> Result<SecretKey> {
 
 /// The path of the master key that `config` names.
 pub(crate) fn master_key_path(config: &ArchiveConfig) -> PathBuf {
-    let default = || Layout::new(&config.data).keys().join("master.key");
+    let default = || Paths::new(&config.data).keys().join("master.key");
     config.master_key.clone().unwrap_or_else(default)
 }
 
@@ -281,7 +281,7 @@ pub(crate) fn is_empty_dir(dir: &Path) -> bool {
     std::fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
 }
 
-impl Store {
+impl Ground {
     /// Opens or creates the data directory. Blocks on the disk.
     pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         config
@@ -292,25 +292,25 @@ impl Store {
             let what = "shard_size is zero, and a shard has at least a byte".to_owned();
             return Err(ArchiveError::InvalidArgument { what });
         }
-        let layout = Layout::new(&config.data);
+        let paths = Paths::new(&config.data);
         make_dir(&config.data)?;
         let lock = lock_directory(&config.data)?;
-        layout.settle_recovered_catalog()?;
+        paths.settle_recovered_catalog()?;
         let is_known = KeyTable::archive_of(&key_files::key_tables(&config)).is_some();
-        let is_new = !layout.identity().exists() && !is_known;
-        if is_new && !(is_empty_dir(&layout.platters()) && is_empty_dir(&layout.catalog())) {
+        let is_new = !paths.identity().exists() && !is_known;
+        if is_new && !(is_empty_dir(&paths.platters()) && is_empty_dir(&paths.catalog())) {
             let reason = "archive.json and the key table are missing; bring the key table, or its \
                           copy, back from a backup";
             return Err(unusable(&config.data, reason));
         }
-        let has_content = key_files::have_keys(&config) || !is_empty_dir(&layout.platters());
-        if !is_new && is_empty_dir(&layout.catalog()) && has_content {
+        let has_content = key_files::have_keys(&config) || !is_empty_dir(&paths.platters());
+        if !is_new && is_empty_dir(&paths.catalog()) && has_content {
             return Err(unusable(
                 &config.data,
                 "the catalog is missing; run recover to rebuild it from platters and logs",
             ));
         }
-        for dir in [layout.keys(), layout.catalog(), layout.platters()] {
+        for dir in [paths.keys(), paths.catalog(), paths.platters()] {
             make_dir(&dir)?;
         }
         private::secure(&config)?;
@@ -321,8 +321,8 @@ impl Store {
         let may_create_key = !key_files::exist(&config) && is_new;
         let master = master_key(&master_key_path(&config), may_create_key)?;
         let identity = identity(&config)?;
-        let accept = |view: &dyn ReadView| refuse_older(&layout, identity.archive, view);
-        let kv = Arc::new(open_catalog(&layout.catalog(), &space, &accept)?);
+        let accept = |view: &dyn ReadView| refuse_older(&paths, identity.archive, view);
+        let kv = Arc::new(open_catalog(&paths.catalog(), &space, &accept)?);
         let keys = key_files::open(&config, master, identity.archive, &*kv)?;
         Self::assemble(config, clock, identity.archive, kv, keys, (lock, space))
     }
@@ -345,8 +345,8 @@ impl Store {
         let commits = Arc::<Commits>::default();
         let counted = Counted::new(Arc::clone(&kv), run, Arc::clone(&commits));
         let committer = Committer::start_with(Arc::new(counted), Box::new(before_reopen))?;
-        let layout = Layout::new(&config.data);
-        Start { layout, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
+        let paths = Paths::new(&config.data);
+        Start { paths, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
         let budget = Arc::new(Budget::new(config.log_capacity));
         let live = live_segments(&kv)?;
         let log = |kind: LogKind| -> Result<Arc<SegmentLog>> {
@@ -365,7 +365,7 @@ impl Store {
             rows::set_settled(tx, SettledRow::default())?;
             rows::with_totals(tx, |totals| totals.run = run)
         })?;
-        let mark = MarkFile::new(Layout::new(&config.data), archive, run, commits);
+        let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
         let repairs = Repairs::default();
         let medium = Arc::new(ArchiveMedium::new(&config)?);
@@ -397,8 +397,8 @@ impl Store {
         })
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        Layout::new(&self.config.data)
+    pub(crate) fn paths(&self) -> Paths {
+        Paths::new(&self.config.data)
     }
 
     pub(crate) const fn log(&self, kind: LogKind) -> &Arc<SegmentLog> {
