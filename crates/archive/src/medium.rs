@@ -104,17 +104,17 @@ impl Medium for MediumHandle {
     fn read(
         &self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> std::result::Result<(), GlassError> {
         match &*self.medium {
-            ArchiveMedium::Sector(faults) => faults.read(at, images, readings),
+            ArchiveMedium::Sector(faults) => faults.read(at, bytes, readings),
             ArchiveMedium::Drawn(drawn) => {
-                drawn.read(at, images, readings);
+                drawn.read(at, bytes, readings);
                 Ok(())
             }
-            ArchiveMedium::Soft(soft) => soft.read(at, images, readings),
-            ArchiveMedium::Analog(pool) => pool.read(at, images, readings, self.urgency),
+            ArchiveMedium::Soft(soft) => soft.read(at, bytes, readings),
+            ArchiveMedium::Analog(pool) => pool.read(at, bytes, readings, self.urgency),
         }
     }
 }
@@ -153,10 +153,10 @@ impl DrawnMedium {
         Ok(Self { reader, drives: drives.max(1), reads: AtomicU64::new(0) })
     }
 
-    fn read(&self, at: SectorsAt, images: &[u8], readings: &mut Vec<SectorReading>) {
+    fn read(&self, at: SectorsAt, bytes: &[u8], readings: &mut Vec<SectorReading>) {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
-        readings.extend(self.reader.read(at, images.len() / at.sector_bytes, drive, read));
+        readings.extend(self.reader.read(at, bytes.len() / at.sector_bytes, drive, read));
     }
 }
 
@@ -181,7 +181,7 @@ impl SoftMedium {
     fn read(
         &self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> std::result::Result<(), GlassError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl SoftMedium {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
         let mut reader = taken.unwrap_or_else(|| self.first.another());
-        let found = reader.read(at, images, drive, read).map_err(|error| {
+        let found = reader.read(at, bytes, drive, read).map_err(|error| {
             let reason = error.to_string();
             GlassError::Medium { platter: at.platter, reason }
         });

@@ -54,12 +54,12 @@ impl SoftReader {
     pub fn read(
         &mut self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         drive: u32,
         read: u64,
     ) -> Result<Vec<SectorReading>, DecodeError> {
-        let mut readings = Vec::with_capacity(images.len() / at.sector_bytes);
-        for (number, image) in images.chunks_exact_mut(at.sector_bytes).enumerate() {
+        let mut readings = Vec::with_capacity(bytes.len() / at.sector_bytes);
+        for (number, image) in bytes.chunks_exact_mut(at.sector_bytes).enumerate() {
             let mut reading = SectorReading::Lost;
             for again in 0..self.reads_max.max(1) {
                 let (_, report, bytes) = self.sector(at, number, image, drive, read, again)?;

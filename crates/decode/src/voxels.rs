@@ -124,24 +124,24 @@ impl VoxelReader {
     pub fn read(
         &mut self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         wanted: std::ops::Range<usize>,
         drive: u32,
         read: u64,
     ) -> Result<Vec<SectorOutcome>, DecodeError> {
         self.set_frame(at.sector_bytes)?;
         let layers = usize::from(self.medium.channel.optics.layers);
-        let count = images.len() / at.sector_bytes;
+        let count = bytes.len() / at.sector_bytes;
         // Symbols of all sectors whose light is seen; what is further away is not looked at.
         let seen = wanted.start.saturating_sub(layers)..(wanted.end + layers).min(count);
         let mut symbols = vec![Vec::new(); count];
         for number in seen {
-            let image = &images[number * at.sector_bytes..][..at.sector_bytes];
+            let image = &bytes[number * at.sector_bytes..][..at.sector_bytes];
             symbols[number] = self.frame()?.symbols(image, at.number(number))?;
         }
         let mut outcomes = Vec::with_capacity(wanted.len());
         for number in wanted {
-            let image = &mut images[number * at.sector_bytes..][..at.sector_bytes];
+            let image = &mut bytes[number * at.sector_bytes..][..at.sector_bytes];
             let job = Job { at, number, image, symbols: &symbols, drive, read };
             let (outcome, bytes) = self.sector(&job)?;
             if let Some(bytes) = bytes {
@@ -162,18 +162,18 @@ impl VoxelReader {
     pub fn images(
         &mut self,
         at: SectorsAt,
-        images: &[u8],
+        bytes: &[u8],
         number: usize,
         drive: u32,
         read: u64,
     ) -> Result<(SectorImages, Vec<u8>), DecodeError> {
         self.set_frame(at.sector_bytes)?;
-        let sectors = images.chunks_exact(at.sector_bytes);
+        let sectors = bytes.chunks_exact(at.sector_bytes);
         let mut symbols = Vec::new();
         for (number, image) in sectors.enumerate() {
             symbols.push(self.frame()?.symbols(image, at.number(number))?);
         }
-        let image = &images[number * at.sector_bytes..][..at.sector_bytes];
+        let image = &bytes[number * at.sector_bytes..][..at.sector_bytes];
         let job = Job { at, number, image, symbols: &symbols, drive, read };
         let taken = self.take(&job, 0)?;
         Ok((taken, symbols.swap_remove(number)))

@@ -26,7 +26,7 @@ use crate::{FormatVersion, GlassError};
 /// One column of a group in memory.
 struct ColumnBuffer {
     /// `count` sector images of each track.
-    images: Vec<u8>,
+    bytes: Vec<u8>,
     /// Whether each of them is lost.
     lost: Vec<bool>,
 }
@@ -50,7 +50,7 @@ impl<R: PlatterSource> PlatterReader<R> {
                     .map(|index| self.map.physical_redundancy(group, index)),
             )
             .collect();
-        let mut state = ColumnBuffer { images: Vec::new(), lost: Vec::new() };
+        let mut state = ColumnBuffer { bytes: Vec::new(), lost: Vec::new() };
         let mut spare = TrackBuffer::new();
         for column in geometry.group_columns() {
             let layers = layers(column);
@@ -90,9 +90,9 @@ impl<R: PlatterSource> PlatterReader<R> {
     ) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let span_bytes = usize::from(column.count) * sector_bytes;
-        state.images.resize(members.len() * span_bytes, 0);
+        state.bytes.resize(members.len() * span_bytes, 0);
         state.lost.clear();
-        for (&place, span) in members.iter().zip(state.images.chunks_exact_mut(span_bytes)) {
+        for (&place, span) in members.iter().zip(state.bytes.chunks_exact_mut(span_bytes)) {
             self.load_span(place, column, medium, span, &mut state.lost)?;
         }
         Ok(())
@@ -135,7 +135,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             }
             spare.decode(geometry)?;
             let from = usize::from(column.first) * sector_bytes;
-            state.images[member * count * sector_bytes..][..count * sector_bytes]
+            state.bytes[member * count * sector_bytes..][..count * sector_bytes]
                 .copy_from_slice(&spare.image[from..from + count * sector_bytes]);
             state.lost[shards].fill(false);
         }
@@ -171,7 +171,7 @@ impl<R: PlatterSource> PlatterReader<R> {
             if state.lost[stored] {
                 Shard::Lost
             } else {
-                Shard::Given(payload(&state.images[stored * sector_bytes..][..sector_bytes]))
+                Shard::Given(payload(&state.bytes[stored * sector_bytes..][..sector_bytes]))
             }
         };
         let is_own = |index: usize| index / count == own;

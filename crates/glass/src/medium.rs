@@ -75,7 +75,7 @@ impl SectorReading {
 
 /// Reads sectors.
 pub trait Medium: Sync {
-    /// Reads sectors: `images` holds them as they were written and then as they were read. One
+    /// Reads sectors: `bytes` holds them as they were written and then as they were read. One
     /// reading for each is added to `readings`; what is left of a lost one is of no use.
     ///
     /// # Errors
@@ -83,7 +83,7 @@ pub trait Medium: Sync {
     fn read(
         &self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> Result<(), GlassError>;
 }
@@ -92,10 +92,10 @@ impl<F: Faults> Medium for F {
     fn read(
         &self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> Result<(), GlassError> {
-        readings.extend((0..images.len() / at.sector_bytes).map(|number| {
+        readings.extend((0..bytes.len() / at.sector_bytes).map(|number| {
             if self.fails(at.platter, at.track, at.layer(number)) {
                 SectorReading::Lost
             } else {

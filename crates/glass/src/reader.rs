@@ -244,18 +244,18 @@ impl<R: PlatterSource> PlatterReader<R> {
         &self,
         place: TrackIndex,
         first: u16,
-        images: &mut [u8],
+        bytes: &mut [u8],
         medium: &dyn Medium,
         mut each: impl FnMut(usize, &[u8], Result<Option<u8>, Erasure>),
     ) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         let offset = self.map.offset(place) + u64::from(first) * sector_bytes as u64;
-        self.source.read_at(offset, images).map_err(|source| GlassError::Io { offset, source })?;
+        self.source.read_at(offset, bytes).map_err(|source| GlassError::Io { offset, source })?;
         let (platter, layer) = (self.header.platter, LayerIndex::new(first));
         let at = SectorsAt { platter, track: place, first: layer, sector_bytes };
-        let mut readings = Vec::with_capacity(images.len() / sector_bytes);
-        medium.read(at, images, &mut readings)?;
-        let sectors = images.chunks_exact(sector_bytes).zip(readings);
+        let mut readings = Vec::with_capacity(bytes.len() / sector_bytes);
+        medium.read(at, bytes, &mut readings)?;
+        let sectors = bytes.chunks_exact(sector_bytes).zip(readings);
         for (layer, (sector, reading)) in (usize::from(first)..).zip(sectors) {
             each(layer, sector, self.check(place, layer, sector, reading));
         }

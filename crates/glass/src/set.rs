@@ -33,7 +33,7 @@ use crate::{FormatVersion, GlassError};
 pub struct SetEncoder {
     geometry: Geometry,
     code: Option<SmallCode>,
-    images: Vec<u8>,
+    bytes: Vec<u8>,
     redundancy: Vec<u8>,
     zeros: Vec<u8>,
     spare: TrackBuffer,
@@ -46,7 +46,7 @@ impl SetEncoder {
         Self {
             geometry: geometry.clone(),
             code: None,
-            images: Vec::new(),
+            bytes: Vec::new(),
             redundancy: Vec::new(),
             zeros: vec![0; geometry.sector_payload_bytes as usize],
             spare: TrackBuffer::new(),
@@ -90,9 +90,9 @@ impl SetEncoder {
         let sector_bytes = self.geometry.sector_image_bytes();
         let payload_bytes = self.geometry.sector_payload_bytes as usize;
         let span_bytes = usize::from(column.count) * sector_bytes;
-        self.images.resize(platters.len() * span_bytes, 0);
+        self.bytes.resize(platters.len() * span_bytes, 0);
         let has = |reader: &PlatterReader<R>| track.get() < reader.map().information_tracks();
-        for (platter, span) in platters.iter().zip(self.images.chunks_exact_mut(span_bytes)) {
+        for (platter, span) in platters.iter().zip(self.bytes.chunks_exact_mut(span_bytes)) {
             if let Some(reader) = platter
                 && has(reader)
             {
@@ -108,7 +108,7 @@ impl SetEncoder {
         for sector in 0..usize::from(column.count) {
             let given: Vec<&[u8]> = platters
                 .iter()
-                .zip(self.images.chunks_exact(span_bytes))
+                .zip(self.bytes.chunks_exact(span_bytes))
                 .map(|(platter, span)| {
                     let image = &span[sector * sector_bytes..][..sector_bytes];
                     if platter.is_some_and(has) { payload(image) } else { &self.zeros }
@@ -160,7 +160,7 @@ pub struct SetDecoder {
     version1: BTreeMap<u16, version1::Decoder>,
     /// The plan at hand, and what it was made for: platters given and wanted.
     plan: Option<(Vec<usize>, usize, Reconstruction)>,
-    images: Vec<u8>,
+    bytes: Vec<u8>,
     zeros: Vec<u8>,
     spare: TrackBuffer,
 }
@@ -175,7 +175,7 @@ impl SetDecoder {
             platters: header.members.iter().map(|m| m.map(|m| m.platter)).collect(),
             version1: BTreeMap::new(),
             plan: None,
-            images: Vec::new(),
+            bytes: Vec::new(),
             zeros: vec![0; header.geometry.sector_payload_bytes as usize],
             spare: TrackBuffer::new(),
         }
@@ -244,10 +244,10 @@ impl SetDecoder {
         medium: &dyn Medium,
     ) -> Result<Vec<bool>, GlassError> {
         let span_bytes = usize::from(column.count) * self.geometry.sector_image_bytes();
-        self.images.resize(members.len() * span_bytes, 0);
+        self.bytes.resize(members.len() * span_bytes, 0);
         let mut given = vec![false; members.len()];
         let mut missing = usize::from(self.geometry.set_information_platters);
-        for (position, span) in self.images.chunks_exact_mut(span_bytes).enumerate() {
+        for (position, span) in self.bytes.chunks_exact_mut(span_bytes).enumerate() {
             if missing == 0 {
                 break;
             }
@@ -283,7 +283,7 @@ impl SetDecoder {
     ) -> Result<(), GlassError> {
         let sector_bytes = self.geometry.sector_image_bytes();
         let count = usize::from(column.count);
-        let images = &self.images;
+        let bytes = &self.bytes;
         let shard = |position: usize, sector: usize| {
             if !given[position] {
                 return Shard::Lost;
@@ -291,7 +291,7 @@ impl SetDecoder {
             match members[position] {
                 Member::Platter(reader) if track.get() < reader.map().information_tracks() => {
                     let image = (position * count + sector) * sector_bytes;
-                    Shard::Given(payload(&images[image..][..sector_bytes]))
+                    Shard::Given(payload(&bytes[image..][..sector_bytes]))
                 }
                 Member::Track(buffer) => {
                     Shard::Given(buffer.sector(usize::from(column.first) + sector))

@@ -128,10 +128,10 @@ impl Job {
             first: self.first,
             sector_bytes: size,
         };
-        let mut images = self.bytes.clone();
-        let outcomes = reader.read(at, &mut images, wanted.clone(), self.drive, self.read);
+        let mut bytes = self.bytes.clone();
+        let outcomes = reader.read(at, &mut bytes, wanted.clone(), self.drive, self.read);
         let outcomes = outcomes.map_err(|error| error.to_string())?;
-        Ok(Decoded::new(reader, &outcomes, images[wanted.start * size..wanted.end * size].to_vec()))
+        Ok(Decoded::new(reader, &outcomes, bytes[wanted.start * size..wanted.end * size].to_vec()))
     }
 }
 

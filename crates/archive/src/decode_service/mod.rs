@@ -111,16 +111,16 @@ impl DecodeService {
     pub(crate) fn read(
         &self,
         at: SectorsAt,
-        images: &mut [u8],
+        bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
         urgency: Urgency,
     ) -> Result<(), GlassError> {
         let read = self.reads.fetch_add(1, Ordering::Relaxed);
         // Which drive it is does not follow the place: a platter is read by all of them in turn.
         let drive = u32::try_from(read % u64::from(self.drives)).unwrap_or(0);
-        let count = images.len() / at.sector_bytes;
+        let count = bytes.len() / at.sector_bytes;
         let each = self.part_sectors(count, at.sector_bytes);
-        let written = Arc::new(images.to_vec());
+        let written = Arc::new(bytes.to_vec());
         let (reply, answers) = mpsc::channel();
         let release = match urgency {
             Urgency::Urgent => None,
@@ -128,7 +128,7 @@ impl DecodeService {
         };
         let parts = (0..count).step_by(each).map(|first| Part {
             at,
-            images: Arc::clone(&written),
+            bytes: Arc::clone(&written),
             wanted: first..(first + each).min(count),
             drive,
             read,
@@ -147,8 +147,8 @@ impl DecodeService {
         for (wanted, answer) in answers {
             match answer {
                 Ok(decoded) => {
-                    let bytes = &decoded.bytes;
-                    images[wanted.start * at.sector_bytes..][..bytes.len()].copy_from_slice(bytes);
+                    let found = &decoded.bytes;
+                    bytes[wanted.start * at.sector_bytes..][..found.len()].copy_from_slice(found);
                     for (number, sector) in wanted.zip(decoded.sectors) {
                         readings[from + number] = sector.reading();
                     }

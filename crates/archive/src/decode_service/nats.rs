@@ -441,7 +441,7 @@ impl Sender {
     /// A part with its neighbors as a message.
     fn job(&self, part: &Part) -> Job {
         let at = part.at;
-        let count = part.images.len() / at.sector_bytes;
+        let count = part.bytes.len() / at.sector_bytes;
         let from = part.wanted.start.saturating_sub(self.neighbors);
         let until = (part.wanted.end + self.neighbors).min(count);
         let number = |sector: usize| u32::try_from(sector).unwrap_or(u32::MAX);
@@ -456,7 +456,7 @@ impl Sender {
             wanted: number(part.wanted.start - from)..number(part.wanted.end - from),
             drive: part.drive,
             read: part.read,
-            bytes: part.images[from * at.sector_bytes..until * at.sector_bytes].to_vec(),
+            bytes: part.bytes[from * at.sector_bytes..until * at.sector_bytes].to_vec(),
         }
     }
 

@@ -28,7 +28,7 @@ pub(crate) enum Urgency {
 pub(super) struct Part {
     pub(super) at: SectorsAt,
     /// The whole track, as it was written.
-    pub(super) images: Arc<Vec<u8>>,
+    pub(super) bytes: Arc<Vec<u8>>,
     pub(super) wanted: Range<usize>,
     pub(super) drive: u32,
     pub(super) read: u64,

@@ -89,9 +89,9 @@ fn lost(readings: &[SectorReading]) -> usize {
 fn tracks_come_back_through_all_workers() {
     let pool = pool(3, |_| false);
     let written = written(14);
-    let (mut images, mut readings) = (written.clone(), Vec::new());
-    pool.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
-    assert_eq!((images, readings.len(), lost(&readings)), (written, 14, 0));
+    let (mut bytes, mut readings) = (written.clone(), Vec::new());
+    pool.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    assert_eq!((bytes, readings.len(), lost(&readings)), (written, 14, 0));
     let status = pool.status();
     assert_eq!(status.sectors, [("mortal".to_owned(), 14)]);
     assert_eq!((status.lost, status.deaths, status.queued), (0, 0, (0, 0)));
@@ -107,14 +107,14 @@ fn tracks_come_back_through_all_workers() {
 fn dead_workers_lose_no_bytes_and_poisoned_parts_only_themselves() {
     let pool_once = pool(2, |call| call == 1);
     let written = written(8);
-    let (mut images, mut readings) = (written.clone(), Vec::new());
-    pool_once.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
+    let (mut bytes, mut readings) = (written.clone(), Vec::new());
+    pool_once.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!((lost(&readings), pool_once.status().deaths), (0, 1));
-    assert_eq!(images, written);
+    assert_eq!(bytes, written);
 
     let pool_always = pool(1, |_| true);
     let mut readings = Vec::new();
-    pool_always.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
+    pool_always.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     assert_eq!(lost(&readings), 8);
     assert_eq!(pool_always.status().deaths, 4, "two parts, two tries each");
 }
@@ -135,7 +135,7 @@ fn part(first: usize, urgency: Urgency, release: Option<Instant>) -> (Part, Answ
     let (reply, answers) = mpsc::channel();
     let part = Part {
         at: at(),
-        images: Arc::new(written(first + 1)),
+        bytes: Arc::new(written(first + 1)),
         wanted: first..first + 1,
         drive: 0,
         read: 0,
@@ -239,9 +239,9 @@ fn verification_waits_for_cheap_hours_and_ends_with_the_archive() {
     while pool.status().held == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
-    let (mut images, mut readings) = (written(2), Vec::new());
-    pool.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
-    assert_eq!((images, lost(&readings)), (written(2), 0));
+    let (mut bytes, mut readings) = (written(2), Vec::new());
+    pool.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
+    assert_eq!((bytes, lost(&readings)), (written(2), 0));
     assert!(pool.status().held > 0 && !verifying.is_finished());
     pool.stop();
     let GlassError::Medium { reason, .. } = verifying.join().unwrap().unwrap_err() else {

@@ -163,10 +163,10 @@ impl Pool {
 }
 
 fn decode(part: &Part, worker: &mut VoxelReader) -> Result<Decoded, DecodeError> {
-    let mut images = part.images.to_vec();
+    let mut bytes = part.bytes.to_vec();
     let wanted = part.wanted.clone();
-    let outcomes = worker.read(part.at, &mut images, wanted.clone(), part.drive, part.read)?;
+    let outcomes = worker.read(part.at, &mut bytes, wanted.clone(), part.drive, part.read)?;
     let size = part.at.sector_bytes;
-    let bytes = images[wanted.start * size..wanted.end * size].to_vec();
+    let bytes = bytes[wanted.start * size..wanted.end * size].to_vec();
     Ok(Decoded::new(worker, &outcomes, bytes))
 }

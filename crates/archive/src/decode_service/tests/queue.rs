@@ -157,9 +157,9 @@ type Read = (Result<(), GlassError>, Vec<u8>, Vec<SectorReading>);
 fn read(service: &Arc<DecodeService>, sectors: usize) -> JoinHandle<Read> {
     let service = Arc::clone(service);
     std::thread::spawn(move || {
-        let (mut images, mut readings) = (written(sectors), Vec::new());
-        let result = service.read(at(), &mut images, &mut readings, Urgency::Urgent);
-        (result, images, readings)
+        let (mut bytes, mut readings) = (written(sectors), Vec::new());
+        let result = service.read(at(), &mut bytes, &mut readings, Urgency::Urgent);
+        (result, bytes, readings)
     })
 }
 
@@ -173,12 +173,12 @@ fn bytes_come_back_from_workers_elsewhere() {
     assert!(!reading.is_finished(), "nobody is there to decode");
     assert_eq!(service.status().workers, 0);
     let worker = Worker::start(&server);
-    let (result, images, readings) = reading.join().unwrap();
+    let (result, bytes, readings) = reading.join().unwrap();
     result.unwrap();
-    assert_eq!((images, readings.len(), lost(&readings)), (written(14), 14, 0));
-    let (mut images, mut readings) = (written(3), Vec::new());
-    service.read(at(), &mut images, &mut readings, Urgency::Deferred).unwrap();
-    assert_eq!((images, lost(&readings)), (written(3), 0));
+    assert_eq!((bytes, readings.len(), lost(&readings)), (written(14), 14, 0));
+    let (mut bytes, mut readings) = (written(3), Vec::new());
+    service.read(at(), &mut bytes, &mut readings, Urgency::Deferred).unwrap();
+    assert_eq!((bytes, lost(&readings)), (written(3), 0));
     let status = service.status();
     assert_eq!((status.queued, status.deaths, status.duplicates), ((0, 0), 0, 0), "{status:?}");
     assert_eq!((status.parts, status.sectors[0].1), (7 + 3, 17), "{status:?}");
@@ -202,8 +202,8 @@ fn workers_elsewhere_read_what_threads_read() {
     let sent = service(&server, medium);
     let worker = Worker::start(&server);
     let read = |service: &DecodeService| {
-        let (mut images, mut readings) = (written(10), Vec::new());
-        service.read(at(), &mut images, &mut readings, Urgency::Urgent).unwrap();
+        let (mut bytes, mut readings) = (written(10), Vec::new());
+        service.read(at(), &mut bytes, &mut readings, Urgency::Urgent).unwrap();
         readings
     };
     let readings = read(&threads);
@@ -246,9 +246,9 @@ fn dead_workers_and_double_answers_lose_nothing() {
         message.double_ack().await.unwrap();
     });
     let worker = Worker::start(&server);
-    let (result, images, readings) = reading.join().unwrap();
+    let (result, bytes, readings) = reading.join().unwrap();
     result.unwrap();
-    assert_eq!((images, lost(&readings)), (written(4), 0));
+    assert_eq!((bytes, lost(&readings)), (written(4), 0));
     let status = service.status();
     assert_eq!((status.duplicates, status.deaths, status.parts), (2, 0, 4), "{status:?}");
     assert_eq!(status.forged, 2, "{status:?}");
@@ -263,8 +263,8 @@ fn long_jobs_are_not_given_to_others() {
     let service = service(&server, medium);
     let worker = Worker::start(&server);
     let at = SectorsAt { sector_bytes: 6 * BYTES, ..at() };
-    let (mut images, mut readings) = (written(6 * 480), Vec::new());
-    service.read(at, &mut images, &mut readings, Urgency::Urgent).unwrap();
+    let (mut bytes, mut readings) = (written(6 * 480), Vec::new());
+    service.read(at, &mut bytes, &mut readings, Urgency::Urgent).unwrap();
     let status = service.status();
     // On a machine that decodes one within `ACK_WAIT` this shows less, and is as true.
     assert_eq!((status.parts, status.duplicates, status.deaths), (8, 0, 0), "{status:?}");
@@ -305,9 +305,9 @@ fn a_crash_of_the_server_loses_nothing() {
     let worker = Worker::start(&server);
     std::thread::sleep(Duration::from_millis(200));
     server.start_again();
-    let (result, images, readings) = reading.join().unwrap();
+    let (result, bytes, readings) = reading.join().unwrap();
     result.unwrap();
-    assert_eq!((images, lost(&readings)), (written(16), 0));
+    assert_eq!((bytes, lost(&readings)), (written(16), 0));
     worker.stop();
 }
 
