@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_catalog::{
-    Batch, CatalogError, FjallStore, KeyRange, KeyValue, Order, ReadView, Space, Visitor,
+    Batch, CatalogError, Direction, FjallStore, KeyRange, KeyValue, ReadView, Space, Visitor,
 };
 use fulgurite_units::ArchiveId;
 
@@ -81,10 +81,10 @@ impl ReadView for Counted {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
-        self.catalog.scan(space, range, order, visit)
+        self.catalog.scan(space, range, direction, visit)
     }
 }
 

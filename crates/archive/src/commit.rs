@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_catalog::{KeyRange, Order, ReadView, Space, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, ReadView, Space, Transaction};
 use fulgurite_units::ObjectId;
 
 use crate::damaged::leave_queue;
@@ -30,7 +30,7 @@ pub(crate) fn rows_in<T: Row>(
     range: &KeyRange,
     limit: usize,
 ) -> Result<Vec<(Vec<u8>, T)>> {
-    view.range(space, range, Order::Ascending, limit)?
+    view.range(space, range, Direction::Ascending, limit)?
         .into_iter()
         .map(|(key, value)| Ok((key, rows::decode(space, &value)?)))
         .collect()

@@ -117,7 +117,7 @@ pub struct LibraryOptions {
     pub log: Option<PathBuf>,
 }
 
-/// What RestoreObject with tier Expedited does for `DEEP_ARCHIVE`.
+/// What a restore of retrieval Expedited does for `DEEP_ARCHIVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpeditedPolicy {
     /// Refuse it, as AWS does.

@@ -470,7 +470,7 @@ fn live_segments(kv: &FjallStore) -> Result<LiveSegments> {
     kv.scan(
         SEGMENTS,
         &KeyRange::prefix(b""),
-        fulgurite_catalog::Order::Ascending,
+        fulgurite_catalog::Direction::Ascending,
         &mut |key, value| {
             let row = rows::parse_segment_key(key).and_then(|(code, segment)| {
                 Ok((code, segment, rows::decode::<u64>(SEGMENTS, value)?))

@@ -102,14 +102,14 @@ pub(crate) struct Ingest {
 
 /// A body whose bytes and key are on stable storage, waiting for its row.
 #[derive(Debug)]
-pub(crate) struct StagedBody {
+pub(crate) struct IngestedBody {
     pub(crate) row: BodyRow,
     pub(crate) digests: BodyDigests,
     key: KeyGuard,
     writer: LogWriter,
 }
 
-impl StagedBody {
+impl IngestedBody {
     /// The row was committed.
     fn keep(mut self) {
         self.key.is_kept = true;
@@ -237,7 +237,7 @@ impl Ingest {
         mut self,
         trailer: Option<Checksum>,
         describe: impl FnOnce(&BodyDigests, u64) -> (BodyEntry, T),
-    ) -> Result<(StagedBody, T)> {
+    ) -> Result<(IngestedBody, T)> {
         if let Some(declared) = self.claim.bytes.filter(|&declared| self.received < declared) {
             return Err(ArchiveError::IncompleteBody { declared, received: self.received });
         }
@@ -276,7 +276,7 @@ impl Ingest {
             restored: None,
             framing: writer.framing(),
         };
-        Ok((StagedBody { row, digests, key, writer }, described))
+        Ok((IngestedBody { row, digests, key, writer }, described))
     }
 }
 

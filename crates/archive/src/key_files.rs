@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use fulgurite_catalog::{KeyRange, Order, ReadView, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, ReadView, Transaction};
 use fulgurite_units::ArchiveId;
 
 use crate::body::SecretKey;
@@ -83,7 +83,7 @@ fn count_named(view: &dyn ReadView) -> Result<u32> {
     let mut named = 0;
     for space in [BODIES, PARTS] {
         let mut failure = None;
-        view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
+        view.scan(space, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {
             let body = if space == BODIES {
                 rows::decode::<BodyRow>(space, value)
             } else {

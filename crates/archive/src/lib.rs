@@ -68,8 +68,8 @@ pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,
-    PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, StorageClass,
-    Tier, UploadInfo, UploadOptions, WriteCondition,
+    PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, Retrieval,
+    StorageClass, UploadInfo, UploadOptions, WriteCondition,
 };
 pub use progress::Progress;
 pub use put::ObjectWriter;

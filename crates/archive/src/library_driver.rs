@@ -47,7 +47,7 @@ use crate::config::LibraryOptions;
 use crate::panics::Panics;
 use crate::{ArchiveError, Result};
 
-/// Orders waiting for the driver; one more waits at its sender.
+/// Messages waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;
 /// How long the driver waits when nothing is under way.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
@@ -64,7 +64,7 @@ pub(crate) struct Answer {
 /// Makes the event of a request, given its number and the time.
 type MakeEvent = Box<dyn FnOnce(RequestId, Instant) -> Event + Send>;
 
-enum Order {
+enum Message {
     Request { make: MakeEvent, pending: Pending },
     Worked(Worked),
     Breaks(Machine),
@@ -103,7 +103,7 @@ enum Alarm {
 /// The handle of the driver's thread.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveLibrary {
-    inbox: SyncSender<Order>,
+    inbox: SyncSender<Message>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     reading: Arc<Reading>,
     unverified: Arc<Unverified>,
@@ -201,7 +201,7 @@ impl Drop for ReadingGuard {
     }
 }
 
-impl std::fmt::Debug for Order {
+impl std::fmt::Debug for Message {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Request { .. } => "Request",
@@ -227,7 +227,7 @@ impl LiveLibrary {
         let library = Library::with_policy(&options.shape, options.policy.clone())
             .map_err(|e| refuse(format!("library: {e}")))?;
         let log = LogFile::begin(options.log.as_deref(), &library)?;
-        let (inbox, orders) = sync_channel(INBOX_MAX);
+        let (inbox, messages) = sync_channel(INBOX_MAX);
         let reading = Arc::<Reading>::default();
         let driver = Driver {
             library,
@@ -249,7 +249,7 @@ impl LiveLibrary {
         };
         let thread = std::thread::Builder::new()
             .name("library".to_owned())
-            .spawn(move || driver.run(&orders))
+            .spawn(move || driver.run(&messages))
             .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
         let shape = Arc::new(options.shape.clone());
         let unverified = Arc::new(Unverified::new(options.policy.verify_within));
@@ -270,8 +270,8 @@ impl LiveLibrary {
     ) -> Result<Answer> {
         let (done, ended) = oneshot::channel();
         let pending = Pending { work, died: None, done };
-        let order = Order::Request { make: Box::new(make), pending };
-        self.inbox.send(order).map_err(|_| ArchiveError::Stopping)?;
+        let message = Message::Request { make: Box::new(make), pending };
+        self.inbox.send(message).map_err(|_| ArchiveError::Stopping)?;
         Ok(Answer { platter, ended, unverified: None })
     }
 
@@ -325,19 +325,19 @@ impl LiveLibrary {
 
     /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
     pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Order::Breaks(machine)).map_err(|_| ArchiveError::Stopping)
+        self.inbox.send(Message::Breaks(machine)).map_err(|_| ArchiveError::Stopping)
     }
 
     /// A broken machine works again.
     pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Order::Works(machine)).map_err(|_| ArchiveError::Stopping)
+        self.inbox.send(Message::Works(machine)).map_err(|_| ArchiveError::Stopping)
     }
 
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
     /// at work any more.
     pub(crate) fn stop(&self) {
         // The driver may be gone already.
-        let _ = self.inbox.send(Order::Stop);
+        let _ = self.inbox.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the library's driver died");
@@ -370,7 +370,7 @@ struct Driver {
     broken: BTreeSet<Machine>,
     log: LogFile,
     timers: BinaryHeap<Reverse<(Instant, CommandId, Alarm)>>,
-    inbox: SyncSender<Order>,
+    inbox: SyncSender<Message>,
     reading: Arc<Reading>,
     panics: Arc<Panics>,
 }
@@ -381,9 +381,9 @@ impl Driver {
         Instant::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX))
     }
 
-    fn run(mut self, orders: &Receiver<Order>) {
+    fn run(mut self, messages: &Receiver<Message>) {
         let panics = Arc::clone(&self.panics);
-        while panics.catch("the library's controller", || self.serve(orders)).is_err() {
+        while panics.catch("the library's controller", || self.serve(messages)).is_err() {
             if let Err(error) = panics.catch("the library's driver", || self.begin_anew()) {
                 tracing::error!(%error, "the library stands still until a restart");
                 return;
@@ -392,28 +392,28 @@ impl Driver {
     }
 
     /// Works until it is stopped.
-    fn serve(&mut self, orders: &Receiver<Order>) {
+    fn serve(&mut self, messages: &Receiver<Message>) {
         loop {
-            match orders.recv_timeout(self.wait()) {
-                Ok(Order::Request { make, pending }) => {
+            match messages.recv_timeout(self.wait()) {
+                Ok(Message::Request { make, pending }) => {
                     let request = RequestId::new(self.next_request);
                     self.next_request += 1;
                     self.pending.insert(request, pending);
                     let event = make(request, self.now());
                     self.step(event);
                 }
-                Ok(Order::Worked(worked)) => self.worked(worked),
-                Ok(Order::Breaks(machine)) => {
+                Ok(Message::Worked(worked)) => self.worked(worked),
+                Ok(Message::Breaks(machine)) => {
                     if self.broken.insert(machine) {
                         self.step(Event::Broke { machine });
                     }
                 }
-                Ok(Order::Works(machine)) => {
+                Ok(Message::Works(machine)) => {
                     if self.broken.remove(&machine) {
                         self.step(Event::Repaired { machine });
                     }
                 }
-                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.halts.values().for_each(|halt| halt.ask());
                     self.log.stopped();
                     return;
@@ -616,7 +616,7 @@ impl Driver {
                 Err(error) => (Ended::Died(error.to_string()), None),
             };
             // When the driver is gone the archive is stopping.
-            let _ = inbox.send(Order::Worked(Worked { life, command, request, ended, work }));
+            let _ = inbox.send(Message::Worked(Worked { life, command, request, ended, work }));
         };
         match std::thread::Builder::new().name("read-drive".to_owned()).spawn(run) {
             Ok(_) => {

@@ -60,17 +60,17 @@ pub const MARK_LOOK_BYTES: u64 = 16 << 20;
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// By when a restore is due, from its request on: the times that S3 names for `GLACIER`.
 pub const EXPEDITED_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The same of tier Standard.
+/// The same of retrieval Standard.
 pub const STANDARD_WITHIN: Duration = Duration::from_secs(5 * 3600);
-/// The same of tier Bulk.
+/// The same of retrieval Bulk.
 pub const BULK_WITHIN: Duration = Duration::from_secs(12 * 3600);
 /// Bytes restored together before they are synced and committed; the last object goes beyond.
 pub const RESTORE_BATCH_BYTES: u64 = 256 << 20;
-/// Objects of a tier that are being restored at one time: all batches of it together.
+/// Objects of a retrieval that are being restored at one time: all batches of it together.
 pub const RESTORE_OBJECTS_MAX: usize = 16_384;
 /// Objects restored together at most, however few drives there are.
 pub const RESTORE_BATCH_OBJECTS_MAX: usize = 4096;
-/// Requests of a tier held in order; more wait in the catalog for the next look.
+/// Requests of a retrieval held in order; more wait in the catalog for the next look.
 pub const RESTORE_AGENDA_MAX: usize = 16_384;
 /// How long a restore that failed waits before it is tried again.
 pub const RESTORE_RETRY: Duration = Duration::from_secs(30);

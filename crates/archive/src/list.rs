@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use fulgurite_catalog::keys::{KeyWriter, prefix_successor};
-use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction};
 
 use crate::commit::{Retired, require_bucket, retire_doubts, rows_in};
 use crate::ground::Ground;
@@ -36,7 +36,7 @@ pub(crate) async fn delete_bucket(ground: &Arc<Ground>, bucket: &BucketName) -> 
         let within = rows::object_prefix(name.as_str(), "");
         let is_used = [OBJECTS, UPLOADS].into_iter().try_fold(false, |used, space| {
             Ok::<_, ArchiveError>(
-                used || !tx.range(space, &within, Order::Ascending, 1)?.is_empty(),
+                used || !tx.range(space, &within, Direction::Ascending, 1)?.is_empty(),
             )
         })?;
         if is_used {
@@ -87,7 +87,7 @@ pub(crate) fn list(ground: &Ground, bucket: &BucketName, query: &ListQuery) -> R
         let mut jump = None;
         let mut failure = None;
         let mut is_full = false;
-        ground.kv.scan(OBJECTS, &range, Order::Ascending, &mut |row_key, value| {
+        ground.kv.scan(OBJECTS, &range, Direction::Ascending, &mut |row_key, value| {
             let found = match rows::parse_object_key(row_key) {
                 Ok((_, key)) => key,
                 Err(error) => {

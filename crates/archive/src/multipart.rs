@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView, Transaction};
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use md5::{Digest as _, Md5};
 
@@ -507,7 +507,7 @@ impl Join {
 
 fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {
     let parts = KeyRange::prefix(&name.upload.to_bytes());
-    for (key, _) in tx.range(PARTS, &parts, Order::Ascending, usize::MAX)? {
+    for (key, _) in tx.range(PARTS, &parts, Direction::Ascending, usize::MAX)? {
         tx.delete(PARTS, key)?;
     }
     Ok(tx.delete(UPLOADS, name.row_key())?)

@@ -14,7 +14,7 @@ use crate::{ArchiveError, Result};
 pub enum StorageClass {
     /// On disk, readable at once.
     Standard,
-    /// On glass (until the disk rack has its own tier).
+    /// On glass, until there is a tier of disks for it.
     Glacier,
     /// On glass.
     DeepArchive,
@@ -228,7 +228,7 @@ pub struct BucketInfo {
 
 /// How fast a restore is wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Tier {
+pub enum Retrieval {
     /// Slowest and cheapest.
     Bulk,
     /// The default.
@@ -238,7 +238,7 @@ pub enum Tier {
     Expedited,
 }
 
-impl Tier {
+impl Retrieval {
     /// All of them, the most urgent first.
     pub(crate) const URGENT_FIRST: [Self; 3] = [Self::Expedited, Self::Standard, Self::Bulk];
 
@@ -259,7 +259,7 @@ pub struct RestoreRequest {
     /// Days the copy stays, from now, rounded up to the next midnight UTC.
     pub days: u32,
     /// How fast.
-    pub tier: Tier,
+    pub retrieval: Retrieval,
 }
 
 /// How a RestoreObject request was taken.

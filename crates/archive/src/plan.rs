@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView, Transaction, keys};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView, Transaction, keys};
 use fulgurite_glass::{Geometry, list_entry_bytes};
 use fulgurite_layout::{Push, SetPlan, SetPlanner, StagedBody};
 use fulgurite_units::{ObjectId, PlatterId, SetId};
@@ -235,7 +235,7 @@ fn commit_set(ground: &Arc<Ground>, set: SetId, row: SetRow, plan: &SetPlan) -> 
 /// was released.
 pub(crate) fn drop_orphan_plans(ground: &Arc<Ground>) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
-    while let Some((key, _)) = ground.kv.range(PLANS, &range, Order::Ascending, 1)?.pop() {
+    while let Some((key, _)) = ground.kv.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
         let row = rows::get::<SetRow>(&*ground.kv, SETS, &set.to_bytes())?;
         if row.is_none_or(|row| row.state == SetState::Released) {
@@ -251,7 +251,8 @@ pub(crate) fn drop_orphan_plans(ground: &Arc<Ground>) -> Result<()> {
 pub(crate) fn drop_plan(ground: &Arc<Ground>, set: SetId) -> Result<()> {
     let range = KeyRange::prefix(&set.to_bytes());
     loop {
-        let found = ground.kv.range(PLANS, &range, Order::Ascending, ROWS_PER_TRANSACTION_MAX)?;
+        let found =
+            ground.kv.range(PLANS, &range, Direction::Ascending, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }

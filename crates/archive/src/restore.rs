@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! RestoreObject -> row in restores, object marked ongoing -> 202
-//! restoring thread: agenda -> batches of requests of one tier, each on a thread of its own:
+//! restoring thread: agenda -> batches of requests of one retrieval, each on a thread of its own:
 //!     shards by platter -> library -> drive -> tracks -> restored log (ciphertext as it lies on
 //!     glass) -> CRC -> sync -> copies committed
 //! ```
 //!
-//! Of each tier as many batches as there are drives are under way, so that the library knows of
-//! work for all of them; it serves what is due first, counted from the request. All shards a batch
-//! wants of one platter are read in one mount, each track once. A track that its own platter cannot
-//! give back is recovered from the platter's set. A restore that fails stays requested: its row
-//! says why, and it is tried again.
+//! Of each retrieval as many batches as there are drives are under way, so that the library knows
+//! of work for all of them; it serves what is due first, counted from the request. All shards a
+//! batch wants of one platter are read in one mount, each track once. A track that its own platter
+//! cannot give back is recovered from the platter's set. A restore that fails stays requested: its
+//! row says why, and it is tried again.
 
 mod agenda;
 
@@ -22,7 +22,7 @@ use std::thread::{Builder, Scope};
 use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, UnixTime};
 
 use self::agenda::Agenda;
@@ -38,7 +38,7 @@ use crate::limits::{
 };
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey};
-use crate::object::{RestoreOutcome, RestoreRequest, StorageClass, Tier};
+use crate::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
 use crate::panics::Panics;
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
@@ -57,15 +57,19 @@ pub(crate) fn expiry(from: UnixTime, days: u32, day: fulgurite_units::Duration) 
     UnixTime::from_millis(end.div_ceil(day_ms).saturating_mul(day_ms))
 }
 
-fn effective_tier(ground: &Ground, class: StorageClass, tier: Tier) -> Result<Tier> {
-    match (class, tier, ground.config.expedited) {
-        (StorageClass::DeepArchive, Tier::Expedited, ExpeditedPolicy::Refuse) => {
+fn effective_retrieval(
+    ground: &Ground,
+    class: StorageClass,
+    retrieval: Retrieval,
+) -> Result<Retrieval> {
+    match (class, retrieval, ground.config.expedited) {
+        (StorageClass::DeepArchive, Retrieval::Expedited, ExpeditedPolicy::Refuse) => {
             Err(ArchiveError::ExpeditedNotAvailable { class: class.name() })
         }
-        (StorageClass::DeepArchive, Tier::Expedited, ExpeditedPolicy::Standard) => {
-            Ok(Tier::Standard)
+        (StorageClass::DeepArchive, Retrieval::Expedited, ExpeditedPolicy::Standard) => {
+            Ok(Retrieval::Standard)
         }
-        _ => Ok(tier),
+        _ => Ok(retrieval),
     }
 }
 
@@ -85,7 +89,7 @@ pub(crate) async fn request(
     if !current.class.is_archived() {
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
-    let tier = effective_tier(ground, current.class, request.tier)?;
+    let retrieval = effective_retrieval(ground, current.class, request.retrieval)?;
     if current.restore.is_none() {
         ground.space.check(cipher_bytes(current.bytes))?;
     }
@@ -97,7 +101,7 @@ pub(crate) async fn request(
         let looked = tokio::task::spawn_blocking(look).await;
         looked.map_err(|e| ArchiveError::Internal { what: format!("a look died: {e}") })??;
     }
-    let mark = RestoreMark { days: request.days, tier, requested: now, expiry: None };
+    let mark = RestoreMark { days: request.days, retrieval, requested: now, expiry: None };
     let day = ground.config.day;
     let (bucket, key) = (bucket.clone(), key.clone());
     let commit = move |tx: &mut Transaction<'_>| {
@@ -140,7 +144,7 @@ fn accept(
                 totals.restores_waiting += 1;
             })?;
         }
-        Some(ongoing) if mark.tier > ongoing.tier && mark.days == ongoing.days => {}
+        Some(ongoing) if mark.retrieval > ongoing.retrieval && mark.days == ongoing.days => {}
         Some(_) => return Err(ArchiveError::RestoreAlreadyInProgress),
         None => {
             let waiting = rows::with_totals(tx, |totals| {
@@ -214,16 +218,16 @@ impl Restorer {
         scope: &'scope Scope<'scope, '_>,
     ) -> Result<()> {
         self.lock().look(|seen| self.each_request(seen))?;
-        for tier in Tier::URGENT_FIRST {
-            while self.lock().may_begin(tier) {
+        for retrieval in Retrieval::URGENT_FIRST {
+            while self.lock().may_begin(retrieval) {
                 self.ground.check_stopping()?;
-                let batch = self.next_batch(tier);
+                let batch = self.next_batch(retrieval);
                 let begun = Arc::clone(&batch);
-                let run = move || self.work(tier, &begun);
+                let run = move || self.work(retrieval, &begun);
                 let spawned =
                     Builder::new().name("restore-batch".to_owned()).spawn_scoped(scope, run);
                 if let Err(error) = spawned {
-                    self.lock().end(tier, &batch, Some(Instant::now() + RESTORE_RETRY_SOON));
+                    self.lock().end(retrieval, &batch, Some(Instant::now() + RESTORE_RETRY_SOON));
                     return Err(ArchiveError::Internal { what: format!("no thread: {error}") });
                 }
             }
@@ -231,15 +235,15 @@ impl Restorer {
         Ok(())
     }
 
-    /// Takes the next restores of a tier that are worth a sync.
-    fn next_batch(&self, tier: Tier) -> Arc<Vec<Wanted>> {
+    /// Takes the next restores of a retrieval that are worth a sync.
+    fn next_batch(&self, retrieval: Retrieval) -> Arc<Vec<Wanted>> {
         let mut batch = Vec::new();
         let mut bytes = 0;
         let mut agenda = self.lock();
-        let objects_max = agenda.begin(tier);
+        let objects_max = agenda.begin(retrieval);
         while bytes < RESTORE_BATCH_BYTES
             && batch.len() < objects_max
-            && let Some(wanted) = agenda.take(tier)
+            && let Some(wanted) = agenda.take(retrieval)
         {
             // What is wrong with one shows when it is its turn.
             bytes += self.bytes_of(&wanted).unwrap_or(0);
@@ -255,11 +259,11 @@ impl Restorer {
     }
 
     /// Restores a batch, and makes place for the next.
-    fn work(&self, tier: Tier, batch: &[Wanted]) {
+    fn work(&self, retrieval: Retrieval, batch: &[Wanted]) {
         let worked = self.ground.panics.catch("restoring", || self.restore(batch));
         let worked = worked.unwrap_or_else(|_| self.restore_apart(batch));
         let again = worked.as_ref().err().map(|_| Instant::now() + RESTORE_RETRY_SOON);
-        self.lock().end(tier, batch, again);
+        self.lock().end(retrieval, batch, again);
         match worked {
             Ok(()) => self.ground.wake_restore(),
             Err(ArchiveError::Stopping) => {}
@@ -288,7 +292,7 @@ impl Restorer {
     fn each_request(&self, seen: &mut dyn FnMut(Wanted)) -> Result<()> {
         let mut failure = None;
         let all = KeyRange::prefix(b"");
-        self.ground.kv.scan(RESTORES, &all, Order::Ascending, &mut |key, value| {
+        self.ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |key, value| {
             let found = KeyReader::new(key).fixed::<16>().map_err(ArchiveError::from);
             let row = rows::decode::<RestoreRow>(RESTORES, value);
             match found.and_then(|id| Ok((ObjectId::from_bytes(id), row?))) {
@@ -331,7 +335,7 @@ impl Restorer {
         let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
             return Ok(Vec::new());
         };
-        let due = wanted.row.mark.tier.due(wanted.row.mark.requested);
+        let due = wanted.row.mark.retrieval.due(wanted.row.mark.requested);
         (0..)
             .zip(bodies(&*view, &object)?)
             .filter(|(_, body)| body.restored.is_none())

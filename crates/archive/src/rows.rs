@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::log::{Extent, LogKind};
-use crate::object::{ObjectInfo, ObjectMeta, Residence, RestoreState, StorageClass, Tier};
+use crate::object::{ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass};
 use crate::{ArchiveError, Result};
 
 pub(crate) const META: Space = Space::new("meta");
@@ -139,7 +139,7 @@ pub(crate) struct BucketRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RestoreMark {
     pub(crate) days: u32,
-    pub(crate) tier: Tier,
+    pub(crate) retrieval: Retrieval,
     pub(crate) requested: UnixTime,
     /// Set when the copy is there.
     pub(crate) expiry: Option<UnixTime>,

@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fulgurite_catalog::{KeyRange, Order, ReadView as _, Transaction, keys};
+use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
 
@@ -150,7 +150,7 @@ impl Sealer {
             return Ok(first.first().map(|(_, row)| row.arrived));
         }
         let mut found = Ok(None);
-        self.ground.kv.scan(QUEUE, &all, Order::Ascending, &mut |key, value| {
+        self.ground.kv.scan(QUEUE, &all, Direction::Ascending, &mut |key, value| {
             match keys::KeyReader::new(key).u64() {
                 Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
                 Ok(_) => {

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
 use fulgurite_units::{ObjectId, PlatterId};
 
 use crate::commit::{forget_shreds, rows_in};
@@ -107,7 +107,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     // One view for all spaces: a part that is completed meanwhile moves from one to another.
     let view = ground.kv.snapshot();
     for space in [BODIES, PARTS, DOUBTS] {
-        view.scan(space, &KeyRange::prefix(b""), Order::Ascending, &mut |_, value| {
+        view.scan(space, &KeyRange::prefix(b""), Direction::Ascending, &mut |_, value| {
             let body = if space == BODIES {
                 rows::decode::<BodyRow>(space, value)
             } else if space == PARTS {

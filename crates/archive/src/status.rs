@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, ReadView as _};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _};
 use fulgurite_glass::SectorMargins;
 use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
@@ -409,7 +409,7 @@ fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
     let mut failed = Vec::new();
     let mut failure = None;
     let all = KeyRange::prefix(b"");
-    ground.kv.scan(RESTORES, &all, Order::Ascending, &mut |_, value| {
+    ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |_, value| {
         match rows::decode::<RestoreRow>(RESTORES, value) {
             Ok(RestoreRow { bucket, key, failures, error: Some(error), .. }) => {
                 failed.push(FailedRestore { bucket, key, failures, error });

@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::{
-    Batch, CatalogError, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, Order, ReadView,
-    Space,
+    Batch, CatalogError, Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue,
+    ReadView, Space,
 };
 use fulgurite_units::Seed;
 
@@ -101,7 +101,7 @@ fn open(dir: &Path) -> Outcome {
     let began = Instant::now();
     let mut rows = 0_u64;
     for space in SPACES {
-        store.scan(space, &KeyRange::all(), Order::Ascending, &mut |_, _| {
+        store.scan(space, &KeyRange::all(), Direction::Ascending, &mut |_, _| {
             rows += 1;
             ControlFlow::Continue(())
         })?;
@@ -212,7 +212,7 @@ fn resident_mib() -> Result<u64, Box<dyn Error>> {
 
 fn forget(path: &Path) -> Outcome {
     let store = FjallStore::open(path, &SPACES, &FjallConfig::default())?;
-    let first = store.range(OBJECTS, &KeyRange::all(), Order::Ascending, 1)?;
+    let first = store.range(OBJECTS, &KeyRange::all(), Direction::Ascending, 1)?;
     let Some((key, _)) = first.first() else { return Err("the store is empty".into()) };
     let mut batch = Batch::new();
     batch.delete(OBJECTS, key.clone())?;

@@ -38,7 +38,7 @@ use fulgurite_units::ByteCount;
 
 use crate::error::panic_message;
 use crate::limits::{KEY_BYTES_MAX, READERS_HELD_MAX, READERS_HELD_TIMES_MAX};
-use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
+use crate::{Batch, CatalogError, Direction, KeyRange, KeyValue, ReadView, Space, Visitor};
 
 mod aside;
 mod errors;
@@ -202,10 +202,10 @@ impl ReadView for FjallStore {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
-        self.view()?.scan(space, range, order, visit)
+        self.view()?.scan(space, range, direction, visit)
     }
 }
 
@@ -486,7 +486,7 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
         let keyspace = self.engine.keyspace(space)?;
@@ -494,9 +494,9 @@ impl<E: Deref<Target = Engine> + Send + Sync> ReadView for View<E> {
             return Ok(());
         }
         let mut rows = self.snapshot.range::<&[u8], _>(keyspace, range.bounds());
-        let mut next = || match order {
-            Order::Ascending => rows.next(),
-            Order::Descending => rows.next_back(),
+        let mut next = || match direction {
+            Direction::Ascending => rows.next(),
+            Direction::Descending => rows.next_back(),
         };
         while let Some(row) = next() {
             let (key, value) = row.into_inner().map_err(|error| errors::read(space, error))?;
@@ -520,7 +520,7 @@ impl ReadView for Unreadable {
         &self,
         _: Space,
         _: &KeyRange,
-        _: Order,
+        _: Direction,
         _: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
         Err(self.0.clone())

@@ -54,7 +54,7 @@ impl fmt::Debug for Space {
 
 /// The direction of a walk over keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum Direction {
     /// Smallest key first.
     Ascending,
     /// Largest key first.
@@ -75,28 +75,28 @@ pub trait ReadView: Send + Sync {
     /// The value under `key`.
     fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError>;
 
-    /// Calls `visit` with each row of `range` in `order` until it breaks.
+    /// Calls `visit` with each row of `range` in `direction` until it breaks.
     fn scan(
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError>;
 
-    /// At most `limit` rows of `range`, the first ones in `order`.
+    /// At most `limit` rows of `range`, the first ones in `direction`.
     fn range(
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         limit: usize,
     ) -> Result<Vec<Entry>, CatalogError> {
         let mut page = Vec::new();
         if limit == 0 {
             return Ok(page);
         }
-        self.scan(space, range, order, &mut |key, value| {
+        self.scan(space, range, direction, &mut |key, value| {
             page.push((key.to_vec(), value.to_vec()));
             if page.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

@@ -32,7 +32,7 @@ pub use committer::{BeforeReopen, Committer, Ticket};
 pub use error::{CatalogError, Cause, ErrorKind};
 pub use fjall_store::{CutBatch, Damage, FjallConfig, FjallStore, SalvageReport, SalvageVisitor};
 pub use key_range::KeyRange;
-pub use kv::{Entry, KeyValue, Order, ReadView, Space, Visitor};
+pub use kv::{Direction, Entry, KeyValue, ReadView, Space, Visitor};
 pub use memory_store::MemoryStore;
 pub use metrics::{CommitterCounts, CommitterMetrics};
 pub use transaction::Transaction;

@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::{Batch, CatalogError, KeyRange, KeyValue, Order, ReadView, Space, Visitor};
+use crate::{Batch, CatalogError, Direction, KeyRange, KeyValue, ReadView, Space, Visitor};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -44,10 +44,10 @@ impl ReadView for MemoryStore {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
-        self.content().scan(space, range, order, visit)
+        self.content().scan(space, range, direction, visit)
     }
 }
 
@@ -106,7 +106,7 @@ impl ReadView for Content {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
         let rows = self.rows(space)?;
@@ -114,9 +114,9 @@ impl ReadView for Content {
             return Ok(());
         }
         let mut rows = rows.range::<[u8], _>(range.bounds());
-        let mut next = || match order {
-            Order::Ascending => rows.next(),
-            Order::Descending => rows.next_back(),
+        let mut next = || match direction {
+            Direction::Ascending => rows.next(),
+            Direction::Descending => rows.next_back(),
         };
         while let Some((key, value)) = next() {
             if visit(key, value) == ControlFlow::Break(()) {

@@ -15,7 +15,7 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 
 use crate::batch::Batch;
-use crate::{CatalogError, KeyRange, Order, ReadView, Space, Visitor};
+use crate::{CatalogError, Direction, KeyRange, ReadView, Space, Visitor};
 
 /// Reads and buffered writes of one closure.
 pub struct Transaction<'a> {
@@ -78,17 +78,17 @@ impl ReadView for Transaction<'_> {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
         self.check_space(space)?;
         if range.is_empty() {
             return Ok(());
         }
-        let mut overlay = overlay(self.group, &self.own, space, range, order).peekable();
+        let mut overlay = overlay(self.group, &self.own, space, range, direction).peekable();
         let mut flow = ControlFlow::Continue(());
-        self.base.scan(space, range, order, &mut |key, value| {
-            flow = visit_over(&mut overlay, order, key, value, visit);
+        self.base.scan(space, range, direction, &mut |key, value| {
+            flow = visit_over(&mut overlay, direction, key, value, visit);
             flow
         })?;
         if flow.is_continue() {
@@ -114,13 +114,13 @@ type Written<'a> = (&'a [u8], Option<&'a [u8]>);
 /// Visits the written rows that come before `key`, then the row at `key` unless it is hidden.
 fn visit_over<'a, I: Iterator<Item = Written<'a>>>(
     overlay: &mut Peekable<I>,
-    order: Order,
+    direction: Direction,
     key: &[u8],
     value: &[u8],
     visit: &mut Visitor<'_>,
 ) -> ControlFlow<()> {
     while let Some((over, written)) =
-        overlay.next_if(|&(over, _)| compare(over, key, order) != Ordering::Greater)
+        overlay.next_if(|&(over, _)| compare(over, key, direction) != Ordering::Greater)
     {
         if over == key {
             return match written {
@@ -135,19 +135,19 @@ fn visit_over<'a, I: Iterator<Item = Written<'a>>>(
     visit(key, value)
 }
 
-/// The writes of both layers within `range`, in `order`; `own` hides `group`.
+/// The writes of both layers within `range`, in `direction`; `own` hides `group`.
 fn overlay<'a>(
     group: &'a Batch,
     own: &'a Batch,
     space: Space,
     range: &KeyRange,
-    order: Order,
+    direction: Direction,
 ) -> impl Iterator<Item = Written<'a>> {
-    let mut below = layer(group, space, range, order).peekable();
-    let mut above = layer(own, space, range, order).peekable();
+    let mut below = layer(group, space, range, direction).peekable();
+    let mut above = layer(own, space, range, direction).peekable();
     std::iter::from_fn(move || {
         let side = match (below.peek(), above.peek()) {
-            (Some(&(below, _)), Some(&(above, _))) => compare(below, above, order),
+            (Some(&(below, _)), Some(&(above, _))) => compare(below, above, direction),
             (Some(_), None) => Ordering::Less,
             (None, _) => Ordering::Greater,
         };
@@ -166,22 +166,22 @@ fn layer<'a>(
     batch: &'a Batch,
     space: Space,
     range: &KeyRange,
-    order: Order,
+    direction: Direction,
 ) -> impl Iterator<Item = Written<'a>> {
     let mut writes = batch.writes_in(space, range);
     std::iter::from_fn(move || {
         let writes = writes.as_mut()?;
-        let (key, value) = match order {
-            Order::Ascending => writes.next(),
-            Order::Descending => writes.next_back(),
+        let (key, value) = match direction {
+            Direction::Ascending => writes.next(),
+            Direction::Descending => writes.next_back(),
         }?;
         Some((key.as_slice(), value.as_deref()))
     })
 }
 
-fn compare(a: &[u8], b: &[u8], order: Order) -> Ordering {
-    match order {
-        Order::Ascending => a.cmp(b),
-        Order::Descending => b.cmp(a),
+fn compare(a: &[u8], b: &[u8], direction: Direction) -> Ordering {
+    match direction {
+        Direction::Ascending => a.cmp(b),
+        Direction::Descending => b.cmp(a),
     }
 }

@@ -7,7 +7,7 @@ use fulgurite_library::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfInd
 use fulgurite_units::UnixTime;
 
 use super::*;
-use crate::object::Tier;
+use crate::object::Retrieval;
 
 fn options(time_scale: f64) -> LibraryOptions {
     LibraryOptions {
@@ -340,21 +340,21 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
     let now = UnixTime::from_millis(1_800_000_000_000);
     let asked = |hours_ago: u64| UnixTime::from_millis(now.as_millis() - hours_ago * 3_600_000);
     let wanted = [
-        ("bulk", asked(0), Tier::Bulk),
-        ("standard", asked(0), Tier::Standard),
-        ("bulk of before", asked(10), Tier::Bulk),
-        ("standard of before", asked(4), Tier::Standard),
-        ("expedited", asked(0), Tier::Expedited),
-        ("overdue", asked(20), Tier::Bulk),
-        ("longer overdue", asked(30), Tier::Bulk),
+        ("bulk", asked(0), Retrieval::Bulk),
+        ("standard", asked(0), Retrieval::Standard),
+        ("bulk of before", asked(10), Retrieval::Bulk),
+        ("standard of before", asked(4), Retrieval::Standard),
+        ("expedited", asked(0), Retrieval::Expedited),
+        ("overdue", asked(20), Retrieval::Bulk),
+        ("longer overdue", asked(30), Retrieval::Bulk),
     ];
     // The library has just begun: what is overdue is so since then, in the order it came.
     let mut waiting = Vec::new();
-    for (number, (name, asked, tier)) in (2..).zip(wanted) {
+    for (number, (name, asked, retrieval)) in (2..).zip(wanted) {
         let order = Arc::clone(&order);
         let work: Read = Box::new(move || order.lock().unwrap().push(name));
         let slot = SlotIndex::new(u32::from(number) * 100);
-        let due = Due::new(tier.due(asked), now);
+        let due = Due::new(retrieval.due(asked), now);
         waiting.push(library.read(platter(number), slot, span, due, work).unwrap());
     }
     settled(&library);

@@ -5,7 +5,7 @@ use fulgurite_units::{UnixTime, UploadId};
 
 use super::*;
 use crate::key_table::slot::encode;
-use crate::object::{ObjectMeta, StorageClass, Tier};
+use crate::object::{ObjectMeta, Retrieval, StorageClass};
 use crate::rows::{RestoreMark, SetState};
 use crate::testing;
 
@@ -24,7 +24,12 @@ fn object_row() -> ObjectRow {
 }
 
 fn mark() -> RestoreMark {
-    RestoreMark { days: 3, tier: Tier::Bulk, requested: testing::NOW, expiry: Some(testing::NOW) }
+    RestoreMark {
+        days: 3,
+        retrieval: Retrieval::Bulk,
+        requested: testing::NOW,
+        expiry: Some(testing::NOW),
+    }
 }
 
 fn queue_row() -> QueueRow {

@@ -28,8 +28,13 @@ fn put(ground: &Arc<Ground>, name: &str, class: StorageClass) {
     ground.committer.commit_blocking(commit).unwrap();
 }
 
-async fn ask(ground: &Arc<Ground>, name: &str, days: u32, tier: Tier) -> Result<RestoreOutcome> {
-    let wanted = RestoreRequest { days, tier };
+async fn ask(
+    ground: &Arc<Ground>,
+    name: &str,
+    days: u32,
+    retrieval: Retrieval,
+) -> Result<RestoreOutcome> {
+    let wanted = RestoreRequest { days, retrieval };
     request(ground, &testing::bucket("vault"), &testing::key(name), wanted).await
 }
 
@@ -44,21 +49,21 @@ async fn a_second_request_only_makes_a_restore_faster() {
     });
     let (_dir, ground) = ground.await.unwrap();
     use RestoreOutcome::Accepted;
-    assert_eq!(ask(&ground, "glass", 2, Tier::Bulk).await.unwrap(), Accepted);
-    let again = ask(&ground, "glass", 2, Tier::Bulk).await;
+    assert_eq!(ask(&ground, "glass", 2, Retrieval::Bulk).await.unwrap(), Accepted);
+    let again = ask(&ground, "glass", 2, Retrieval::Bulk).await;
     assert!(matches!(again, Err(ArchiveError::RestoreAlreadyInProgress)));
-    let longer = ask(&ground, "glass", 3, Tier::Standard).await;
+    let longer = ask(&ground, "glass", 3, Retrieval::Standard).await;
     assert!(matches!(longer, Err(ArchiveError::RestoreAlreadyInProgress)));
     // Expedited counts as Standard here, as the configuration says.
-    assert_eq!(ask(&ground, "glass", 2, Tier::Expedited).await.unwrap(), Accepted);
-    let slower = ask(&ground, "glass", 2, Tier::Bulk).await;
+    assert_eq!(ask(&ground, "glass", 2, Retrieval::Expedited).await.unwrap(), Accepted);
+    let slower = ask(&ground, "glass", 2, Retrieval::Bulk).await;
     assert!(matches!(slower, Err(ArchiveError::RestoreAlreadyInProgress)));
     assert_eq!(rows::totals(&*ground.kv).unwrap().restores_waiting, 1);
 
-    let on_disk = ask(&ground, "disk", 1, Tier::Bulk).await;
+    let on_disk = ask(&ground, "disk", 1, Retrieval::Bulk).await;
     assert!(matches!(on_disk, Err(ArchiveError::NotArchived { .. })));
     for days in [0, RESTORE_DAYS_MAX + 1] {
-        let refused = ask(&ground, "glass", days, Tier::Bulk).await;
+        let refused = ask(&ground, "glass", days, Retrieval::Bulk).await;
         assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })));
     }
     tokio::task::spawn_blocking(move || drop(ground)).await.unwrap();

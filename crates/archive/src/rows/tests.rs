@@ -22,7 +22,7 @@ fn returns<T: Row + Serialize + PartialEq + std::fmt::Debug>(row: &T) {
 fn every_row_returns_and_no_part_of_one_passes() {
     let mark = RestoreMark {
         days: 3,
-        tier: Tier::Bulk,
+        retrieval: Retrieval::Bulk,
         requested: testing::NOW,
         expiry: Some(UnixTime::from_millis(u64::MAX)),
     };

@@ -11,7 +11,7 @@
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use fulgurite_catalog::{KeyRange, KeyValue as _, Order, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 
 use super::Sealer;
@@ -74,7 +74,7 @@ impl Sealer {
         let range = KeyRange::prefix(&set.to_bytes());
         // Of one moment, for `each` reads as well.
         let view = self.ground.kv.snapshot();
-        view.scan(PLANS, &range, Order::Ascending, &mut |_, value| {
+        view.scan(PLANS, &range, Direction::Ascending, &mut |_, value| {
             let next = rows::decode::<PlanRow>(PLANS, value).and_then(|row| each(&row));
             next.unwrap_or_else(|error| {
                 failure = Some(error);

@@ -80,7 +80,11 @@ impl Bench {
     }
 
     fn count(&self, space: fulgurite_catalog::Space) -> usize {
-        self.ground.kv.range(space, &KeyRange::prefix(b""), Order::Ascending, 9999).unwrap().len()
+        self.ground
+            .kv
+            .range(space, &KeyRange::prefix(b""), Direction::Ascending, 9999)
+            .unwrap()
+            .len()
     }
 
     /// Cuts a platter's file in two: the last half is gone.

@@ -9,7 +9,8 @@ use fulgurite_archive::config::{
 };
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
-    PutOptions, RestoreOutcome, RestoreRequest, RestoreState, StorageClass, Tier, WriteCondition,
+    PutOptions, RestoreOutcome, RestoreRequest, RestoreState, Retrieval, StorageClass,
+    WriteCondition,
 };
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
@@ -156,7 +157,7 @@ impl Client {
     }
 
     pub(crate) async fn restore(&self, name: &str) -> Result<RestoreOutcome, ArchiveError> {
-        let request = RestoreRequest { days: 1, tier: Tier::Standard };
+        let request = RestoreRequest { days: 1, retrieval: Retrieval::Standard };
         self.archive.restore(&self.bucket, &key(name), request).await
     }
 

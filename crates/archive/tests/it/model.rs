@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 
 use fulgurite_archive::{
-    ByteRange, ChecksumAlgorithm, ListQuery, StorageClass, Tier, WriteCondition,
+    ByteRange, ChecksumAlgorithm, ListQuery, Retrieval, StorageClass, WriteCondition,
 };
 
 use crate::world::{MET, World};
@@ -98,7 +98,7 @@ pub(crate) enum Step {
     List(usize, ListQuery),
     Delete(Spot),
     Copy(Spot, Spot, StorageClass, Condition),
-    Restore(Spot, u32, Tier),
+    Restore(Spot, u32, Retrieval),
     Upload(UploadStep),
     Seal,
     Restart,
@@ -227,7 +227,8 @@ fn upload_step() -> impl Strategy<Value = UploadStep> {
 
 fn step() -> impl Strategy<Value = Step> {
     let flaw = prop::sample::select(vec![Flaw::WrongMd5, Flaw::Short, Flaw::Long, Flaw::Dropped]);
-    let tier = prop::sample::select(vec![Tier::Bulk, Tier::Standard, Tier::Expedited]);
+    let retrieval =
+        prop::sample::select(vec![Retrieval::Bulk, Retrieval::Standard, Retrieval::Expedited]);
     let objects = prop_oneof![
         12 => (spot(), class(), body(), condition(), algorithm())
             .prop_map(|(s, c, b, w, a)| Step::Put(s, c, b, w, a)),
@@ -238,7 +239,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => spot().prop_map(Step::Delete),
         3 => (spot(), spot(), class(), condition())
             .prop_map(|(from, to, c, w)| Step::Copy(from, to, c, w)),
-        10 => (spot(), prop_oneof![1 => Just(0), 9 => 1u32..4], tier)
+        10 => (spot(), prop_oneof![1 => Just(0), 9 => 1u32..4], retrieval)
             .prop_map(|(s, d, t)| Step::Restore(s, d, t)),
     ];
     let world = prop_oneof![

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_archive::{
     BodyDigest, ByteRange, Checksum, ChecksumAlgorithm, ListQuery, ObjectMeta, Residence,
-    RestoreOutcome, RestoreState, StorageClass, Tier, WriteCondition,
+    RestoreOutcome, RestoreState, Retrieval, StorageClass, WriteCondition,
 };
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use md5::{Digest as _, Md5};
@@ -238,7 +238,7 @@ impl Reference {
         bucket: &str,
         key: &str,
         days: u32,
-        tier: Tier,
+        retrieval: Retrieval,
     ) -> Answer<RestoreOutcome> {
         if days == 0 {
             return Err("InvalidArgument");
@@ -250,7 +250,7 @@ impl Reference {
         if !object.class.is_archived() {
             return Err("NotArchived");
         }
-        if object.class == StorageClass::DeepArchive && tier == Tier::Expedited {
+        if object.class == StorageClass::DeepArchive && retrieval == Retrieval::Expedited {
             return Err("ExpeditedNotAvailable");
         }
         match object.copied {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use fulgurite_archive::{RestoreRequest, StorageClass, Tier};
+use fulgurite_archive::{RestoreRequest, Retrieval, StorageClass};
 use fulgurite_library::log::{Entry, LogReader, Logged};
 use fulgurite_library::{Event, Output, RequestId};
 use fulgurite_units::{Duration, PlatterId};
@@ -46,8 +46,8 @@ fn finished(entry: &Entry) -> Option<RequestId> {
     }
 }
 
-async fn ask(client: &Client, name: &str, tier: Tier) {
-    let request = RestoreRequest { days: 1, tier };
+async fn ask(client: &Client, name: &str, retrieval: Retrieval) {
+    let request = RestoreRequest { days: 1, retrieval };
     client.archive.restore(&client.bucket, &key(name), request).await.unwrap();
 }
 
@@ -59,13 +59,13 @@ async fn platter(client: &Client, name: &str) -> PlatterId {
 async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier() {
     let dir = tempfile::tempdir().unwrap();
     let client = open(dir.path(), 0.0).await;
-    let tiers = [Tier::Bulk, Tier::Standard, Tier::Expedited];
+    let retrievals = [Retrieval::Bulk, Retrieval::Standard, Retrieval::Expedited];
     let mut files = Vec::new();
-    for (number, tier) in (0..).zip(tiers) {
+    for (number, retrieval) in (0..).zip(retrievals) {
         // Less than a track, and so a single shard.
         let (name, body) = (format!("file {number}"), noise(number, 30_000));
         client.put(&name, StorageClass::Glacier, &body).await.unwrap();
-        files.push((name, body, tier));
+        files.push((name, body, retrieval));
     }
     client.archive.seal().await.unwrap();
     client.archive.stop().await.unwrap();
@@ -73,9 +73,9 @@ async fn a_restore_reaches_the_library_at_once_and_with_the_deadline_of_its_tier
 
     let client = open(dir.path(), SLOW).await;
     let mut platters = Vec::new();
-    for (name, _, tier) in &files {
+    for (name, _, retrieval) in &files {
         platters.push(platter(&client, name).await);
-        ask(&client, name, *tier).await;
+        ask(&client, name, *retrieval).await;
         // The next is asked for when the library has been told of this one.
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while entries(dir.path()).iter().filter_map(read_of).count() < platters.len() {

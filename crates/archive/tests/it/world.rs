@@ -10,7 +10,7 @@ use fulgurite_archive::config::ArchiveConfig;
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ChecksumAlgorithm, ListQuery,
     ObjectInfo, ObjectKey, ObjectMeta, ObjectReader, PutOptions, Residence, RestoreOutcome,
-    RestoreRequest, RestoreState, StorageClass, Tier,
+    RestoreRequest, RestoreState, Retrieval, StorageClass,
 };
 use fulgurite_units::{UnixTime, UploadId};
 use tempfile::TempDir;
@@ -163,7 +163,7 @@ impl World {
             Step::Copy(from, to, class, condition) => {
                 self.copy(*from, *to, *class, *condition).await;
             }
-            Step::Restore(spot, days, tier) => self.restore(*spot, *days, *tier).await,
+            Step::Restore(spot, days, retrieval) => self.restore(*spot, *days, *retrieval).await,
             Step::Seal => self.seal().await,
             Step::Restart => self.restart().await,
             Step::Advance { hours } => {
@@ -330,8 +330,8 @@ impl World {
         }
     }
 
-    async fn restore(&mut self, spot: Spot, days: u32, tier: Tier) {
-        let request = RestoreRequest { days, tier };
+    async fn restore(&mut self, spot: Spot, days: u32, retrieval: Retrieval) {
+        let request = RestoreRequest { days, retrieval };
         let got = self.archive().restore(&bucket(spot.bucket()), &key(spot.key()), request).await;
         let before = self.reference.object(spot.bucket(), spot.key()).map(|object| object.copied);
         // A restore under way may be done by now, or be made faster; the reference cannot know.
@@ -339,7 +339,7 @@ impl World {
             match got {
                 Ok(RestoreOutcome::Extended) => {
                     self.reference.finish_restore(spot.bucket(), spot.key());
-                    let want = self.reference.restore(spot.bucket(), spot.key(), days, tier);
+                    let want = self.reference.restore(spot.bucket(), spot.key(), days, retrieval);
                     assert_eq!(want, Ok(RestoreOutcome::Extended));
                     return;
                 }
@@ -347,7 +347,7 @@ impl World {
                 Err(_) => {}
             }
         }
-        let want = self.reference.restore(spot.bucket(), spot.key(), days, tier);
+        let want = self.reference.restore(spot.bucket(), spot.key(), days, retrieval);
         if let Some((got, want)) = agree(got, want) {
             assert_eq!(got, want);
             meet(if got == RestoreOutcome::Accepted { "accepted" } else { "extended" });

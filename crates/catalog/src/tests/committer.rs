@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use crate::limits::{GROUP_BYTES_MAX, GROUP_CLOSURES_MAX, QUEUE_CLOSURES_MAX, REOPEN_PAUSE_MIN};
 use crate::{
-    Batch, CatalogError, Committer, ErrorKind, KeyRange, KeyValue, MemoryStore, Order, ReadView,
-    Space, Ticket, Transaction, Visitor,
+    Batch, CatalogError, Committer, Direction, ErrorKind, KeyRange, KeyValue, MemoryStore,
+    ReadView, Space, Ticket, Transaction, Visitor,
 };
 
 const ROWS: Space = Space::new("rows");
@@ -84,10 +84,10 @@ impl ReadView for GatedStore {
         &self,
         space: Space,
         range: &KeyRange,
-        order: Order,
+        direction: Direction,
         visit: &mut Visitor<'_>,
     ) -> Result<(), CatalogError> {
-        self.inner.scan(space, range, order, visit)
+        self.inner.scan(space, range, direction, visit)
     }
 }
 
@@ -155,7 +155,7 @@ fn put(committer: &Committer, key: &'static str) -> Ticket<(), CatalogError> {
 }
 
 fn keys(view: &dyn ReadView) -> Vec<String> {
-    let rows = view.range(ROWS, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap();
+    let rows = view.range(ROWS, &KeyRange::all(), Direction::Ascending, usize::MAX).unwrap();
     rows.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 
@@ -401,7 +401,10 @@ fn dropping_the_committer_runs_what_is_queued() {
     drop(unwatched);
     drop(committer);
     tickets.into_iter().for_each(|ticket: Ticket<(), CatalogError>| ticket.wait().unwrap());
-    assert_eq!(store.range(ROWS, &KeyRange::all(), Order::Ascending, 1_000).unwrap().len(), 501);
+    assert_eq!(
+        store.range(ROWS, &KeyRange::all(), Direction::Ascending, 1_000).unwrap().len(),
+        501
+    );
     assert_eq!(Arc::strong_count(&store), 1, "the thread let go of the store");
 }
 

@@ -8,8 +8,8 @@ use fulgurite_units::{ByteCount, RandomStream, Seed};
 use crate::keys::KeyWriter;
 use crate::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::{
-    Batch, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, MemoryStore, Order, ReadView,
-    Space,
+    Batch, Direction, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, MemoryStore,
+    ReadView, Space,
 };
 
 const LEFT: Space = Space::new("left");
@@ -117,8 +117,13 @@ fn rows_are_put_replaced_and_deleted(store: &dyn KeyValue) {
     store.apply(Batch::new()).unwrap();
 }
 
-fn keys_in(view: &dyn ReadView, range: &KeyRange, order: Order, limit: usize) -> Vec<String> {
-    let page = view.range(LEFT, range, order, limit).unwrap();
+fn keys_in(
+    view: &dyn ReadView,
+    range: &KeyRange,
+    direction: Direction,
+    limit: usize,
+) -> Vec<String> {
+    let page = view.range(LEFT, range, direction, limit).unwrap();
     page.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 
@@ -126,7 +131,7 @@ fn ranges_are_half_open_ordered_and_limited(store: &dyn KeyValue) {
     let rows = ["a", "b", "b\0", "b1", "c", "d"].map(|key| (LEFT, key, Some(key)));
     store.apply(batch(&rows)).unwrap();
     let check = |range: KeyRange, limit: usize, expected: &[&str]| {
-        assert_eq!(keys_in(store, &range, Order::Ascending, limit), expected, "{range:?}");
+        assert_eq!(keys_in(store, &range, Direction::Ascending, limit), expected, "{range:?}");
     };
     check(KeyRange::all(), 9, &["a", "b", "b\0", "b1", "c", "d"]);
     check(KeyRange::all(), 2, &["a", "b"]);
@@ -137,7 +142,7 @@ fn ranges_are_half_open_ordered_and_limited(store: &dyn KeyValue) {
     check(KeyRange::from("c"), 9, &["c", "d"]);
     check(KeyRange::between("c", "b"), 9, &[]);
     check(KeyRange::between("b", "b"), 9, &[]);
-    let back = |range: KeyRange, limit| keys_in(store, &range, Order::Descending, limit);
+    let back = |range: KeyRange, limit| keys_in(store, &range, Direction::Descending, limit);
     assert_eq!(back(KeyRange::all(), 2), ["d", "c"]);
     assert_eq!(back(KeyRange::all().before(b"c"), 2), ["b1", "b\0"]);
     assert_eq!(back(KeyRange::between("c", "b"), 2), [""; 0]);
@@ -146,7 +151,7 @@ fn ranges_are_half_open_ordered_and_limited(store: &dyn KeyValue) {
         visits += 1;
         ControlFlow::Break(())
     };
-    store.scan(LEFT, &KeyRange::all(), Order::Ascending, stop).unwrap();
+    store.scan(LEFT, &KeyRange::all(), Direction::Ascending, stop).unwrap();
     assert_eq!(visits, 1, "a scan stops when told");
 }
 
@@ -159,8 +164,8 @@ fn a_snapshot_never_changes(store: &dyn KeyValue) {
         store.apply(batch(&rows)).unwrap();
     }
     assert_eq!(text(&*snapshot, LEFT, "a").as_deref(), Some("1"));
-    assert_eq!(keys_in(&*snapshot, &KeyRange::all(), Order::Ascending, 9), ["a", "b"]);
-    assert_eq!(keys_in(store, &KeyRange::all(), Order::Ascending, 9), ["a", "c"]);
+    assert_eq!(keys_in(&*snapshot, &KeyRange::all(), Direction::Ascending, 9), ["a", "b"]);
+    assert_eq!(keys_in(store, &KeyRange::all(), Direction::Ascending, 9), ["a", "c"]);
 }
 
 fn limits_hold_at_their_edges(store: &dyn KeyValue) {
@@ -176,7 +181,7 @@ fn limits_hold_at_their_edges(store: &dyn KeyValue) {
     let longer = vec![0xff; 100_000];
     assert_eq!(store.get(LEFT, &longer).unwrap(), None);
     let first_keys = |range: KeyRange| {
-        let rows = store.range(LEFT, &range, Order::Ascending, 9).unwrap();
+        let rows = store.range(LEFT, &range, Direction::Ascending, 9).unwrap();
         rows.into_iter().map(|(key, _)| key[0]).collect::<Vec<_>>()
     };
     assert_eq!(first_keys(KeyRange::from(longer.clone())), []);
@@ -198,7 +203,7 @@ fn limits_hold_at_their_edges(store: &dyn KeyValue) {
 fn unknown_spaces_are_refused_whole(store: &dyn KeyValue) {
     let all = KeyRange::all();
     assert_eq!(store.get(UNKNOWN, b"a").unwrap_err().kind(), ErrorKind::Invalid);
-    let scanned = store.range(UNKNOWN, &all, Order::Ascending, 1);
+    let scanned = store.range(UNKNOWN, &all, Direction::Ascending, 1);
     assert_eq!(scanned.unwrap_err().kind(), ErrorKind::Invalid);
     let applied = store.apply(batch(&[(LEFT, "a", Some("1")), (UNKNOWN, "a", Some("1"))]));
     assert_eq!(applied.unwrap_err().kind(), ErrorKind::Invalid);
@@ -244,11 +249,16 @@ impl Model {
         }
     }
 
-    fn range(&self, space: Space, range: &KeyRange, order: Order) -> Vec<(Vec<u8>, Vec<u8>)> {
+    fn range(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let rows = self.rows.iter().filter(|row| row.0 == space && range.contains(&row.1));
         let mut rows: Vec<_> = rows.map(|(_, key, value)| (key.clone(), value.clone())).collect();
         rows.sort();
-        if order == Order::Descending {
+        if direction == Direction::Descending {
             rows.reverse();
         }
         rows
@@ -283,8 +293,8 @@ fn random_key(random: &mut RandomStream) -> Vec<u8> {
 
 fn check_equal(view: &dyn ReadView, model: &Model) {
     for space in SPACES {
-        let expected = model.range(space, &KeyRange::all(), Order::Ascending);
-        let found = view.range(space, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap();
+        let expected = model.range(space, &KeyRange::all(), Direction::Ascending);
+        let found = view.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX).unwrap();
         assert!(found == expected, "{space:?} differs from the model");
     }
 }
@@ -294,16 +304,19 @@ fn random_batches_match_a_model(store: &dyn KeyValue, seed: u64) {
     let mut model = Model::default();
     for _ in 0..60 {
         store.apply(model.random_batch(&mut random)).unwrap();
-        for order in [Order::Ascending, Order::Descending] {
+        for direction in [Direction::Ascending, Direction::Descending] {
             let space = random_space(&mut random);
             let range = KeyRange::between(random_key(&mut random), random_key(&mut random));
             let limit = usize::try_from(random.below(50)).unwrap();
-            let mut expected = model.range(space, &range, order);
+            let mut expected = model.range(space, &range, direction);
             expected.truncate(limit);
-            assert!(store.range(space, &range, order, limit).unwrap() == expected, "seed {seed}");
+            assert!(
+                store.range(space, &range, direction, limit).unwrap() == expected,
+                "seed {seed}"
+            );
         }
         let (space, key) = (random_space(&mut random), random_key(&mut random));
-        let expected = model.range(space, &KeyRange::prefix(&key), Order::Ascending);
+        let expected = model.range(space, &KeyRange::prefix(&key), Direction::Ascending);
         let expected = expected.into_iter().next().map(|(_, value)| value);
         assert_eq!(store.get(space, &key).unwrap(), expected, "seed {seed}");
     }

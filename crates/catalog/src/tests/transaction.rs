@@ -6,7 +6,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 use crate::{
-    Batch, ErrorKind, KeyRange, KeyValue, MemoryStore, Order, ReadView, Space, Transaction,
+    Batch, Direction, ErrorKind, KeyRange, KeyValue, MemoryStore, ReadView, Space, Transaction,
 };
 
 const ROWS: Space = Space::new("rows");
@@ -63,13 +63,13 @@ proptest! {
                 .filter(|(key, _)| range.contains(key))
                 .filter_map(|(key, value)| Some((key.clone(), value.clone()?)))
                 .collect();
-            for order in [Order::Ascending, Order::Descending] {
-                let page = transaction.range(ROWS, &range, order, limit).unwrap();
+            for direction in [Direction::Ascending, Direction::Descending] {
+                let page = transaction.range(ROWS, &range, direction, limit).unwrap();
                 prop_assert_eq!(&page[..], &expected[..limit.min(expected.len())]);
                 expected.reverse();
             }
         }
-        let other = transaction.range(OTHER, &KeyRange::all(), Order::Ascending, 1).unwrap();
+        let other = transaction.range(OTHER, &KeyRange::all(), Direction::Ascending, 1).unwrap();
         prop_assert_eq!(other, []);
         prop_assert_eq!(transaction.is_read_only(), own.is_empty());
 

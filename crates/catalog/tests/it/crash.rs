@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{
-    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, Order, ReadView, Space, Transaction,
+    CatalogError, Committer, Direction, FjallConfig, FjallStore, KeyRange, ReadView, Space,
+    Transaction,
 };
 use fulgurite_units::{ByteCount, RandomStream, Seed};
 
@@ -138,7 +139,8 @@ fn add_next(rows: &mut Transaction<'_>) -> Result<u64, CatalogError> {
 /// Asserts that the rows are those of the closures 1 to n; returns n.
 fn check(store: &FjallStore) -> u64 {
     let count = counter(store).unwrap();
-    let all = |space| store.range(space, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap();
+    let all =
+        |space| store.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX).unwrap();
     let names = all(NAMES);
     assert_eq!(names.len() as u64, count, "names");
     for ((name, value), number) in names.iter().zip(1..) {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fulgurite_catalog::{
-    Batch, CatalogError, Damage, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, Order,
+    Batch, CatalogError, Damage, Direction, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue,
     ReadView, Space,
 };
 use fulgurite_units::{ByteCount, Seed};
@@ -74,7 +74,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 
 /// The rows of a space, if they can be read.
 fn count(store: &FjallStore, space: Space) -> Result<u32, CatalogError> {
-    let rows = store.range(space, &KeyRange::all(), Order::Ascending, usize::MAX)?;
+    let rows = store.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX)?;
     for (key, value) in &rows {
         assert_eq!(key, &value[..4], "a row is right or an error");
     }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use fulgurite_catalog::{
-    Batch, CatalogError, FjallConfig, FjallStore, KeyRange, KeyValue as _, Order, ReadView as _,
-    Space,
+    Batch, CatalogError, Direction, FjallConfig, FjallStore, KeyRange, KeyValue as _,
+    ReadView as _, Space,
 };
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ fn rows() -> impl Iterator<Item = Row> {
 }
 
 fn content(store: &FjallStore, space: Space) -> Vec<(Vec<u8>, Vec<u8>)> {
-    store.range(space, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap()
+    store.range(space, &KeyRange::all(), Direction::Ascending, usize::MAX).unwrap()
 }
 
 fn salvaged(path: &Path, space: Space) -> Vec<(Vec<u8>, Vec<u8>)> {

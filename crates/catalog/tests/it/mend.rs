@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_catalog::{
-    Batch, CatalogError, Committer, ErrorKind, FjallConfig, FjallStore, KeyRange, KeyValue, Order,
-    ReadView, Space,
+    Batch, CatalogError, Committer, Direction, ErrorKind, FjallConfig, FjallStore, KeyRange,
+    KeyValue, ReadView, Space,
 };
 use fulgurite_units::ByteCount;
 
@@ -39,7 +39,7 @@ fn delete(store: &FjallStore, key: &str) {
 }
 
 fn keys(store: &FjallStore) -> Vec<String> {
-    let rows = store.range(NAMES, &KeyRange::all(), Order::Ascending, usize::MAX).unwrap();
+    let rows = store.range(NAMES, &KeyRange::all(), Direction::Ascending, usize::MAX).unwrap();
     rows.into_iter().map(|(key, _)| String::from_utf8(key).unwrap()).collect()
 }
 

@@ -1,6 +1,6 @@
 //! RestoreObject: brings an archived object back for some days.
 
-use fulgurite_archive::{Archive, RestoreOutcome, RestoreRequest, Tier};
+use fulgurite_archive::{Archive, RestoreOutcome, RestoreRequest, Retrieval};
 use http::StatusCode;
 use s3s::dto::{RestoreObjectInput, RestoreObjectOutput};
 use s3s::{S3Request, S3Response, S3Result};
@@ -37,11 +37,11 @@ fn restore_request(request: Option<s3s::dto::RestoreRequest>) -> S3Result<Restor
     let days = u32::try_from(days).ok().filter(|&days| days > 0);
     let days = days.ok_or_else(|| invalid_argument("restoration days should be at least 1"))?;
     let tier = request.glacier_job_parameters.map(|job| job.tier).or(request.tier);
-    let tier = match tier.as_ref().map(s3s::dto::Tier::as_str) {
-        None | Some(s3s::dto::Tier::STANDARD) => Tier::Standard,
-        Some(s3s::dto::Tier::BULK) => Tier::Bulk,
-        Some(s3s::dto::Tier::EXPEDITED) => Tier::Expedited,
+    let retrieval = match tier.as_ref().map(s3s::dto::Tier::as_str) {
+        None | Some(s3s::dto::Tier::STANDARD) => Retrieval::Standard,
+        Some(s3s::dto::Tier::BULK) => Retrieval::Bulk,
+        Some(s3s::dto::Tier::EXPEDITED) => Retrieval::Expedited,
         Some(_) => return Err(malformed_xml()),
     };
-    Ok(RestoreRequest { days, tier })
+    Ok(RestoreRequest { days, retrieval })
 }
