@@ -1,10 +1,11 @@
 """Data directories as programs of before wrote them: how one is made, and how it is opened again.
 
-    FULGURITE_BINARY=... python tests/e2e/older_data.py NAME
+    FULGURITE_BINARY=... python tests/e2e/older_data.py NAME [planned]
 
 makes `tests/fixtures/NAME.tar.xz` with that program: a small data directory that a kill left with
 something of every kind that rows and media can hold, and `held.json`, which says what it holds. It
-is made once, by the program whose format it keeps, and never again.
+is made once, by the program whose format it keeps, and never again. With `planned` the kill comes
+when a set is planned and nothing of it is written.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ CONFIG: dict[str, Any] = {
 }
 # Nothing that is asked of the library comes to its end.
 STANDING = {"library": {"time_scale": 1e6}}
+# Deleted, and not to the end.
+LATE = "deleted at the end"
 METADATA = {"origin": "e2e", "title": "Silica"}
 HEADERS = {
     "ContentType": "application/x-test",
@@ -164,13 +167,17 @@ class Maker:
             "sha256": sha256(body),
         }
 
+    def begin_sealing(self) -> subprocess.Popen[bytes]:
+        """Ask for a set, and do not wait for it."""
+        command = [str(binary()), "admin", "seal", "--data", str(self.server.data)]
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=KEYS
+        )
+
     def stop_on_the_way(self, s3: Any) -> None:
         """A set is written and waits for its verification; more is staged; a restore waits."""
         self.put(s3, "staged/planned", 3000, "GLACIER", **HEADERS)
-        command = [str(binary()), "admin", "seal", "--data", str(self.server.data)]
-        sealing = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=KEYS
-        )
+        sealing = self.begin_sealing()
 
         def is_written() -> bool:
             return any(row["state"] == "written" for row in self.server.status()["sets"])
@@ -181,7 +188,32 @@ class Maker:
         self.put(s3, "staged/queued", 400, "DEEP_ARCHIVE")
         restore(s3, BUCKET, "glass/queued", days=DAYS, tier="Bulk")
 
-    def make(self) -> dict[str, Any]:
+    def stop_when_planned(self) -> list[dict[str, Any]]:
+        """A set is planned, and nothing of it is written: the listing before."""
+        server = self.server
+        server.environment["FULGURITE_FAIL_POINT"] = "seal-planned:0"
+        s3 = server.start().s3()
+        self.put(s3, "staged/planned", 3000, "GLACIER", **HEADERS)
+        restore(s3, BUCKET, "glass/queued", days=DAYS, tier="Bulk")
+        held = listing(s3)
+        sealing = self.begin_sealing()
+        wait_until("the archive dies", lambda: not server.is_running())
+        sealing.wait()
+        return held
+
+    def stop_in_a_deletion(self) -> list[dict[str, Any]]:
+        """A set is on its way, and a deletion is committed and not finished: the listing before."""
+        server = self.server
+        s3 = server.start().s3()
+        self.stop_on_the_way(s3)
+        self.put(s3, LATE, 100, "STANDARD")
+        held = listing(s3)
+        server.kill()
+        cut_short(server, "delete-committed", lambda s3: s3.delete_object(Bucket=BUCKET, Key=LATE))
+        del self.bodies[LATE]
+        return held
+
+    def make(self, is_planned: bool) -> dict[str, Any]:
         """Everything, from the first start to the kill: what is held then."""
         server = self.server
         server.start()
@@ -195,14 +227,7 @@ class Maker:
         for key in ("online", "doubted"):
             cut_short(server, "put-staged", lambda s3, key=key: s3.put_object(Key=key, **options))
         server.config = CONFIG | STANDING
-        server.start()
-        self.stop_on_the_way(s3)
-        self.put(s3, "deleted at the end", 100, "STANDARD")
-        held = listing(s3)
-        server.kill()
-        key = "deleted at the end"
-        cut_short(server, "delete-committed", lambda s3: s3.delete_object(Bucket=BUCKET, Key=key))
-        del self.bodies[key]
+        held = self.stop_when_planned() if is_planned else self.stop_in_a_deletion()
         return {
             "program": server.run("--version").stdout.strip(),
             "objects": [row for row in held if row["Key"] in self.bodies],
@@ -210,7 +235,7 @@ class Maker:
             "restored": "glass/copied",
             "queued": "glass/queued",
             "in_doubt": ["doubted", "online"],
-            "shredded_late": key,
+            "shredded_late": LATE,
             "upload": upload,
             "metadata": METADATA,
         }
@@ -251,13 +276,14 @@ def digest_of(s3: Any, key: str) -> str:
 
 def main() -> None:
     """Make the fixture that is named."""
-    (name,) = sys.argv[1:]
+    name, *kind = sys.argv[1:]
+    assert kind in ([], ["planned"]), kind
     path = FIXTURES / f"{name}.tar.xz"
     assert not path.exists(), f"{path} is there, and what older programs wrote does not change"
     with tempfile.TemporaryDirectory() as folder:
         maker = Maker(Path(folder))
         try:
-            held = maker.make()
+            held = maker.make(is_planned=bool(kind))
         finally:
             maker.server.kill()
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,8 @@ Served = tuple[Server, dict[str, Any]]
 
 def test_there_are_fixtures() -> None:
     """Without any the tests below would all pass."""
-    assert [path.name for path in OLDER][:1] == ["data-0.1.tar.xz"]
+    names = {path.name for path in OLDER}
+    assert names >= {"data-0.1.tar.xz", "data-0.1-planned.tar.xz"}
 
 
 @pytest.fixture(params=OLDER, ids=lambda path: path.name.removesuffix(".tar.xz"))
@@ -151,5 +152,5 @@ def test_its_platters_say_what_they_are(older: Served) -> None:
         content = path.read_bytes()
         for name in (BUCKET, "glass/", "staged/", "Silica", "x-test"):
             assert name.encode() not in content, f"{path.name} has {name!r} in the clear"
-    # Eight bodies of the first set, one of them in two shards at least, and one of the second.
-    assert entries >= 10
+    # Eight bodies of the first set, one of them in two shards at least.
+    assert entries >= 9
