@@ -22,7 +22,9 @@ use crate::config::{
 };
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::ground::Ground;
+use crate::labels::Labels;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::names::VersionId;
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
@@ -175,6 +177,8 @@ fn object(
         bodies_staged: 0,
         upload_id: None,
         restore: None,
+        version: VersionId::NULL,
+        labels: Labels::default(),
     };
     let place = usize::try_from(number).unwrap_or(0) % platters.len().max(1);
     let shard = Shard {

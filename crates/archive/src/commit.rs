@@ -8,7 +8,7 @@ use fulgurite_units::ObjectId;
 use crate::damaged::leave_queue;
 use crate::ground::Ground;
 use crate::log::{Extent, LogKind};
-use crate::names::{BucketName, ObjectKey};
+use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
@@ -146,8 +146,7 @@ pub(crate) fn insert_object(
             let queued = QueueRow {
                 object_id: row.object_id,
                 index,
-                bucket: bucket.to_string(),
-                key: key.to_string(),
+                name: ObjectName::new(bucket, key, row.version),
                 arrived: row.modified,
                 bytes: body.bytes,
             };

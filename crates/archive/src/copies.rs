@@ -197,7 +197,7 @@ fn each_copy(
         range = range.after(last);
         for (_, row) in page {
             ground.check_stopping()?;
-            each(&BucketName::new(&row.bucket)?, &ObjectKey::new(&row.key)?)?;
+            each(&row.name.bucket, &row.name.key)?;
         }
     }
 }

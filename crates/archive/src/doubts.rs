@@ -35,6 +35,7 @@ use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::LogKind;
 use crate::log::record::{EntryForm, RecordKind};
 use crate::log::scan::{Scanned, SegmentScan, read_segment_header};
+use crate::names::ObjectName;
 use crate::recover::found::{Bodies, Found};
 use crate::recover::logs::{self, Segment};
 use crate::rows::{
@@ -57,8 +58,7 @@ pub(crate) struct Start<'a> {
 #[derive(Debug)]
 struct Unnamed {
     body: UsedSlot,
-    bucket: String,
-    key: String,
+    name: ObjectName,
     object_id: ObjectId,
     bytes: u64,
     digest: u64,
@@ -160,7 +160,7 @@ impl Start<'_> {
     }
 
     fn named(&self, entry: &Entry) -> Result<Option<ObjectRow>> {
-        rows::get(self.kv, OBJECTS, &rows::object_key(&entry.bucket, &entry.key))
+        rows::get(self.kv, OBJECTS, &rows::object_key_of(&entry.name))
     }
 
     fn parts(&self) -> Result<BTreeSet<ObjectId>> {
@@ -230,7 +230,7 @@ impl Start<'_> {
         found
             .into_iter()
             .map(|unnamed| {
-                let key = rows::doubt_key(&unnamed.bucket, &unnamed.key, unnamed.body.body);
+                let key = rows::doubt_key(&unnamed.name, unnamed.body.body);
                 let found = bodies.remove(&unnamed.body.body).unwrap_or_default();
                 (key, unnamed.row(&found))
             })
@@ -271,8 +271,7 @@ impl Unnamed {
     fn new(body: UsedSlot, entry: Entry, kind: LogKind, is_claim: bool) -> Self {
         Self {
             body,
-            bucket: entry.bucket,
-            key: entry.key,
+            name: entry.name,
             object_id: entry.object_id,
             bytes: entry.body_bytes,
             digest: entry.body_digest,
@@ -299,7 +298,7 @@ impl Unnamed {
             restored: None,
             framing: found.framing_in(kind),
         };
-        DoubtRow { object_id: self.object_id, body }
+        DoubtRow { object_id: self.object_id, version: self.name.version, body }
     }
 }
 

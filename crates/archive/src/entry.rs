@@ -1,31 +1,34 @@
 //! The sealed entry: everything the catalog knows of a body's object, encrypted with the body's
 //! own key, so that a catalog can be rebuilt from platters, logs and keys, and from platters
-//! and logs alone nothing can be learned.
+//! and logs alone nothing can be learned. The bytes: docs/formats/entry.md.
+
+mod version1;
 
 use fulgurite_catalog::ReadView;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use self::version1::Entry1;
 use crate::body::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_entry};
 use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::labels::Labels;
 use crate::log::SealedEntry;
 use crate::log::record::EntryForm;
+use crate::names::ObjectName;
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 
 /// Entries outlive catalogs, so their version is not that of rows.
-const ENTRY_VERSION: u8 = 1;
+const ENTRY_VERSION: u8 = 2;
 /// First byte of a part's entry, so that one is never taken for an object's.
 const PART_ENTRY_VERSION: u8 = 0x81;
 
 /// What a platter's file list says, under encryption, of each body on it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    pub(crate) bucket: String,
+    pub(crate) name: ObjectName,
     pub(crate) bucket_created: UnixTime,
-    pub(crate) key: String,
     pub(crate) object_id: ObjectId,
     pub(crate) index: u32,
     pub(crate) body_count: u32,
@@ -39,35 +42,34 @@ pub(crate) struct Entry {
     pub(crate) checksum: Option<Checksum>,
     pub(crate) part_count: Option<u32>,
     pub(crate) upload_id: Option<UploadId>,
+    /// As they were when this was written; the catalog has what became of them.
+    pub(crate) labels: Labels,
 }
 
 impl Entry {
     pub(crate) fn new(
         view: &dyn ReadView,
-        bucket: &str,
-        key: &str,
+        name: &ObjectName,
         object: &ObjectRow,
         index: u32,
         body: &BodyRow,
     ) -> Result<Self> {
         let found: Option<rows::BucketRow> =
-            rows::get(view, rows::BUCKETS, &rows::bucket_key(bucket))?;
+            rows::get(view, rows::BUCKETS, &rows::bucket_key(name.bucket.as_str()))?;
         let created = found.map_or(object.modified, |row| row.created);
-        Ok(Self::of(bucket, created, key, object, (index, body.bytes, body.digest)))
+        Ok(Self::of(name.clone(), created, object, (index, body.bytes, body.digest)))
     }
 
     /// The entry of one of an object's bodies: its index, plain bytes and digest.
     pub(crate) fn of(
-        bucket: &str,
+        name: ObjectName,
         bucket_created: UnixTime,
-        key: &str,
         object: &ObjectRow,
         (index, body_bytes, body_digest): (u32, u64, u64),
     ) -> Self {
         Self {
-            bucket: bucket.to_owned(),
+            name,
             bucket_created,
-            key: key.to_owned(),
             object_id: object.object_id,
             index,
             body_count: object.body_count,
@@ -81,13 +83,12 @@ impl Entry {
             checksum: object.checksum.clone(),
             part_count: object.part_count,
             upload_id: object.upload_id,
+            labels: object.labels.clone(),
         }
     }
 
     fn encode(&self) -> Result<Vec<u8>> {
-        postcard::to_extend(self, vec![ENTRY_VERSION]).map_err(|error| ArchiveError::Internal {
-            what: format!("an entry does not encode: {error}"),
-        })
+        encode(ENTRY_VERSION, self)
     }
 
     /// Length of the sealed entry.
@@ -99,9 +100,29 @@ impl Entry {
         seal_entry(key, body, &self.encode()?)
     }
 
+    /// The same in the version that takes `planned` bytes. A set that an older program planned has
+    /// room for entries as that program wrote them.
+    pub(crate) fn seal_as_planned(
+        &self,
+        key: &SecretKey,
+        body: ObjectId,
+        planned: usize,
+    ) -> Result<Vec<u8>> {
+        if self.sealed_bytes()? != planned
+            && let Some(older) = Entry1::of(self)
+        {
+            return seal_entry(key, body, &encode(Entry1::VERSION, &older)?);
+        }
+        self.seal(key, body)
+    }
+
     /// The entry of `body`, if `key` opens it.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
-        open_as(ENTRY_VERSION, key, body, sealed)
+        open_as(key, body, sealed, |version, plain| match version {
+            Entry1::VERSION => Some(rows::read::<Entry1>(plain).map(Self::from)),
+            ENTRY_VERSION => Some(rows::read(plain)),
+            _ => None,
+        })
     }
 
     /// The entry as a log has it.
@@ -144,23 +165,31 @@ impl PartEntry {
         body: ObjectId,
         written: UnixTime,
     ) -> Result<SealedEntry> {
-        let plain = postcard::to_extend(self, vec![PART_ENTRY_VERSION]).map_err(|error| {
-            ArchiveError::Internal { what: format!("an entry does not encode: {error}") }
-        })?;
-        Ok(SealedEntry { form: EntryForm::Part, written, sealed: seal_entry(key, body, &plain)? })
+        let sealed = seal_entry(key, body, &encode(PART_ENTRY_VERSION, self)?)?;
+        Ok(SealedEntry { form: EntryForm::Part, written, sealed })
     }
 
     /// The entry of the part `body`, if `key` opens it.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
-        open_as(PART_ENTRY_VERSION, key, body, sealed)
+        open_as(key, body, sealed, |version, plain| {
+            (version == PART_ENTRY_VERSION).then(|| rows::read(plain))
+        })
     }
 }
 
-fn open_as<T: DeserializeOwned>(
-    wanted: u8,
+fn encode<T: Serialize>(version: u8, entry: &T) -> Result<Vec<u8>> {
+    postcard::to_extend(entry, vec![version]).map_err(|error| ArchiveError::Internal {
+        what: format!("an entry does not encode: {error}"),
+    })
+}
+
+/// What `read` makes of the version and the bytes of a sealed entry; none if it does not know the
+/// version.
+fn open_as<T>(
     key: &SecretKey,
     body: ObjectId,
     sealed: &[u8],
+    read: impl FnOnce(u8, &[u8]) -> Option<rows::Read<T>>,
 ) -> Result<T> {
     let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body} does not open"),
@@ -168,13 +197,11 @@ fn open_as<T: DeserializeOwned>(
     let corrupt = |why: String| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body}: {why}"),
     };
-    match plain.split_first() {
-        Some((&version, entry)) if version == wanted => {
-            postcard::from_bytes(entry).map_err(|error| corrupt(error.to_string()))
-        }
-        Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
-        None => Err(corrupt("it is empty".to_owned())),
-    }
+    let Some((&version, entry)) = plain.split_first() else {
+        return Err(corrupt("it is empty".to_owned()));
+    };
+    let unknown = || Err(format!("its version {version} is not known to this program"));
+    read(version, entry).unwrap_or_else(unknown).map_err(corrupt)
 }
 
 #[cfg(test)]

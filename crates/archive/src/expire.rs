@@ -7,7 +7,6 @@ use fulgurite_catalog::{KeyRange, Transaction};
 use crate::commit::{Retired, find_object, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::names::{BucketName, ObjectKey};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
 use crate::{Result, copies};
 
@@ -45,13 +44,13 @@ pub(crate) fn expire_due(ground: &Arc<Ground>) -> Result<()> {
 fn expire(tx: &mut Transaction<'_>, expiry_key: Vec<u8>, row: &ExpiryRow) -> Result<Retired> {
     let (expiry, object_id) = rows::parse_expiry_key(&expiry_key)?;
     tx.delete(EXPIRIES, expiry_key)?;
-    let (bucket, key) = (BucketName::new(&row.bucket)?, ObjectKey::new(&row.key)?);
+    let (bucket, key) = (&row.name.bucket, &row.name.key);
     let none = Retired::default();
-    let Some(object) = find_object(tx, &bucket, &key)? else { return Ok(none) };
+    let Some(object) = find_object(tx, bucket, key)? else { return Ok(none) };
     let is_this = object.object_id == object_id
         && object.restore.is_some_and(|mark| mark.expiry == Some(expiry));
     if !is_this {
         return Ok(none);
     }
-    copies::remove(tx, &bucket, &key, object)
+    copies::remove(tx, bucket, key, object)
 }

@@ -24,6 +24,7 @@ mod ingest;
 mod injected;
 mod key_files;
 mod key_table;
+mod labels;
 mod library_driver;
 pub mod limits;
 mod list;

@@ -12,6 +12,17 @@ pub const BUCKET_NAME_BYTES_MAX: usize = 63;
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Most user metadata of one object, names and values together (S3).
 pub const USER_METADATA_BYTES_MAX: usize = 2048;
+/// Bytes of a version's id; its text has twice as many characters, where S3 allows 1,024.
+pub const VERSION_ID_BYTES: usize = 16;
+/// Most tags of an object (S3).
+pub const TAGS_MAX: usize = 10;
+/// Longest name of a tag, in characters (S3).
+pub const TAG_NAME_CHARS_MAX: usize = 128;
+/// Longest value of a tag, in characters (S3).
+pub const TAG_VALUE_CHARS_MAX: usize = 256;
+/// Most bytes that all tags of an object take: characters of UTF-8 have four at most, lengths two.
+pub const TAGS_BYTES_MAX: usize =
+    1 + TAGS_MAX * (4 * (TAG_NAME_CHARS_MAX + TAG_VALUE_CHARS_MAX) + 4);
 /// Largest body put in one call or as one part (S3): 5 GiB.
 pub const BODY_BYTES_MAX: u64 = ByteCount::gib(5).get();
 /// Smallest part but the last of a multipart upload (S3): 5 MiB.
@@ -100,6 +111,18 @@ pub const SEAL_RETRY: Duration = Duration::from_secs(10);
 /// How long it waits at most.
 pub const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 
+/// Most bytes that S3 lets names, user metadata and tags have in an entry.
+const ENTRY_NAMED_BYTES_MAX: usize = BUCKET_NAME_BYTES_MAX
+    + KEY_BYTES_MAX
+    + VERSION_ID_BYTES
+    + USER_METADATA_BYTES_MAX
+    + TAGS_BYTES_MAX;
+
+/// What the list of a platter takes of one.
+const ENTRY_LISTED_BYTES_MAX: usize = fulgurite_glass::limits::SEALED_ENTRY_BYTES_MAX as usize;
+
+const _: () = assert!(ENTRY_NAMED_BYTES_MAX <= ENTRY_LISTED_BYTES_MAX / 2, "with headers it fits");
+const _: () = assert!(ENTRY_LISTED_BYTES_MAX <= ENTRY_RECORD_BYTES_MAX, "logs take no less");
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
 const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");
 const _: () = assert!(EXPEDITED_WITHIN.as_secs() < STANDARD_WITHIN.as_secs(), "sooner is sooner");

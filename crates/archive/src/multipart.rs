@@ -26,9 +26,10 @@ use crate::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::entry::{Entry, PartEntry};
 use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::labels::Labels;
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
 use crate::log::{EntryWriter, Extent};
-use crate::names::{BucketName, ObjectKey};
+use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::object::{
     BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
     WriteCondition,
@@ -452,6 +453,8 @@ impl Join {
             bodies_staged: if upload.class.is_archived() { count } else { 0 },
             upload_id: Some(name.upload),
             restore: None,
+            version: VersionId::NULL,
+            labels: Labels::default(),
         };
         Ok(Some(Joined { row, chosen, dropped }))
     }
@@ -465,13 +468,14 @@ impl Join {
         let Some(Joined { row, chosen, .. }) = self.join(&*view)? else { return Ok(None) };
         let name = &self.completion.name;
         let created = require_bucket(&*view, &name.bucket)?.created;
+        let object_name = ObjectName::new(&name.bucket, &name.key, row.version);
         let now = ground.now();
         let mut writer = ground.log(log_of(row.class)).entry_writer();
         let mut places = BTreeMap::new();
         for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
             let secret = ground.keys.load(body.key_slot, body.body_id)?;
             let place = (index, body.bytes, body.digest);
-            let entry = Entry::of(name.bucket.as_str(), created, name.key.as_str(), &row, place);
+            let entry = Entry::of(object_name.clone(), created, &row, place);
             let entry = entry.record(&secret, body.body_id, now)?;
             places.insert(body.body_id, writer.write(body.body_id, &entry)?);
         }

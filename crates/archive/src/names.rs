@@ -1,12 +1,18 @@
-//! Checked names: what may stand as a bucket or a key, parsed once at the edge.
+//! Checked names: what may stand as a bucket or a key, parsed once at the edge or out of a row, and
+//! the whole name of an object, its version included.
 
 use std::fmt;
 
-use crate::limits::{BUCKET_NAME_BYTES_MAX, BUCKET_NAME_BYTES_MIN, KEY_BYTES_MAX};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{
+    BUCKET_NAME_BYTES_MAX, BUCKET_NAME_BYTES_MIN, KEY_BYTES_MAX, VERSION_ID_BYTES,
+};
 use crate::{ArchiveError, Result};
 
 /// A valid general-purpose bucket name: 3 to 63 of `a-z 0-9 . -`, S3's rules.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct BucketName(String);
 
 impl BucketName {
@@ -25,6 +31,14 @@ impl BucketName {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for BucketName {
+    type Error = ArchiveError;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::new(&name)
     }
 }
 
@@ -60,7 +74,8 @@ fn broken_rule(name: &str) -> Option<&'static str> {
 }
 
 /// A valid object key: 1 to 1,024 bytes of UTF-8.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ObjectKey(String);
 
 impl ObjectKey {
@@ -87,9 +102,66 @@ impl ObjectKey {
     }
 }
 
+impl TryFrom<String> for ObjectKey {
+    type Error = ArchiveError;
+
+    fn try_from(key: String) -> Result<Self> {
+        Self::new(&key)
+    }
+}
+
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// Which version of an object: one that was put while its bucket kept versions, or the one without
+/// an id, which S3 calls "null".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct VersionId(Option<[u8; VERSION_ID_BYTES]>);
+
+impl VersionId {
+    /// The version of what is put into a bucket that keeps none: there is one of a key at most.
+    pub(crate) const NULL: Self = Self(None);
+}
+
+impl fmt::Display for VersionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => f.write_str("null"),
+            Some(id) => f.write_str(&hex::encode(id)),
+        }
+    }
+}
+
+/// The whole name of an object. Nothing of it is ever written in the clear but to the catalog.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ObjectName {
+    pub(crate) bucket: BucketName,
+    pub(crate) key: ObjectKey,
+    pub(crate) version: VersionId,
+}
+
+impl ObjectName {
+    pub(crate) fn new(bucket: &BucketName, key: &ObjectKey, version: VersionId) -> Self {
+        Self { bucket: bucket.clone(), key: key.clone(), version }
+    }
+
+    /// The name in these strings, as keys of rows have them.
+    pub(crate) fn parse(bucket: &str, key: &str, version: VersionId) -> Result<Self> {
+        Ok(Self { bucket: BucketName::new(bucket)?, key: ObjectKey::new(key)?, version })
+    }
+}
+
+impl fmt::Display for ObjectName {
+    /// With its version only where it has one: people know the others by bucket and key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" in bucket \"{}\"", self.key, self.bucket)?;
+        if self.version == VersionId::NULL {
+            return Ok(());
+        }
+        write!(f, ", version {}", self.version)
     }
 }
 

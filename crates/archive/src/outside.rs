@@ -82,10 +82,7 @@ pub fn row(input: &[u8]) {
 }
 
 /// A row that was read is written as a row that is read again.
-fn returns<T: Row + Serialize + PartialEq + std::fmt::Debug>(
-    space: fulgurite_catalog::Space,
-    bytes: &[u8],
-) {
+fn returns<T: Row + PartialEq + std::fmt::Debug>(space: fulgurite_catalog::Space, bytes: &[u8]) {
     if let Ok(row) = rows::decode::<T>(space, bytes) {
         let again = rows::encode(&row).expect("what was read can be written");
         assert_eq!(rows::decode::<T>(space, &again).expect("and read again"), row);

@@ -13,7 +13,6 @@ use crate::commit::{find_object, rows_in};
 use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
-use crate::names::{BucketName, ObjectKey};
 use crate::rows::{
     self, BODIES, BodyRow, ObjectRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, QueueRow, SETS,
     SetRow, SetState,
@@ -49,8 +48,8 @@ pub(crate) fn placed_bytes(body: &BodyRow) -> u64 {
 }
 
 fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
-    let (bucket, key) = (BucketName::new(&queue.bucket)?, ObjectKey::new(&queue.key)?);
-    Ok(find_object(view, &bucket, &key)?.filter(|row| row.object_id == queue.object_id))
+    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
+    Ok(found.filter(|row| row.object_id == queue.object_id))
 }
 
 /// The object and body that a queue row stands for, as long as both are there.
@@ -90,7 +89,7 @@ fn candidates(
                 continue;
             }
             let Some((queue, object, body)) = queued_body(view, sequence)? else { continue };
-            let entry = Entry::new(view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
+            let entry = Entry::new(view, &queue.name, &object, queue.index, &body)?;
             let sealed_bytes = u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX);
             let from = placed_bytes(&body);
             let candidate = Candidate { sequence, queue, body, sealed_bytes, from };
@@ -115,10 +114,9 @@ pub(crate) fn plan_set(
     }
     // Together what is of one bucket and near in name; a body begun in an earlier set first.
     found.sort_by(|a, b| {
-        (a.from == 0, &a.queue.bucket, &a.queue.key, a.queue.index).cmp(&(
+        (a.from == 0, &a.queue.name, a.queue.index).cmp(&(
             b.from == 0,
-            &b.queue.bucket,
-            &b.queue.key,
+            &b.queue.name,
             b.queue.index,
         ))
     });
@@ -130,8 +128,8 @@ pub(crate) fn plan_set(
     for candidate in &found {
         let staged = StagedBody {
             object: candidate.body.body_id,
-            account: &candidate.queue.bucket,
-            key: &candidate.queue.key,
+            account: candidate.queue.name.bucket.as_str(),
+            key: candidate.queue.name.key.as_str(),
             file: candidate.queue.object_id,
             file_bytes: waiting[&candidate.queue.object_id],
             bytes: cipher_bytes(candidate.body.bytes),

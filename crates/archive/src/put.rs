@@ -14,9 +14,10 @@ use crate::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
 use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::labels::Labels;
 use crate::limits::USER_METADATA_BYTES_MAX;
 use crate::log::LogKind;
-use crate::names::{BucketName, ObjectKey};
+use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::object::{ObjectInfo, ObjectMeta, PutOptions, StorageClass};
 use crate::read;
 use crate::rows::ObjectRow;
@@ -104,9 +105,12 @@ impl ObjectWriter {
                 bodies_staged: u32::from(class.is_archived()),
                 upload_id: None,
                 restore: None,
+                version: VersionId::NULL,
+                labels: Labels::default(),
             };
             let body = (0, digests.bytes, digest);
-            let entry = Entry::of(bucket.as_str(), bucket_created, key.as_str(), &row, body);
+            let name = ObjectName::new(&bucket, &key, row.version);
+            let entry = Entry::of(name, bucket_created, &row, body);
             (BodyEntry::Object(entry), row)
         };
         let (staged, row) = ingest.finish(trailer, describe).await?;

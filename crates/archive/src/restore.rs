@@ -37,7 +37,7 @@ use crate::limits::{
     RESTORE_RETRY_SOON,
 };
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
-use crate::names::{BucketName, ObjectKey};
+use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
 use crate::panics::Panics;
 use crate::platter_files::PlatterFiles;
@@ -126,12 +126,17 @@ fn accept(
     if !object.class.is_archived() {
         return Err(ArchiveError::NotArchived { class: object.class.name() });
     }
-    let place = ExpiryRow { bucket: bucket.to_string(), key: key.to_string() };
-    let object_key = rows::object_key(bucket.as_str(), key.as_str());
+    let name = ObjectName::new(bucket, key, object.version);
+    let object_key = rows::object_key_of(&name);
     match object.restore {
         Some(RestoreMark { expiry: Some(old), .. }) if old > mark.requested => {
             tx.delete(EXPIRIES, rows::expiry_key(old, object.object_id))?;
-            rows::put(tx, EXPIRIES, rows::expiry_key(new_expiry, object.object_id), &place)?;
+            rows::put(
+                tx,
+                EXPIRIES,
+                rows::expiry_key(new_expiry, object.object_id),
+                &ExpiryRow { name },
+            )?;
             object.restore = Some(RestoreMark { expiry: Some(new_expiry), ..mark });
             rows::put(tx, OBJECTS, object_key, &object)?;
             return Ok(RestoreOutcome::Extended);
@@ -158,7 +163,7 @@ fn accept(
     }
     object.restore = Some(mark);
     rows::put(tx, OBJECTS, object_key, &object)?;
-    let row = RestoreRow { bucket: place.bucket, key: place.key, mark, failures: 0, error: None };
+    let row = RestoreRow { name, mark, failures: 0, error: None };
     rows::put(tx, RESTORES, object.object_id.to_bytes().to_vec(), &row)?;
     Ok(RestoreOutcome::Accepted)
 }
@@ -253,9 +258,8 @@ impl Restorer {
     }
 
     fn bytes_of(&self, wanted: &Wanted) -> Result<u64> {
-        let (bucket, key) =
-            (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
-        Ok(find_object(&*self.ground.kv, &bucket, &key)?.map_or(0, |object| object.bytes))
+        let name = &wanted.row.name;
+        Ok(find_object(&*self.ground.kv, &name.bucket, &name.key)?.map_or(0, |object| object.bytes))
     }
 
     /// Restores a batch, and makes place for the next.
@@ -327,11 +331,10 @@ impl Restorer {
 
     /// Makes room for the bodies of one object.
     fn begin(&self, wanted: &Wanted) -> Result<Vec<Copying>> {
-        let (bucket, key) =
-            (BucketName::new(&wanted.row.bucket)?, ObjectKey::new(&wanted.row.key)?);
+        let name = &wanted.row.name;
         // One view: the object may be put again between the look at it and at its bodies.
         let view = self.ground.kv.snapshot();
-        let found = find_object(&*view, &bucket, &key)?;
+        let found = find_object(&*view, &name.bucket, &name.key)?;
         let Some(object) = found.filter(|row| row.object_id == wanted.object_id) else {
             return Ok(Vec::new());
         };
@@ -494,8 +497,9 @@ fn commit_copies(
     now: UnixTime,
     day: fulgurite_units::Duration,
 ) -> Result<bool> {
-    let (bucket, key) = (BucketName::new(&row.bucket)?, ObjectKey::new(&row.key)?);
-    let found = find_object(tx, &bucket, &key)?.filter(|object| object.object_id == object_id);
+    let name = &row.name;
+    let found =
+        find_object(tx, &name.bucket, &name.key)?.filter(|object| object.object_id == object_id);
     let Some((mut object, mark)) =
         found.and_then(|object| object.restore.map(|mark| (object, mark)))
     else {
@@ -514,8 +518,8 @@ fn commit_copies(
     let from_request = expiry(mark.requested, mark.days, day);
     let end = if from_request > now { from_request } else { expiry(now, mark.days, day) };
     object.restore = Some(RestoreMark { expiry: Some(end), ..mark });
-    rows::put(tx, OBJECTS, rows::object_key(&row.bucket, &row.key), &object)?;
-    let place = ExpiryRow { bucket: row.bucket.clone(), key: row.key.clone() };
+    rows::put(tx, OBJECTS, rows::object_key_of(name), &object)?;
+    let place = ExpiryRow { name: name.clone() };
     rows::put(tx, EXPIRIES, rows::expiry_key(end, object_id), &place)?;
     tx.delete(RESTORES, object_id.to_bytes())?;
     rows::with_totals(tx, |totals| {

@@ -4,7 +4,7 @@
 //! space       key                                   row
 //! meta        name                                  counters, run number, batches of it, sequence
 //! buckets     bucket                                BucketRow
-//! objects     bucket, key, version (zeros)          ObjectRow
+//! objects     bucket, key, 16 zeros                 ObjectRow: the current version of a key
 //! bodies      object id, index                      BodyRow
 //! queue       sequence                              QueueRow: a staged body waiting for glass
 //! damaged     sequence                              QueueRow: a staged body not as ingested
@@ -24,21 +24,26 @@
 //! expiries    time, object id                       where the restored copy's object is
 //! ```
 //!
-//! A row is one version byte and postcard. Versions are raised when a struct changes; old versions
-//! stay readable.
+//! The key of an object ends in zeros: here is the current version of each key, whatever its id, so
+//! that a listing meets one row for each key it shows. Docs/formats/rows.md has the bytes, design
+//! note 0018 where other versions of a key will be.
 
+mod coding;
 mod version1;
 mod version2;
+mod version3;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
 use fulgurite_glass::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::coding::{Read, Row, decode, encode, read};
 use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::labels::Labels;
 use crate::log::{Extent, LogKind};
+use crate::names::{ObjectName, VersionId};
 use crate::object::{ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass};
 use crate::{ArchiveError, Result};
 
@@ -68,67 +73,6 @@ pub(crate) const SPACES: [Space; 20] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS, SETS,
     FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
 ];
-
-const ROW_VERSION: u8 = 3;
-const ROW_BYTES_USUAL: usize = 192;
-
-/// What is stored under a key.
-pub(crate) trait Row: DeserializeOwned {
-    /// The row in these bytes, as version 1 wrote it.
-    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
-        Self::version2(bytes)
-    }
-
-    /// The row in these bytes, as version 2 wrote it.
-    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes(bytes)
-    }
-}
-
-impl Row for BodyRow {
-    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes::<version1::BodyRow1>(bytes).map(Self::from)
-    }
-
-    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes::<version2::BodyRow2>(bytes).map(Self::from)
-    }
-}
-
-impl Row for PartRow {
-    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes::<version1::PartRow1>(bytes).map(Self::from)
-    }
-
-    fn version2(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes::<version2::PartRow2>(bytes).map(Self::from)
-    }
-}
-
-impl Row for PlanRow {
-    fn version1(bytes: &[u8]) -> postcard::Result<Self> {
-        postcard::from_bytes::<version1::PlanRow1>(bytes).map(Self::from)
-    }
-}
-
-impl Row for BucketRow {}
-impl Row for ObjectRow {}
-impl Row for QueueRow {}
-impl Row for DoubtRow {}
-impl Row for SettledRow {}
-impl Row for UploadRow {}
-impl Row for SetRow {}
-impl Row for PlatterRow {}
-impl Row for VerificationRow {}
-impl Row for TrackRow {}
-impl Row for RestoreRow {}
-impl Row for ExpiryRow {}
-impl Row for Totals {}
-impl Row for CatalogAge {}
-impl Row for ForgettingRow {}
-impl Row for PlatterId {}
-impl Row for u32 {}
-impl Row for u64 {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BucketRow {
@@ -161,6 +105,8 @@ pub(crate) struct ObjectRow {
     /// The multipart upload it came from, so that completing it twice is the same as once.
     pub(crate) upload_id: Option<UploadId>,
     pub(crate) restore: Option<RestoreMark>,
+    pub(crate) version: VersionId,
+    pub(crate) labels: Labels,
 }
 
 impl ObjectRow {
@@ -265,8 +211,7 @@ impl BodyRow {
 pub(crate) struct QueueRow {
     pub(crate) object_id: ObjectId,
     pub(crate) index: u32,
-    pub(crate) bucket: String,
-    pub(crate) key: String,
+    pub(crate) name: ObjectName,
     pub(crate) arrived: UnixTime,
     pub(crate) bytes: u64,
 }
@@ -294,6 +239,8 @@ pub(crate) struct PartRow {
 pub(crate) struct DoubtRow {
     /// The object that its entry says it is of.
     pub(crate) object_id: ObjectId,
+    /// The version that it is of, of the key that the row's key names.
+    pub(crate) version: VersionId,
     pub(crate) body: BodyRow,
 }
 
@@ -400,8 +347,7 @@ pub(crate) struct PlanRow {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RestoreRow {
-    pub(crate) bucket: String,
-    pub(crate) key: String,
+    pub(crate) name: ObjectName,
     pub(crate) mark: RestoreMark,
     /// Times it failed, and why the last time.
     pub(crate) failures: u32,
@@ -411,8 +357,7 @@ pub(crate) struct RestoreRow {
 /// Where an expiring copy's object is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExpiryRow {
-    pub(crate) bucket: String,
-    pub(crate) key: String,
+    pub(crate) name: ObjectName,
 }
 
 /// Totals kept in step with the rows.
@@ -439,38 +384,13 @@ impl Totals {
     }
 }
 
-/// The bytes of a row.
-pub(crate) fn encode<T: Serialize>(row: &T) -> Result<Vec<u8>> {
-    // Most rows fit: one allocation, and not one for every doubling.
-    let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
-    bytes.push(ROW_VERSION);
-    postcard::to_extend(row, bytes)
-        .map_err(|error| ArchiveError::Internal { what: format!("a row does not encode: {error}") })
-}
-
-/// The row in these bytes.
-pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
-    let corrupt = |why: String| ArchiveError::Corrupt {
-        what: format!("a row of space \"{}\" of the catalog: {why}", space.name()),
-    };
-    match bytes.split_first() {
-        Some((&ROW_VERSION, row)) => {
-            postcard::from_bytes(row).map_err(|error| corrupt(error.to_string()))
-        }
-        Some((2, row)) => T::version2(row).map_err(|error| corrupt(error.to_string())),
-        Some((1, row)) => T::version1(row).map_err(|error| corrupt(error.to_string())),
-        Some((version, _)) => Err(corrupt(format!("its version {version} is not known"))),
-        None => Err(corrupt("it is empty".to_owned())),
-    }
-}
-
 /// The row under `key`.
 pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
     view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
 }
 
 /// Writes `row` under `key`.
-pub(crate) fn put<T: Serialize>(
+pub(crate) fn put<T: Row>(
     tx: &mut Transaction<'_>,
     space: Space,
     key: Vec<u8>,
@@ -618,8 +538,16 @@ pub(crate) fn bucket_key(bucket: &str) -> Vec<u8> {
     bucket.as_bytes().to_vec()
 }
 
+/// End of the key of an object's row.
+const CURRENT: [u8; 16] = [0; 16];
+
 pub(crate) fn object_key(bucket: &str, key: &str) -> Vec<u8> {
-    KeyWriter::new().string(bucket).string(key).fixed(&[0; 16]).finish()
+    KeyWriter::new().string(bucket).string(key).fixed(&CURRENT).finish()
+}
+
+/// The key of the row of a name's object, as long as that is the current version.
+pub(crate) fn object_key_of(name: &ObjectName) -> Vec<u8> {
+    object_key(name.bucket.as_str(), name.key.as_str())
 }
 
 /// Bucket and key of an object row's key.
@@ -627,13 +555,17 @@ pub(crate) fn parse_object_key(bytes: &[u8]) -> Result<(String, String)> {
     let mut reader = KeyReader::new(bytes);
     let bucket = reader.string()?;
     let key = reader.string()?;
-    reader.fixed::<16>()?;
+    if reader.fixed::<16>()? != CURRENT {
+        let what = "an object's row has a key of a newer program".to_owned();
+        return Err(ArchiveError::Corrupt { what });
+    }
     reader.finish()?;
     Ok((bucket, key))
 }
 
-pub(crate) fn doubt_key(bucket: &str, key: &str, body: ObjectId) -> Vec<u8> {
-    KeyWriter::new().string(bucket).string(key).fixed(&body.to_bytes()).finish()
+pub(crate) fn doubt_key(name: &ObjectName, body: ObjectId) -> Vec<u8> {
+    let names = KeyWriter::new().string(name.bucket.as_str()).string(name.key.as_str());
+    names.fixed(&body.to_bytes()).finish()
 }
 
 /// What is in doubt of one name.

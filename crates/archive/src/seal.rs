@@ -568,7 +568,7 @@ fn release_batch(
             object.bodies_staged -= 1;
             let is_done = object.bodies_staged == 0;
             released.objects += u64::from(is_done);
-            rows::put(tx, OBJECTS, rows::object_key(&queue.bucket, &queue.key), &object)?;
+            rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;
             rows::with_totals(tx, |totals| {
                 if is_done {
                     totals.objects_staged -= 1;

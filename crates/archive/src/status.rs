@@ -386,8 +386,11 @@ const DAMAGED_MAX: usize = 100;
 fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
     let all = KeyRange::prefix(b"");
     let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, DAMAGED, &all, DAMAGED_MAX)?;
-    let name = |row: QueueRow| DamagedBody { bucket: row.bucket, key: row.key, bytes: row.bytes };
-    Ok(found.into_iter().map(|(_, row)| name(row)).collect())
+    let named = |row: QueueRow| {
+        let (bucket, key) = (row.name.bucket.to_string(), row.name.key.to_string());
+        DamagedBody { bucket, key, bytes: row.bytes }
+    };
+    Ok(found.into_iter().map(|(_, row)| named(row)).collect())
 }
 
 /// Most bodies in doubt a status names.
@@ -411,7 +414,8 @@ fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
     let all = KeyRange::prefix(b"");
     ground.kv.scan(RESTORES, &all, Direction::Ascending, &mut |_, value| {
         match rows::decode::<RestoreRow>(RESTORES, value) {
-            Ok(RestoreRow { bucket, key, failures, error: Some(error), .. }) => {
+            Ok(RestoreRow { name, failures, error: Some(error), .. }) => {
+                let (bucket, key) = (name.bucket.to_string(), name.key.to_string());
                 failed.push(FailedRestore { bucket, key, failures, error });
             }
             Ok(_) => {}

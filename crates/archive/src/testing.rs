@@ -14,8 +14,9 @@ use crate::config::{
 };
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::ground::Ground;
+use crate::labels::{Labels, Retention, RetentionMode, Tags};
 use crate::log::LogKind;
-use crate::names::{BucketName, ObjectKey};
+use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::{BodyRow, ObjectRow};
 
@@ -63,6 +64,23 @@ pub(crate) fn key(name: &str) -> ObjectKey {
     ObjectKey::new(name).unwrap()
 }
 
+/// The name of an object of bucket "vault".
+pub(crate) fn name(key: &str) -> ObjectName {
+    ObjectName::parse("vault", key, VersionId::NULL).unwrap()
+}
+
+/// A version with this id: nothing but bytes makes one yet.
+pub(crate) fn version(id: Option<[u8; 16]>) -> VersionId {
+    postcard::from_bytes(&postcard::to_extend(&id, Vec::new()).unwrap()).unwrap()
+}
+
+/// Labels of all kinds, which nothing makes yet either.
+pub(crate) fn labels() -> Labels {
+    let tags = std::collections::BTreeMap::from([("project".to_owned(), "silica".to_owned())]);
+    let retention = Retention { mode: RetentionMode::Compliance, until: NOW };
+    Labels { tags: Tags::try_from(tags).unwrap(), retention: Some(retention), is_held: true }
+}
+
 pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
     let mut digest = BodyDigest::new(Some(ChecksumAlgorithm::Crc64Nvme));
     digest.update(b"bytes");
@@ -80,6 +98,8 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
         bodies_staged: 0,
         upload_id: None,
         restore: None,
+        version: VersionId::NULL,
+        labels: Labels::default(),
     }
 }
 

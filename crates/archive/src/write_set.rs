@@ -274,11 +274,10 @@ impl SetWriting<'_> {
         let planned = shard.sealed_bytes as usize;
         let sealed = match queued_body(&*view, shard.queued)? {
             Some((queue, object, body)) => {
-                let entry =
-                    Entry::new(&*view, &queue.bucket, &queue.key, &object, queue.index, &body)?;
+                let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
                 // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
                 match self.ground.keys.load(body.key_slot, body.body_id) {
-                    Ok(key) => entry.seal(&key, body.body_id)?,
+                    Ok(key) => entry.seal_as_planned(&key, body.body_id, planned)?,
                     Err(_) => vec![0; planned],
                 }
             }
@@ -377,7 +376,7 @@ impl SetWriting<'_> {
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);
                 if !is_as_ingested(&body, written) && !damaged.contains(&body.body_id) {
                     tracing::error!(
-                        bucket = %queue.bucket, key = %queue.key, body = %body.body_id,
+                        bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
                         "staged bytes are not what was ingested; the body stays staged"
                     );
                     damaged.push(body.body_id);

@@ -17,8 +17,10 @@ use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::entry::Entry;
 use crate::ground::{Ground, Paths};
 use crate::ingest::cipher_crc;
+use crate::labels::Labels;
 use crate::log::scan::SegmentScan;
 use crate::log::{LogKind, list_segments, segment_path};
+use crate::names::{ObjectName, VersionId};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::ObjectRow;
 
@@ -74,10 +76,13 @@ fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::log::LogWrit
         bodies_staged: 1,
         upload_id: None,
         restore: None,
+        version: VersionId::NULL,
+        labels: Labels::default(),
     };
-    let name = format!("backup/2026/host-{:02}/file-{number:08}.dat", number % 40);
+    let key_name = format!("backup/2026/host-{:02}/file-{number:08}.dat", number % 40);
+    let name = ObjectName::parse(BUCKET, &key_name, row.version)?;
     let facts = (0, digests.bytes, crc.finalize());
-    let entry = Entry::of(BUCKET, UnixTime::from_millis(1_700_000_000_000), &name, &row, facts);
+    let entry = Entry::of(name, UnixTime::from_millis(1_700_000_000_000), &row, facts);
     let mut writer = Arc::clone(ground.log(LogKind::Staging)).writer(body, 0)?;
     writer.write_whole(&mut cipher, &entry.record(&key, body, ground.now())?)?;
     Ok(writer)

@@ -3,16 +3,17 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::labels::Labels;
 use crate::log::LogKind;
+use crate::names::{ObjectName, VersionId};
 use crate::testing;
 
 fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u64) -> Entry {
     let object = testing::object_row(StorageClass::DeepArchive);
     let body = testing::body_row(LogKind::Staging);
     Entry {
-        bucket: "vault".to_owned(),
+        name: ObjectName::parse("vault", &key, VersionId::NULL).unwrap(),
         bucket_created: testing::NOW,
-        key,
         object_id: object.object_id,
         index: 3,
         body_count: 4,
@@ -26,6 +27,7 @@ fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u
         checksum: object.checksum,
         part_count: Some(4),
         upload_id: None,
+        labels: Labels::default(),
     }
 }
 

@@ -109,7 +109,7 @@ async fn check_objects(ground: &Arc<Ground>) {
         assert_eq!(told.cipher_bytes, cipher_bytes(body.bytes), "{name}");
         let [(EntryForm::Object, sealed)] = &told.entries[..] else { panic!("{told:?}") };
         let secret = ground.keys.load(body.key_slot, body.body_id).unwrap();
-        let expected = Entry::new(&*ground.kv, "vault", name, &object, 0, &body).unwrap();
+        let expected = Entry::new(&*ground.kv, &testing::name(name), &object, 0, &body).unwrap();
         assert_eq!(Entry::open(&secret, body.body_id, sealed).unwrap(), expected);
         assert!(PartEntry::open(&secret, body.body_id, sealed).is_err());
         assert_eq!(expected.bucket_created, UnixTime::from_millis(77_000));
@@ -192,7 +192,8 @@ async fn check_upload(ground: &Arc<Ground>) {
         let told = &told[&body.body_id];
         assert_eq!(forms(told), [EntryForm::Part, EntryForm::Object]);
         let secret = ground.keys.load(body.key_slot, body.body_id).unwrap();
-        let expected = Entry::new(&*ground.kv, "vault", "parts", &object, index, body).unwrap();
+        let expected =
+            Entry::new(&*ground.kv, &testing::name("parts"), &object, index, body).unwrap();
         assert_eq!(Entry::open(&secret, body.body_id, &told.entries[1].1).unwrap(), expected);
     }
     put::delete(ground, &bucket, &key).await.unwrap();

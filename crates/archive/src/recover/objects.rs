@@ -23,6 +23,7 @@ use super::run::unbroken;
 use crate::body::cipher_bytes;
 use crate::entry::Entry;
 use crate::log::{Extent, LogKind};
+use crate::names::{BucketName, ObjectKey};
 use crate::rows::{BodyRow, Shard};
 
 /// An object all of whose bodies are there.
@@ -55,7 +56,7 @@ type Piece = (Box<Entry>, Rank, Option<WholeBody>);
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     /// By bucket and key.
-    pub(super) whole: BTreeMap<(String, String), Whole>,
+    pub(super) whole: BTreeMap<(BucketName, ObjectKey), Whole>,
     /// Keys to be destroyed at the next start: of objects whose deletion was committed.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     /// Objects that are whole and are not shown: a later one has the name, or a start found them
@@ -136,7 +137,7 @@ impl Objects {
     /// crash came between an overwrite and the end of its key, but the later may as well be an
     /// upload that a crash cut short, and the earlier what was acknowledged last.
     fn take(&mut self, mut object: Whole, torn: &BTreeSet<ObjectId>, look: &mut dyn Look) {
-        let name = (object.entry.bucket.clone(), object.entry.key.clone());
+        let name = (object.entry.name.bucket.clone(), object.entry.name.key.clone());
         let Some(mut other) = self.whole.remove(&name) else {
             if object.bodies.iter().all(|body| !torn.contains(&body.row.body_id)) {
                 self.whole.insert(name, object);
@@ -201,22 +202,24 @@ fn by_object(pieces: &[Option<Piece>]) -> Vec<(ObjectId, u32, usize)> {
 fn by_name(objects: Vec<Whole>) -> impl Iterator<Item = Whole> {
     let same = objects.windows(2).map(|pair| {
         let [(bucket, key), (next_bucket, next_key)] =
-            [&pair[0], &pair[1]].map(|object| (&object.entry.bucket, &object.entry.key));
-        let alike = key.bytes().zip(next_key.bytes()).take_while(|(a, b)| a == b).count();
+            [&pair[0], &pair[1]].map(|object| (&object.entry.name.bucket, &object.entry.name.key));
+        let alike =
+            key.as_str().bytes().zip(next_key.as_str().bytes()).take_while(|(a, b)| a == b).count();
         if bucket == next_bucket { alike } else { 0 }
     });
     let skipped = same.min().unwrap_or(0);
     let mut order: Vec<(u128, usize)> = objects
         .iter()
         .map(|object| {
-            let rest = object.entry.key.bytes().skip(skipped).chain(std::iter::repeat(0));
+            let rest =
+                object.entry.name.key.as_str().bytes().skip(skipped).chain(std::iter::repeat(0));
             rest.take(16).fold(0, |first, byte| first << 8 | u128::from(byte))
         })
         .zip(0..)
         .collect();
     order.sort_unstable_by(|&(a, at), &(b, other)| {
         let (one, two) = (&objects[at].entry, &objects[other].entry);
-        let names = || (&one.bucket, &one.key).cmp(&(&two.bucket, &two.key));
+        let names = || one.name.cmp(&two.name);
         a.cmp(&b).then_with(names).then(at.cmp(&other))
     });
     let mut objects: Vec<Option<Whole>> = objects.into_iter().map(Some).collect();
@@ -286,7 +289,7 @@ fn join(bodies: impl Iterator<Item = Piece>) -> Result<Whole, String> {
     let count = entry.body_count as usize;
     match latest {
         Some(rank) if whole.len() == count => Ok(Whole { entry, bodies: whole, rank }),
-        _ => Err(format!("{}: {} of {count} bodies are whole", named(&entry), whole.len())),
+        _ => Err(format!("{}: {} of {count} bodies are whole", entry.name, whole.len())),
     }
 }
 
@@ -304,12 +307,8 @@ fn later(a: &Rank, b: &Rank) -> Ordering {
 
 impl fmt::Display for Whole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "object {}: {}", self.entry.object_id, named(&self.entry))
+        write!(f, "object {}: {}", self.entry.object_id, self.entry.name)
     }
-}
-
-fn named(entry: &Entry) -> String {
-    format!("\"{}\" in bucket \"{}\"", entry.key, entry.bucket)
 }
 
 #[cfg(test)]

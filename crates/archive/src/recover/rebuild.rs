@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_catalog::{Batch, FjallStore, KeyValue as _, Space};
 use fulgurite_units::{ObjectId, PlatterId, UploadId};
-use serde::Serialize;
 
 use super::objects::{Objects, Whole, WholeBody};
 use super::salvaged::{Salvaged, Uploads};
 use crate::doubts::DoubtList;
 use crate::limits::RECOVERY_BATCH_BYTES;
 use crate::log::{Extent, LogKind};
+use crate::names::ObjectName;
 use crate::object::Residence;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
-    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, SEGMENTS, SHREDS, Totals,
-    UPLOADS,
+    OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS, SHREDS,
+    Totals, UPLOADS,
 };
 use crate::{ArchiveError, Result};
 
@@ -34,7 +34,7 @@ impl<'a> Writer<'a> {
         Self { kv, batch: Batch::new() }
     }
 
-    pub(super) fn put<T: Serialize>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
+    pub(super) fn put<T: Row>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
         self.batch.put(space, key, rows::encode(row)?)?;
         if self.batch.bytes() >= RECOVERY_BATCH_BYTES {
             self.flush()?;
@@ -100,8 +100,7 @@ impl Sums {
 /// An object as its rows say it.
 #[derive(Debug)]
 struct Finished {
-    bucket: String,
-    key: String,
+    name: ObjectName,
     row: ObjectRow,
     bodies: Vec<WholeBody>,
 }
@@ -119,8 +118,9 @@ pub(super) fn write_objects(
     let mut finished = Vec::with_capacity(by_name.len());
     for object in by_name {
         let created = object.entry.bucket_created;
-        if !buckets.contains_key(&object.entry.bucket) {
-            buckets.insert(object.entry.bucket.clone(), BucketRow { created });
+        let bucket = object.entry.name.bucket.as_str();
+        if !buckets.contains_key(bucket) {
+            buckets.insert(bucket.to_owned(), BucketRow { created });
         }
         finished.push(finish(writer, object, salvaged, sums)?);
     }
@@ -144,10 +144,11 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
         for body in object.bodies {
             let body = BodyRow { restored: None, ..body.row };
             sums.add(&body);
-            let key = rows::doubt_key(&entry.bucket, &entry.key, body.body_id);
-            sums.doubts.insert(body.body_id, entry.object_id);
+            let key = rows::doubt_key(&entry.name, body.body_id);
+            let (object_id, version) = (entry.object_id, entry.name.version);
+            sums.doubts.insert(body.body_id, object_id);
             sums.doubt_count += 1;
-            writer.put(DOUBTS, key, &DoubtRow { object_id: entry.object_id, body })?;
+            writer.put(DOUBTS, key, &DoubtRow { object_id, version, body })?;
         }
     }
     Ok(())
@@ -199,9 +200,11 @@ fn finish(
         bodies_staged: u32::try_from(staged).unwrap_or(u32::MAX),
         upload_id: entry.upload_id,
         restore: None,
+        version: entry.name.version,
+        labels: entry.labels,
     };
     let has_copy = bodies.iter().all(|body| body.row.restored.is_some());
-    restore_row(writer, &mut row, (&entry.bucket, &entry.key), has_copy, salvaged, sums)?;
+    restore_row(writer, &mut row, &entry.name, has_copy, salvaged, sums)?;
     let keeps_copy = row.restore.is_some_and(|mark| mark.expiry.is_some());
     for WholeBody { row: body_row, .. } in &mut bodies {
         if !keeps_copy {
@@ -213,15 +216,15 @@ fn finish(
     sums.completed.extend(row.upload_id);
     sums.objects.push(row.object_id);
     *sums.totals.objects(row.residence()) += 1;
-    Ok(Finished { bucket: entry.bucket, key: entry.key, row, bodies })
+    Ok(Finished { name: entry.name, row, bodies })
 }
 
 /// Fills the spaces that have a row or more for each object, each in order of its keys. `objects`
 /// come by name, `queue` by sequence.
 fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result<()> {
-    let object_rows = objects.iter().map(|object| {
-        Ok((rows::object_key(&object.bucket, &object.key), rows::encode(&object.row)?))
-    });
+    let object_rows = objects
+        .iter()
+        .map(|object| Ok((rows::object_key_of(&object.name), rows::encode(&object.row)?)));
     let mut by_id: Vec<(ObjectId, usize)> =
         objects.iter().map(|object| object.row.object_id).zip(0..).collect();
     by_id.sort_unstable();
@@ -235,8 +238,7 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
         let queued = QueueRow {
             object_id: object.row.object_id,
             index,
-            bucket: object.bucket.clone(),
-            key: object.key.clone(),
+            name: object.name.clone(),
             arrived: object.row.modified,
             bytes: object.bodies[index as usize].row.bytes,
         };
@@ -254,7 +256,7 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
 fn restore_row(
     writer: &mut Writer<'_>,
     row: &mut ObjectRow,
-    (bucket, key): (&str, &str),
+    name: &ObjectName,
     has_copy: bool,
     salvaged: &Salvaged,
     sums: &mut Sums,
@@ -264,19 +266,13 @@ fn restore_row(
     match mark.expiry {
         Some(expiry) if has_copy => {
             sums.totals.restored += 1;
-            let expiring = ExpiryRow { bucket: bucket.to_owned(), key: key.to_owned() };
+            let expiring = ExpiryRow { name: name.clone() };
             writer.put(EXPIRIES, rows::expiry_key(expiry, row.object_id), &expiring)?;
         }
         Some(_) => return Ok(()),
         None => {
             sums.totals.restores_waiting += 1;
-            let fresh = || RestoreRow {
-                bucket: bucket.to_owned(),
-                key: key.to_owned(),
-                mark,
-                failures: 0,
-                error: None,
-            };
+            let fresh = || RestoreRow { name: name.clone(), mark, failures: 0, error: None };
             let waiting = salvaged.restores.get(&row.object_id).cloned().unwrap_or_else(fresh);
             writer.put(RESTORES, row.object_id.to_bytes().to_vec(), &waiting)?;
         }

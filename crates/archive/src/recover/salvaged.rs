@@ -15,6 +15,7 @@ use crate::Result;
 use crate::doubts::DoubtList;
 use crate::entry::{Entry, PartEntry};
 use crate::key_table::UsedSlot;
+use crate::names::ObjectName;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, MARGINS, OBJECTS, ObjectRow,
     PARTS, PartRow, RESTORES, RestoreRow, Row, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS,
@@ -27,8 +28,8 @@ pub(super) struct Salvaged {
     pub(super) rows: u64,
     pub(super) damages: Vec<Damage>,
     pub(super) buckets: BTreeMap<String, BucketRow>,
-    /// By object id, with bucket and key.
-    pub(super) objects: BTreeMap<ObjectId, (String, String, ObjectRow)>,
+    /// By object id, with their names.
+    pub(super) objects: BTreeMap<ObjectId, (ObjectName, ObjectRow)>,
     bodies: BTreeMap<Vec<u8>, BodyRow>,
     /// By row key, with upload id.
     pub(super) uploads: BTreeMap<Vec<u8>, (UploadId, UploadRow)>,
@@ -74,9 +75,10 @@ impl Salvaged {
             let name = String::from_utf8(key.to_vec()).ok()?;
             self.buckets.insert(name, decode(space, value)?);
         } else if space == OBJECTS {
-            let (bucket, name) = rows::parse_object_key(key).ok()?;
+            let (bucket, key) = rows::parse_object_key(key).ok()?;
             let row: ObjectRow = decode(space, value)?;
-            self.objects.insert(row.object_id, (bucket, name, row));
+            let name = ObjectName::parse(&bucket, &key, row.version).ok()?;
+            self.objects.insert(row.object_id, (name, row));
         } else if space == BODIES {
             self.bodies.insert(key.to_vec(), decode(space, value)?);
         } else if space == UPLOADS {
@@ -111,15 +113,16 @@ impl Salvaged {
     /// Adds what its rows say of bodies whose keys are in `slots` to what is known of them.
     pub(super) fn tell(&mut self, slots: &BTreeMap<ObjectId, UsedSlot>, bodies: &mut Bodies) {
         let rows = std::mem::take(&mut self.bodies);
-        for (object_id, (bucket, key, object)) in &self.objects {
-            let created = self.buckets.get(bucket).map_or(object.modified, |row| row.created);
+        for (object_id, (name, object)) in &self.objects {
+            let created =
+                self.buckets.get(name.bucket.as_str()).map_or(object.modified, |row| row.created);
             for index in 0..object.body_count {
                 let Some(row) = rows.get(&rows::body_key(*object_id, index)) else { continue };
                 let Some(&slot) = slots.get(&row.body_id) else { continue };
                 let found = bodies.entry(row.body_id).or_default();
                 if found.known.is_none() {
                     let body = (index, row.bytes, row.digest);
-                    let entry = Entry::of(bucket, created, key, object, body);
+                    let entry = Entry::of(name.clone(), created, object, body);
                     found.learn(Known { entry: Box::new(entry), slot, written: None });
                 }
                 found.row = Some(Box::new(row.clone()));

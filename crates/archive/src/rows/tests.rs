@@ -1,85 +1,266 @@
-//! Rows return as they were written, and bytes that are no row are an error.
+//! Rows return as they were written, have the bytes they had, and bytes that are no row are an
+//! error.
+
+use std::fmt::{Debug, Write as _};
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::testing;
 
-fn returns<T: Row + Serialize + PartialEq + std::fmt::Debug>(row: &T) {
-    let bytes = encode(row).unwrap();
-    assert_eq!(bytes[0], ROW_VERSION);
-    assert_eq!(decode::<T>(META, &bytes).unwrap(), *row);
-    for cut in 0..bytes.len() {
-        // A row cut short is refused, or at least is not taken for the whole.
-        assert!(decode::<T>(META, &bytes[..cut]).is_err(), "cut at {cut} of {}", bytes.len());
+/// What rows of all kinds are made of.
+#[derive(Clone, Debug)]
+struct Facts {
+    name: ObjectName,
+    id: [u8; 16],
+    large: u64,
+    small: u32,
+    text: String,
+    labels: Labels,
+    /// Whether there is what need not be there.
+    is_full: bool,
+}
+
+impl Facts {
+    /// Those of one day.
+    fn fixed() -> Self {
+        Self {
+            name: ObjectName { version: testing::version(Some([8; 16])), ..testing::name("a\0b") },
+            id: [1; 16],
+            large: 0x0102_0304_0506_0708,
+            small: 300,
+            text: "why".to_owned(),
+            labels: testing::labels(),
+            is_full: true,
+        }
     }
-    let mut newer = bytes;
-    newer[0] = ROW_VERSION + 1;
-    assert!(matches!(decode::<T>(META, &newer), Err(ArchiveError::Corrupt { .. })));
+
+    fn some<T>(&self, value: T) -> Option<T> {
+        self.is_full.then_some(value)
+    }
+
+    fn many<T>(&self, value: T) -> Vec<T> {
+        self.some(value).into_iter().collect()
+    }
+
+    fn object_id(&self) -> ObjectId {
+        ObjectId::from_bytes(self.id)
+    }
+
+    fn platter(&self) -> PlatterId {
+        PlatterId::from_bytes(self.id)
+    }
+
+    fn time(&self) -> UnixTime {
+        UnixTime::from_millis(self.large)
+    }
+
+    fn checksum(&self) -> Option<Checksum> {
+        let algorithm = ChecksumAlgorithm::Sha1;
+        self.some(Checksum { algorithm, value: vec![2; 20], composite_parts: Some(self.small) })
+    }
+
+    fn meta(&self) -> ObjectMeta {
+        let user = self.many((self.text.clone(), "value".to_owned()));
+        let content_type = self.some(self.text.clone());
+        ObjectMeta { content_type, user: user.into_iter().collect(), ..ObjectMeta::default() }
+    }
+
+    fn mark(&self) -> RestoreMark {
+        let (requested, expiry) = (self.time(), self.some(self.time()));
+        RestoreMark { days: self.small, retrieval: Retrieval::Expedited, requested, expiry }
+    }
+
+    fn object(&self) -> ObjectRow {
+        ObjectRow {
+            object_id: self.object_id(),
+            bytes: self.large,
+            etag: self.text.clone(),
+            modified: self.time(),
+            class: StorageClass::DeepArchive,
+            meta: self.meta(),
+            checksum: self.checksum(),
+            part_count: self.some(self.small),
+            body_count: self.small,
+            bodies_staged: 1,
+            upload_id: self.some(UploadId::from_bytes(self.id)),
+            restore: self.some(self.mark()),
+            version: self.name.version,
+            labels: self.labels.clone(),
+        }
+    }
+
+    fn body(&self) -> BodyRow {
+        let extent = Extent { segment: self.small, offset: self.large, bytes: 7 };
+        let shard = Shard {
+            platter: self.platter(),
+            offset: self.large,
+            body_offset: 9,
+            bytes: 7,
+            crc: self.some(self.large),
+        };
+        BodyRow {
+            body_id: self.object_id(),
+            key_slot: self.small,
+            bytes: self.large,
+            digest: self.large,
+            log: self.some((LogKind::Online, vec![extent; 2])),
+            queued: self.some(self.large),
+            shards: self.many(shard),
+            restored: self.some(vec![extent]),
+            framing: self.many(extent),
+        }
+    }
+
+    fn set(&self) -> SetRow {
+        SetRow {
+            state: SetState::Stored,
+            geometry: Geometry::profile("demo").unwrap(),
+            created: self.time(),
+            generation: self.small,
+            information: self.many(self.platter()),
+            redundancy: vec![self.platter(); 2],
+            bytes: self.large,
+            redundancy_bytes: 7,
+            damaged: self.many(self.object_id()),
+        }
+    }
+}
+
+/// What is asked of a row of each kind.
+trait Check {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T);
+}
+
+fn each_row(facts: &Facts, check: &mut impl Check) {
+    let (name, object_id, body) = (facts.name.clone(), facts.object_id(), facts.body());
+    let (bytes, version) = (facts.large, name.version);
+    check.row(&facts.object());
+    check.row(&body);
+    let md5 = facts.id;
+    check.row(&PartRow { body, md5, modified: facts.time(), checksum: facts.checksum() });
+    check.row(&BucketRow { created: facts.time() });
+    let (index, arrived) = (facts.small, facts.time());
+    check.row(&QueueRow { object_id, index, name: name.clone(), arrived, bytes });
+    let (failures, error) = (facts.small, facts.some(facts.text.clone()));
+    check.row(&RestoreRow { name: name.clone(), mark: facts.mark(), failures, error });
+    check.row(&ExpiryRow { name });
+    check.row(&DoubtRow { object_id, version, body: facts.body() });
+    check.row(&UploadRow {
+        initiated: facts.time(),
+        class: StorageClass::Glacier,
+        meta: facts.meta(),
+        algorithm: facts.some(ChecksumAlgorithm::Crc32c),
+        full_object: facts.is_full,
+    });
+    each_row_of_glass(facts, check);
+    check.row(&SettledRow { staging: facts.small, online: 7 });
+    check.row(&Totals { objects_online: 1, sequence: bytes, run: 7, ..Totals::default() });
+    check.row(&CatalogAge { run: bytes, commits: 7 });
+    check.row(&ForgettingRow { marked: bytes, forgotten: 7, tries: 3 });
+    check.row(&facts.small);
+    check.row(&facts.large);
+}
+
+fn each_row_of_glass(facts: &Facts, check: &mut impl Check) {
+    let margins = SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 };
+    let (at, bytes) = (facts.time(), facts.large);
+    check.row(&facts.set());
+    check.row(&PlatterRow {
+        set: SetId::from_bytes(facts.id),
+        position: 17,
+        slot: facts.some(facts.small),
+        data_bytes: bytes,
+        list_bytes: 4096,
+        list_entries: 12,
+        live_bytes: bytes,
+        unreadable_tracks: facts.many(facts.small),
+    });
+    check.row(&VerificationRow { at, sectors: bytes, failed: 20, margins: facts.some(margins) });
+    check.row(&TrackRow(facts.many(200)));
+    check.row(&PlanRow {
+        object_id: facts.object_id(),
+        index: 2,
+        offset: bytes,
+        body_offset: 300,
+        bytes,
+        queued: bytes,
+        sealed_bytes: facts.small,
+        body_id: facts.object_id(),
+        body_bytes: bytes,
+        crc: facts.some(bytes),
+    });
+    check.row(&facts.platter());
+}
+
+/// The name of a type without the path to it.
+fn name_of<T>() -> &'static str {
+    std::any::type_name::<T>().rsplit("::").next().unwrap()
+}
+
+/// A row comes back from its bytes, from no fewer, no more, and in no version to come.
+struct Returns;
+
+impl Check for Returns {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
+        let bytes = encode(row).unwrap();
+        assert_eq!(bytes[0], T::VERSION);
+        assert_eq!(decode::<T>(META, &bytes).unwrap(), *row);
+        for cut in 0..bytes.len() {
+            assert!(decode::<T>(META, &bytes[..cut]).is_err(), "cut at {cut} of {}", bytes.len());
+        }
+        assert!(decode::<T>(META, &[&bytes[..], &[0]].concat()).is_err(), "{}", name_of::<T>());
+        let newer = [&[T::VERSION + 1], &bytes[1..]].concat();
+        let refused = decode::<T>(QUEUE, &newer).unwrap_err();
+        assert!(matches!(refused, ArchiveError::Corrupt { .. }));
+        let (next, known) = (T::VERSION + 1, T::VERSION);
+        let told =
+            format!("\"queue\" of the catalog: it has version {next}, and this program knows");
+        assert!(refused.to_string().contains(&told), "{refused}");
+        assert!(refused.to_string().contains(&format!("up to {known}")), "{refused}");
+        assert!(decode::<T>(META, &[&[0], &bytes[1..]].concat()).is_err(), "{}", name_of::<T>());
+    }
+}
+
+/// The bytes of each kind of row, in lines.
+#[derive(Default)]
+struct Golden {
+    text: String,
+    kinds: usize,
+}
+
+impl Check for Golden {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
+        self.kinds += 1;
+        let bytes = encode(row).unwrap();
+        writeln!(self.text, "{} {}", name_of::<T>(), bytes[0]).unwrap();
+        for line in bytes[1..].chunks(36) {
+            writeln!(self.text, "    {}", hex::encode(line)).unwrap();
+        }
+    }
+}
+
+/// Any bytes in any version are an answer.
+struct Answers<'a>(&'a [u8]);
+
+impl Check for Answers<'_> {
+    fn row<T: Row + PartialEq + Debug>(&mut self, _: &T) {
+        for version in 0..=T::VERSION + 1 {
+            // Nothing says that they are refused; what is read is a row that returns.
+            if let Ok(row) = decode::<T>(META, &[&[version], self.0].concat()) {
+                assert_eq!(decode::<T>(META, &encode(&row).unwrap()).unwrap(), row);
+            }
+        }
+    }
 }
 
 #[test]
-fn every_row_returns_and_no_part_of_one_passes() {
-    let mark = RestoreMark {
-        days: 3,
-        retrieval: Retrieval::Bulk,
-        requested: testing::NOW,
-        expiry: Some(UnixTime::from_millis(u64::MAX)),
-    };
-    let object = ObjectRow {
-        restore: Some(mark),
-        upload_id: Some(UploadId::from_bytes([7; 16])),
-        part_count: Some(10_000),
-        ..testing::object_row(StorageClass::Glacier)
-    };
-    let platter = PlatterId::from_bytes([3; 16]);
-    let extent = Extent { segment: 7, offset: 1 << 27, bytes: 65_552 };
-    let body = BodyRow {
-        log: Some((LogKind::Staging, vec![extent, Extent { segment: 8, ..extent }])),
-        queued: Some(u64::MAX),
-        shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None }],
-        restored: Some(vec![extent]),
-        framing: vec![extent],
-        ..testing::body_row(LogKind::Staging)
-    };
-    let (bucket, key) = ("vault".to_owned(), "a\0\u{10ffff}".to_owned());
-    returns(&BucketRow { created: testing::NOW });
-    returns(&CatalogAge { run: 3, commits: u64::MAX });
-    returns(&QueueRow {
-        object_id: object.object_id,
-        index: 9,
-        bucket: bucket.clone(),
-        key: key.clone(),
-        arrived: testing::NOW,
-        bytes: 5 << 30,
-    });
-    returns(&PartRow {
-        body: body.clone(),
-        md5: [9; 16],
-        modified: testing::NOW,
-        checksum: object.checksum.clone(),
-    });
-    returns(&RestoreRow {
-        bucket: bucket.clone(),
-        key: key.clone(),
-        mark,
-        failures: 3,
-        error: Some("why".to_owned()),
-    });
-    returns(&ExpiryRow { bucket, key });
-    returns(&SetRow {
-        state: SetState::Verified,
-        geometry: Geometry::profile("desk").unwrap(),
-        created: testing::NOW,
-        generation: 2,
-        information: vec![platter; 16],
-        redundancy: vec![platter; 3],
-        bytes: 1,
-        redundancy_bytes: 2,
-        damaged: vec![object.object_id],
-    });
-    returns(&object);
-    returns(&body);
+fn each_kind_of_row_has_these_bytes() {
+    let mut golden = Golden::default();
+    each_row(&Facts::fixed(), &mut golden);
+    let declared = include_str!("coding.rs").matches("\nimpl Row for ").count();
+    assert_eq!(golden.kinds, declared, "each kind has its bytes here");
+    expect_test::expect_file!["bytes.txt"].assert_eq(&golden.text);
 }
 
 #[test]
@@ -94,6 +275,49 @@ fn states_follow_each_other_in_order() {
     assert!(states.is_sorted());
 }
 
+fn facts() -> impl Strategy<Value = Facts> {
+    let version = prop::option::of(any::<[u8; 16]>()).prop_map(testing::version);
+    let name = ("[a-z]{3,9}", ".{1,20}", version)
+        .prop_map(|(bucket, key, version)| ObjectName::parse(&bucket, &key, version).unwrap());
+    let labels = any::<bool>()
+        .prop_map(|has_some| if has_some { testing::labels() } else { Labels::default() });
+    let numbers = (any::<[u8; 16]>(), any::<u64>(), any::<u32>());
+    (name, numbers, ".{0,9}", labels, any::<bool>()).prop_map(
+        |(name, (id, large, small), text, labels, is_full)| Facts {
+            name,
+            id,
+            large,
+            small,
+            text,
+            labels,
+            is_full,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn each_kind_of_row_returns_and_no_part_of_one_passes(facts in facts()) {
+        each_row(&facts, &mut Returns);
+    }
+
+    #[test]
+    fn bytes_that_are_no_row_never_panic(bytes: Vec<u8>) {
+        each_row(&Facts::fixed(), &mut Answers(&bytes));
+        let _ = parse_object_key(&bytes);
+    }
+
+    /// As an older program meets a name that it does not allow.
+    #[test]
+    fn names_in_rows_are_checked(bucket in "[A-Z]{0,4}", key in ".{0,4}") {
+        let row = encode(&ExpiryRow { name: testing::name("k") }).unwrap();
+        let bytes = postcard::to_extend(&(bucket, key, 0u8), row[..1].to_vec()).unwrap();
+        prop_assert!(decode::<ExpiryRow>(EXPIRIES, &bytes).is_err());
+    }
+}
+
 proptest! {
     #[test]
     fn keys_return_and_keep_the_order_of_names(
@@ -106,6 +330,8 @@ proptest! {
         prop_assert_eq!(left.cmp(&right), a.cmp(&b));
         prop_assert_eq!(parse_object_key(&left).unwrap(), a.clone());
         prop_assert!(parse_object_key(&left[..left.len() - 1]).is_err());
+        let other = [&left[..left.len() - 1], &[1]].concat();
+        prop_assert!(parse_object_key(&other).is_err(), "no version stands beside the current one");
 
         let upload = UploadId::from_bytes(id);
         let parsed = parse_upload_key(&upload_key(&a.0, &a.1, upload)).unwrap();
@@ -117,17 +343,5 @@ proptest! {
             let parsed = parse_segment_key(&segment_key(kind, segment)).unwrap();
             prop_assert_eq!(parsed, (kind.code(), segment));
         }
-    }
-
-    #[test]
-    fn bytes_that_are_no_row_never_panic(mut bytes: Vec<u8>) {
-        if let Some(version) = bytes.first_mut() {
-            *version = ROW_VERSION;
-        }
-        // Nothing says that they are refused, only that they are an answer.
-        let _ = decode::<ObjectRow>(OBJECTS, &bytes);
-        let _ = decode::<BodyRow>(BODIES, &bytes);
-        let _ = decode::<SetRow>(SETS, &bytes);
-        let _ = parse_object_key(&bytes);
     }
 }

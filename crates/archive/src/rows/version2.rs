@@ -53,7 +53,7 @@ impl From<PartRow2> for PartRow {
 mod tests {
     use expect_test::expect;
 
-    use super::super::{BODIES, PARTS, ROW_VERSION, decode, encode};
+    use super::super::{BODIES, PARTS, Row as _, decode, encode};
     use super::*;
     use crate::testing;
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_body_of_version_3_is_these_bytes() {
-        assert_eq!(ROW_VERSION, 3);
+        assert_eq!(BodyRow::VERSION, 3);
         let bytes = encode(&body()).unwrap();
         expect![[r#"
             031001010101010101010101010101010101ac02808004ef9bafcdf8acd19101

@@ -6,6 +6,8 @@ use expect_test::{Expect, expect};
 
 use super::*;
 use crate::key_table::UsedSlot;
+use crate::labels::Labels;
+use crate::names::{ObjectName, VersionId};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::recover::found::Stretch;
 
@@ -47,9 +49,8 @@ fn platter(number: u8) -> PlatterId {
 /// A body of an object of one: `id` for both, named `key`, modified at second `modified`.
 fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
     let entry = Entry {
-        bucket: "vault".to_owned(),
+        name: ObjectName::parse("vault", key, VersionId::NULL).unwrap(),
         bucket_created: UnixTime::from_millis(0),
-        key: key.to_owned(),
         object_id: id(number),
         index: 0,
         body_count: 1,
@@ -63,6 +64,7 @@ fn body(number: u8, key: &str, modified: u64) -> (ObjectId, Found) {
         checksum: None,
         part_count: None,
         upload_id: None,
+        labels: Labels::default(),
     };
     let slot = UsedSlot { index: u32::from(number), body: id(number), run: 1 };
     let known = Some(Known { entry: Box::new(entry), slot, written: None });
@@ -109,7 +111,7 @@ fn check_taking(
     }
     assert_eq!(objects.shreds, BTreeMap::new(), "nothing is destroyed");
     for object in &objects.doubts {
-        let (key, row) = (&object.entry.key, &object.bodies[0].row);
+        let (key, row) = (&object.entry.name.key, &object.bodies[0].row);
         text.push_str(&format!("in doubt {key}: {}\n", row.body_id.to_bytes()[0]));
     }
     for (what, names) in [("lost", &objects.incomplete), ("doubt", &objects.doubts_incomplete)] {

@@ -7,8 +7,8 @@ use crate::rows::{RestoreMark, RestoreRow};
 fn wanted(number: u8, retrieval: Retrieval, asked: u64) -> Wanted {
     let requested = UnixTime::from_millis(asked);
     let mark = RestoreMark { days: 1, retrieval, requested, expiry: None };
-    let (bucket, key) = ("vault".to_owned(), format!("{number}"));
-    let row = RestoreRow { bucket, key, mark, failures: 0, error: None };
+    let name = crate::testing::name(&number.to_string());
+    let row = RestoreRow { name, mark, failures: 0, error: None };
     Wanted { object_id: ObjectId::from_bytes([number; 16]), row }
 }
 
@@ -28,7 +28,7 @@ fn batch(agenda: &mut Agenda, retrieval: Retrieval) -> Vec<Wanted> {
 }
 
 fn keys(batch: &[Wanted]) -> Vec<&str> {
-    batch.iter().map(|wanted| wanted.row.key.as_str()).collect()
+    batch.iter().map(|wanted| wanted.row.name.key.as_str()).collect()
 }
 
 #[test]
