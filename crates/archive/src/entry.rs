@@ -119,9 +119,9 @@ impl Entry {
     /// The entry of `body`, if `key` opens it.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
         open_as(key, body, sealed, |version, plain| match version {
-            Entry1::VERSION => Some(rows::read::<Entry1>(plain).map(Self::from)),
-            ENTRY_VERSION => Some(rows::read(plain)),
-            _ => None,
+            Entry1::VERSION => Ok(rows::read::<Entry1>(plain).map(Self::from)),
+            ENTRY_VERSION => Ok(rows::read(plain)),
+            _ => Err(ENTRY_VERSION < version && version < PART_ENTRY_VERSION),
         })
     }
 
@@ -171,8 +171,9 @@ impl PartEntry {
 
     /// The entry of the part `body`, if `key` opens it.
     pub(crate) fn open(key: &SecretKey, body: ObjectId, sealed: &[u8]) -> Result<Self> {
-        open_as(key, body, sealed, |version, plain| {
-            (version == PART_ENTRY_VERSION).then(|| rows::read(plain))
+        open_as(key, body, sealed, |version, plain| match version {
+            PART_ENTRY_VERSION => Ok(rows::read(plain)),
+            _ => Err(PART_ENTRY_VERSION < version),
         })
     }
 }
@@ -183,13 +184,13 @@ fn encode<T: Serialize>(version: u8, entry: &T) -> Result<Vec<u8>> {
     })
 }
 
-/// What `read` makes of the version and the bytes of a sealed entry; none if it does not know the
-/// version.
+/// What `read` makes of the version and the bytes of a sealed entry; or, if it does not know the
+/// version, whether that is a newer one of the kind.
 fn open_as<T>(
     key: &SecretKey,
     body: ObjectId,
     sealed: &[u8],
-    read: impl FnOnce(u8, &[u8]) -> Option<rows::Read<T>>,
+    read: impl FnOnce(u8, &[u8]) -> std::result::Result<rows::Read<T>, bool>,
 ) -> Result<T> {
     let plain = open_entry(key, body, sealed).ok_or_else(|| ArchiveError::Corrupt {
         what: format!("the sealed entry of body {body} does not open"),
@@ -200,8 +201,13 @@ fn open_as<T>(
     let Some((&version, entry)) = plain.split_first() else {
         return Err(corrupt("it is empty".to_owned()));
     };
-    let unknown = || Err(format!("its version {version} is not known to this program"));
-    read(version, entry).unwrap_or_else(unknown).map_err(corrupt)
+    match read(version, entry) {
+        Ok(entry) => entry.map_err(corrupt),
+        Err(true) => Err(ArchiveError::Newer {
+            what: format!("the sealed entry of body {body} has version {version}"),
+        }),
+        Err(false) => Err(corrupt(format!("its version {version} is none of its kind"))),
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,8 @@ pub enum ArchiveError {
     PlatterOutOfReach { platter: PlatterId, reason: String },
     #[error("stored bytes are damaged: {what}")]
     Corrupt { what: String },
+    #[error("written by a newer program: {what}")]
+    Newer { what: String },
     #[error("data directory \"{path}\" is in use by another process")]
     Locked { path: String },
     #[error("data directory \"{path}\" cannot be opened: {reason}")]
@@ -145,6 +147,7 @@ impl ArchiveError {
             | Self::InvalidStorageClass { .. }
             | Self::InvalidArgument { .. }
             | Self::Unusable { .. }
+            | Self::Newer { .. }
             | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
             Self::Catalog(error) if error.kind() == fulgurite_catalog::ErrorKind::Unavailable => {
                 ErrorKind::Unavailable

@@ -231,6 +231,15 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
             ),
         });
     }
+    if let Some(newer) = salvaged.newer.as_ref().filter(|_| !is_forced) {
+        return Err(ArchiveError::Unusable {
+            path: paths.catalog().display().to_string(),
+            reason: format!(
+                "{newer}: recover with that program, for this one would leave out what it cannot \
+                 read; to do so all the same, ask for it with --salvage"
+            ),
+        });
+    }
     report.rows_salvaged = salvaged.rows;
     let text =
         |damage: &fulgurite_catalog::Damage| format!("{}: {}", damage.path.display(), damage.what);

@@ -49,6 +49,23 @@ proptest! {
         prop_assert!(Entry::open(&other, body, &sealed).is_err());
         prop_assert!(Entry::open(&secret, ObjectId::from_bytes([5; 16]), &sealed).is_err());
         prop_assert!(Entry::open(&secret, body, &sealed[..sealed.len() - 1]).is_err());
+        // A version that is to come is named, and a part's is damage.
+        let plain = open_entry(&secret, body, &sealed).unwrap();
+        for version in [0, 3, 0x7f, 0x80, 0x81, 0x82] {
+            let plain = [&[version], &plain[1..]].concat();
+            let sealed = seal_entry(&secret, body, &plain).unwrap();
+            let refused = Entry::open(&secret, body, &sealed).unwrap_err();
+            let is_newer = matches!(refused, ArchiveError::Newer { .. });
+            prop_assert_eq!(is_newer, (3..0x81).contains(&version), "{}", refused);
+            let told = format!("version {version}");
+            prop_assert!(refused.to_string().contains(&told), "{}", refused);
+            let refused = PartEntry::open(&secret, body, &sealed).err();
+            let is_newer = matches!(refused, Some(ArchiveError::Newer { .. }));
+            prop_assert_eq!(is_newer, version == 0x82);
+        }
+        // Nothing may follow it.
+        let longer = seal_entry(&secret, body, &[&plain[..], &[0]].concat()).unwrap();
+        prop_assert!(Entry::open(&secret, body, &longer).is_err());
         // What stands for a deleted body opens for nobody.
         prop_assert!(Entry::open(&secret, body, &vec![0; sealed.len()]).is_err());
     }

@@ -7,20 +7,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Damage, FjallStore, Space};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UploadId};
 
 use super::found::{Bodies, Known};
-use crate::Result;
 use crate::doubts::DoubtList;
 use crate::entry::{Entry, PartEntry};
 use crate::key_table::UsedSlot;
-use crate::names::ObjectName;
+use crate::names::{BucketName, ObjectName};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, MARGINS, OBJECTS, ObjectRow,
-    PARTS, PartRow, RESTORES, RestoreRow, Row, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS,
+    PARTS, PartRow, RESTORES, RestoreRow, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS,
     UploadRow, VERIFIED, VerificationRow,
 };
+use crate::{ArchiveError, Result};
 
 /// Rows of a damaged catalog.
 #[derive(Debug, Default)]
@@ -45,14 +46,19 @@ pub(super) struct Salvaged {
     pub(super) margins: BTreeMap<Vec<u8>, TrackRow>,
     /// Rows that were read and make no sense.
     pub(super) unreadable: u64,
+    /// What is said of the first row that only a newer program reads.
+    pub(super) newer: Option<String>,
 }
 
 /// Reads the rows of the catalog at `path` that can be read. Nothing in it is changed.
 pub(super) fn salvage(path: &std::path::Path) -> Result<Salvaged> {
     let mut salvaged = Salvaged::default();
     let report = FjallStore::salvage(path, &SPACES, &mut |space, key, value| {
-        if salvaged.keep(space, key, value).is_none() {
+        if let Err(error) = salvaged.keep(space, key, value) {
             salvaged.unreadable += 1;
+            if matches!(error, ArchiveError::Newer { .. }) {
+                salvaged.newer.get_or_insert_with(|| error.to_string());
+            }
         }
     })?;
     salvaged.rows = report.rows;
@@ -60,48 +66,47 @@ pub(super) fn salvage(path: &std::path::Path) -> Result<Salvaged> {
     Ok(salvaged)
 }
 
-fn decode<T: Row>(space: Space, value: &[u8]) -> Option<T> {
-    rows::decode(space, value).ok()
-}
-
-fn id<T>(key: &[u8], from: fn([u8; 16]) -> T) -> Option<T> {
-    Some(from(key.try_into().ok()?))
+fn id<T>(key: &[u8], from: fn([u8; 16]) -> T) -> Result<T> {
+    let mut reader = KeyReader::new(key);
+    let id = from(reader.fixed()?);
+    reader.finish()?;
+    Ok(id)
 }
 
 impl Salvaged {
-    /// Keeps a row, if it is of a kind that is kept; none if it does not decode.
-    fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Option<()> {
+    /// Keeps a row, if it is of a kind that is kept; an error if it does not decode.
+    fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
         if space == BUCKETS {
-            let name = String::from_utf8(key.to_vec()).ok()?;
-            self.buckets.insert(name, decode(space, value)?);
+            let name = BucketName::try_from(String::from_utf8_lossy(key).into_owned())?.to_string();
+            self.buckets.insert(name, rows::decode(space, value)?);
         } else if space == OBJECTS {
-            let (bucket, key) = rows::parse_object_key(key).ok()?;
-            let row: ObjectRow = decode(space, value)?;
-            let name = ObjectName::parse(&bucket, &key, row.version).ok()?;
+            let (bucket, key) = rows::parse_object_key(key)?;
+            let row: ObjectRow = rows::decode(space, value)?;
+            let name = ObjectName::parse(&bucket, &key, row.version)?;
             self.objects.insert(row.object_id, (name, row));
         } else if space == BODIES {
-            self.bodies.insert(key.to_vec(), decode(space, value)?);
+            self.bodies.insert(key.to_vec(), rows::decode(space, value)?);
         } else if space == UPLOADS {
-            let (_, upload) = rows::parse_upload_key(key).ok()?;
-            self.uploads.insert(key.to_vec(), (upload, decode(space, value)?));
+            let (_, upload) = rows::parse_upload_key(key)?;
+            self.uploads.insert(key.to_vec(), (upload, rows::decode(space, value)?));
         } else if space == PARTS {
-            let upload = UploadId::from_bytes(*key.first_chunk()?);
-            self.parts.entry(upload).or_default().insert(key.to_vec(), decode(space, value)?);
+            let upload = UploadId::from_bytes(KeyReader::new(key).fixed()?);
+            self.parts.entry(upload).or_default().insert(key.to_vec(), rows::decode(space, value)?);
         } else if space == SHREDS {
-            self.shreds.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
+            self.shreds.insert(id(key, ObjectId::from_bytes)?, rows::decode(space, value)?);
         } else if space == DOUBTS {
-            let row: DoubtRow = decode(space, value)?;
+            let row: DoubtRow = rows::decode(space, value)?;
             self.doubts.insert(row.body.body_id, row.object_id);
         } else if space == RESTORES {
-            self.restores.insert(id(key, ObjectId::from_bytes)?, decode(space, value)?);
+            self.restores.insert(id(key, ObjectId::from_bytes)?, rows::decode(space, value)?);
         } else if space == SETS {
-            self.sets.insert(id(key, SetId::from_bytes)?, decode(space, value)?);
+            self.sets.insert(id(key, SetId::from_bytes)?, rows::decode(space, value)?);
         } else if space == VERIFIED {
-            self.verified.insert(id(key, PlatterId::from_bytes)?, decode(space, value)?);
+            self.verified.insert(id(key, PlatterId::from_bytes)?, rows::decode(space, value)?);
         } else if space == MARGINS {
-            self.margins.insert(key.to_vec(), decode(space, value)?);
+            self.margins.insert(key.to_vec(), rows::decode(space, value)?);
         }
-        Some(())
+        Ok(())
     }
 
     /// What it or `listed` says is in doubt, without what it shows.

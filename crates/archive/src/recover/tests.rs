@@ -1,11 +1,14 @@
-//! Shards of one body from several sets.
+//! Shards of one body from several sets, and catalogs of programs to come.
 
 use std::collections::BTreeMap;
 
+use fulgurite_catalog::Transaction;
 use fulgurite_units::PlatterId;
 
 use super::run::unbroken;
-use crate::rows::Shard;
+use super::{RecoverOptions, recover};
+use crate::rows::{self, BUCKETS, BucketRow, Shard};
+use crate::{ArchiveError, testing};
 
 /// Shards as (set, first byte, bytes), the earliest set first; the run as (set, first byte).
 #[track_caller]
@@ -51,4 +54,30 @@ fn an_empty_body_has_an_empty_shard() {
     check(&[(1, 0, 0)], 5, &[]);
     check(&[(1, 0, 0), (2, 0, 5)], 5, &[(2, 0)]);
     check(&[(2, 0, 5), (1, 0, 0), (1, 5, 0)], 5, &[(2, 0)]);
+}
+
+/// It reads well, and only a newer program can tell what it says: to rebuild it here would leave
+/// that out.
+#[test]
+fn a_newer_catalog_is_not_rebuilt_unless_one_insists() {
+    let dir = testing::dir();
+    let ground = testing::ground(&dir);
+    let mut row = rows::encode(&BucketRow { created: testing::NOW }).unwrap();
+    row[0] = 200;
+    let commit = move |tx: &mut Transaction<'_>| -> Result<(), ArchiveError> {
+        Ok(tx.put(BUCKETS, rows::bucket_key("vault"), row)?)
+    };
+    ground.committer.commit_blocking(commit).unwrap();
+    drop(ground);
+    let recovered = |salvage| {
+        let options = RecoverOptions { salvage, ..RecoverOptions::default() };
+        recover(testing::config(&dir), options, &|_| {})
+    };
+    let refused = recovered(false).unwrap_err();
+    assert!(matches!(refused, ArchiveError::Unusable { .. }), "{refused}");
+    for told in ["newer program", "\"buckets\"", "version 200", "--salvage"] {
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
+    let report = recovered(true).unwrap();
+    assert_eq!(report.catalog_damages, ["1 rows do not decode"]);
 }

@@ -186,15 +186,18 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
         Some((&version, row)) if version == T::VERSION => read(row),
         Some((&version, row)) if (1..T::VERSION).contains(&version) => T::older(version, row),
         Some((0, _)) => Err("it has version 0, which there never was".to_owned()),
-        Some((version, _)) => Err(newer(*version, T::VERSION)),
+        Some((version, _)) => {
+            let (space, known) = (space.name(), T::VERSION);
+            return Err(ArchiveError::Newer {
+                what: format!(
+                    "a row of space \"{space}\" of the catalog has version {version}, and this \
+                     program knows up to {known}"
+                ),
+            });
+        }
         None => Err("it is empty".to_owned()),
     };
     row.map_err(|why| ArchiveError::Corrupt {
         what: format!("a row of space \"{}\" of the catalog: {why}", space.name()),
     })
-}
-
-/// What is said of a version that only a later program writes.
-fn newer(version: u8, known: u8) -> String {
-    format!("it has version {version}, and this program knows up to {known}: take a newer one")
 }

@@ -72,6 +72,7 @@ fn is_private(error: &ArchiveError) -> bool {
             ArchiveError::Unreadable { .. }
                 | ArchiveError::PlatterUnreadable { .. }
                 | ArchiveError::Corrupt { .. }
+                | ArchiveError::Newer { .. }
         )
 }
 
@@ -119,6 +120,7 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         E::Unreadable { .. }
         | E::PlatterUnreadable { .. }
         | E::Corrupt { .. }
+        | E::Newer { .. }
         | E::Locked { .. }
         | E::Unusable { .. }
         | E::WrongMasterKey { .. }

@@ -42,6 +42,7 @@ fn codes_and_statuses_are_those_of_s3() {
         (E::Busy { what: text("restores") }, "SlowDown", 503),
         (E::Stopping, "ServiceUnavailable", 503),
         (E::Corrupt { what: text("frame 3") }, "InternalError", 500),
+        (E::Newer { what: text("a row") }, "InternalError", 500),
     ];
     for (error, code, status) in rows {
         let shown = error.to_string();
