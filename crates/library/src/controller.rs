@@ -152,7 +152,7 @@ impl Library {
             partitions,
             new_platters: vec![BTreeSet::new(); usize::from(shape.panels)],
             unverified: vec![BTreeSet::new(); usize::from(shape.panels)],
-            pace: Pace::new(shape.panels),
+            pace: Pace::new(),
             ejected: vec![0; usize::from(shape.panels)],
             collecting: vec![false; usize::from(shape.panels)],
             shuttles,
@@ -334,7 +334,6 @@ impl Library {
         let stage = Stage::Unverified { request, age, panel, tracks };
         let key = self.remember(id, stage, Place::EjectBay(panel));
         self.unverified[usize::from(panel.get())].insert((age, key));
-        self.note_pace();
         self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
         self.settle(key);
@@ -393,6 +392,7 @@ impl Library {
         self.requests.insert(request, Request { platter: key, age, job: Job::Store });
         self.by_home[slot.as_usize()] = Some(key);
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
+        self.note_pace();
         if matches!(self.platter(key).place, Place::Storage(_)) {
             // Brought to a spare slot after a repair; from there it goes home like any other.
             self.displace(key);

@@ -18,8 +18,6 @@ pub struct Counters {
     /// Pieces of charging begun.
     #[serde(default)]
     pub charges: u64,
-    /// Platters under verification that made room for customers.
-    pub parked: u64,
     /// The oldest read when a drive began with it, in nanoseconds since its arrival.
     pub age_max_ns: u64,
     /// The longest a platter was passed over for nearer ones of its batch, in nanoseconds: never

@@ -57,12 +57,12 @@ impl Library {
         }
     }
 
-    /// Whether a drive verifies although customers need it.
+    /// Whether a drive verifies although customers need it, and may not.
     pub(crate) fn is_halt_due(&self, index: DriveIndex, work: &Work) -> bool {
         let drive = &self.drives[index.as_usize()];
         matches!(work.action, Action::VerifyPass { .. })
             && !work.halting
-            && (drive.evicting || self.customer_action(index, drive).is_some())
+            && self.customer_action(index, drive).is_some()
     }
 
     /// What a drive does next for the customers' platters in it: let go of those that are done,
@@ -74,12 +74,14 @@ impl Library {
             let platter = platter.filter(|platter| matches!(platter.stage, Stage::Stored { .. }));
             platter.map(|platter| (slot, bay.mounted, platter))
         });
-        let done = customers.iter().flatten().find(|(_, mounted, p)| *mounted && !is_wanted(p));
+        // One that insists on verifying lets all go.
+        let wanted = |platter: &Platter| is_wanted(platter) && !drive.insists;
+        let done = customers.iter().flatten().find(|(_, mounted, p)| *mounted && !wanted(p));
         if let Some(&(slot, _, platter)) = done {
             return Some(Action::Unmount { drive: index, slot, platter: platter.id });
         }
-        let wanted = || customers.iter().flatten().filter(|(.., platter)| is_wanted(platter));
-        if let Some((.., platter)) = wanted().find(|(slot, ..)| drive.facing == Some(*slot)) {
+        let waited = || customers.iter().flatten().filter(|(.., platter)| wanted(platter));
+        if let Some((.., platter)) = waited().find(|(slot, ..)| drive.facing == Some(*slot)) {
             return Some(read_action(index, drive, platter));
         }
         // The one somebody has waited for longest: a slot that is filled again at once must not
@@ -87,7 +89,7 @@ impl Library {
         let first = |(_, _, platter): &&(DriveSlot, bool, &Platter)| {
             platter.reads.front().map(|read| read.age)
         };
-        let &(slot, mounted, platter) = wanted().min_by_key(first)?;
+        let &(slot, mounted, platter) = waited().min_by_key(first)?;
         Some(if mounted {
             Action::Switch { drive: index, to: slot }
         } else {
@@ -103,9 +105,6 @@ impl Library {
         let id = platter.id;
         match platter.stage {
             Stage::Unverified { .. } if platter.claim.is_some() => None,
-            Stage::Unverified { .. } if drive.evicting => {
-                bay.mounted.then_some(Action::Unmount { drive: index, slot, platter: id })
-            }
             Stage::Unverified { .. } if !bay.mounted => {
                 Some(Action::Mount { drive: index, slot, platter: id })
             }
@@ -291,7 +290,6 @@ impl Library {
         platter.stage = Stage::Checked { panel };
         self.unverified[usize::from(panel.get())].remove(&(age, key));
         self.note_pace();
-        self.drives[index.as_usize()].evicting = false;
         self.finish(request, outcome, out);
     }
 

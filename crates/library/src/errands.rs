@@ -5,8 +5,8 @@
 //! most urgent platter of its group, or a nearer one among the most urgent few, if a drive of the
 //! group has room; help for a group that has more than it can do; a verified platter to its slot;
 //! the oldest new platter to a drive; a platter in a spare slot back home. New platters come
-//! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and when they
-//! would be late otherwise (`pace.rs`).
+//! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and at once where
+//! customers may have both slots of a drive (`pace.rs`).
 //!
 //! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
 //! that picks or places on the same shelf of the same rack - is skipped and looked at again.
@@ -16,10 +16,7 @@ use fulgurite_units::{DriveIndex, ShuttleIndex, SlotIndex};
 use crate::controller::Library;
 use crate::drives::is_wanted;
 use crate::floor::Position;
-use crate::limits::{
-    CUSTOMERS_COLLECT_MAX, CUSTOMERS_EVICT_MIN, EJECT_BAY_PLATTERS_MAX, FETCHES_IN_A_ROW_MAX,
-};
-use crate::partition::Group;
+use crate::limits::FETCHES_IN_A_ROW_MAX;
 use crate::state::{Age, Errand, Place, PlatterKey, Stage, TripKind};
 use crate::{Destination, DriveSlot, PanelIndex, Source};
 
@@ -34,8 +31,6 @@ pub(crate) struct Findings {
     pub(crate) batch: Option<(u16, Age)>,
     /// The errand was another group's.
     pub(crate) stolen: bool,
-    /// A drive whose platter under verification is in the way of customers.
-    pub(crate) evict: Option<DriveIndex>,
 }
 
 impl Library {
@@ -57,7 +52,7 @@ impl Library {
         }
         let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
         let panel = self.partitions.group(group).panel;
-        let hurries = self.is_verification_behind(panel);
+        let hurries = self.do_new_platters_wait(panel);
         if (hurries || !patient)
             && let Some(errand) = self.new_platter_errand(group, found).filter(can)
         {
@@ -70,7 +65,6 @@ impl Library {
             .or(home)
             .or_else(|| self.help_errand(group, found).filter(can))
             .or_else(|| self.new_platter_errand(group, found).filter(can))
-            .or_else(|| self.park_errand(group).filter(can))
             .or_else(|| self.displaced_errand(group, found).filter(can))
     }
 
@@ -95,13 +89,6 @@ impl Library {
             let group = self.partitions.group_mut(group);
             group.batch_end = end;
             group.batch_began = now;
-        }
-        if let Some(index) = found.evict {
-            self.drives[index.as_usize()].evicting = true;
-            self.note_put_off(index);
-            self.dirty.drive(index);
-            // It may lie there unmounted, and be taken at once.
-            self.note_drive_groups(index);
         }
     }
 
@@ -179,7 +166,9 @@ impl Library {
         let key = drive.bay(slot).platter?;
         let platter = self.platter(key);
         let Stage::Stored { home } = platter.stage else { return None };
-        let due = platter.claim.is_none() && drive.releases(slot) && !is_wanted(platter);
+        let due = platter.claim.is_none()
+            && drive.releases(slot)
+            && (drive.insists || !is_wanted(platter));
         if !due {
             return None;
         }
@@ -203,7 +192,6 @@ impl Library {
             return None;
         }
         if !self.has_room(group) {
-            found.evict = self.drive_to_evict(group).or(found.evict);
             return None;
         }
         let key = self.choose_platter(group, owner, found)?;
@@ -287,13 +275,13 @@ impl Library {
         Some(Errand { kind: TripKind::Shelve, platter: key, from, to })
     }
 
-    /// The oldest new platter of the panel, unless customers wait for the slot it would take.
+    /// The oldest new platter of the panel.
     fn collect_errand(&self, group: u16) -> Option<Errand> {
         let slot = DriveSlot::Second;
         let of = self.partitions.group(group);
         let waiting = &self.new_platters[usize::from(of.panel.get())];
         let &(_, key) = waiting.first()?;
-        if self.customers_first(of) || self.bay_busy(of.panel) {
+        if self.bay_busy(of.panel) {
             return None;
         }
         let (from, at) = match self.platter(key).place {
@@ -304,8 +292,8 @@ impl Library {
         if self.damaged && !self.has_way(of.panel, at) {
             return None;
         }
-        // Where customers wait, only the slots that are kept from them.
-        let drive = self.nearest_with(group, slot, at, self.do_customers_wait(of))?;
+        // Where customers may have second slots, only one that is kept from them.
+        let drive = self.nearest_with(group, slot, at, self.holds_bound())?;
         let to = Destination::Drive(drive, slot);
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
     }
@@ -313,56 +301,6 @@ impl Library {
     /// Whether a shuttle is on its way to the eject bay: there is room for one.
     fn bay_busy(&self, panel: PanelIndex) -> bool {
         self.collecting[usize::from(panel.get())]
-    }
-
-    /// Whether the second slots belong to customers now: they would be theirs, and new platters can
-    /// be put off.
-    fn customers_first(&self, group: &Group) -> bool {
-        self.do_customers_wait(group) && !self.is_verification_behind(group.panel)
-    }
-
-    /// Whether customers have a use for second slots that are not kept: two may use a drive and
-    /// some wait, nor is the eject bay about to overflow.
-    fn do_customers_wait(&self, group: &Group) -> bool {
-        let panel = usize::from(group.panel.get());
-        self.policy.customer_slots > 1
-            && group.queue.len() > CUSTOMERS_COLLECT_MAX
-            && self.ejected[panel] < EJECT_BAY_PLATTERS_MAX / 2
-    }
-
-    /// The drive of a group whose platter under verification makes room for customers, if that
-    /// is due.
-    fn drive_to_evict(&self, group: u16) -> Option<DriveIndex> {
-        let of = self.partitions.group(group);
-        if of.queue.len() < CUSTOMERS_EVICT_MIN
-            || !self.customers_first(of)
-            || self.shape().spare_slots_per_shelf == 0
-        {
-            return None;
-        }
-        of.drives.iter().copied().find(|&index| {
-            let drive = &self.drives[index.as_usize()];
-            let inside = drive.bay(DriveSlot::Second).platter;
-            !drive.evicting && !drive.broken && inside.is_some_and(|key| self.may_put_off(key))
-        })
-    }
-
-    /// A platter whose verification is put off, to a spare slot.
-    fn park_errand(&self, group: u16) -> Option<Errand> {
-        let slot = DriveSlot::Second;
-        self.partitions.group(group).drives.iter().find_map(|&index| {
-            let drive = &self.drives[index.as_usize()];
-            let key = drive.bay(slot).platter.filter(|_| drive.evicting)?;
-            let free = self.platter(key).claim.is_none() && drive.releases(slot);
-            let unverified = matches!(self.platter(key).stage, Stage::Unverified { .. });
-            if !free || !unverified {
-                return None;
-            }
-            let dock = self.floor.dock(index, crate::ShelfIndex::new(0));
-            let to = Destination::Storage(self.free_spare(dock)?);
-            let from = Source::Drive(index, slot);
-            Some(Errand { kind: TripKind::Park, platter: key, from, to })
-        })
     }
 
     /// A platter in a spare slot whose home can be reached again.
@@ -412,6 +350,9 @@ impl Library {
     /// The slot of a drive that takes a platter for customers.
     fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
         let drive = &self.drives[index.as_usize()];
+        if drive.insists {
+            return None;
+        }
         let slots = if drive.kept { 1 } else { usize::from(self.policy.customer_slots) };
         DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.admits(*slot))
     }

@@ -99,7 +99,7 @@ impl Library {
 
     pub(crate) fn drive_broke(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
         self.drives[index.as_usize()].broken = true;
-        self.drives[index.as_usize()].evicting = false;
+        self.drives[index.as_usize()].insists = false;
         self.damage_changed(out);
     }
 

@@ -212,8 +212,8 @@ impl Library {
         }
     }
 
-    /// What is not verified is known by panel, and as many drives as new platters are overdue hold
-    /// one or keep a slot for one.
+    /// What is not verified is known by panel; where customers may have both slots, a slot is kept
+    /// for each new platter that waits, or no drive is without one.
     fn check_pace(&self) {
         for panel in (0..self.shape().panels).map(PanelIndex::new) {
             let mut unverified: BTreeSet<(Age, PlatterKey)> = BTreeSet::new();
@@ -226,20 +226,22 @@ impl Library {
             }
             let known = &self.unverified[usize::from(panel.get())];
             assert_eq!(unverified, *known, "panel {panel} knows what is not verified");
-            let is_overdue = |&&(age, key): &&(Age, PlatterKey)| self.is_overdue(age, key);
-            let overdue = unverified.iter().filter(is_overdue).count();
             let works = |(at, drive): &(DriveIndex, &Drive)| {
                 self.floor.drive(*at).panel == panel && !drive.broken
             };
             let drives: Vec<&Drive> =
                 self.indexed_drives().filter(works).map(|(_, drive)| drive).collect();
-            let serves_new = |drive: &&&Drive| drive.kept || self.holds_new(drive);
-            let serving = drives.iter().filter(serves_new).count();
-            let exempt = !self.pace.was_looked_at(self.now);
-            let enough = exempt || serving >= overdue.min(drives.len());
+            let insisting = drives.iter().filter(|drive| drive.insists).count();
+            assert!(insisting <= drives.len().div_ceil(2), "panel {panel} serves customers too");
+            if !self.pace.was_looked_at(self.now) || !self.holds_bound() {
+                continue;
+            }
+            let waiting = self.new_platters[usize::from(panel.get())].len();
+            let free = drives.iter().filter(|drive| !self.holds_new(drive));
+            let (kept, free) = (free.clone().filter(|drive| drive.kept).count(), free.count());
             assert!(
-                enough,
-                "{overdue} platters of panel {panel} are overdue, {serving} drives act"
+                kept >= waiting.min(free),
+                "{waiting} new platters of panel {panel} wait, {kept} slots are kept for them"
             );
         }
     }

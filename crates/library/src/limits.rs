@@ -18,20 +18,23 @@ pub const READS_PER_VISIT_MAX: u32 = 1024;
 /// Fetches for customers a shuttle makes in a row while a new platter waits for it.
 pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 
-/// How often it is worked out whether verification is in time.
+/// The least time until it is worked out again whether verification is in time, if nothing happens.
 pub const PACE_LOOK: Duration = Duration::from_secs(60);
 
-/// Share of its time a drive is expected to verify beside customers, in percent. Under the paper's
-/// heaviest reads drives come to about this; with less expected, platters are put off less and the
-/// tails of peaks grow, with more they are late in a siege.
-pub const VERIFY_SHARE_PERCENT: u64 = 70;
+/// Of the time a new platter has, what is kept for what cannot be foreseen, percent: a quarter of an
+/// hour of a day.
+pub const VERIFY_RESERVE_PERCENT: u64 = 1;
 
-/// Of the time a new platter has, what is kept for trips and for what cannot be foreseen, percent.
-pub const VERIFY_RESERVE_PERCENT: u64 = 15;
+/// Of the time a new platter has, by how much it may be late although its drive does nothing else,
+/// percent: with more it cannot be helped, and customers do not wait for it.
+pub const VERIFY_TOO_LATE_PERCENT: u64 = 5;
 
-/// Of the time a new platter has, what it must still have to spare to be put off while it lies in a
-/// drive, in percent: two trips must be worth it.
-pub const PUT_OFF_SPARE_PERCENT: u64 = 5;
+/// Of the drives of a panel, how many may do nothing but verify at once, percent.
+pub const INSIST_SHARE_PERCENT: usize = 50;
+
+/// New platters that wait outside of drives, in percent of the drives of the panel, from which on it
+/// does not keep up, and no drive does nothing but verify.
+pub const VERIFY_BEHIND_PERCENT: usize = 25;
 
 /// Sides of a library.
 pub const PANELS_MAX: u16 = 2;
@@ -44,15 +47,6 @@ pub const SHUTTLES_PER_DRIVE_MAX: u16 = 2;
 
 /// Storage slots of one library.
 pub const SLOTS_MAX: u32 = 1 << 24;
-
-/// Platters customers wait for in a group before a platter under verification makes room for them:
-/// below this, the time of the shuttle is better spent on fetches.
-pub const CUSTOMERS_EVICT_MIN: usize = 24;
-
-/// Platters customers wait for in a group up to which it collects new ones again.
-pub const CUSTOMERS_COLLECT_MAX: usize = 4;
-
-const _: () = assert!(CUSTOMERS_COLLECT_MAX < CUSTOMERS_EVICT_MIN);
 
 /// Crabs away from its goal a shuttle makes on one way to get around others, before it waits.
 pub const STRAYS_MAX: u32 = 2;

@@ -164,6 +164,7 @@ impl Library {
             }
             Some((Queue::New(panel), age)) => {
                 self.new_platters[usize::from(panel.get())].insert((age, key));
+                self.note_pace();
                 if self.policy.movement == Movement::NoShuttles {
                     // One group serves all panels.
                     self.note_work(0);
@@ -260,9 +261,9 @@ impl Library {
             }
             if let Stage::Unverified { age, .. } = stage {
                 self.unverified[usize::from(panel.get())].remove(&(age, key));
-                self.note_pace();
             }
             self.platter_mut(key).stage = Stage::Checked { panel };
+            self.note_pace();
             self.finish(request, Outcome::Failed(fault), out);
         }
         self.end_reads(key, fault, out);

@@ -107,6 +107,7 @@ impl Library {
         match errand.to {
             Destination::Drive(drive, slot) => {
                 self.drives[drive.as_usize()].bay_mut(slot).reserved = Some(index);
+                self.pace_if_new(errand.platter);
             }
             Destination::Storage(slot) if self.platter(errand.platter).home() != Some(slot) => {
                 self.spares.insert(slot, errand.platter);
@@ -143,7 +144,7 @@ impl Library {
                 self.counters.fetches += 1;
                 self.new_platter_errand(group, &mut Findings::default()).is_some()
             }
-            TripKind::Return | TripKind::Park => return,
+            TripKind::Return => return,
             TripKind::Collect | TripKind::Shelve => false,
         };
         let of = self.partitions.group_mut(group);
@@ -243,11 +244,14 @@ impl Library {
 
     /// A slot of a drive is free again: its shuttles may bring the next platter.
     fn emptied(&mut self, drive: fulgurite_units::DriveIndex, slot: DriveSlot) {
+        if let Some(key) = self.drives[drive.as_usize()].bay(slot).platter {
+            self.pace_if_new(key);
+        }
         let of = &mut self.drives[drive.as_usize()];
         of.bay_mut(slot).platter = None;
         of.bay_mut(slot).brought_by = None;
         if slot == DriveSlot::Second {
-            of.evicting = false;
+            of.insists = false;
         }
         self.note_drive_groups(drive);
     }
@@ -286,8 +290,7 @@ impl Library {
                 platter.stage = Stage::Stored { home };
                 self.finish(request, Outcome::Stored, out);
             }
-            Stage::Unverified { .. } => self.counters.parked += 1,
-            Stage::Checked { .. } | Stage::Stored { .. } => {}
+            Stage::Unverified { .. } | Stage::Checked { .. } | Stage::Stored { .. } => {}
         }
         if self.platter(key).home().is_some_and(|home| home != slot) {
             self.displace(key);
@@ -341,6 +344,7 @@ impl Library {
         match errand.to {
             Destination::Drive(drive, slot) => {
                 self.drives[drive.as_usize()].bay_mut(slot).reserved = None;
+                self.note_pace();
                 self.note_drive_groups(drive);
             }
             Destination::Storage(slot) => {

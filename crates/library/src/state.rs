@@ -209,8 +209,6 @@ pub(crate) enum TripKind {
     Collect,
     /// A verified platter to its slot for the first time.
     Shelve,
-    /// A platter not verified yet out of a drive that customers need, to a spare slot.
-    Park,
 }
 
 /// One read drive.
@@ -222,10 +220,10 @@ pub(crate) struct Drive {
     /// The track of the faced platter that can be read without a seek.
     pub(crate) head: Option<TrackIndex>,
     pub(crate) work: Option<Work>,
-    /// Customers need the slot of the platter under verification.
-    pub(crate) evicting: bool,
     /// Its second slot is kept for a new platter.
     pub(crate) kept: bool,
+    /// It verifies and does nothing else: its new platter would be late otherwise.
+    pub(crate) insists: bool,
     pub(crate) broken: bool,
 }
 

@@ -20,7 +20,9 @@ impl Library {
         }
         for slot in DriveSlot::BOTH {
             self.take_away(index, slot, out);
-            if self.drives[index.as_usize()].admits(slot)
+            let drive = &self.drives[index.as_usize()];
+            if drive.admits(slot)
+                && !drive.insists
                 && let Some(key) = self.next_for(slot)
             {
                 self.bring(key, index, slot);
@@ -33,7 +35,7 @@ impl Library {
         let Some(key) = drive.bay(slot).platter.filter(|_| drive.releases(slot)) else { return };
         let platter = self.platter(key);
         let home = match platter.stage {
-            Stage::Stored { .. } if is_wanted(platter) => return,
+            Stage::Stored { .. } if is_wanted(platter) && !drive.insists => return,
             Stage::Stored { home } => home,
             Stage::Storing { request, home, .. } => {
                 self.platter_mut(key).stage = Stage::Stored { home };
@@ -49,7 +51,8 @@ impl Library {
         self.settle(key);
     }
 
-    /// The next platter for a slot: of customers first, then a new one into the second slot.
+    /// The next platter for a slot: of customers first, then a new one into the second slot; the
+    /// other way round if it may be customers'.
     pub(crate) fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
         let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
         let stored = self.partitions.group(0).queue.first().filter(|_| customers);
@@ -57,7 +60,8 @@ impl Library {
             let firsts = self.new_platters.iter().filter_map(|waiting| waiting.first());
             firsts.min().filter(|_| slot == DriveSlot::Second)
         };
-        stored.or_else(new).map(|(_, key)| *key)
+        let next = if self.holds_bound() { new().or(stored) } else { stored.or_else(new) };
+        next.map(|(_, key)| *key)
     }
 
     fn bring(&mut self, key: PlatterKey, index: DriveIndex, slot: DriveSlot) {

@@ -55,7 +55,7 @@ impl Library {
             assert!(drive.head.is_none() || facing.is_some(), "drive {index} reads nothing");
             let new = drive.bay(DriveSlot::Second).platter.map(|key| self.platter(key).stage);
             let new = matches!(new, Some(Stage::Unverified { .. }));
-            assert!(!drive.evicting || new, "drive {index} evicts what it does not have");
+            assert!(!drive.insists || new, "drive {index} insists on what it does not have");
         }
     }
 

@@ -1,10 +1,10 @@
-//! What verification is believed to take stays within bounds, whatever passes took and however many
-//! tracks a platter has: neither is the library's to choose.
+//! When a drive verifies and does nothing else, and when not. What verification is believed to take
+//! stays within bounds, whatever passes took and however many tracks a platter has: neither is the
+//! library's to choose.
 
 use fulgurite_units::{Controller, Duration, Instant, Outbox, TrackIndex};
 
 use super::twin::{panel, platter_id};
-use crate::state::PlatterKey;
 use crate::{Action, Command, Event, Library, LibraryShape, Output, RequestId, TrackSpan};
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
@@ -36,16 +36,9 @@ impl Desk {
     }
 
     /// A new platter comes out, and a pass over it begins.
-    fn verify(&mut self, number: u32, track_count: u32) -> (PlatterKey, Command) {
-        self.tell(Event::Verify {
-            request: RequestId::new(u64::from(number)),
-            platter: platter_id(number),
-            panel: panel(0),
-            tracks: TrackSpan::new(TrackIndex::new(0), track_count),
-        });
-        let pass = self.next_pass();
-        let &(_, key) = self.library.unverified[0].last().unwrap();
-        (key, pass)
+    fn verify(&mut self, number: u32, track_count: u32) -> Command {
+        self.tell(new_platter(number, track_count));
+        self.next_pass()
     }
 
     /// Machines answer until a drive is told to verify.
@@ -60,28 +53,101 @@ impl Desk {
     }
 }
 
+fn new_platter(number: u32, track_count: u32) -> Event {
+    Event::Verify {
+        request: RequestId::new(u64::from(number)),
+        platter: platter_id(number),
+        panel: panel(0),
+        tracks: TrackSpan::new(TrackIndex::new(0), track_count),
+    }
+}
+
+const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
+impl Desk {
+    /// Drives that verify and do nothing else.
+    fn insisting(&self) -> usize {
+        self.library.drives.iter().filter(|drive| drive.insists).count()
+    }
+
+    /// The pass is stopped and begins again, some time later and no track further.
+    fn lose(&mut self, pass: &Command, time: Duration) -> Command {
+        self.now = self.now + time;
+        self.tell(Event::Halted { command: pass.id, tracks_done: 0 });
+        self.next_pass()
+    }
+}
+
+/// About nine hours of a day: 100,000 tracks of a third of a second.
+const TRACKS: u32 = 100_000;
+
 #[test]
-fn one_pass_that_took_for_ever_makes_no_other_platter_late() {
+fn a_drive_insists_from_the_latest_start_to_the_end() {
     let mut desk = Desk::new();
-    let (_, pass) = desk.verify(1, 1_000);
-    desk.now = desk.now + YEAR + YEAR;
+    let pass = desk.verify(1, TRACKS);
+    let pass = desk.lose(&pass, minutes(14 * 60));
+    assert_eq!(desk.insisting(), 0, "ten hours are left for nine");
+    let pass = desk.lose(&pass, minutes(40));
+    assert_eq!(desk.insisting(), 1, "nine and a third are left, and a quarter is reserve");
+    desk.now = desk.now + minutes(9 * 60);
     desk.tell(Event::Completed { command: pass.id });
-    // A thousand tracks are five minutes; believed to be two hours now, they can wait for a day.
-    let (key, _) = desk.verify(2, 1_000);
-    assert!(desk.library.may_put_off(key));
+    assert_eq!(desk.insisting(), 0, "it is verified");
 }
 
 #[test]
-fn a_platter_that_takes_for_ever_is_not_put_off_and_overflows_nothing() {
+fn time_alone_makes_a_drive_insist() {
     let mut desk = Desk::new();
-    let (key, mut pass) = desk.verify(1, u32::MAX);
+    let pass = desk.verify(1, TRACKS);
+    desk.lose(&pass, minutes(14 * 60));
+    let look = desk.library.deadline().unwrap();
+    assert!(look <= desk.now + minutes(60), "{look:?}");
+}
+
+#[test]
+fn nobody_waits_for_a_platter_that_is_late_anyway() {
+    let mut desk = Desk::new();
+    let pass = desk.verify(1, TRACKS);
+    desk.lose(&pass, minutes(18 * 60));
+    assert_eq!(desk.insisting(), 0);
+}
+
+#[test]
+fn nobody_waits_where_verification_does_not_keep_up() {
+    let mut desk = Desk::new();
+    let first = desk.verify(1, TRACKS);
+    let drives = desk.library.drives_of(panel(0)).len();
+    for number in (2..).take(drives - 1) {
+        desk.verify(number, TRACKS);
+    }
+    let first = desk.lose(&first, minutes(14 * 60 + 41));
+    assert_eq!(desk.insisting(), 1, "the others go on with their passes");
+    desk.tell(new_platter(100, TRACKS));
+    desk.lose(&first, Duration::ZERO);
+    assert_eq!(desk.insisting(), 0, "one waits for which there is no drive");
+}
+
+#[test]
+fn one_pass_that_took_for_ever_makes_no_other_platter_late() {
+    let mut desk = Desk::new();
+    let pass = desk.verify(1, 1_000);
+    desk.now = desk.now + YEAR + YEAR;
+    desk.tell(Event::Completed { command: pass.id });
+    // A thousand tracks are five minutes; believed to be two hours now, they can wait for a day.
+    desk.verify(2, 1_000);
+    let look = desk.library.deadline().unwrap();
+    assert!(look > desk.now + minutes(12 * 60) && look < desk.now + minutes(24 * 60), "{look:?}");
+}
+
+#[test]
+fn a_platter_that_takes_for_ever_overflows_nothing() {
+    let mut desk = Desk::new();
+    let mut pass = desk.verify(1, u32::MAX);
     for tracks_done in [16, 1_000_000, 0] {
         desk.now = desk.now + YEAR;
         desk.tell(Event::Halted { command: pass.id, tracks_done });
-        assert!(!desk.library.may_put_off(key), "after {tracks_done} tracks");
+        assert_eq!(desk.insisting(), 0, "after {tracks_done} tracks");
         pass = desk.next_pass();
     }
-    // Its drive goes on with it, and time is looked at again.
-    let look = desk.library.deadline().unwrap();
-    assert!(look > desk.now && look < desk.now + YEAR, "{look:?}");
 }

@@ -356,18 +356,28 @@ fn a_comparison_that_drops_work_says_so_in_its_title() {
     .assert_eq(&figure(1));
 }
 
-/// The heaviest reads for three days: with this seed a platter was late by half an hour once,
-/// because it made way for customers although it had no time to spare.
+/// Three days of the heaviest reads. With seed 97 a platter was late by half an hour once, because
+/// it made way for customers although it had no time to spare. Under skew, drives of hot partitions
+/// took two days for a platter, and still do under the paper's policy.
 #[test]
-fn a_siege_leaves_no_new_platter_unverified_for_more_than_a_day() {
+fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
     let files = files();
     let bases = files.iter().filter(|file| file.name.starts_with("base-"));
     let places = bases.map(|file| Whereabouts { file: &file.name, text: &file.text });
     let bases = super::base::read(&places.collect::<Vec<_>>()).unwrap();
     let mut siege = super::base::parse(&bases["siege"].table).unwrap();
     siege.policy = Policy::fulgurite();
-    let result = crate::run(&siege, 97).unwrap();
-    assert!(result.queue_max > 10_000, "{} reads waited at most", result.queue_max);
-    let oldest = result.unverified_age_max / 3600.0;
-    assert!(oldest <= 24.0, "a platter was unverified for {oldest:.1} h");
+    let mut skewed = super::base::parse(&bases["skew"].table).unwrap();
+    let (from, to) = (&siege.workload.envelope, &mut skewed.workload.envelope);
+    (to.warm_up, to.window, to.cool_down) = (from.warm_up, from.window, from.cool_down);
+    to.burst = None;
+    (skewed.writes, skewed.policy) = (siege.writes, Policy::fulgurite());
+    (skewed.measure_from, skewed.measure_until) = (siege.measure_from, siege.measure_until);
+    for (scenario, seed, waiting) in [(siege, 97, 10_000), (skewed, 33, 2_000)] {
+        let result = crate::run(&scenario, seed).unwrap();
+        assert!(result.queue_max > waiting, "{} reads waited at most", result.queue_max);
+        let oldest = result.unverified_age_max / 3600.0;
+        assert!(oldest <= 24.0, "seed {seed}: a platter was unverified for {oldest:.1} h");
+        assert_eq!(result.verify_shortfall_bytes, Some(0), "seed {seed}");
+    }
 }
