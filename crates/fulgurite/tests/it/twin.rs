@@ -98,9 +98,9 @@ fn a_scenario_is_run() {
                       0.64
             makespan                  30.2 min    23.4 min    30.2 min            30.2 min 
                   23.4 min
-            events                       8,384       5,672       8,384               8,384 
-                     5,672
-            hash                  5f9162793596abd2 07b68a600c827eca
+            events                       8,354       5,648       8,354               8,354 
+                     5,648
+            hash                  f7cae215791ede40 72749b87d48f5bb1
             constraints           held; verification not asked about: a new platter always
                 waits
             exit: 0
@@ -198,7 +198,7 @@ fn a_log_decides_the_same_again() {
         folder,
         &["twin", "replay", "run.log"],
         expect![[r#"
-            8,384 events and 9,800 decisions in 30.2 min: all the same
+            8,354 events and 9,800 decisions in 30.2 min: all the same
             end: the library was stopped
             exit: 0
         "#]],
