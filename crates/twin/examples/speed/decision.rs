@@ -1,0 +1,201 @@
+//! What one step of the controller costs while so many requests wait: a closed loop, in which each
+//! finished read is replaced by another, so that the queue stays as long as it is.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant as Clock;
+
+use fulgurite_library::limits::REPORT_UM;
+use fulgurite_library::{
+    Action, Command, Event, Library, LibraryShape, Mechanics, Output, Policy, RailPosition,
+    RequestId, Throughput, TrackSpan,
+};
+use fulgurite_twin::histogram::Histogram;
+use fulgurite_units::{
+    ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
+    SlotIndex, TrackIndex,
+};
+
+/// Steps before the measured ones.
+const WARM_UP: u64 = 100_000;
+/// Measured steps.
+const STEPS: u64 = 1_000_000;
+
+/// Nanoseconds of a step.
+pub(crate) struct Cost {
+    pub(crate) queued: u64,
+    pub(crate) mean: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    /// The 99th percentile of those that gave a command.
+    pub(crate) p99_commands: f64,
+}
+
+pub(crate) fn print(queued: u64) {
+    for policy in ["silica", "fulgurite", "shortest-paths"] {
+        let cost = measure(queued, policy);
+        println!(
+            "{{\"policy\":\"{policy}\",\"queued\":{queued},\"shuttles\":40,\"steps\":{STEPS},\
+             \"mean_ns\":{:.0},\"p50_ns\":{:.0},\"p99_ns\":{:.0},\"p99_commands_ns\":{:.0}}}",
+            cost.mean, cost.p50, cost.p99, cost.p99_commands
+        );
+    }
+}
+
+/// Measures with 20 drives and 40 shuttles.
+pub(crate) fn measure(queued: u64, policy: &str) -> Cost {
+    let mut shape = LibraryShape::mdu();
+    // Reads go to any slot here.
+    shape.spare_slots_per_shelf = 0;
+    shape.shuttles_per_panel = 20;
+    let mut driver = Driver::new(shape, policy);
+    for request in 0..queued {
+        driver.wanted = request;
+        driver.read();
+    }
+    let (mut all, mut commands) = (Histogram::default(), Histogram::default());
+    for number in 0..WARM_UP + STEPS {
+        let (took, gave) = driver.next();
+        if number >= WARM_UP {
+            all.add(took);
+            if gave {
+                commands.add(took);
+            }
+        }
+    }
+    let of = all.quantiles();
+    let p99_commands = commands.quantiles().p99 * 1e9;
+    Cost { queued, mean: of.mean * 1e9, p50: of.p50 * 1e9, p99: of.p99 * 1e9, p99_commands }
+}
+
+/// Something to come, in the order of time and number.
+type Entry = (Instant, u64, Next);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Next {
+    Done(u64),
+    Passed(u64, u64),
+    Timer,
+}
+
+struct Driver {
+    library: Library,
+    shape: LibraryShape,
+    mechanics: Mechanics,
+    random: RandomStream,
+    out: Outbox<Output>,
+    heap: BinaryHeap<Reverse<Entry>>,
+    now: Instant,
+    sequence: u64,
+    timer: Option<Instant>,
+    /// Numbers of requests that are to be asked for.
+    free: Vec<u64>,
+    wanted: u64,
+}
+
+impl Driver {
+    fn new(shape: LibraryShape, policy: &str) -> Self {
+        let policy = Policy::named(policy).unwrap();
+        Self {
+            library: Library::with_policy(&shape, policy).unwrap(),
+            shape,
+            mechanics: Mechanics::new(Throughput::PAPER, ByteCount::new(20_000_000)),
+            random: Seed::new(1).stream(),
+            out: Outbox::new(),
+            heap: BinaryHeap::new(),
+            now: Instant::ZERO,
+            sequence: 0,
+            timer: None,
+            free: Vec::new(),
+            wanted: 0,
+        }
+    }
+
+    /// One step: a request in place of a finished one, or what comes next.
+    fn next(&mut self) -> (Duration, bool) {
+        if let Some(request) = self.free.pop() {
+            self.wanted = request;
+            return self.read();
+        }
+        loop {
+            let Reverse((at, _, next)) = self.heap.pop().unwrap();
+            self.now = at;
+            match next {
+                Next::Done(command) => {
+                    let command = fulgurite_library::CommandId::new(command);
+                    return self.step(Event::Completed { command });
+                }
+                Next::Passed(command, at) => {
+                    let command = fulgurite_library::CommandId::new(command);
+                    return self.step(Event::Passed { command, at: RailPosition::new(at) });
+                }
+                Next::Timer if self.timer == Some(at) => {
+                    self.timer = None;
+                    return self.step(Event::Timer);
+                }
+                Next::Timer => {}
+            }
+        }
+    }
+
+    /// Asks for one track somewhere.
+    fn read(&mut self) -> (Duration, bool) {
+        let slot = u32::try_from(self.random.below(u64::from(self.shape.slot_count()))).unwrap();
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&slot.to_le_bytes());
+        self.step(Event::Read {
+            request: RequestId::new(self.wanted),
+            platter: PlatterId::from_bytes(id),
+            slot: SlotIndex::new(slot),
+            tracks: TrackSpan::new(TrackIndex::new(0), 1),
+            deadline: self.now + Duration::from_secs(15 * 3600),
+        })
+    }
+
+    fn step(&mut self, event: Event) -> (Duration, bool) {
+        let begin = Clock::now();
+        self.library.step(self.now, event, &mut self.out);
+        let took = begin.elapsed();
+        let mut gave = false;
+        let outputs: Vec<Output> = self.out.drain().collect();
+        for output in outputs {
+            match output {
+                Output::Do(command) => {
+                    gave = true;
+                    self.start(&command);
+                }
+                Output::Finished { request, .. } => self.free.push(request.get()),
+                Output::Rejected { reason, .. } => panic!("{reason}"),
+                Output::Halt { .. } | Output::Traveled(_) => {}
+            }
+        }
+        if let Some(due) = self.library.deadline()
+            && self.timer.is_none_or(|timer| due < timer)
+        {
+            self.timer = Some(due);
+            self.push(due, Next::Timer);
+        }
+        (Duration::from_nanos(u64::try_from(took.as_nanos()).unwrap()), gave)
+    }
+
+    fn start(&mut self, command: &Command) {
+        let ends = self.now + self.mechanics.duration(&command.action, &mut self.random);
+        let id = command.id.get();
+        if let Action::Move { from, to, reports: true, .. } = command.action {
+            for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
+                let part = step * REPORT_UM;
+                let at = if from < to { from.get() + part } else { from.get() - part };
+                let behind = from.meters_to(RailPosition::new(at));
+                let meters = from.meters_to(to);
+                let Some(after) = self.mechanics.passes(meters, behind) else { break };
+                self.push(self.now + after, Next::Passed(id, at));
+            }
+        }
+        self.push(ends, Next::Done(id));
+    }
+
+    fn push(&mut self, at: Instant, next: Next) {
+        self.sequence += 1;
+        self.heap.push(Reverse((at, self.sequence, next)));
+    }
+}
