@@ -31,6 +31,9 @@ pub struct Scenario {
     pub unavailable: Ratio,
     /// Platters read instead of one that cannot be fetched (16 of a set of 16+3).
     pub recovery_reads: u16,
+    /// Which platters these are.
+    #[serde(default)]
+    pub recovery: Recovery,
     /// The reads.
     pub workload: Workload,
     /// Written platters that come out to be verified.
@@ -44,6 +47,20 @@ pub struct Scenario {
     pub measure_from: Duration,
     /// Reads that arrive from here on are not measured any more.
     pub measure_until: Duration,
+}
+
+/// Which platters are read instead of one that cannot be fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Recovery {
+    /// Any that can be fetched, drawn for each read anew.
+    #[default]
+    Anywhere,
+    /// Others of its platter-set, of which no more than it can do without are out of reach.
+    Set {
+        /// Platters of a set beyond `recovery_reads`: it can do without as many.
+        redundancy: u16,
+    },
 }
 
 /// Written platters that come out to be verified.
@@ -154,6 +171,16 @@ impl Scenario {
         }
         if self.unavailable.get() >= 1.0 {
             return refuse("unavailable", self.unavailable.get().to_string(), "below 1");
+        }
+        if let Recovery::Set { redundancy } = self.recovery {
+            let size = f64::from(self.recovery_reads) + f64::from(redundancy);
+            if redundancy == 0 {
+                return refuse("recovery.set.redundancy", "0".to_owned(), "at least 1");
+            }
+            if self.unavailable.get() * size > f64::from(redundancy) {
+                let expected = "at most the share of redundant platters in a set";
+                return refuse("unavailable", self.unavailable.get().to_string(), expected);
+            }
         }
         if self.measure_until <= self.measure_from {
             let expected = "after measure_from";

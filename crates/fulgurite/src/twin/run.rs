@@ -11,7 +11,7 @@ use fulgurite_library::{
 use fulgurite_twin::course::{Course, Recorder};
 use fulgurite_twin::experiment::changed;
 use fulgurite_twin::report::{ResultRow, run_page};
-use fulgurite_twin::scenario::Writes;
+use fulgurite_twin::scenario::{Recovery, Writes};
 use fulgurite_twin::{Constraints, Observer, RunResult, Scenario, run_observed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
@@ -96,6 +96,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         shard_size: ByteCount::new(shard_size),
         unavailable: Ratio::ZERO,
         recovery_reads: 16,
+        recovery: Recovery::Anywhere,
         measure_from: workload.envelope.window_from().since(Instant::ZERO),
         measure_until: workload.envelope.window_until().since(Instant::ZERO),
         workload,

@@ -350,8 +350,8 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
             err:   | ^^^^^^
             err: unknown field `plates`, expected one of `library`, `policy`, `mechanics`,
                 `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`,
-                `recovery_reads`, `workload`, `writes`, `faults`, `battery`, `measure_from`,
-                `measure_until`
+                `recovery_reads`, `recovery`, `workload`, `writes`, `faults`, `battery`,
+                `measure_from`, `measure_until`
             exit: 3
         "#]],
     );
@@ -360,7 +360,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "run", "value.toml"],
         expect![[r#"
-            err: fulgurite: "value.toml": line 12: panels is 3, but must be from 1 to 2
+            err: fulgurite: "value.toml": line 13: panels is 3, but must be from 1 to 2
             exit: 3
         "#]],
     );

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_twin::queue::Queue;
-use fulgurite_twin::scenario::{Scenario, Writes};
+use fulgurite_twin::scenario::{Recovery, Scenario, Writes};
 use fulgurite_twin::{Fleet, Runner, Workload, run};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 
@@ -126,6 +126,7 @@ fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
         shard_size: ByteCount::new(1_000_000_000),
         unavailable: Ratio::ZERO,
         recovery_reads: 16,
+        recovery: Recovery::Anywhere,
         workload,
         writes: Writes::None,
         faults: Vec::new(),

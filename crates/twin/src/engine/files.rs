@@ -20,6 +20,8 @@ pub(crate) struct File {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shard {
     pub(crate) file: u32,
+    /// Which it is asked of.
+    pub(crate) platter: u32,
     pub(crate) tracks: TrackSpan,
     /// Times it may be asked of another platter.
     pub(crate) retries: u8,

@@ -18,6 +18,7 @@ mod batteries;
 mod files;
 mod machines;
 mod run;
+mod sets;
 mod supply;
 
 pub(crate) use agenda::Agenda;

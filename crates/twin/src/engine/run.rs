@@ -2,7 +2,7 @@
 
 use fulgurite_library::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
-    RailPosition, RequestId, Source,
+    RailPosition, RequestId, Source, TrackSpan,
 };
 use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed, ShuttleIndex,
@@ -21,9 +21,9 @@ use crate::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
 use crate::{Error, TraceRead};
 
-/// Times a part of a recovery may be asked of another platter. The platters of a set stand in
-/// different blast zones, so that one failure leaves 16 of 19 within reach; here they are drawn at
-/// random, so some draws are lost.
+/// Times a part of a recovery may be asked of another platter, which is drawn at random: the
+/// platters of a set stand in different blast zones, so that one failure leaves 16 of 19 within
+/// reach, but some draws are lost.
 const RECOVERY_RETRIES: u8 = 16;
 
 /// Watches a run, event by event.
@@ -439,37 +439,42 @@ impl<'a, O: Observer> Run<'a, O> {
         for size in sizes {
             let platter = self.placement.draw();
             if self.supply.is_unavailable(platter) {
-                self.recover(file, size);
+                self.recover(file, platter, size);
             } else {
-                self.request(file, platter, size, false);
+                let tracks = tracks_of(self.scenario, size, &mut self.offsets);
+                self.request(file, platter, tracks, false);
             }
         }
         self.accounts.queue_max = self.accounts.queue_max.max(self.files.shards.len());
         self.shard_ended(file, true);
     }
 
-    /// Reads the same tracks of other platters of the set instead.
-    fn recover(&mut self, file: u32, size: ByteCount) {
-        for _ in 0..self.scenario.recovery_reads {
-            let platter = self.supply.substitute();
-            self.request(file, platter, size, true);
+    /// Reads other platters instead: of one set, the same tracks of each.
+    fn recover(&mut self, file: u32, platter: u32, size: ByteCount) {
+        let stand_ins = self.supply.stand_ins(platter);
+        self.files.files.get_mut(file).failed |= stand_ins.is_empty();
+        let mut tracks = None;
+        for platter in stand_ins {
+            let drawn = tracks.filter(|_| self.supply.has_sets());
+            let drawn = drawn.unwrap_or_else(|| tracks_of(self.scenario, size, &mut self.offsets));
+            tracks = Some(drawn);
+            self.request(file, platter, drawn, true);
         }
     }
 
-    fn request(&mut self, file: u32, platter: u32, size: ByteCount, recovers: bool) {
-        let tracks = tracks_of(self.scenario, size, &mut self.offsets);
+    fn request(&mut self, file: u32, platter: u32, tracks: TrackSpan, recovers: bool) {
         let retries = if recovers { RECOVERY_RETRIES } else { 1 };
         self.files.files.get_mut(file).left += 1;
-        self.ask(Shard { file, tracks, retries, recovers }, platter);
+        self.ask(Shard { file, platter, tracks, retries, recovers });
     }
 
-    fn ask(&mut self, shard: Shard, platter: u32) {
+    fn ask(&mut self, shard: Shard) {
         let deadline = self.files.files.get_mut(shard.file).arrived + OBJECTIVE;
         let number = self.files.shards.insert(shard);
         let event = Event::Read {
             request: RequestId::new(u64::from(number)),
-            platter: stored_id(platter),
-            slot: self.supply.slot(platter),
+            platter: stored_id(shard.platter),
+            slot: self.supply.slot(shard.platter),
             tracks: shard.tracks,
             deadline,
         };
@@ -569,17 +574,16 @@ impl<'a, O: Observer> Run<'a, O> {
         }
         let Some(number) = shard_number(request) else { return };
         let shard = self.files.shards.remove(number);
-        if shard.retries == 0 {
-            self.shard_ended(shard.file, false);
-            return;
-        }
-        let retries = shard.retries - 1;
-        let reads = if shard.recovers { 1 } else { u32::from(self.scenario.recovery_reads) };
-        self.files.files.get_mut(shard.file).left += reads - 1;
-        for _ in 0..reads {
-            let retries = if shard.recovers { retries } else { RECOVERY_RETRIES };
-            let part = Shard { retries, recovers: true, ..shard };
-            let platter = self.supply.substitute();
+        let stand_ins = match shard.retries {
+            0 => Vec::new(),
+            _ if shard.recovers => self.supply.stand_in(shard.platter).into_iter().collect(),
+            _ => self.supply.stand_ins(shard.platter),
+        };
+        let reads = u32::try_from(stand_ins.len()).unwrap_or(u32::MAX);
+        self.files.files.get_mut(shard.file).left += reads;
+        for platter in stand_ins {
+            let retries = if shard.recovers { shard.retries - 1 } else { RECOVERY_RETRIES };
+            let part = Shard { platter, retries, recovers: true, ..shard };
             let deadline = self.files.files.get_mut(part.file).arrived + OBJECTIVE;
             let number = self.files.shards.insert(part);
             self.pending.push(Event::Read {
@@ -590,6 +594,7 @@ impl<'a, O: Observer> Run<'a, O> {
                 deadline,
             });
         }
+        self.shard_ended(shard.file, reads > 0);
     }
 
     fn shard_ended(&mut self, file: u32, read: bool) {

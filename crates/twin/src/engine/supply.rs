@@ -5,14 +5,18 @@ use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIn
 
 use super::backlog::Backlog;
 use super::files::NEW_PLATTER;
+use super::sets::Sets;
 use crate::Error;
-use crate::scenario::{Scenario, Writes};
+use crate::scenario::{Recovery, Scenario, Writes};
 
 /// Stored and new platters.
 #[derive(Debug)]
 pub(crate) struct Supply {
     slots: Vec<SlotIndex>,
     unavailable: Vec<bool>,
+    /// If those of a set stand in for each other.
+    sets: Option<Sets>,
+    recovery_reads: usize,
     /// Slots of each panel that nothing lives in.
     free: Vec<Vec<SlotIndex>>,
     /// New platters that have not come into a drive yet, of each panel.
@@ -47,7 +51,11 @@ impl Supply {
         shuffle(&mut slots, &mut random);
         let share = scenario.unavailable.get();
         let mut chance = seed.child(b"unavailable").stream();
-        let unavailable = slots.iter().map(|_| chance.unit() < share).collect();
+        let mut unavailable: Vec<bool> = slots.iter().map(|_| chance.unit() < share).collect();
+        let sets = sets(scenario, &slots)?;
+        if let Some(sets) = &sets {
+            sets.bound(&mut unavailable, &mut chance);
+        }
         let mut free = vec![Vec::new(); usize::from(shape.panels)];
         for slot in zones.into_iter().flatten() {
             if let Some(address) = shape.address(slot) {
@@ -63,6 +71,8 @@ impl Supply {
         Ok(Self {
             slots,
             unavailable,
+            sets,
+            recovery_reads: usize::from(scenario.recovery_reads),
             waiting: vec![0; free.len()],
             free,
             panels: Vec::new(),
@@ -80,8 +90,44 @@ impl Supply {
         self.unavailable[platter as usize]
     }
 
-    /// A platter of the same set as one that cannot be had: any other that can.
-    pub(crate) fn substitute(&mut self) -> u32 {
+    /// Whether the platters of a set stand in for each other.
+    pub(crate) const fn has_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
+    /// The platters read instead of one that cannot be had; none if too few of its set are left.
+    pub(crate) fn stand_ins(&mut self, platter: u32) -> Vec<u32> {
+        if self.sets.is_none() {
+            return (0..self.recovery_reads).map(|_| self.any_platter()).collect();
+        }
+        let mut others = self.others_left(platter);
+        if others.len() < self.recovery_reads {
+            return Vec::new();
+        }
+        let first = self.recovery.below(others.len() as u64);
+        others.rotate_left(usize::try_from(first).unwrap_or(0));
+        others.truncate(self.recovery_reads);
+        others
+    }
+
+    /// Another platter for one of these that cannot be had either.
+    pub(crate) fn stand_in(&mut self, platter: u32) -> Option<u32> {
+        if self.sets.is_none() {
+            return Some(self.any_platter());
+        }
+        let others = self.others_left(platter);
+        let drawn = self.recovery.below(others.len().max(1) as u64);
+        others.get(usize::try_from(drawn).unwrap_or(0)).copied()
+    }
+
+    /// The other platters of a set that can be had.
+    fn others_left(&self, platter: u32) -> Vec<u32> {
+        let others = self.sets.iter().flat_map(|sets| sets.others(platter));
+        others.filter(|other| !self.is_unavailable(*other)).collect()
+    }
+
+    /// Any platter that can be had.
+    fn any_platter(&mut self) -> u32 {
         let count = self.slots.len() as u64;
         for _ in 0..64 {
             let platter = u32::try_from(self.recovery.below(count)).unwrap_or(0);
@@ -129,6 +175,13 @@ impl Supply {
         let slot = self.free[usize::from(panel.get())].pop()?;
         Some(Event::Store { request, platter: new_id(number), slot })
     }
+}
+
+/// The sets of the platters in these slots, if a scenario has any.
+fn sets(scenario: &Scenario, slots: &[SlotIndex]) -> Result<Option<Sets>, Error> {
+    let Recovery::Set { redundancy } = scenario.recovery else { return Ok(None) };
+    let (reads, redundancy) = (usize::from(scenario.recovery_reads), usize::from(redundancy));
+    Sets::new(&scenario.library, slots, reads + redundancy, redundancy).map(Some)
 }
 
 /// The id of a stored platter.

@@ -1,16 +1,18 @@
 //! The engine against what must hold of any run: it repeats, it ends every read, and every
 //! invariant of the controller holds after every event.
 
+use std::collections::BTreeSet;
+
 use fulgurite_library::{
     Event, Library, LibraryShape, Machine, MechanicsParameters, Output, PanelIndex, Policy,
     RailPosition, ShelfIndex, Throughput,
 };
 use fulgurite_units::{
-    ByteCount, Controller as _, DriveIndex, Duration, Instant, Ratio, ShuttleIndex,
+    ByteCount, Controller as _, DriveIndex, Duration, Instant, PlatterId, Ratio, ShuttleIndex,
 };
 
 use super::{Observer, run, run_observed};
-use crate::scenario::{Battery, FaultPlan, Scenario, Writes};
+use crate::scenario::{Battery, FaultPlan, Recovery, Scenario, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -41,6 +43,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
         shard_size: ByteCount::new(1_000_000_000),
         unavailable: Ratio::ZERO,
         recovery_reads: 16,
+        recovery: Recovery::Anywhere,
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(40_000_000_000) },
         faults: Vec::new(),
@@ -108,6 +111,44 @@ fn what_cannot_be_had_is_read_from_others_of_the_set() {
     assert_eq!((damaged.failed, damaged.reads), (0, whole.reads));
     assert!(damaged.fetches > whole.fetches, "16 platters are read for one");
     assert!(damaged.completion.p50 > whole.completion.p50);
+}
+
+/// Which platters are asked for.
+#[derive(Default)]
+struct Asked(BTreeSet<PlatterId>);
+
+impl Observer for Asked {
+    fn event(&mut self, _: Instant, event: &Event) {
+        if let Event::Read { platter, .. } = event {
+            self.0.insert(*platter);
+        }
+    }
+
+    fn output(&mut self, _: Instant, _: &Output) {}
+
+    fn stepped(&mut self, _: &Library) {}
+}
+
+/// With all reads on one platter, and that out of reach.
+#[test]
+fn what_cannot_be_had_is_read_from_its_own_set() {
+    let mut scenario = scenario(Policy::silica());
+    scenario.workload.placement = Placement::Zipf { exponent: 10.0 };
+    scenario.unavailable = Ratio::new(0.1).unwrap();
+    let asked = |recovery: Recovery| {
+        let scenario = Scenario { recovery, ..scenario.clone() };
+        // The first seeds at which the platter that all reads go to is out of reach.
+        let runs = (0..60).filter_map(|seed| {
+            let mut asked = Asked::default();
+            let result = run_observed(&scenario, seed, &mut asked).unwrap();
+            assert_eq!(result.failed, 0, "seed {seed}");
+            (asked.0.len() > 10).then_some(asked.0.len())
+        });
+        runs.take(3).collect::<Vec<_>>()
+    };
+    let [set, anywhere] = [Recovery::Set { redundancy: 3 }, Recovery::Anywhere].map(asked);
+    assert!(set.len() == 3 && set.iter().all(|platters| (16..=38).contains(platters)), "{set:?}");
+    assert!(anywhere.iter().all(|platters| *platters > 100), "{anywhere:?}");
 }
 
 #[test]
@@ -211,6 +252,21 @@ fn what_no_library_can_be_is_refused() {
     check(&|s| s.shard_size = ByteCount::new(1), "shard_size");
     check(&|s| s.mechanics.speed = 0.0, "speed");
     check(&|s| s.policy.candidates = 0, "candidates");
+    check(&|s| s.recovery = Recovery::Set { redundancy: 0 }, "redundancy");
+    check(
+        &|s| {
+            s.recovery = Recovery::Set { redundancy: 3 };
+            s.unavailable = Ratio::new(0.2).unwrap();
+        },
+        "unavailable",
+    );
+    check(
+        &|s| {
+            s.recovery = Recovery::Set { redundancy: 3 };
+            s.platters = 18;
+        },
+        "whole sets",
+    );
     check(&|s| s.measure_until = s.measure_from, "measure_until");
     check(&|s| s.policy.charge_below = 90, "charge_below");
     let weak = Battery { charging_w: 1.0, ..Battery::ASSUMED };

@@ -5,7 +5,7 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 
 use super::{Fleet, FleetResult, Stop};
 use crate::runner::Serial;
-use crate::scenario::{FaultPlan, Scenario, Writes};
+use crate::scenario::{FaultPlan, Recovery, Scenario, Writes};
 use crate::workload::{Placement, Workload};
 use crate::{Runner, run};
 
@@ -24,6 +24,7 @@ fn fleet(libraries: u32, unavailable: f64) -> Fleet {
         shard_size: ByteCount::new(1_000_000_000),
         unavailable: Ratio::new(unavailable).unwrap(),
         recovery_reads: 16,
+        recovery: Recovery::Anywhere,
         workload,
         writes: Writes::None,
         faults: Vec::new(),

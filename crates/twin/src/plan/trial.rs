@@ -10,7 +10,7 @@ use crate::constraints::{Constraint, Finding, Summary};
 use crate::fleet::{Fleet, FleetResult, Stop};
 use crate::result::DriveTime;
 use crate::runner::Runner;
-use crate::scenario::{Scenario, Writes};
+use crate::scenario::{Recovery, Scenario, Writes};
 
 /// Why a candidate is not enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -136,6 +136,7 @@ pub(super) fn simulate(
         shard_size: glass.shard_size,
         unavailable: request.unavailable,
         recovery_reads: glass.set.information,
+        recovery: Recovery::Anywhere,
         workload: request.demand.workload(),
         writes: Writes::Saturated { platter_size: glass.platter_size },
         faults: Vec::new(),

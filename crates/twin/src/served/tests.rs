@@ -10,7 +10,7 @@ use fulgurite_units::{ByteCount, DriveIndex, Ratio, ShuttleIndex};
 
 use super::*;
 use crate::engine::{Observer, run_observed};
-use crate::scenario::{FaultPlan, Scenario, Writes};
+use crate::scenario::{FaultPlan, Recovery, Scenario, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const TRACK: ByteCount = ByteCount::new(20_000_000);
@@ -60,6 +60,7 @@ fn scenario(policy: Policy) -> Scenario {
         shard_size: ByteCount::new(1_000_000_000),
         unavailable: Ratio::ZERO,
         recovery_reads: 16,
+        recovery: Recovery::Anywhere,
         workload,
         writes: Writes::Every {
             platter_size: ByteCount::new(2_000_000_000),
