@@ -21,8 +21,8 @@ pub const FETCHES_IN_A_ROW_MAX: u32 = 16;
 /// The least time until it is worked out again whether verification is in time, if nothing happens.
 pub const PACE_LOOK: Duration = Duration::from_secs(60);
 
-/// Of the time a new platter has, what is kept for what cannot be foreseen, percent: a quarter of an
-/// hour of a day.
+/// Of the time a new platter has, what is kept for what cannot be foreseen, percent: a quarter of
+/// an hour of a day.
 pub const VERIFY_RESERVE_PERCENT: u64 = 1;
 
 /// Of the time a new platter has, by how much it may be late although its drive does nothing else,
@@ -32,8 +32,8 @@ pub const VERIFY_TOO_LATE_PERCENT: u64 = 5;
 /// Of the drives of a panel, how many may do nothing but verify at once, percent.
 pub const INSIST_SHARE_PERCENT: usize = 50;
 
-/// New platters that wait outside of drives, in percent of the drives of the panel, from which on it
-/// does not keep up, and no drive does nothing but verify.
+/// New platters that wait outside of drives, in percent of the drives of the panel, from which on
+/// it does not keep up, and no drive does nothing but verify.
 pub const VERIFY_BEHIND_PERCENT: usize = 25;
 
 /// Sides of a library.

@@ -12,8 +12,8 @@
 //! that is left. Then the drive insists: it takes no platters of customers, lets those inside go
 //! home, where another drive may have them, and does nothing else. If that can still help: no more
 //! than half of a panel's drives do so at once, none for a platter that came into it too late, and
-//! none while so many new platters wait outside that the panel does not keep up anyway. What is more
-//! than drives can verify is not to be had at the cost of customers.
+//! none while so many new platters wait outside that the panel does not keep up anyway. What is
+//! more than drives can verify is not to be had at the cost of customers.
 //! This is worked out when a new platter comes or goes, and when one reaches its latest start.
 
 use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};

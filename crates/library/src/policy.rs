@@ -38,8 +38,9 @@ pub struct Policy {
     /// How long a platter is left in its slot to gather reads, as a share of the time its oldest
     /// read has until its deadline; zero fetches at once.
     pub hold: Ratio,
-    /// By when a new platter is to be verified: from its latest start on its drive does nothing else.
-    /// Half as long again as verifying it takes, if that is longer. Only with two customer slots.
+    /// By when a new platter is to be verified: from its latest start on its drive does nothing
+    /// else. Half as long again as verifying it takes, if that is longer. Only with two customer
+    /// slots.
     pub verify_within: Duration,
     /// Which of two shuttles gives way.
     pub right_of_way: RightOfWay,

@@ -1,7 +1,7 @@
 //! Platter-sets: which platters stand in for one that cannot be had.
 //!
-//! Sets are made as the live archive makes them, one after the other, each onto the least used blast
-//! zones of those with a slot (`fulgurite_layout::choose_zones`), so that no two of a set share one:
+//! Sets are made as the live archive makes them, one after the other, each onto the least used
+//! blast zones (`fulgurite_layout::choose_zones`), so that no two platters of a set share one:
 //!
 //! ```text
 //!   zones        0  1  2  . . .  18 | 19 20  . . .  37 | . . . | 133 . . . 139
@@ -97,8 +97,8 @@ impl Sets {
         members.iter().copied().filter(move |other| *other != platter)
     }
 
-    /// Of a set no more are out of reach than it can do without: what was drawn beyond that is taken
-    /// from other sets.
+    /// Of a set no more are out of reach than it can do without: what was drawn beyond that is
+    /// taken from other sets.
     pub(crate) fn bound(&self, unavailable: &mut [bool], random: &mut RandomStream) {
         let mut lost = vec![0; self.members.len()];
         let mut beyond = 0;
