@@ -1,7 +1,6 @@
 //! One candidate, run and judged.
 
 use fulgurite_library::Policy;
-use fulgurite_units::Duration;
 use serde::Serialize;
 
 use super::{Candidate, PlanRequest};
@@ -128,7 +127,7 @@ pub(super) fn simulate(
     let platters = request.platters().div_ceil(u64::from(candidate.libraries));
     let each = Scenario {
         library: candidate.shape(request),
-        policy: policy(request, candidate)?,
+        policy: Policy::named(&candidate.policy)?,
         mechanics: request.mechanics,
         throughput: candidate.throughput,
         track_size: glass.track_size,
@@ -147,20 +146,6 @@ pub(super) fn simulate(
     let (demand, seed) = (&request.demand, u64::from(seed));
     let fleet = Fleet { each, libraries: candidate.libraries };
     fleet.run_reads(seed, demand.expected(), stop, || demand.reads(seed), runner)
-}
-
-/// The policy of a candidate. However long it lets customers keep a new platter from a drive, here
-/// that is half of the time between two new platters of a panel: what is put off for a day would
-/// not be seen to be verified in a window that is shorter.
-fn policy(request: &PlanRequest, candidate: &Candidate) -> Result<Policy, Error> {
-    let policy = Policy::named(&candidate.policy)?;
-    let panels = f64::from(candidate.libraries) * f64::from(request.library.panels);
-    #[expect(clippy::cast_precision_loss, reason = "a time")]
-    let platter = request.glass.platter_size.get() as f64;
-    // Where next to nothing is written this is longer than any policy's, or endless.
-    let half_interval = 0.5 * platter * panels * 86_400.0 / request.verify_per_day();
-    let seconds = half_interval.min(policy.verify_within.as_secs_f64());
-    Ok(Policy { verify_within: Duration::from_secs_f64(seconds), ..policy })
 }
 
 /// Bytes verified in the window over those that must be.
