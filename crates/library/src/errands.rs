@@ -223,6 +223,9 @@ impl Library {
             if best.is_some() && !in_batch && (seen >= self.policy.candidates || last.is_none()) {
                 break;
             }
+            if !in_batch && first.is_some_and(|first| self.can_wait_for(key, first)) {
+                break;
+            }
             let Place::Storage(slot) = self.platter(key).place else { continue };
             if self.is_obscured(slot) {
                 found.passed_over = true;
@@ -250,6 +253,16 @@ impl Library {
             found.passed_over_ns = found.passed_over_ns.max(waits);
         }
         Some(best)
+    }
+
+    /// Whether a platter was asked for with more time than another, and is due later by all the
+    /// time that the other was given: it goes into no batch with it. With one objective for all
+    /// reads there is none.
+    fn can_wait_for(&self, key: PlatterKey, first: PlatterKey) -> bool {
+        let [late, early] = [key, first].map(|key| self.platter(key).reads.front());
+        let (Some(late), Some(early)) = (late, early) else { return false };
+        let [longer, shorter] = [late, early].map(|read| read.age.due.since(read.at));
+        longer > shorter && late.age.due.since(early.age.due) > shorter
     }
 
     fn nearest_idle_position(&self, group: u16) -> Option<Position> {

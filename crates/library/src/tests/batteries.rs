@@ -87,12 +87,11 @@ impl Batteries {
         self.must_charge[index] = false;
     }
 
-    /// The controller knows nothing any more, nor who was low before.
+    /// The controller knows nothing any more, nor who was low before: until it is told, which is one
+    /// shuttle after the other, it may give an errand to any.
     pub(super) fn tell_again(&mut self) {
         self.told.iter_mut().for_each(|told| *told = None);
-        for (must, level) in self.must_charge.iter_mut().zip(&self.levels) {
-            *must &= *level / 1000 < u64::from(self.below);
-        }
+        self.must_charge.fill(false);
     }
 
     /// What drivers of working shuttles have to say.

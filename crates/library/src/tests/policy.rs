@@ -175,3 +175,25 @@ fn the_second_slot_has_its_turn_when_the_first_is_filled_again_at_once() {
         assert!(request.abs_diff(place as u64) <= 1, "read {request} was answered as {place}");
     }
 }
+
+/// Five reads that are due in minutes come while the library works off many that are due in half a
+/// day, all over it.
+#[test]
+fn what_is_due_in_minutes_is_passed_over_by_nothing_that_is_due_in_hours() {
+    let mut twin = Twin::new(&one_of_each(), 11);
+    let due = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+    for number in 0..120 {
+        twin.read_until(0, u64::from(number), number, 57 * number, 0, due(12 * 3600));
+    }
+    for number in 200..205 {
+        let slot = 1_301 * (number - 199) - 1;
+        twin.read_until(300_000, u64::from(number), number, slot, 0, due(600));
+    }
+    twin.run_to_rest();
+    let order = twin.order();
+    let places: Vec<_> =
+        (200..205).map(|read| order.iter().position(|other| *other == read).unwrap()).collect();
+    let (first, last) = (places.iter().min().unwrap(), places.iter().max().unwrap());
+    // What was in the drive or on its way already goes first.
+    assert!(last - first <= 6, "urgent reads were answered as {places:?}");
+}
