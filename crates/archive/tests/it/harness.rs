@@ -1,5 +1,7 @@
 //! An archive in a temporary directory, with platters small enough to fill many.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -82,8 +84,25 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     try_copy(from, to).unwrap();
 }
 
-/// The same of a folder in which files come and go.
-pub(crate) fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
+/// The same of a folder whose files come and go: a copy of one moment, as a kill leaves it. `to` is
+/// not there yet.
+///
+/// An archive at rest writes as well: the catalog compacts its tables after each start, and then
+/// replaces the lists of them, without a word in its journal. So every file is read again after the
+/// last one was copied. No file becomes what it was before, so when all are as they were copied,
+/// that is what was there at the moment between.
+pub(crate) fn copy_of_moment(from: &Path, to: &Path) {
+    for _ in 0..100 {
+        // A file that goes meanwhile is a change as well.
+        if try_copy(from, to).is_ok() && is_same(from, to).unwrap_or(false) {
+            return;
+        }
+        std::fs::remove_dir_all(to).unwrap();
+    }
+    panic!("files below {} change without end", from.display());
+}
+
+fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
         let entry = entry?;
@@ -95,6 +114,29 @@ pub(crate) fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether two folders have the same names below them, and the same bytes.
+fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
+    let names = |folder: &Path| -> std::io::Result<BTreeSet<OsString>> {
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
+    };
+    let found = names(one)?;
+    if found != names(other)? {
+        return Ok(false);
+    }
+    for name in found {
+        let (one, other) = (one.join(&name), other.join(&name));
+        let is_same = if one.is_dir() {
+            is_same(&one, &other)?
+        } else {
+            std::fs::read(one)? == std::fs::read(other)?
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Short names for what a client does.

@@ -7,18 +7,13 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_archive::{Archive, ArchiveError, RecoverOptions, StorageClass};
 
-use crate::harness::{Client, config, copy, files, key, noise, try_copy};
+use crate::harness::{Client, config, copy, copy_of_moment, files, key, noise};
 
 const STANDARD: StorageClass = StorageClass::Standard;
 const SALVAGE: RecoverOptions = RecoverOptions { salvage: true, earliest: false };
 
 fn mark(data: &Path) -> PathBuf {
     data.join("catalog.mark")
-}
-
-fn journal(data: &Path) -> PathBuf {
-    let is_journal = |file: &PathBuf| file.extension().is_some_and(|name| name == "jnl");
-    files(&data.join("catalog")).into_iter().rfind(is_journal).unwrap()
 }
 
 /// The copy `name` of an archive that runs: what a kill would leave at this moment.
@@ -28,23 +23,17 @@ struct Killed {
 }
 
 impl Killed {
-    /// A copy during which the archive wrote nothing: a kill takes all files at one moment.
+    /// A copy of one moment: a kill takes all files at once.
     fn of(data: &Path) -> Self {
-        for _ in 0..100 {
-            let begun = fs::read(journal(data)).unwrap();
-            let dir = tempfile::tempdir().unwrap();
-            let to = dir.path().join("data");
-            // A file that goes meanwhile is a write as well.
-            let is_whole = try_copy(data, &to).is_ok();
-            if is_whole && fs::read(journal(data)).unwrap() == begun {
-                return Self { _dir: dir, data: to };
-            }
-        }
-        panic!("the archive writes without end")
+        let dir = tempfile::tempdir().unwrap();
+        let to = dir.path().join("data");
+        copy_of_moment(data, &to);
+        Self { _dir: dir, data: to }
     }
 
     fn journal(&self) -> PathBuf {
-        journal(&self.data)
+        let is_journal = |file: &PathBuf| file.extension().is_some_and(|name| name == "jnl");
+        files(&self.data.join("catalog")).into_iter().rfind(is_journal).unwrap()
     }
 
     fn segments(&self) -> Vec<PathBuf> {

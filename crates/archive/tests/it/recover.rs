@@ -12,7 +12,7 @@ use fulgurite_archive::{
 };
 use fulgurite_units::{Seed, UploadId};
 
-use crate::harness::{Client, config, copy, files, key, noise};
+use crate::harness::{Client, config, copy, copy_of_moment, files, key, noise};
 
 /// What an archive holds before something happens to its catalog.
 struct Held {
@@ -200,8 +200,9 @@ async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
     let data = dir.path();
     let client = Client::open(config(data)).await;
     let mut held = fill(&client).await;
-    let copied = tempfile::tempdir().unwrap();
-    copy(&data.join("catalog"), copied.path());
+    let folder = tempfile::tempdir().unwrap();
+    let copied = folder.path().join("catalog");
+    copy_of_moment(&data.join("catalog"), &copied);
     for (name, class) in [("staged 9", StorageClass::Glacier), ("standard 9", CLASSES[2].1)] {
         let body = noise(50, 20_000);
         client.put(name, class, &body).await.unwrap();
@@ -210,7 +211,7 @@ async fn a_catalog_copied_in_mid_run_costs_nothing_that_came_after_it() {
     client.archive.stop().await.unwrap();
     drop(client);
     fs::rename(data.join("catalog"), data.join("newer")).unwrap();
-    copy(copied.path(), &data.join("catalog"));
+    copy(&copied, &data.join("catalog"));
     let refused = Archive::open(config(data)).await.unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
     let report = recover(data, true).await.unwrap();
