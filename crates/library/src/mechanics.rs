@@ -207,9 +207,21 @@ impl Mechanics {
     /// How long a drive reads these tracks. A halted pass ends at a multiple of one track's time.
     #[must_use]
     pub fn read(&self, tracks: TrackSpan) -> Duration {
-        let bytes = u128::from(tracks.track_count) * u128::from(self.track_size.get());
-        let nanos = bytes * 1_000_000_000 / u128::from(self.throughput.bytes_per_second());
-        self.scaled(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        // Up to 18 GB in 64 bits, for wider divisions are slow.
+        let count = u64::from(tracks.track_count);
+        let per_second = self.throughput.bytes_per_second();
+        let bytes = count.checked_mul(self.track_size.get());
+        let nanos = match bytes.and_then(|bytes| bytes.checked_mul(1_000_000_000)) {
+            Some(product) => product / per_second,
+            None => self.read_long(count, per_second),
+        };
+        self.scaled(Duration::from_nanos(nanos))
+    }
+
+    fn read_long(&self, track_count: u64, per_second: u64) -> u64 {
+        let bytes = u128::from(track_count) * u128::from(self.track_size.get());
+        let nanos = bytes * 1_000_000_000 / u128::from(per_second);
+        u64::try_from(nanos).unwrap_or(u64::MAX)
     }
 }
 

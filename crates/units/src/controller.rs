@@ -51,6 +51,17 @@ impl<C> Outbox<C> {
         self.commands.drain(..)
     }
 
+    /// All commands, oldest first.
+    #[must_use]
+    pub fn as_slice(&self) -> &[C] {
+        &self.commands
+    }
+
+    /// Leaves the outbox empty, for commands that were read where they are.
+    pub fn clear(&mut self) {
+        self.commands.clear();
+    }
+
     /// Whether nothing waits to be executed.
     #[must_use]
     pub fn is_empty(&self) -> bool {

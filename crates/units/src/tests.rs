@@ -54,6 +54,15 @@ proptest! {
     }
 
     #[test]
+    fn seconds_are_rounded_to_the_nearest_nanosecond(bits: u64, small in -1.0f64..1e6) {
+        for seconds in [f64::from_bits(bits), small, small / 1e9, small.floor() / 2e9] {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+            let rounded = (seconds * 1e9).round() as u64;
+            prop_assert_eq!(Duration::from_secs_f64(seconds).as_nanos(), rounded, "{}", seconds);
+        }
+    }
+
+    #[test]
     fn byte_counts_round_trip_through_json(bytes: u64) {
         let count = ByteCount::new(bytes);
         let text = count.to_string();

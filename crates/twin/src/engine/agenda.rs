@@ -1,68 +1,98 @@
 //! What is going to happen, in the order (time, sequence): a total order, so that a run repeats.
+//!
+//! The heap holds numbers only, time, sequence and where the thing lies, for most of its work is
+//! moving entries up and down; the things stay where they are put.
+//!
+//! ```text
+//!   127        64 63            20 19     0
+//!   |   time    |   sequence     |  place  |   the smallest is next
+//! ```
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fulgurite_units::Instant;
 
+/// Bits of the place of a thing: so many can be to come at a time.
+const PLACE_BITS: u32 = 20;
+/// Bits of the sequence and the place.
+const LOW_BITS: u32 = 64;
+
 /// A heap of things to come.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<T> {
-    heap: BinaryHeap<Entry<T>>,
+    heap: BinaryHeap<Reverse<u128>>,
+    things: Vec<T>,
+    /// Places of things that have happened.
+    unused: Vec<u32>,
     sequence: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry<T> {
-    at: Instant,
-    sequence: u64,
-    what: T,
-}
-
-impl<T> Entry<T> {
-    /// Time and sequence as one number: compared without a branch.
-    fn order(&self) -> u128 {
-        u128::from(self.at.as_nanos()) << 64 | u128::from(self.sequence)
-    }
-}
-
-impl<T> PartialEq for Entry<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<T> Eq for Entry<T> {}
-
-impl<T> PartialOrd for Entry<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T> Ord for Entry<T> {
-    /// The heap gives its greatest first, so the soonest is the greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.order().cmp(&self.order())
-    }
-}
-
-impl<T> Agenda<T> {
+impl<T: Copy> Agenda<T> {
     pub(crate) fn new() -> Self {
-        Self { heap: BinaryHeap::with_capacity(256), sequence: 0 }
+        let heap = BinaryHeap::with_capacity(256);
+        Self { heap, things: Vec::new(), unused: Vec::new(), sequence: 0 }
     }
 
     pub(crate) fn push(&mut self, at: Instant, what: T) {
         self.sequence += 1;
-        self.heap.push(Entry { at, sequence: self.sequence, what });
+        let place = self.put(what);
+        let low = self.sequence << PLACE_BITS | u64::from(place);
+        self.heap.push(Reverse(u128::from(at.as_nanos()) << LOW_BITS | u128::from(low)));
     }
 
     /// When the next thing happens.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.heap.peek().map(|entry| entry.at)
+        self.heap.peek().map(|Reverse(entry)| time_of(*entry))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Instant, T)> {
-        self.heap.pop().map(|entry| (entry.at, entry.what))
+        let Reverse(entry) = self.heap.pop()?;
+        let place = u32::try_from(entry & ((1 << PLACE_BITS) - 1)).unwrap_or(0);
+        self.unused.push(place);
+        Some((time_of(entry), self.things[place as usize]))
+    }
+
+    fn put(&mut self, what: T) -> u32 {
+        if let Some(place) = self.unused.pop() {
+            self.things[place as usize] = what;
+            return place;
+        }
+        assert!(self.things.len() < 1 << PLACE_BITS, "a million things to come at a time");
+        self.things.push(what);
+        u32::try_from(self.things.len() - 1).unwrap_or(u32::MAX)
+    }
+}
+
+fn time_of(entry: u128) -> Instant {
+    Instant::from_nanos(u64::try_from(entry >> LOW_BITS).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_units::{Instant, Seed};
+
+    use super::Agenda;
+
+    #[test]
+    fn things_happen_in_the_order_of_time_and_then_of_coming() {
+        let mut random = Seed::new(1).stream();
+        let mut agenda = Agenda::new();
+        let mut expected: Vec<(Instant, u32)> = Vec::new();
+        for number in 0..5_000 {
+            let at = Instant::from_nanos(random.below(300) << random.below(56));
+            agenda.push(at, number);
+            expected.push((at, number));
+            if random.below(3) == 0 {
+                // A stable order: of those at one time the one that came first.
+                let first = expected.iter().enumerate().min_by_key(|(_, (at, _))| *at).unwrap().0;
+                let first = expected.remove(first);
+                assert_eq!(agenda.next_at(), Some(first.0));
+                assert_eq!(agenda.pop(), Some(first));
+            }
+        }
+        expected.sort_by_key(|(at, _)| *at);
+        assert_eq!(std::iter::from_fn(|| agenda.pop()).collect::<Vec<_>>(), expected);
+        assert_eq!(agenda.next_at(), None);
     }
 }

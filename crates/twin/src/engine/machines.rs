@@ -94,12 +94,14 @@ impl Machines {
     }
 
     /// Begins a command.
-    pub(crate) fn start(&mut self, now: Instant, command: Command, agenda: &mut Agenda<Next>) {
-        let mechanics = self.mechanics;
+    pub(crate) fn start(&mut self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
         let name = device_of(&command.action);
-        let device = self.machinery(name);
-        let ends = now + mechanics.duration(&command.action, &mut device.random);
-        device.work = Some(Work { command, started: now, ends });
+        let device = match name {
+            Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
+            Device::Drive(index) => &mut self.drives[usize::from(index)],
+        };
+        let ends = now + self.mechanics.duration(&command.action, &mut device.random);
+        device.work = Some(Work { command: *command, started: now, ends });
         if let Action::VerifyPass { drive, .. } = command.action {
             if device.alarm.is_none_or(|alarm| ends < alarm) {
                 device.alarm = Some(ends);
@@ -114,7 +116,7 @@ impl Machines {
     }
 
     /// Notes when a shuttle will be where it has to say so.
-    fn report(&self, now: Instant, command: Command, agenda: &mut Agenda<Next>) {
+    fn report(&self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
         let Action::Move { from, to, .. } = command.action else { return };
         let meters = from.meters_to(to);
         for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {

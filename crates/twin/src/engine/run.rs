@@ -496,10 +496,11 @@ impl<'a, O: Observer> Run<'a, O> {
         self.library.step(self.now, event, &mut self.out);
         self.observer.stepped(&self.library);
         let mut out = std::mem::take(&mut self.out);
-        for output in out.drain() {
-            self.observer.output(self.now, &output);
+        for output in out.as_slice() {
+            self.observer.output(self.now, output);
             self.carry_out(output);
         }
+        out.clear();
         self.out = out;
     }
 
@@ -512,9 +513,9 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    fn carry_out(&mut self, output: Output) {
-        match output {
-            Output::Do(command) => {
+    fn carry_out(&mut self, output: &Output) {
+        match *output {
+            Output::Do(ref command) => {
                 if let Action::Mount { platter, slot: _, .. } = command.action
                     && is_new(platter)
                 {
@@ -523,8 +524,8 @@ impl<'a, O: Observer> Run<'a, O> {
                 self.machines.start(self.now, command, &mut self.agenda);
             }
             Output::Halt { command } => self.machines.halt(self.now, command, &mut self.agenda),
-            Output::Traveled(travel) => {
-                self.accounts.traveled(&travel, self.scenario, self.now);
+            Output::Traveled(ref travel) => {
+                self.accounts.traveled(travel, self.scenario, self.now);
             }
             Output::Finished { request, outcome } => self.finished(request, outcome),
             Output::Rejected { request, .. } => self.unavailable(request),

@@ -140,7 +140,7 @@ impl Play<'_> {
         self.library.step(self.now, event, &mut self.out);
         for output in self.out.drain().collect::<Vec<_>>() {
             match output {
-                Output::Do(command) => self.machines.start(self.now, command, &mut self.agenda),
+                Output::Do(command) => self.machines.start(self.now, &command, &mut self.agenda),
                 Output::Halt { command } => self.machines.halt(self.now, command, &mut self.agenda),
                 Output::Finished { request, outcome } => self.end(request, End::Finished(outcome)),
                 Output::Rejected { request, .. } => self.end(request, End::Rejected),
