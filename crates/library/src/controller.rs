@@ -14,6 +14,7 @@ use fulgurite_units::{
 
 use crate::dirty::Dirty;
 use crate::floor::Floor;
+use crate::giveway::Rooms;
 use crate::limits::{CANDIDATES_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
 use crate::pace::Pace;
 use crate::partition::Partitions;
@@ -63,6 +64,7 @@ pub struct Library {
     pub(crate) dirty: Dirty,
     /// Shuttles that wait for their way.
     pub(crate) blocked: Vec<ShuttleIndex>,
+    pub(crate) rooms: Rooms,
     /// Whether any shuttle's driver ever spoke of a battery.
     pub(crate) has_batteries: bool,
     pub(crate) load: Vec<u64>,
@@ -96,12 +98,18 @@ impl Controller for Library {
         self.dispatch(out);
     }
 
+    // Asked after each event.
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         // After a restart there is work before anything happens.
         if !self.dirty.is_empty() {
             return Some(self.now);
         }
-        self.next_hold_end().into_iter().chain(self.next_look()).min()
+        let hold_end = if self.policy.hold.get() > 0.0 { self.next_hold_end() } else { None };
+        match (hold_end, self.next_look()) {
+            (Some(hold_end), Some(look)) => Some(hold_end.min(look)),
+            (hold_end, look) => hold_end.or(look),
+        }
     }
 
     fn check(&self) {
@@ -162,6 +170,7 @@ impl Library {
             passed_over: false,
             dirty,
             blocked: Vec::new(),
+            rooms: Rooms::default(),
             has_batteries: false,
             load: vec![0; cells],
             rebalanced: Instant::ZERO,
@@ -301,7 +310,7 @@ impl Library {
             self.by_home[slot.as_usize()] = Some(key);
             key
         });
-        self.requests.insert(request, Request { platter: key, age, job: Job::Read });
+        self.requests.insert(request, Request { platter: key, job: Job::Read });
         self.note_load(slot, tracks, known.is_none());
         self.enqueue(key, Waiting { age, at: self.now, request, tracks });
         self.settle(key);
@@ -334,7 +343,7 @@ impl Library {
         let stage = Stage::Unverified { request, age, panel, tracks };
         let key = self.remember(id, stage, Place::EjectBay(panel));
         self.unverified[usize::from(panel.get())].insert((age, key));
-        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
+        self.requests.insert(request, Request { platter: key, job: Job::Verify });
         self.ejected[usize::from(panel.get())] += 1;
         self.settle(key);
         Ok(())
@@ -359,7 +368,7 @@ impl Library {
         self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
         self.unverified[usize::from(panel.get())].insert((age, key));
         self.note_pace();
-        self.requests.insert(request, Request { platter: key, age, job: Job::Verify });
+        self.requests.insert(request, Request { platter: key, job: Job::Verify });
         self.touch(key);
         self.settle(key);
         Ok(())
@@ -389,7 +398,7 @@ impl Library {
             return Err(Error::Unreachable { platter: id });
         }
         let age = self.next_age(Instant::ZERO);
-        self.requests.insert(request, Request { platter: key, age, job: Job::Store });
+        self.requests.insert(request, Request { platter: key, job: Job::Store });
         self.by_home[slot.as_usize()] = Some(key);
         self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
         self.note_pace();
@@ -402,11 +411,13 @@ impl Library {
     }
 
     fn cancel(&mut self, request: RequestId, out: &mut Outbox<Output>) {
-        let Some(&Request { platter: key, age, .. }) = self.requests.get(request) else {
+        let Some(Request { platter: key, .. }) = self.requests.get(request) else {
             return;
         };
         // Only reads are listed, and only as long as no drive has begun with them.
-        if self.unlist(key, age).is_some() {
+        let mut listed = self.platter(key).reads.iter();
+        let age = listed.find(|read| read.request == request).map(|read| read.age);
+        if age.is_some_and(|age| self.unlist(key, age).is_some()) {
             self.finish(request, Outcome::Canceled, out);
             self.touch(key);
             self.settle(key);
@@ -471,11 +482,9 @@ impl Library {
     }
 
     /// The end of the shortest wait for more reads of a platter, if any is left waiting for that.
-    /// Waits that are over do not count: those platters are fetched when something else happens.
+    /// Asked only where the policy has platters wait. Waits that are over do not count: those
+    /// platters are fetched when something else happens.
     fn next_hold_end(&self) -> Option<Instant> {
-        if self.policy.hold.get() <= 0.0 {
-            return None;
-        }
         let next = |group: &crate::partition::Group| {
             let oldest = group.queue.iter().take(usize::from(CANDIDATES_MAX));
             oldest.map(|(_, key)| self.hold_end(*key)).find(|end| *end > self.now)

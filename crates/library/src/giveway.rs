@@ -37,22 +37,29 @@ use crate::{Output, PanelIndex};
 const STEPS_MAX_TOP: usize = 12;
 const STEPS_MAX: usize = 3;
 
+/// Room for lists that are made and dropped within an event; empty between events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rooms {
+    waiting: Vec<(u64, ShuttleIndex)>,
+    standing: Vec<ShuttleIndex>,
+}
+
 impl Library {
     /// Notes that a shuttle waits for a piece of its way.
     pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span) {
         let now = self.now;
         let trip = self.trip_mut(index);
+        if trip.blocked.is_some_and(|(before, _)| before == span) {
+            return;
+        }
         let since = trip.blocked.map(|(_, since)| since);
-        let news = trip.blocked.is_none_or(|(before, _)| before != span);
         trip.blocked = Some((span, since.unwrap_or(now)));
         if since.is_none() {
             self.blocked.push(index);
             self.counters.waits += 1;
         }
-        if news {
-            self.traffic.claim(index.get(), self.rank(index), span);
-            self.dirty.panel(self.floor.panel_of(index));
-        }
+        self.traffic.claim(index.get(), self.rank(index), span);
+        self.dirty.panel(self.floor.panel_of(index));
     }
 
     /// It goes on, or gave up.
@@ -76,20 +83,19 @@ impl Library {
         if self.blocked.is_empty() {
             return;
         }
-        let mut waiting: Vec<(u64, ShuttleIndex)> = self
-            .blocked
-            .iter()
-            .filter(|index| self.floor.panel_of(**index) == panel)
-            .map(|index| (self.rank(*index), *index))
-            .collect();
+        // In room that is used again: somebody waits at nearly every event of a crowded panel.
+        let mut waiting = std::mem::take(&mut self.rooms.waiting);
+        let here = self.blocked.iter().filter(|index| self.floor.panel_of(**index) == panel);
+        waiting.extend(here.map(|index| (self.rank(*index), *index)));
         waiting.sort_unstable_by(|a, b| b.cmp(a));
-        let top = waiting.iter().map(|(_, index)| self.order_of(*index)).max();
-        for (_, index) in waiting {
+        let top = waiting.first().map(|(rank, index)| (*rank, index.get()));
+        for (_, index) in waiting.drain(..) {
             let still = self.shuttles[index.as_usize()].trip.as_ref();
             if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
                 self.clear_way(index, top, out);
             }
         }
+        self.rooms.waiting = waiting;
     }
 
     fn rank(&self, index: ShuttleIndex) -> u64 {
@@ -118,7 +124,9 @@ impl Library {
         let is_top = Some((rank, number)) == top;
         let steps = if is_top { STEPS_MAX_TOP } else { STEPS_MAX };
         let mut order = Order { shuttle: index, rank, span, steps };
-        for other in self.standing_in(span, index) {
+        let mut standing = std::mem::take(&mut self.rooms.standing);
+        self.standing_in(span, index, &mut standing);
+        for other in standing.drain(..) {
             let shuttle = &self.shuttles[other.as_usize()];
             let for_ever = shuttle.is_idle()
                 || (rank, number) >= self.order_of(other)
@@ -141,18 +149,18 @@ impl Library {
                 self.make_way(who, first.to, out);
             }
         }
+        self.rooms.standing = standing;
     }
 
     /// Shuttles that hold part of a piece and do nothing about it themselves.
-    fn standing_in(&self, span: Span, me: ShuttleIndex) -> Vec<ShuttleIndex> {
+    fn standing_in(&self, span: Span, me: ShuttleIndex, standing: &mut Vec<ShuttleIndex>) {
         let shuttles = self.traffic.holders(span, me.get()).filter_map(|holder| match holder {
             Holder::Shuttle(number) => Some(ShuttleIndex::new(number)),
             Holder::Rail => None,
         });
-        let mut standing: Vec<_> =
-            shuttles.filter(|other| self.shuttles[other.as_usize()].current().is_none()).collect();
-        standing.sort_unstable();
         standing
+            .extend(shuttles.filter(|other| self.shuttles[other.as_usize()].current().is_none()));
+        standing.sort_unstable();
     }
 
     /// Whether a shuttle waits for another, or for one that waits for it.
@@ -165,10 +173,10 @@ impl Library {
         let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
         let Some((span, _)) = blocked else { return false };
         seen.push(index);
-        let holders = self.standing_in(span, index);
+        let mut before = Vec::new();
+        self.standing_in(span, index, &mut before);
         let claimants = self.traffic.claimants(span, index.get(), self.rank(index));
-        let claimants = claimants.map(ShuttleIndex::new);
-        let before: Vec<_> = holders.into_iter().chain(claimants).collect();
+        before.extend(claimants.map(ShuttleIndex::new));
         before.contains(&other)
             || before
                 .into_iter()

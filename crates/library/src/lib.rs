@@ -95,6 +95,7 @@ mod snapshot;
 mod state;
 mod traffic;
 mod travel;
+mod waitlist;
 mod without_shuttles;
 
 #[cfg(test)]

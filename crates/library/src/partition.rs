@@ -13,13 +13,13 @@
 //! more than shelves, they are of equal weight and end inside a shelf. That two runs share a shelf
 //! costs some waiting but is no danger: `traffic.rs` keeps every pair of shuttles apart.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 
 use crate::floor::Floor;
-use crate::state::{Age, PlatterKey};
+use crate::state::Age;
+use crate::waitlist::Waitlist;
 use crate::{Movement, PanelIndex};
 
 /// Some cells with the shuttles and drives that serve them.
@@ -30,7 +30,7 @@ pub(crate) struct Group {
     /// Working drives, lowest index first.
     pub(crate) drives: Vec<DriveIndex>,
     /// Platters that wait in their slots to be fetched, most urgent first.
-    pub(crate) queue: BTreeSet<(Age, PlatterKey)>,
+    pub(crate) queue: Waitlist,
     /// Tracks wanted of them.
     pub(crate) backlog_tracks: u64,
     /// Fetches made since it last moved a new platter.
@@ -198,7 +198,7 @@ impl Partitions {
             panel,
             shuttles,
             drives,
-            queue: BTreeSet::new(),
+            queue: Waitlist::default(),
             backlog_tracks: 0,
             fetches_in_a_row: 0,
             batch_end: Age { due: Instant::ZERO, sequence: 0 },

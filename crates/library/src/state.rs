@@ -26,10 +26,9 @@ pub(crate) struct Age {
 pub(crate) struct PlatterKey(pub(crate) u32);
 
 /// An accepted request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) platter: PlatterKey,
-    pub(crate) age: Age,
     pub(crate) job: Job,
 }
 

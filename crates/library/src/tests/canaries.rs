@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use fulgurite_units::{Controller, Duration, ShuttleIndex, SlotIndex};
 
 use super::twin::Twin;
-use crate::state::{Place, PlatterKey, Stage};
+use crate::state::{Age, Place, PlatterKey, Stage};
 use crate::{Action, DriveSlot, Event, Library, LibraryShape, RailPosition};
 
 /// A library in the middle of its work: a platter mounted and read, one on a shuttle, some
@@ -36,6 +36,14 @@ fn carried(library: &Library) -> (usize, PlatterKey) {
 
 fn waiting(library: &Library) -> usize {
     library.partitions.groups.iter().position(|group| !group.queue.is_empty()).unwrap()
+}
+
+/// Takes the first platter off the list of a group.
+fn take_first(library: &mut Library, group: usize) -> (Age, PlatterKey) {
+    let queue = &mut library.partitions.groups[group].queue;
+    let first = *queue.first().unwrap();
+    assert!(queue.remove(&first));
+    first
 }
 
 fn claimed(library: &Library) -> PlatterKey {
@@ -118,11 +126,11 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
     }),
     ("a queue that lost a platter", |library| {
         let group = waiting(library);
-        library.partitions.groups[group].queue.pop_first();
+        take_first(library, group);
     }),
     ("a platter in a foreign queue", |library| {
         let group = waiting(library);
-        let entry = library.partitions.groups[group].queue.pop_first().unwrap();
+        let entry = take_first(library, group);
         let foreign = (group + 1) % library.partitions.groups.len();
         library.partitions.groups[foreign].queue.insert(entry);
     }),

@@ -7,6 +7,10 @@
 //!   127        64 63            20 19     0
 //!   |   time    |   sequence     |  place  |   the smallest is next
 //! ```
+//!
+//! What happens nearly always puts the next thing on the agenda, as the end of a command does with
+//! its successor. So the entry of what happens stays at the top until then, to be replaced: that is
+//! half of the way down and up that taking it out and putting another in would be.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,6 +26,8 @@ const LOW_BITS: u32 = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda<T> {
     heap: BinaryHeap<Reverse<u128>>,
+    /// The top of the heap has happened.
+    has_happened: bool,
     things: Vec<T>,
     /// Places of things that have happened.
     unused: Vec<u32>,
@@ -31,26 +37,42 @@ pub(crate) struct Agenda<T> {
 impl<T: Copy> Agenda<T> {
     pub(crate) fn new() -> Self {
         let heap = BinaryHeap::with_capacity(256);
-        Self { heap, things: Vec::new(), unused: Vec::new(), sequence: 0 }
+        Self { heap, has_happened: false, things: Vec::new(), unused: Vec::new(), sequence: 0 }
     }
 
     pub(crate) fn push(&mut self, at: Instant, what: T) {
         self.sequence += 1;
         let place = self.put(what);
         let low = self.sequence << PLACE_BITS | u64::from(place);
-        self.heap.push(Reverse(u128::from(at.as_nanos()) << LOW_BITS | u128::from(low)));
+        let entry = Reverse(u128::from(at.as_nanos()) << LOW_BITS | u128::from(low));
+        if std::mem::take(&mut self.has_happened)
+            && let Some(mut top) = self.heap.peek_mut()
+        {
+            *top = entry;
+            return;
+        }
+        self.heap.push(entry);
     }
 
     /// When the next thing happens.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&mut self) -> Option<Instant> {
+        self.drop_happened();
         self.heap.peek().map(|Reverse(entry)| time_of(*entry))
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Instant, T)> {
-        let Reverse(entry) = self.heap.pop()?;
+        self.drop_happened();
+        let Reverse(entry) = *self.heap.peek()?;
+        self.has_happened = true;
         let place = u32::try_from(entry & ((1 << PLACE_BITS) - 1)).unwrap_or(0);
         self.unused.push(place);
         Some((time_of(entry), self.things[place as usize]))
+    }
+
+    fn drop_happened(&mut self) {
+        if std::mem::take(&mut self.has_happened) {
+            self.heap.pop();
+        }
     }
 
     fn put(&mut self, what: T) -> u32 {
