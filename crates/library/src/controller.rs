@@ -269,10 +269,7 @@ impl Library {
 
     fn next_group(&mut self) -> Option<u16> {
         let groups = &self.partitions.groups;
-        self.dirty.next_group(|group| {
-            let first = groups.get(usize::from(group)).and_then(|group| group.queue.first());
-            (first.is_none(), first.map(|(age, _)| *age), group)
-        })
+        self.dirty.next_group(|group| groups[usize::from(group)].urgency())
     }
 
     fn accept_read(

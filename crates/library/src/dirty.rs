@@ -99,14 +99,21 @@ impl Dirty {
         self.drives.next().map(DriveIndex::new)
     }
 
-    /// The group noted that comes first by a key: groups that share a drive get it by urgency.
-    pub(crate) fn next_group<K: Ord>(&mut self, key: impl Fn(u16) -> K) -> Option<u16> {
-        let last = self.groups.order.len().checked_sub(1)?;
+    /// The group noted that is most urgent, and of those the first: groups that share a drive get
+    /// it in this order. The last bits of an urgency are those of a group's number, and 0.
+    pub(crate) fn next_group(&mut self, urgency: impl Fn(u16) -> u128) -> Option<u16> {
+        let order = &mut self.groups.order;
+        let last = order.len().checked_sub(1)?;
         if last > 0 {
-            let first = (0..=last).min_by_key(|at| key(self.groups.order[*at]))?;
-            self.groups.order.swap(first, last);
+            let urgencies = order.iter().map(|group| urgency(*group) | u128::from(*group));
+            let (_, first) = urgencies.zip(0..).min()?;
+            order.swap(first, last);
         }
         self.groups.next()
+    }
+
+    pub(crate) fn is_group_noted(&self, group: u16) -> bool {
+        self.groups.noted[usize::from(group)]
     }
 
     pub(crate) fn next_panel(&mut self) -> Option<PanelIndex> {

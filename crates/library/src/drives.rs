@@ -25,9 +25,10 @@ impl Library {
         if self.policy.movement == Movement::NoShuttles {
             self.exchange_without_shuttles(index, out);
         }
-        match self.drives[index.as_usize()].work {
-            Some(work) => self.halt_for_customer(index, work, out),
-            None => self.start_next(index, out),
+        if self.drives[index.as_usize()].work.is_some() {
+            self.halt_for_customer(index, out);
+        } else {
+            self.start_next(index, out);
         }
     }
 
@@ -50,10 +51,13 @@ impl Library {
         self.customer_action(index, drive).or_else(|| self.verification_action(index, drive))
     }
 
-    fn halt_for_customer(&mut self, index: DriveIndex, work: Work, out: &mut Outbox<Output>) {
-        if self.is_halt_due(index, &work) {
+    fn halt_for_customer(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
+        let work = self.drives[index.as_usize()].work.as_ref();
+        if work.is_some_and(|work| self.is_halt_due(index, work))
+            && let Some(work) = &mut self.drives[index.as_usize()].work
+        {
             out.push(Output::Halt { command: work.command });
-            self.drives[index.as_usize()].work = Some(Work { halting: true, ..work });
+            work.halting = true;
         }
     }
 
@@ -68,29 +72,32 @@ impl Library {
     /// What a drive does next for the customers' platters in it: let go of those that are done,
     /// read from the one it faces, mount those that came, turn to the other.
     fn customer_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
-        let customers = DriveSlot::BOTH.map(|slot| {
+        let mut wanted: [Option<&Platter>; 2] = [None; 2];
+        for slot in DriveSlot::BOTH {
             let bay = drive.bay(slot);
-            let platter = bay.platter.map(|key| self.platter(key));
-            let platter = platter.filter(|platter| matches!(platter.stage, Stage::Stored { .. }));
-            platter.map(|platter| (slot, bay.mounted, platter))
-        });
-        // One that insists on verifying lets all go.
-        let wanted = |platter: &Platter| is_wanted(platter) && !drive.insists;
-        let done = customers.iter().flatten().find(|(_, mounted, p)| *mounted && !wanted(p));
-        if let Some(&(slot, _, platter)) = done {
-            return Some(Action::Unmount { drive: index, slot, platter: platter.id });
+            let Some(platter) = bay.platter.map(|key| self.platter(key)) else { continue };
+            if !matches!(platter.stage, Stage::Stored { .. }) {
+                continue;
+            }
+            // One that insists on verifying lets all go.
+            if is_wanted(platter) && !drive.insists {
+                wanted[slot.as_usize()] = Some(platter);
+            } else if bay.mounted {
+                return Some(Action::Unmount { drive: index, slot, platter: platter.id });
+            }
         }
-        let waited = || customers.iter().flatten().filter(|(.., platter)| wanted(platter));
-        if let Some((.., platter)) = waited().find(|(slot, ..)| drive.facing == Some(*slot)) {
+        if let Some(platter) = drive.facing.and_then(|slot| wanted[slot.as_usize()]) {
             return Some(read_action(index, drive, platter));
         }
         // The one somebody has waited for longest: a slot that is filled again at once must not
         // keep the other from its turn.
-        let first = |(_, _, platter): &&(DriveSlot, bool, &Platter)| {
-            platter.reads.front().map(|read| read.age)
+        let age = |platter: &Platter| platter.reads.front().map(|read| read.age);
+        let (slot, platter) = match wanted {
+            [Some(first), Some(second)] if age(second) < age(first) => (DriveSlot::Second, second),
+            [Some(first), _] => (DriveSlot::First, first),
+            [None, second] => (DriveSlot::Second, second?),
         };
-        let &(slot, mounted, platter) = waited().min_by_key(first)?;
-        Some(if mounted {
+        Some(if drive.bay(slot).mounted {
             Action::Switch { drive: index, to: slot }
         } else {
             Action::Mount { drive: index, slot, platter: platter.id }

@@ -52,19 +52,25 @@ impl Library {
         }
         let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
         let panel = self.partitions.group(group).panel;
-        let hurries = self.do_new_platters_wait(panel);
-        if (hurries || !patient)
-            && let Some(errand) = self.new_platter_errand(group, found).filter(can)
-        {
+        let new_first = !patient || self.do_new_platters_wait(panel);
+        if new_first && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
             return Some(errand);
         }
-        self.steal_errand(group, found)
-            .filter(can)
-            .or_else(|| self.neighbor_errand(group, found).filter(can))
-            .or_else(|| self.fetch_errand(group, group, found).filter(can))
-            .or(home)
-            .or_else(|| self.help_errand(group, found).filter(can))
-            .or_else(|| self.new_platter_errand(group, found).filter(can))
+        // Without room in its drives there is no fetch, from wherever.
+        let fetch = if self.has_room(group) {
+            self.steal_errand(group, found)
+                .filter(can)
+                .or_else(|| self.neighbor_errand(group, found).filter(can))
+                .or_else(|| self.fetch_errand(group, group, found).filter(can))
+                .or(home)
+                .or_else(|| self.help_errand(group, found).filter(can))
+        } else {
+            home
+        };
+        let new = |found: &mut Findings| self.new_platter_errand(group, found).filter(can);
+        // Looked for already, it is not there.
+        fetch
+            .or_else(|| if new_first { None } else { new(found) })
             .or_else(|| self.displaced_errand(group, found).filter(can))
     }
 

@@ -47,7 +47,23 @@ pub(crate) struct Partitions {
     group_of_cell: Vec<u16>,
     group_of_shuttle: Vec<u16>,
     groups_of_drive: Vec<Vec<u16>>,
+    /// The groups of each panel, which are neighbors.
+    groups_of_panel: Vec<Range<u16>>,
 }
+
+impl Group {
+    /// A number that is lower the more urgent the first platter is that waits, and highest where
+    /// none does: the due time, and the sequence above 16 bits that are 0 where one does.
+    pub(crate) fn urgency(&self) -> u128 {
+        let age = self.queue.first().map(|(age, _)| age);
+        age.map_or(u128::MAX << GROUP_BITS, |age| {
+            u128::from(age.due.as_nanos()) << u64::BITS | u128::from(age.sequence) << GROUP_BITS
+        })
+    }
+}
+
+/// Bits of the number of a group.
+pub(crate) const GROUP_BITS: u32 = u16::BITS;
 
 /// A group of no shuttle: broken ones are in none.
 const NO_GROUP: u16 = u16::MAX;
@@ -69,6 +85,7 @@ impl Partitions {
             group_of_cell: vec![0; weights.len()],
             group_of_shuttle: vec![NO_GROUP; usize::from(shape.panels * shape.shuttles_per_panel)],
             groups_of_drive: vec![Vec::new(); floor.drives().len()],
+            groups_of_panel: vec![0..0; usize::from(shape.panels)],
         };
         for panel in (0..shape.panels).map(PanelIndex::new) {
             let first = panel.get() * shape.shuttles_per_panel;
@@ -121,8 +138,8 @@ impl Partitions {
     }
 
     /// The groups of a panel.
-    pub(crate) fn of_panel(&self, panel: PanelIndex) -> impl Iterator<Item = u16> + '_ {
-        (0..).zip(&self.groups).filter(move |(_, group)| group.panel == panel).map(|(i, _)| i)
+    pub(crate) fn of_panel(&self, panel: PanelIndex) -> Range<u16> {
+        self.groups_of_panel[usize::from(panel.get())].clone()
     }
 
     fn add_whole_panel(
@@ -209,6 +226,10 @@ impl Partitions {
 
     fn index(&mut self) {
         for (index, group) in (0..).zip(&self.groups) {
+            let of_panel = &mut self.groups_of_panel[usize::from(group.panel.get())];
+            let first = if of_panel.start == of_panel.end { index } else { of_panel.start };
+            assert!(first == index || of_panel.end == index, "groups of a panel are neighbors");
+            *of_panel = first..index + 1;
             for shuttle in &group.shuttles {
                 self.group_of_shuttle[shuttle.as_usize()] = index;
             }

@@ -192,9 +192,11 @@ impl Library {
     /// The groups of a panel with a shuttle to spare look again. One whose shuttles are all on
     /// their way looks when the first comes back.
     pub(crate) fn note_idle_groups(&mut self, panel: PanelIndex) {
-        for (index, group) in (0..).zip(&self.partitions.groups) {
-            let mut shuttles = group.shuttles.iter();
-            if group.panel == panel && shuttles.any(|at| self.shuttles[at.as_usize()].is_idle()) {
+        for index in self.partitions.of_panel(panel) {
+            let mut shuttles = self.partitions.group(index).shuttles.iter();
+            if !self.dirty.is_group_noted(index)
+                && shuttles.any(|at| self.shuttles[at.as_usize()].is_idle())
+            {
                 self.dirty.group(index);
             }
         }

@@ -56,7 +56,11 @@ proptest! {
     #[test]
     fn seconds_are_rounded_to_the_nearest_nanosecond(bits: u64, small in -1.0f64..1e6) {
         for seconds in [f64::from_bits(bits), small, small / 1e9, small.floor() / 2e9] {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "float casts saturate"
+            )]
             let rounded = (seconds * 1e9).round() as u64;
             prop_assert_eq!(Duration::from_secs_f64(seconds).as_nanos(), rounded, "{}", seconds);
         }
