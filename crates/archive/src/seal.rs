@@ -177,10 +177,11 @@ impl Sealer {
     /// cannot go on is left for later, and the error of the first of them returned in the end.
     pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
         let started = Instant::now();
+        drop_orphan_plans(&self.ground)?;
+        self.give_up_unwritable()?;
         let until = rows::totals(&*self.ground.kv)?.sequence;
         let mut report = SealReport::default();
         let mut failed = Vec::new();
-        drop_orphan_plans(&self.ground)?;
         for set in self.unfinished()? {
             if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
                 self.attempt(set, &mut report, &mut failed)?;

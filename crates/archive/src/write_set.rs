@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
+use fulgurite_glass::limits::SOFTWARE_BYTES_MAX;
 use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
@@ -29,6 +30,10 @@ use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, Se
 use crate::{ArchiveError, Result};
 
 type Writer = PlatterWriter<PlatterFileSink>;
+
+/// The program, as headers name it.
+const SOFTWARE: &str = concat!("fulgurite ", env!("CARGO_PKG_VERSION"));
+const _: () = assert!(SOFTWARE.len() <= SOFTWARE_BYTES_MAX, "a geometry keeps room for it");
 
 /// The pieces of each body that were written.
 type Pieces = BTreeMap<ObjectId, Vec<Piece>>;
@@ -139,7 +144,7 @@ impl SetWriting<'_> {
             list_bytes: row.list_bytes,
             list_entries: row.list_entries,
             created: self.row.created,
-            software: concat!("fulgurite ", env!("CARGO_PKG_VERSION")).to_owned(),
+            software: SOFTWARE.to_owned(),
         };
         let sink = self.files.blank(platter, self.progress)?;
         WriteDrive::new().write(Blank::new(platter), header, sink).map_err(glass_error(platter))

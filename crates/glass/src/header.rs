@@ -15,6 +15,8 @@
 //! The header track is not protected by a code, because a reader needs the header to know the
 //! code: it is protected by its replicas, at the front and at the back of the platter.
 
+mod room;
+
 use fulgurite_codes::large_definition;
 use fulgurite_codes::small::points;
 use fulgurite_codes::version1::definition::{BASIS, POLYNOMIAL};
@@ -22,6 +24,7 @@ use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+pub(crate) use self::room::check_room;
 use crate::geometry::{Geometry, TrackMap};
 use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
 use crate::sector::u32_at;
@@ -167,12 +170,13 @@ impl PlatterHeader {
         self.geometry.map(self.geometry.tracks_for(self.user_bytes()))
     }
 
-    /// Checks that the header describes a platter that can be.
+    /// Checks that the header describes a platter that can be. Whether it fits its track is seen
+    /// when it is written; a header that was read did.
     ///
     /// # Errors
     /// [`GlassError::Header`] or [`GlassError::Geometry`].
     pub fn validate(&self) -> Result<(), GlassError> {
-        self.geometry.validate()?;
+        self.geometry.validate_numbers()?;
         let refuse = |reason: String| Err(GlassError::Header { platter: self.platter, reason });
         let capacity = self.geometry.platter_user_bytes();
         if self.user_bytes() > capacity {
@@ -205,8 +209,8 @@ impl PlatterHeader {
         Ok(())
     }
 
-    /// The header document, cut for sectors of this geometry.
-    pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
+    /// The header document: bytes of the JSON, and JSON and text.
+    fn document(&self) -> Result<(usize, Vec<u8>), GlassError> {
         let document = Document {
             about: ABOUT.to_owned(),
             format_version: self.format.number(),
@@ -217,9 +221,13 @@ impl PlatterHeader {
             platter: self.platter,
             reason: error.to_string(),
         })?;
-        let text = format!("{json}\n\n{FORMAT_TEXT}").into_bytes();
-        let page_bytes = self.geometry.sector_payload_bytes as usize - PAGE_HEADER_BYTES;
-        let pages = text.len().div_ceil(page_bytes);
+        Ok((json.len(), format!("{json}\n\n{FORMAT_TEXT}").into_bytes()))
+    }
+
+    /// The header document, cut for sectors of this geometry.
+    pub(crate) fn to_pages(&self) -> Result<HeaderPages, GlassError> {
+        let (json_bytes, text) = self.document()?;
+        let pages = pages(text.len(), &self.geometry);
         let sectors = usize::from(self.geometry.track_sectors());
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         if pages > sectors || narrow(text.len()) > HEADER_DOCUMENT_BYTES_MAX {
@@ -228,7 +236,8 @@ impl PlatterHeader {
                 sectors: narrow(sectors),
             });
         }
-        Ok(HeaderPages { json_bytes: narrow(json.len()), text, page_bytes })
+        let page_bytes = page_bytes(&self.geometry);
+        Ok(HeaderPages { json_bytes: narrow(json_bytes), text, page_bytes })
     }
 
     fn parse(json: &[u8], platter: PlatterId, format: FormatVersion) -> Result<Self, GlassError> {
@@ -249,6 +258,16 @@ impl PlatterHeader {
         })?;
         Ok(header)
     }
+}
+
+/// Bytes of the document in a header sector.
+const fn page_bytes(geometry: &Geometry) -> usize {
+    geometry.sector_payload_bytes as usize - PAGE_HEADER_BYTES
+}
+
+/// Header sectors that a document takes.
+const fn pages(document_bytes: usize, geometry: &Geometry) -> usize {
+    document_bytes.div_ceil(page_bytes(geometry))
 }
 
 /// A header document, ready to be laid into header sectors.

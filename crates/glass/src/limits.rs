@@ -12,6 +12,9 @@ pub const TRACK_SECTORS_MAX: u32 = 4096;
 /// Longest header document: JSON and text.
 pub const HEADER_DOCUMENT_BYTES_MAX: u32 = 1 << 20;
 
+/// Longest name and version of the program in a header for which each geometry keeps room.
+pub const SOFTWARE_BYTES_MAX: usize = 64;
+
 /// How far from the start of a file a header sector is searched for.
 pub const HEADER_SEARCH_BYTES_MAX: u64 = TRACK_IMAGE_BYTES_MAX;
 

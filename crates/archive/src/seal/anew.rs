@@ -84,6 +84,23 @@ impl Sealer {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Gives every set up that was planned with a geometry that no platter can have, as programs
+    /// did that took such a one from their configuration. Its bodies get the one of now.
+    pub(super) fn give_up_unwritable(&self) -> Result<()> {
+        for set in self.unfinished()? {
+            let row = self.row(set)?;
+            if row.state != SetState::Planned {
+                continue;
+            }
+            if let Err(error) = row.geometry.validate() {
+                self.give_up(set, &row)?;
+                self.troubles.went(set);
+                tracing::warn!(%set, %error, "a set cannot be written; its bodies get another");
+            }
+        }
+        Ok(())
+    }
+
     /// Gives a set up; the places in the queue that its bodies had, and those they have now.
     pub(super) fn give_up(
         &self,

@@ -148,6 +148,22 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     assert_eq!((bench.totals().objects_on_glass, bench.totals().staged_bytes), (4, 0));
 }
 
+/// Programs of before planned with geometries whose platters have no room for their header.
+#[test]
+fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_once() {
+    let bench = Bench::new();
+    for name in ["a", "b"] {
+        bench.put(name, 50_000);
+    }
+    let set = bench.plan();
+    bench.sealer.advance(set, |row| row.geometry.sector_payload_bytes = 128).unwrap();
+    let report = bench.sealer.seal_all(Cause::Order).unwrap();
+    assert_eq!((report.objects, report.sets.len()), (2, 1));
+    assert_ne!(report.sets[0].set, set);
+    assert!(bench.sealer.trouble().is_none());
+    assert_eq!((bench.totals().objects_on_glass, bench.totals().staged_bytes), (2, 0));
+}
+
 #[test]
 fn giving_up_is_done_again_after_a_crash_in_the_middle_of_it() {
     let bench = Bench::new();

@@ -117,7 +117,7 @@ fn try_copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Whether two folders have the same names below them, and the same bytes.
-fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
+pub(crate) fn is_same(one: &Path, other: &Path) -> std::io::Result<bool> {
     let names = |folder: &Path| -> std::io::Result<BTreeSet<OsString>> {
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect()
     };

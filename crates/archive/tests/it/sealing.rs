@@ -10,7 +10,7 @@ use fulgurite_archive::{Archive, ArchiveError, BucketName, Clock, StorageClass};
 use fulgurite_library::LibraryShape;
 use fulgurite_units::{SlotIndex, UnixTime};
 
-use crate::harness::{Client, config, key, noise};
+use crate::harness::{Client, config, copy, is_same, key, noise};
 
 async fn put(client: &Client, name: &str, seed: u64) -> Vec<u8> {
     let body = noise(seed, 30_000);
@@ -183,4 +183,40 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     assert_eq!((status.panics, status.sets[0].state.as_str()), (1, "written"));
     client.archive.stop().await.unwrap();
     assert!(matches!(sealing.await.unwrap(), Err(ArchiveError::Stopping)));
+}
+
+/// It could take objects and never seal them. The directory is not looked at, so nothing in it is
+/// lost or moved, and with a geometry that is one everything goes on.
+#[tokio::test]
+async fn a_geometry_without_room_for_its_header_is_refused_and_costs_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, before) = (dir.path().join("data"), dir.path().join("before"));
+    let no_room = || {
+        let mut config = config(&data);
+        config.geometry.sector_payload_bytes = 1024;
+        config
+    };
+    let refused = || async {
+        let error = Archive::open(no_room()).await.unwrap_err();
+        assert!(matches!(error, ArchiveError::InvalidArgument { .. }), "{error}");
+        for words in ["\"tiny\"", "sector_payload_bytes is 1024 and has to be ", "a track has 7"] {
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    };
+    refused().await;
+    assert!(!data.exists());
+    let client = Client::open(config(&data)).await;
+    let staged = put(&client, "staged", 1).await;
+    let online = noise(2, 3000);
+    client.put("online", StorageClass::Standard, &online).await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+    copy(&data, &before);
+    refused().await;
+    assert!(is_same(&data, &before).unwrap());
+    let client = Client::open(config(&data)).await;
+    assert!(client.get("online", None).await.unwrap() == online);
+    assert_eq!(client.archive.seal().await.unwrap().objects, 1);
+    read_back(&client, "staged", &staged).await;
+    client.archive.stop().await.unwrap();
 }

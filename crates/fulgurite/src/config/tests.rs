@@ -89,6 +89,13 @@ fn impossible_settings_are_refused_by_name() {
             r#"setting profile: there is no geometry profile "x"; use sliver, demo, desk or silica"#
         ]],
     );
+    let geometry = fulgurite_glass::Geometry::profile("demo").unwrap();
+    let no_room = fulgurite_glass::Geometry { sector_payload_bytes: 384, ..geometry };
+    let no_room = Config { geometry: Some(no_room), ..Config::default() };
+    let error = load(&no_room.show().unwrap(), &[]).unwrap_err().to_string();
+    for words in ["setting geometry: ", "sector_payload_bytes is 384 and has to be "] {
+        assert!(error.contains(words), "{error}");
+    }
     check_refused(
         "[storage]\nlog_capacity = \"1GiB\"\n[seal]\nstaged_bytes = \"2GiB\"\n",
         &[],

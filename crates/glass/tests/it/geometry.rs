@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use expect_test::expect;
-use fulgurite_glass::{Geometry, GlassError, InformationTrack, TrackRole};
-use fulgurite_units::{ByteCount, LayerIndex, TrackIndex};
+use fulgurite_glass::limits::SOFTWARE_BYTES_MAX;
+use fulgurite_glass::{Blank, Geometry, GlassError, InformationTrack, TrackRole, WriteDrive};
+use fulgurite_units::{ByteCount, LayerIndex, TrackIndex, UnixTime};
 use proptest::prelude::*;
 
-use crate::support::tiny;
+use crate::support::{open, set_headers, single_header, tiny, write};
 
 #[test]
 fn sizes_of_the_profiles() {
@@ -166,4 +167,100 @@ fn impossible_geometries_are_refused() {
     assert!(matches!(Geometry::profile("huge"), Err(GlassError::UnknownProfile { .. })));
     let unknown = r#"{"profile":"x","sectors":1}"#;
     assert!(serde_json::from_str::<Geometry>(unknown).is_err());
+}
+
+/// The same with sectors of this payload.
+fn with_payload(geometry: &Geometry, sector_payload_bytes: u32) -> Geometry {
+    Geometry { sector_payload_bytes, ..geometry.clone() }
+}
+
+/// The least payload of a sector that is not refused.
+fn least_payload(geometry: &Geometry) -> u32 {
+    let is_valid = |payload: &u32| with_payload(geometry, *payload).validate().is_ok();
+    (128..=64 << 10).step_by(128).find(is_valid).unwrap()
+}
+
+/// Begins the platter whose header is the longest one of this geometry.
+fn write_longest(geometry: &Geometry) -> Result<(), GlassError> {
+    let full = geometry.platter_user_bytes();
+    let information = usize::from(geometry.set_information_platters);
+    let mut headers = set_headers(geometry, &vec![Some(full); information]);
+    let mut header = headers.swap_remove(information - 1).unwrap();
+    header.generation = u32::MAX;
+    header.list_entries = u32::MAX;
+    header.created = UnixTime::from_millis(u64::MAX);
+    header.software = "x".repeat(SOFTWARE_BYTES_MAX);
+    WriteDrive::new().write(Blank::new(header.platter), header, Vec::new()).map(drop)
+}
+
+#[test]
+fn a_geometry_without_room_for_its_header_is_refused() {
+    let error = with_payload(&tiny(), 1024).validate().unwrap_err();
+    assert!(matches!(error, GlassError::Geometry { .. }), "{error:?}");
+    // The description of the format, which every header carries, is still written at.
+    let least = least_payload(&tiny());
+    let told = error.to_string();
+    for words in [
+        "geometry \"tiny\" is invalid: the header of a platter takes up to ",
+        " sectors, and a track has 11: sector_payload_bytes is 1024 and has to be ",
+        &format!(" has to be {least} or more, or track_information_sectors and "),
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    // The other way out is one, and no fewer sectors are.
+    let sectors = told.strip_suffix(" or more").and_then(|told| told.rsplit(' ').next());
+    let sectors: u16 = sectors.unwrap().parse().unwrap();
+    let with_sectors = |count: u16| Geometry {
+        track_information_sectors: count - 3,
+        ..with_payload(&tiny(), 1024)
+    };
+    with_sectors(sectors).validate().unwrap();
+    assert!(with_sectors(sectors - 1).validate().is_err());
+}
+
+#[test]
+fn a_geometry_that_is_valid_has_room_for_every_header() {
+    for (information, redundancy) in [(8, 3), (1, 1), (40, 7), (200, 55)] {
+        for (platters, more) in [(3, 2), (1, 1), (200, 55)] {
+            let geometry = Geometry {
+                track_information_sectors: information,
+                track_redundancy_sectors: redundancy,
+                set_information_platters: platters,
+                set_redundancy_platters: more,
+                group_span_sectors: 1,
+                set_span_sectors: 1,
+                ..tiny()
+            };
+            write_longest(&with_payload(&geometry, least_payload(&geometry))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_profile_with_an_endless_name_is_refused() {
+    let error = Geometry { profile: "x".repeat(2 << 20), ..tiny() }.validate().unwrap_err();
+    assert!(error.to_string().contains("the name of the profile, 2097152 bytes, is too long"));
+}
+
+/// What is on a platter had room there: a geometry that is refused for new ones is read.
+#[test]
+fn a_platter_without_room_to_spare_is_read() {
+    let sizes = (128..8 << 10).step_by(128);
+    let tight = sizes.flat_map(|payload| (1..250).map(move |sectors| (payload, sectors)));
+    let tight = tight.map(|(payload, sectors)| Geometry {
+        track_information_sectors: sectors,
+        group_span_sectors: 1,
+        set_span_sectors: 1,
+        ..with_payload(&tiny(), payload)
+    });
+    let drive = WriteDrive::new();
+    for geometry in tight.filter(|geometry| geometry.validate().is_err()) {
+        let header = single_header(&geometry, 1);
+        if drive.write(Blank::new(header.platter), header.clone(), Vec::new()).is_ok() {
+            let file = write(&header, &[7], 1);
+            assert_eq!(*open(&file).unwrap().header(), header);
+            return;
+        }
+    }
+    panic!("no geometry has room for a short header and none for a long one");
 }
