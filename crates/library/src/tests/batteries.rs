@@ -87,7 +87,7 @@ impl Batteries {
         self.must_charge[index] = false;
     }
 
-    /// The controller knows nothing any more, nor who was low before: until it is told, which is one
+    /// The controller knows nothing any more, nor who was low before: until it is told, of one
     /// shuttle after the other, it may give an errand to any.
     pub(super) fn tell_again(&mut self) {
         self.told.iter_mut().for_each(|told| *told = None);
