@@ -394,7 +394,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "paper", "--experiments", "."],
         expect![[r#"
-            err: fulgurite: ./key.toml:7: unknown field `faults`, expected one of `id`,
+            err: fulgurite: ./key.toml:8: unknown field `faults`, expected one of `id`,
                 `title`, `setting`, `section`, `paper`, `own`, `fitted`, `explanation`,
                 `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
             exit: 3
@@ -536,7 +536,7 @@ fn a_sweep_that_cannot_be_run_says_where() {
     sweep(
         &["--over", "throughput=30,60"],
         expect![[r#"
-        err: fulgurite: "small.toml": line 12 with throughput=30: panels is 3, but must
+        err: fulgurite: "small.toml": line 13 with throughput=30: panels is 3, but must
             be from 1 to 2
         exit: 3
     "#]],
