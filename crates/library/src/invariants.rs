@@ -232,7 +232,7 @@ impl Library {
             let drives: Vec<&Drive> =
                 self.indexed_drives().filter(works).map(|(_, drive)| drive).collect();
             let insisting = drives.iter().filter(|drive| drive.insists).count();
-            assert!(insisting <= drives.len().div_ceil(2), "panel {panel} serves customers too");
+            assert!(insisting <= drives.len() / 2, "panel {panel} serves customers too");
             if !self.pace.was_looked_at(self.now) || !self.holds_bound() {
                 continue;
             }

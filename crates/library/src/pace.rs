@@ -133,9 +133,11 @@ impl Library {
     }
 
     /// Keeps as many second slots from customers as new platters wait for: those kept already,
-    /// then those of the drives whose customers wait least. Whether one is not kept any more.
+    /// then those of the drives whose customers wait least. With something broken all, while one
+    /// waits: not every drive can be reached then. Whether one is not kept any more.
     fn keep_slots(&mut self, panel: PanelIndex) -> bool {
-        let mut missing = self.new_platters[usize::from(panel.get())].len();
+        let waiting = self.new_platters[usize::from(panel.get())].len();
+        let mut missing = if self.damaged && waiting > 0 { usize::MAX } else { waiting };
         let mut free: Vec<(bool, Duration, DriveIndex)> = Vec::new();
         for index in self.drives_of(panel) {
             let drive = &self.drives[index.as_usize()];
@@ -179,13 +181,13 @@ impl Library {
         self.pace.next = [self.pace.next, next].into_iter().flatten().min();
     }
 
-    /// How many drives of a panel may insist: none if it does not keep up.
+    /// How many drives of a panel may insist: none if it does not keep up, nor its only one.
     fn insisting_max(&self, panel: PanelIndex, drives: usize) -> usize {
         let waiting = self.new_platters[usize::from(panel.get())].len();
         if waiting * 100 >= drives * VERIFY_BEHIND_PERCENT {
             return 0;
         }
-        (drives * INSIST_SHARE_PERCENT / 100).max(1)
+        drives * INSIST_SHARE_PERCENT / 100
     }
 
     /// What is to be known of the new platter in a drive, if there is one to verify.

@@ -2,10 +2,10 @@
 //! stays within bounds, whatever passes took and however many tracks a platter has: neither is the
 //! library's to choose.
 
-use fulgurite_units::{Controller, Duration, Instant, Outbox, TrackIndex};
+use fulgurite_units::{Controller, Duration, Instant, Outbox, ShuttleIndex, TrackIndex};
 
 use super::twin::{panel, platter_id};
-use crate::{Action, Command, Event, Library, LibraryShape, Output, RequestId, TrackSpan};
+use crate::{Action, Command, Event, Library, LibraryShape, Machine, Output, RequestId, TrackSpan};
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
@@ -43,9 +43,14 @@ impl Desk {
 
     /// Machines answer until a drive is told to verify.
     fn next_pass(&mut self) -> Command {
+        self.next(|action| matches!(action, Action::VerifyPass { .. }))
+    }
+
+    /// Machines answer until one is told such a thing.
+    fn next(&mut self, is_it: impl Fn(&Action) -> bool) -> Command {
         loop {
             let command = self.given.remove(0);
-            if matches!(command.action, Action::VerifyPass { .. }) {
+            if is_it(&command.action) {
                 return command;
             }
             self.tell(Event::Completed { command: command.id });
@@ -96,13 +101,43 @@ fn a_drive_insists_from_the_latest_start_to_the_end() {
     assert_eq!(desk.insisting(), 0, "it is verified");
 }
 
+/// It is in its drive, which does something else until then.
 #[test]
 fn time_alone_makes_a_drive_insist() {
     let mut desk = Desk::new();
-    let pass = desk.verify(1, TRACKS);
-    desk.lose(&pass, minutes(14 * 60));
+    desk.tell(new_platter(1, TRACKS));
+    desk.next(|action| matches!(action, Action::Mount { .. }));
     let look = desk.library.deadline().unwrap();
-    assert!(look <= desk.now + minutes(60), "{look:?}");
+    let [from, until] = [14, 15].map(|hour| Instant::ZERO + minutes(hour * 60));
+    assert!(from < look && look < until && desk.insisting() == 0, "{look:?}");
+    desk.now = look;
+    desk.tell(Event::Timer);
+    assert_eq!(desk.insisting(), 1);
+}
+
+/// With a drive alone customers would be shut out, of all that there is.
+#[test]
+fn the_only_drive_of_a_panel_does_not_insist() {
+    let alone = LibraryShape { read_racks: 1, drives_per_read_rack: 1, ..LibraryShape::small() };
+    let shape = LibraryShape { shuttles_per_panel: 1, ..alone };
+    let mut desk = Desk { library: Library::new(&shape).unwrap(), ..Desk::new() };
+    let pass = desk.verify(1, TRACKS);
+    desk.lose(&pass, minutes(14 * 60 + 40));
+    assert_eq!(desk.insisting(), 0);
+}
+
+/// Whether a shuttle gets from the eject bay to the drive whose slot is kept is not known then.
+#[test]
+fn with_something_broken_every_free_drive_keeps_a_slot() {
+    let kept = |is_damaged: bool| {
+        let mut desk = Desk::new();
+        if is_damaged {
+            desk.tell(Event::Broke { machine: Machine::Shuttle(ShuttleIndex::new(0)) });
+        }
+        desk.tell(new_platter(1, TRACKS));
+        desk.library.drives.iter().filter(|drive| drive.kept).count()
+    };
+    assert_eq!((kept(false), kept(true)), (1, 4));
 }
 
 #[test]
