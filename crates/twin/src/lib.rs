@@ -8,34 +8,25 @@
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
-pub mod constraints;
-pub mod course;
-mod energy;
 pub mod engine;
 pub mod error;
 pub mod experiment;
-pub mod fleet;
-pub mod histogram;
+pub mod glass;
 pub mod import;
-pub mod plan;
 pub mod queue;
 pub mod report;
-pub mod result;
 pub mod runner;
-pub mod scenario;
-pub mod served;
 pub mod sweep;
-pub mod tape;
 pub mod trace;
 pub mod workload;
 
-pub use constraints::Constraints;
-pub use engine::{Observer, run, run_observed, run_reads};
 pub use error::{Error, ErrorKind};
-pub use fleet::{Fleet, FleetResult};
-pub use result::RunResult;
+pub use glass::constraints::Constraints;
+pub use glass::fleet::{Fleet, FleetResult};
+pub use glass::result::RunResult;
+pub use glass::scenario::Scenario;
+pub use glass::served::{Served, ServedResult};
+pub use glass::{Observer, run, run_observed, run_reads};
 pub use runner::{Runner, Serial};
-pub use scenario::Scenario;
-pub use served::{Served, ServedResult};
 pub use trace::{Trace, TraceRead};
 pub use workload::Workload;

@@ -15,8 +15,8 @@ use toml::{Table, Value};
 
 use crate::experiment::{Job, Unit, metric_names};
 use crate::experiment::{change, label, median, metric, number, parse, per_panel, resolve};
-use crate::result::RunResult;
-use crate::scenario::Scenario;
+use crate::glass::result::RunResult;
+use crate::glass::scenario::Scenario;
 
 /// Combinations of a sweep, at most: a table and a picture of more can be read by nobody.
 pub const POINTS_MAX: usize = 400;
@@ -262,7 +262,7 @@ fn varied(scenario: &Table, set: &Table, chosen: &[(&str, &Value)]) -> Result<Sc
         table = change(table, &shuttles, &[])?;
     }
     let made = parse(&table)?;
-    crate::engine::check(&made).map_err(|error| error.to_string())?;
+    crate::glass::check(&made).map_err(|error| error.to_string())?;
     Ok(made)
 }
 

@@ -1,6 +1,6 @@
 //! `twin plan`: the cheapest libraries that take an ingest and meet the objective of reads.
 //!
-//! The search is `fulgurite_twin::plan`; here are its inputs as flags, threads for its runs, and
+//! The search is `fulgurite_twin::glass::plan`; here are its inputs as flags, threads for its runs, and
 //! its answer as a table, as JSON and, with `--out`, as `plan.json` and `plan.svg`.
 
 use std::fs::File;
@@ -8,7 +8,9 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_twin::plan::{CostTable, Demand, Plan, PlanRequest, Trial, picture, plan_watched};
+use fulgurite_twin::glass::plan::{
+    CostTable, Demand, Plan, PlanRequest, Trial, picture, plan_watched,
+};
 use fulgurite_twin::{Trace, Workload};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 

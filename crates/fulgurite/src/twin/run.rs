@@ -8,10 +8,10 @@ use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_library::{
     Event, Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
 };
-use fulgurite_twin::course::{Course, Recorder};
 use fulgurite_twin::experiment::changed;
+use fulgurite_twin::glass::course::{Course, Recorder};
+use fulgurite_twin::glass::scenario::{Recovery, Writes};
 use fulgurite_twin::report::{ResultRow, run_page};
-use fulgurite_twin::scenario::{Recovery, Writes};
 use fulgurite_twin::{Constraints, Observer, RunResult, Scenario, run_observed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use fulgurite_library::log::LogError;
 use fulgurite_library::{Mechanics, Throughput};
-use fulgurite_twin::served::{Compared, Served, ServedResult};
+use fulgurite_twin::glass::served::{Compared, Served, ServedResult};
 use fulgurite_units::ByteCount;
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     out.text(format!("seed {}: served, twin", result.seed))?;
     for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
         let Compared { served, twin } = compared;
-        let pair = |of: fn(&fulgurite_twin::result::Quantiles) -> f64| {
+        let pair = |of: fn(&fulgurite_twin::glass::result::Quantiles) -> f64| {
             format!("{}, {}", seconds(of(served)), seconds(of(twin)))
         };
         out.text(format!(

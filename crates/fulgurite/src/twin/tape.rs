@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use fulgurite_twin::tape::{TapeLibrary, TapeResult};
+use fulgurite_twin::glass::tape::{TapeLibrary, TapeResult};
 use fulgurite_twin::workload::Placement;
 use fulgurite_twin::{Error, Trace};
 use fulgurite_units::{Instant, Seed};

@@ -10,7 +10,7 @@ use fulgurite_library::{
     Action, Command, Event, Library, LibraryShape, Mechanics, Output, Policy, RailPosition,
     RequestId, Throughput, TrackSpan,
 };
-use fulgurite_twin::histogram::Histogram;
+use fulgurite_twin::engine::histogram::Histogram;
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
     SlotIndex, TrackIndex,

@@ -17,8 +17,8 @@ mod measure;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_twin::glass::scenario::{Recovery, Scenario, Writes};
 use fulgurite_twin::queue::Queue;
-use fulgurite_twin::scenario::{Recovery, Scenario, Writes};
 use fulgurite_twin::{Fleet, Runner, Workload, run};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 

@@ -1,34 +1,8 @@
-//! The engine: the live controller, with machines that only take their time.
+//! What every run needs: the agenda of what is to come, and times counted in little memory.
 //!
-//! ```text
-//!   reads (a stream in order of time) --.
-//!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
-//!   agenda: commands under way ----------'        ^                              |
-//!                                                 '--- command + duration -------'
-//! ```
-//!
-//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same
-//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between
-//! shuttles is not modeled here: it is what the controller's commands do.
+//! Not here: what is simulated.
 
-mod accounts;
 mod agenda;
-mod backlog;
-mod batteries;
-mod files;
-mod machines;
-mod run;
-mod sets;
-mod supply;
+pub mod histogram;
 
 pub(crate) use agenda::Agenda;
-pub(crate) use files::shard_sizes;
-pub(crate) use machines::{Machines, Work};
-pub(crate) use run::{Next, unavailable_platters};
-pub use run::{Observer, Silent, check, run, run_observed, run_reads};
-pub(crate) use supply::is_new;
-
-#[cfg(test)]
-mod hardware;
-#[cfg(test)]
-pub(crate) mod tests;

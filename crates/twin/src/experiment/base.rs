@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Spanned, Table, Value};
 
 use super::error::{ExperimentError, Whereabouts};
-use crate::scenario::Scenario;
+use crate::glass::scenario::Scenario;
 
 /// Bases that extend bases that extend bases.
 const EXTENDS_MAX: usize = 8;

@@ -9,8 +9,8 @@ use super::file::{Check, Measure, PointRef};
 use super::metric;
 use super::outcome::Row;
 use super::plan::PlannedPoint;
-use crate::constraints::{Constraints, Summary};
-use crate::result::RunResult;
+use crate::glass::constraints::{Constraints, Summary};
+use crate::glass::result::RunResult;
 
 /// Metrics of which a title says what they were bought with.
 const TIMES: &str = "completion.";

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::file::Unit;
-use crate::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
-use crate::result::RunResult;
+use crate::glass::energy::{CRAB_ENERGY, METER_ENERGY, START_ENERGY};
+use crate::glass::result::RunResult;
 
 type Made = fn(&RunResult) -> f64;
 

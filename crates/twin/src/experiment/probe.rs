@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::base::{Base, number};
 use super::file::Unit;
-use crate::engine::unavailable_platters;
-use crate::scenario::Scenario;
+use crate::glass::scenario::Scenario;
+use crate::glass::unavailable_platters;
 pub use machines::MachineOperation;
 pub use reads::{Quantity, SizeStatistic};
 

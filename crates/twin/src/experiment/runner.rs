@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::result::RunResult;
-use crate::scenario::Scenario;
+use crate::glass::result::RunResult;
+use crate::glass::scenario::Scenario;
 
 /// One run of the twin: a pure function of the two.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use super::{
     ExperimentError, Job, JobResult, JobRunner, Progress, Report, SourceFile, Suite, Verdict,
     run_all,
 };
-use crate::result::{DriveTime, Quantiles, RunResult};
+use crate::glass::result::{DriveTime, Quantiles, RunResult};
 
 /// Answers each job with numbers that follow from its scenario, one after the other.
 pub(crate) struct StandIn;

@@ -4,10 +4,10 @@
 use super::canvas::{Canvas, Frame, Key, escape};
 use super::parts::{Facts, close, framed, open, put};
 use super::scale::{Scale, number};
-use crate::course::{Course, Curve};
 use crate::experiment::Unit;
 use crate::experiment::metric::Dimension;
-use crate::scenario::Scenario;
+use crate::glass::course::{Course, Curve};
+use crate::glass::scenario::Scenario;
 
 /// Strengths of the cells of a strip.
 const STRENGTHS: u32 = 10;
@@ -257,10 +257,10 @@ fn line(values: &[f64]) -> Curve {
 }
 
 fn machines(page: &mut String, time: &TimeAxis, course: &Course) {
-    let drives = |of: fn(&crate::course::DriveCourse) -> &Vec<f64>| -> Vec<&[f64]> {
+    let drives = |of: fn(&crate::glass::course::DriveCourse) -> &Vec<f64>| -> Vec<&[f64]> {
         course.drives.iter().map(|drive| of(drive).as_slice()).collect()
     };
-    let shuttles = |of: fn(&crate::course::ShuttleCourse) -> &Vec<f64>| -> Vec<&[f64]> {
+    let shuttles = |of: fn(&crate::glass::course::ShuttleCourse) -> &Vec<f64>| -> Vec<&[f64]> {
         course.shuttles.iter().map(|shuttle| of(shuttle).as_slice()).collect()
     };
     let read = "(with the seeks, mounts and unmounts; share of each column)";

@@ -3,10 +3,10 @@
 use fulgurite_library::Policy;
 
 use super::{Facts, Head, ResultRow, html, in_words, relation, run_page, sweep_page};
-use crate::course::Recorder;
-use crate::engine::tests::scenario;
 use crate::experiment::tests::{StandIn, files};
 use crate::experiment::{Expected, Job, Made, Report, Suite, Unit, Working};
+use crate::glass::course::Recorder;
+use crate::glass::tests::scenario;
 use crate::sweep::{Over, Sweep};
 
 fn report(ids: &[&str]) -> Report {
@@ -107,7 +107,7 @@ fn the_page_of_a_sweep_has_pictures_and_tables() {
         (vec![policies(), drives()], 2),
     ] {
         let sweep = Sweep::new(&base, &toml::Table::new(), fields).unwrap();
-        let run = |job: &Job| crate::engine::run(&job.scenario, job.seed).unwrap();
+        let run = |job: &Job| crate::glass::run(&job.scenario, job.seed).unwrap();
         let results: Vec<_> = sweep.jobs(&[1, 2]).iter().map(run).collect();
         let sweep = sweep.result(&metrics, &[1, 2], &results).unwrap();
         let page = sweep_page(&sweep, &Facts { scenario: "a<b.toml".into(), ..Facts::default() });
@@ -128,7 +128,7 @@ fn the_page_of_a_run_shows_it_over_time() {
     let courses: Vec<_> = [1, 2]
         .map(|seed| {
             let mut recorder = Recorder::new(&scenario, seed);
-            crate::engine::run_observed(&scenario, seed, &mut recorder).unwrap();
+            crate::glass::run_observed(&scenario, seed, &mut recorder).unwrap();
             recorder.finish()
         })
         .into();

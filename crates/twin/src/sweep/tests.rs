@@ -5,8 +5,8 @@ use fulgurite_library::Policy;
 use toml::{Table, Value};
 
 use super::{Over, POINTS_MAX, Refused, Sweep, check_metrics};
-use crate::engine::run;
-use crate::engine::tests::scenario;
+use crate::glass::run;
+use crate::glass::tests::scenario;
 
 fn base() -> Table {
     Table::try_from(scenario(Policy::silica())).unwrap()

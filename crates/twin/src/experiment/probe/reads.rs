@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::to_float;
 use crate::Error;
-use crate::engine::shard_sizes;
 use crate::experiment::base::{Base, parse};
-use crate::scenario::Scenario;
+use crate::glass::scenario::Scenario;
+use crate::glass::shard_sizes;
 use crate::workload::{
     FILE_SIZE_MEAN, Ingest, LIBRARY_RATE, Modulation, PlacementSampler, SizeShares, TimeBins,
     Totals, Workload, peak_over_mean, tail_over_median,

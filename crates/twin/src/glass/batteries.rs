@@ -1,0 +1,112 @@
+//! The batteries: what each shuttle has left, and what its driver says of it.
+//!
+//! A level falls with each operation and with time, and rises with a piece of charging. It is
+//! worked out when an operation ends, and for all shuttles now and then, so that those that only
+//! stand are known too. A battery that is empty by the end of an operation was flat before it: the
+//! operation is not answered, and the shuttle is broken until somebody changed the battery.
+
+use fulgurite_library::{Action, Event};
+use fulgurite_units::{Duration, Instant, ShuttleIndex};
+
+use crate::glass::energy;
+use crate::glass::scenario::{Battery, Scenario};
+
+/// How often the level of a shuttle that stands is looked at.
+pub(crate) const LOOK: Duration = Duration::from_secs(600);
+
+/// The batteries of all shuttles; none if they need no power.
+#[derive(Debug)]
+pub(crate) struct Batteries {
+    of: Option<Battery>,
+    levels: Vec<Level>,
+    pub(crate) flat: u64,
+    pub(crate) percent_min: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    joules: f64,
+    /// Up to when it is worked out.
+    at: Instant,
+    /// What the driver said last.
+    told: Option<u8>,
+}
+
+impl Batteries {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        let shape = &scenario.library;
+        let of = scenario.battery;
+        let joules = of.map_or(0.0, |battery| battery.capacity_kj * 1000.0);
+        let count = of.map_or(0, |_| usize::from(shape.panels * shape.shuttles_per_panel));
+        let levels = vec![Level { joules, at: Instant::ZERO, told: None }; count];
+        Self { of, levels, flat: 0, percent_min: 100 }
+    }
+
+    /// What a battery is, if there is any.
+    pub(crate) const fn of(&self) -> Option<&Battery> {
+        self.of.as_ref()
+    }
+
+    /// All shuttles.
+    pub(crate) fn shuttles(&self) -> impl Iterator<Item = ShuttleIndex> + use<> {
+        let count = u16::try_from(self.levels.len()).unwrap_or(u16::MAX);
+        (0..count).map(ShuttleIndex::new)
+    }
+
+    /// An operation of a shuttle is over, or time has passed. Whether the battery is flat.
+    pub(crate) fn passed(
+        &mut self,
+        shuttle: ShuttleIndex,
+        now: Instant,
+        operation: Option<(&Action, Instant)>,
+    ) -> bool {
+        let Some(with) = self.of else { return false };
+        let level = &mut self.levels[shuttle.as_usize()];
+        level.joules -= with.idle_w * now.since(level.at).as_secs_f64();
+        level.at = now;
+        match operation {
+            Some((Action::Charge { .. }, started)) => {
+                level.joules += with.charging_w * now.since(started).as_secs_f64();
+            }
+            Some((action, _)) => level.joules -= with.start_j * energy::of(action),
+            None => {}
+        }
+        level.joules = level.joules.clamp(0.0, with.capacity_kj * 1000.0);
+        let flat = level.joules <= 0.0;
+        self.flat += u64::from(flat);
+        self.percent_min = self.percent_min.min(self.percent(shuttle));
+        flat
+    }
+
+    /// Somebody put in a full one.
+    pub(crate) fn swap(&mut self, shuttle: ShuttleIndex, now: Instant) {
+        let Some(with) = self.of else { return };
+        let joules = with.capacity_kj * 1000.0;
+        self.levels[shuttle.as_usize()] = Level { joules, at: now, told: None };
+    }
+
+    /// A repaired shuttle tells its level again.
+    pub(crate) fn tell_again(&mut self, shuttle: ShuttleIndex) {
+        if let Some(level) = self.levels.get_mut(shuttle.as_usize()) {
+            level.told = None;
+        }
+    }
+
+    /// What the driver of a shuttle has to say, if it is something else than before.
+    pub(crate) fn news(&mut self, shuttle: ShuttleIndex) -> Option<Event> {
+        self.of?;
+        let percent = self.percent(shuttle);
+        let told = self.levels[shuttle.as_usize()].told.replace(percent);
+        (told != Some(percent)).then_some(Event::Battery { shuttle, percent })
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a share of 100 is between 0 and 100"
+    )]
+    fn percent(&self, shuttle: ShuttleIndex) -> u8 {
+        let capacity = self.of.map_or(1.0, |battery| battery.capacity_kj * 1000.0);
+        (self.levels[shuttle.as_usize()].joules / capacity * 100.0) as u8
+    }
+}

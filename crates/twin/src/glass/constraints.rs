@@ -1,0 +1,265 @@
+//! What may not be given up for a tail. A tail can be bought with work that is put off or dropped,
+//! so wherever a tail is shown it says beside it whether these are held, and else by how much not:
+//!
+//! - no new platter is unverified for longer than the scenario's `verify_within`, at any moment;
+//! - over every window of two days as much is verified as comes in, but for what lies in drives;
+//! - every read is answered.
+//!
+//! The first two are asked of runs whose new platters come at an interval. Where one always waits,
+//! drives verify as much as they have time for, and nobody can say what should have been.
+
+use fulgurite_units::Duration;
+use serde::Serialize;
+
+use crate::glass::result::RunResult;
+use crate::glass::scenario::{Scenario, Writes};
+
+/// What may not be given up for a tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Constraints {
+    /// The longest that a new platter may be unverified, while the run is measured and before;
+    /// `None` where new platters do not come at an interval.
+    pub verify_within: Option<Duration>,
+    /// Why verification is not asked about, if it is not.
+    pub not_asked: Option<&'static str>,
+}
+
+/// One of the constraints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Constraint {
+    /// No new platter is unverified for longer than the bound.
+    VerifyWithin,
+    /// Over two days as much is verified as comes in.
+    VerifyAsMuch,
+    /// Every read is answered.
+    AnswerAll,
+}
+
+/// A constraint, and by how much it was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which.
+    pub constraint: Constraint,
+    /// Zero if it is held: seconds, bytes or reads. `None` if the run cannot tell.
+    pub missed_by: Option<f64>,
+}
+
+/// A constraint over several seeds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Held {
+    /// Which.
+    pub constraint: Constraint,
+    /// Seeds that can tell.
+    pub asked: usize,
+    /// Those of them that hold it.
+    pub held: usize,
+    /// The most by which one missed it, in seconds, bytes or reads.
+    pub missed_by: f64,
+}
+
+/// All constraints over the seeds of one scenario.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Runs.
+    pub seeds: usize,
+    /// Runs that hold every constraint.
+    pub held: usize,
+    /// Each constraint.
+    pub each: Vec<Held>,
+    /// Why verification was not asked about, if it was not.
+    pub not_asked: Option<&'static str>,
+}
+
+impl Constraints {
+    /// Those of a scenario.
+    #[must_use]
+    pub const fn of(scenario: &Scenario) -> Self {
+        match scenario.writes {
+            Writes::Every { .. } => {
+                Self { verify_within: Some(scenario.policy.verify_within), not_asked: None }
+            }
+            Writes::None => Self { verify_within: None, not_asked: Some("nothing is written") },
+            Writes::Saturated { .. } => {
+                Self { verify_within: None, not_asked: Some("a new platter always waits") }
+            }
+        }
+    }
+
+    /// Which of them a run holds, and by how much it misses the others.
+    #[must_use]
+    pub fn findings(&self, run: &RunResult) -> [Finding; 3] {
+        #[expect(clippy::cast_precision_loss, reason = "bytes and reads of a run are below 2^53")]
+        let number = |count: u64| count as f64;
+        let over = |bound: Duration| (run.unverified_age_max - bound.as_secs_f64()).max(0.0);
+        let shortfall = run.verify_shortfall_bytes.filter(|_| self.verify_within.is_some());
+        let finding = |constraint, missed_by| Finding { constraint, missed_by };
+        [
+            finding(Constraint::VerifyWithin, self.verify_within.map(over)),
+            finding(Constraint::VerifyAsMuch, shortfall.map(number)),
+            finding(Constraint::AnswerAll, Some(number(run.failed))),
+        ]
+    }
+
+    /// The same over the runs of several seeds.
+    #[must_use]
+    pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a RunResult>) -> Summary {
+        let all: Vec<[Finding; 3]> = runs.into_iter().map(|run| self.findings(run)).collect();
+        Summary::of(&all, self.not_asked)
+    }
+}
+
+impl Summary {
+    /// Of the findings of each seed.
+    pub(crate) fn of(all: &[[Finding; 3]], not_asked: Option<&'static str>) -> Self {
+        let each = |constraint| {
+            let of = all.iter().flatten().filter(|finding| finding.constraint == constraint);
+            let known: Vec<f64> = of.filter_map(|finding| finding.missed_by).collect();
+            Held {
+                constraint,
+                asked: known.len(),
+                held: known.iter().filter(|missed_by| **missed_by <= 0.0).count(),
+                missed_by: known.iter().copied().fold(0.0, f64::max),
+            }
+        };
+        Self {
+            seeds: all.len(),
+            held: all.iter().filter(|run| run.iter().all(Finding::is_held)).count(),
+            each: Constraint::ALL.map(each).to_vec(),
+            not_asked,
+        }
+    }
+
+    /// Whether every seed holds every constraint that it was asked about.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.held == self.seeds
+    }
+
+    /// What was dropped, in words; nothing if all constraints are held.
+    #[must_use]
+    pub fn missed(&self) -> Option<String> {
+        let missed = self.each.iter().filter(|of| of.held < of.asked).map(|of| {
+            let seeds = match of.asked {
+                1 => String::new(),
+                asked => format!(" ({} of {asked} seeds)", asked - of.held),
+            };
+            format!("{}{seeds}", of.constraint.missed(of.missed_by))
+        });
+        let missed: Vec<String> = missed.collect();
+        (!missed.is_empty()).then(|| missed.join("; "))
+    }
+
+    /// One line: which constraints are held, and which could not be asked about.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let held = match (self.missed(), self.seeds) {
+            (Some(missed), 1) => format!("not held: {missed}"),
+            (Some(missed), seeds) => {
+                format!("held by {} of {seeds} seeds: {missed}", self.held)
+            }
+            (None, _) => "held".to_owned(),
+        };
+        let of_two_days = |of: &Held| of.constraint == Constraint::VerifyAsMuch;
+        let no_window = self.each.iter().find(|of| of_two_days(of)).is_some_and(|of| of.asked == 0);
+        match self.not_asked {
+            Some(why) => format!("{held}; verification not asked about: {why}"),
+            None if no_window => format!("{held}; no window of two days to ask about"),
+            None => held,
+        }
+    }
+}
+
+impl Constraint {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::VerifyWithin, Self::VerifyAsMuch, Self::AnswerAll];
+
+    /// What misses it, with the most of any seed.
+    fn missed(self, by: f64) -> String {
+        match self {
+            Self::VerifyWithin => {
+                format!("a platter was unverified {:.1} h too long", by / 3600.0)
+            }
+            Self::VerifyAsMuch => {
+                format!("{:.1} TB less verified than ingested", by / 1e12)
+            }
+            Self::AnswerAll => format!("{by:.0} reads not answered"),
+        }
+    }
+}
+
+impl Finding {
+    /// Whether nothing says that it is missed.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.missed_by.is_none_or(|by| by <= 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use fulgurite_units::Duration;
+
+    use super::Constraints;
+    use crate::glass::result::RunResult;
+
+    const DAY: Constraints =
+        Constraints { verify_within: Some(Duration::from_secs(86_400)), not_asked: None };
+
+    /// Hours of the oldest unverified platter, TB of shortfall, reads not answered.
+    fn run(hours: f64, shortfall: Option<u64>, failed: u64) -> RunResult {
+        RunResult {
+            unverified_age_max: hours * 3600.0,
+            verify_shortfall_bytes: shortfall.map(|tb| tb * 1_000_000_000_000),
+            failed,
+            ..RunResult::default()
+        }
+    }
+
+    fn check(of: Constraints, runs: &[RunResult], expect: Expect) {
+        let summary = of.summary(runs);
+        let held = |run: &&RunResult| of.findings(run).iter().all(super::Finding::is_held);
+        assert_eq!(summary.held, runs.iter().filter(held).count());
+        assert_eq!(summary.is_held(), summary.missed().is_none());
+        expect.assert_eq(&summary.line());
+    }
+
+    #[test]
+    fn what_is_missed_is_named_with_by_how_much() {
+        check(DAY, &[run(24.0, Some(0), 0), run(3.0, Some(0), 0)], expect!["held"]);
+        check(
+            DAY,
+            &[run(25.5, Some(0), 0)],
+            expect!["not held: a platter was unverified 1.5 h too long"],
+        );
+        check(
+            DAY,
+            &[run(25.0, Some(8), 0), run(3.0, Some(2), 0), run(3.0, Some(0), 0)],
+            expect![
+                "held by 1 of 3 seeds: a platter was unverified 1.0 h too long (1 of 3 seeds); \
+                 8.0 TB less verified than ingested (2 of 3 seeds)"
+            ],
+        );
+        check(DAY, &[run(3.0, Some(0), 7)], expect!["not held: 7 reads not answered"]);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_not_held_silently() {
+        check(DAY, &[run(3.0, None, 0)], expect!["held; no window of two days to ask about"]);
+        let none = Constraints { verify_within: None, not_asked: Some("nothing is written") };
+        // Ages and windows of such a run say nothing.
+        check(
+            none,
+            &[run(99.0, Some(5), 0)],
+            expect!["held; verification not asked about: nothing is written"],
+        );
+        check(
+            none,
+            &[run(99.0, Some(5), 2)],
+            expect![
+                "not held: 2 reads not answered; verification not asked about: nothing is written"
+            ],
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! A run that is recorded is the same run, and what was recorded agrees with what the engine adds
+//! up by itself.
+
+use fulgurite_library::Policy;
+use fulgurite_units::Duration;
+
+use super::{Course, Recorder};
+use crate::glass::result::RunResult;
+use crate::glass::scenario::Scenario;
+use crate::glass::tests::scenario;
+use crate::glass::{run, run_observed};
+
+fn recorded(scenario: &Scenario, seed: u64) -> (RunResult, Course) {
+    let mut recorder = Recorder::new(scenario, seed);
+    let result = run_observed(scenario, seed, &mut recorder).unwrap();
+    (result, recorder.finish())
+}
+
+/// Everything is measured, so that what the engine adds up is the whole run.
+fn measured_whole(policy: &str) -> Scenario {
+    let mut scenario = scenario(Policy::named(policy).unwrap());
+    scenario.measure_from = Duration::ZERO;
+    scenario.measure_until = Duration::from_secs(1_000_000);
+    scenario
+}
+
+#[test]
+fn a_run_that_is_recorded_is_the_same_run() {
+    for name in fulgurite_library::POLICY_NAMES {
+        let scenario = scenario(Policy::named(name).unwrap());
+        let (result, course) = recorded(&scenario, 5);
+        assert_eq!(result, run(&scenario, 5).unwrap(), "{name}");
+        assert_eq!(course, recorded(&scenario, 5).1, "{name}");
+    }
+}
+
+#[test]
+fn what_was_recorded_agrees_with_what_the_engine_adds_up() {
+    for name in fulgurite_library::POLICY_NAMES {
+        let scenario = measured_whole(name);
+        let (result, course) = recorded(&scenario, 3);
+        let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        #[expect(clippy::cast_precision_loss, reason = "few reads wait")]
+        let queue_max = result.queue_max as f64;
+        assert!((most(&course.requests.max) - queue_max).abs() < 0.5, "{name}");
+        assert!((most(&course.oldest_unverified_s) - result.unverified_age_max).abs() < 1e-6);
+        assert!(result.completion.max <= most(&course.oldest_request_s) + 1.0, "{name}");
+        // Of the drives' time the engine leaves out what is not over at the end.
+        let last = course.end_s - course.column_s * columns_before_last(&course);
+        let seconds = |shares: &[f64]| {
+            let (end, whole) = shares.split_last().unwrap();
+            whole.iter().sum::<f64>() * course.column_s + end * last
+        };
+        let all = |of: fn(&super::DriveCourse) -> &Vec<f64>| -> f64 {
+            course.drives.iter().map(|drive| seconds(of(drive))).sum()
+        };
+        assert_eq!(course.drives.len(), 4, "{name}: as many as the smallest library has");
+        let share = |seconds: f64| seconds / 4.0 / 1_000_000.0;
+        assert!((share(all(|drive| &drive.read)) - result.drive_time.read).abs() < 1e-5);
+        assert!((share(all(|drive| &drive.switch)) - result.drive_time.switch).abs() < 1e-5);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "few columns")]
+fn columns_before_last(course: &Course) -> f64 {
+    (course.oldest_request_s.len() - 1) as f64
+}
+
+#[test]
+fn no_column_holds_more_than_it_can() {
+    for name in fulgurite_library::POLICY_NAMES {
+        let (_, course) = recorded(&measured_whole(name), 2);
+        let columns = course.requests.mean.len();
+        assert!((10..=240).contains(&columns), "{name}: {columns} columns");
+        for drive in &course.drives {
+            for (column, share) in
+                drive.read.iter().zip(&drive.verify).zip(&drive.switch).enumerate()
+            {
+                let busy = share.0.0 + share.0.1 + share.1;
+                assert!((0.0..=1.0 + 1e-9).contains(&busy), "{name}, column {column}: {busy}");
+            }
+        }
+        let shuttles = course.shuttles.iter().flat_map(|shuttle| &shuttle.work);
+        assert!(shuttles.clone().all(|share| (0.0..=1.0 + 1e-9).contains(share)), "{name}");
+        let worked = shuttles.sum::<f64>() > 0.0;
+        assert_eq!(worked, name != "no-shuttles", "{name}");
+        for curve in [&course.requests, &course.backlog_bytes, &course.unverified] {
+            for column in 0..columns {
+                let (mean, min, max) = (curve.mean[column], curve.min[column], curve.max[column]);
+                assert!(min <= mean + 1e-6 && mean <= max + 1e-6, "{name}: {min} {mean} {max}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_long_run_has_wide_columns() {
+    let mut scenario = measured_whole("silica");
+    scenario.workload.envelope.window = Duration::from_secs(6 * 3600);
+    let (_, course) = recorded(&scenario, 1);
+    assert!(course.column_s >= 120.0, "{} s", course.column_s);
+    assert!((121..=240).contains(&course.requests.mean.len()));
+}

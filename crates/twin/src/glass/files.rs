@@ -1,0 +1,114 @@
+//! Reads of files, split into shards, and what becomes of those whose platter cannot be had.
+
+use fulgurite_library::{RequestId, TrackSpan};
+use fulgurite_units::{ByteCount, Duration, Instant, RandomStream, TrackIndex};
+
+use crate::glass::scenario::Scenario;
+
+/// One file that is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct File {
+    pub(crate) arrived: Instant,
+    pub(crate) size: ByteCount,
+    /// Shards not read yet.
+    pub(crate) left: u32,
+    pub(crate) measured: bool,
+    pub(crate) failed: bool,
+}
+
+/// One request to the library.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shard {
+    pub(crate) file: u32,
+    /// Which it is asked of.
+    pub(crate) platter: u32,
+    pub(crate) tracks: TrackSpan,
+    /// Times it may be asked of another platter.
+    pub(crate) retries: u8,
+    /// Whether it is part of a recovery already.
+    pub(crate) recovers: bool,
+}
+
+/// All files and shards under way, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Files {
+    pub(crate) files: Slab<File>,
+    pub(crate) shards: Slab<Shard>,
+}
+
+/// Values by number; numbers of removed ones are used again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    values: Vec<Option<T>>,
+    unused: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), unused: Vec::new() }
+    }
+}
+
+impl<T: Copy> Slab<T> {
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(number) = self.unused.pop() {
+            self.values[number as usize] = Some(value);
+            return number;
+        }
+        self.values.push(Some(value));
+        u32::try_from(self.values.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn remove(&mut self, number: u32) -> T {
+        self.unused.push(number);
+        let value = self.values[number as usize].take();
+        value.unwrap_or_else(|| unreachable!("number {number} is in use"))
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+        let value = self.values[number as usize].as_mut();
+        value.unwrap_or_else(|| unreachable!("number {number} is in use"))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.values.len() - self.unused.len()
+    }
+}
+
+/// Requests of new platters are told apart from those of shards by this.
+pub(crate) const NEW_PLATTER: u64 = 1 << 40;
+
+/// The shard of a request, if it is one.
+pub(crate) fn shard_number(request: RequestId) -> Option<u32> {
+    u32::try_from(request.get()).ok()
+}
+
+/// The sizes of the shards of a file: as many whole ones as fit, and the rest.
+pub(crate) fn shard_sizes(
+    size: ByteCount,
+    shard_size: ByteCount,
+) -> impl Iterator<Item = ByteCount> {
+    let count = size.get().div_ceil(shard_size.get()).max(1);
+    (0..count).map(move |index| {
+        let from = index * shard_size.get();
+        ByteCount::new((size.get() - from).min(shard_size.get()))
+    })
+}
+
+/// Whole tracks that hold `size` bytes from a random place in a track on.
+pub(crate) fn tracks_of(
+    scenario: &Scenario,
+    size: ByteCount,
+    random: &mut RandomStream,
+) -> TrackSpan {
+    let track = scenario.track_size.get();
+    let offset = random.below(track);
+    let count = (offset + size.get()).div_ceil(track).max(1);
+    let count = u32::try_from(count).unwrap_or(u32::MAX / 2);
+    // Where on the platter does not matter: a seek is drawn, whatever its distance.
+    let first = u32::try_from(random.below(1 << 16)).unwrap_or(0);
+    TrackSpan::new(TrackIndex::new(first), count)
+}
+
+/// The objective of reads: 15 h (Silica, section 7.2).
+pub(crate) const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);

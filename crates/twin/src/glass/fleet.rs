@@ -1,0 +1,276 @@
+//! Fleets: several libraries under one workload, with platter-sets spread over them.
+//!
+//! ```text
+//!   reads of the fleet --split by placement--> parts of library 0 --run--> ends --.
+//!      a part of a platter that cannot be --.  parts of library 1 --run--> ends --+--> a read is
+//!      had: parts on the OTHER libraries <--'  ...                                |    done with
+//!                                                                    Histogram <--'  its last part
+//! ```
+//!
+//! Libraries share nothing but the workload, so each is a run of its own and they may run at the
+//! same time. Parts are held for some of the libraries at once ([`PARTS_HELD_MAX`]); the stream of
+//! reads is made again for the others, so that memory does not grow with the fleet.
+//!
+//! Not modeled: machines that break. And a skewed placement is exact between libraries, while
+//! within one its law is drawn anew over the platters that can be had.
+
+mod library;
+mod split;
+mod stop;
+
+use fulgurite_units::{Duration, Instant, Seed};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::histogram::Histogram;
+use crate::glass::result::{DriveTime, Quantiles, RunResult};
+use crate::runner::{Runner, collect};
+use crate::{Error, Scenario, TraceRead};
+use library::LibraryRun;
+use split::{Joint, Share, Splitter};
+pub use stop::Stop;
+
+/// Libraries of a fleet, at most.
+pub const LIBRARIES_MAX: u32 = 4096;
+/// Parts of reads held at once, about: 512 MiB of them.
+pub const PARTS_HELD_MAX: u64 = 1 << 25;
+
+/// Several libraries of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fleet {
+    /// Each of them: `platters` are those of one library, `workload` is that of the whole fleet.
+    pub each: Scenario,
+    /// How many.
+    pub libraries: u32,
+}
+
+/// What a run of a fleet measured; times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FleetResult {
+    /// The seed.
+    pub seed: u64,
+    /// Libraries.
+    pub libraries: u32,
+    /// Completion times of the measured reads, whatever libraries their parts came from.
+    pub completion: Quantiles,
+    /// Measured reads.
+    pub reads: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Reads of which a part could not be had.
+    pub failed: u64,
+    /// Requests of all reads, measured or not.
+    pub parts: u64,
+    /// Shards that were read from other platters of their set.
+    pub recovered: u64,
+    /// Mean shares of the drives' time.
+    pub drive_time: DriveTime,
+    /// 99.9th percentile of the requests of each library.
+    pub library_tails: Vec<f64>,
+    /// Platters brought to drives for customers.
+    pub fetches: u64,
+    /// Platter operations.
+    pub platter_operations: u64,
+    /// Starts of horizontal motion.
+    pub starts: u64,
+    /// Meters of horizontal motion.
+    pub meters: f64,
+    /// Crabs.
+    pub crabs: u64,
+    /// Bytes verified in the measured window.
+    pub verified_bytes: u64,
+    /// Reads waiting in one library, at most.
+    pub queue_max: u64,
+    /// Simulated time until the last read ended.
+    pub makespan: f64,
+    /// Engine events.
+    pub events: u64,
+    /// A number that differs as soon as any event of any library does.
+    pub hash: u64,
+    /// When the first library was stopped before its last read, as a [`Stop`] allowed. Reads that
+    /// were under way count as if they ended then, and those to come as if they took no time: so
+    /// the quantiles are no more than they would have been.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<f64>,
+}
+
+impl Fleet {
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.each.validate()?;
+        let refuse = |field, value: String, expected| Error::Parameter { field, value, expected };
+        if !(1..=LIBRARIES_MAX).contains(&self.libraries) {
+            let expected = "from 1 to 4096";
+            return Err(refuse("libraries", self.libraries.to_string(), expected));
+        }
+        if self.libraries > 1 && !self.each.faults.is_empty() {
+            let count = self.each.faults.len().to_string();
+            return Err(refuse("faults", count, "none in a fleet"));
+        }
+        Ok(())
+    }
+
+    /// Runs all libraries with the fleet's own workload.
+    ///
+    /// # Errors
+    /// When a parameter is out of range.
+    pub fn run(&self, seed: u64, runner: &dyn Runner) -> Result<FleetResult, Error> {
+        let workload = &self.each.workload;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an estimate, not negative; float casts saturate"
+        )]
+        let expected = workload.envelope.reads_mean() as u64;
+        let reads = || workload.reads(Seed::new(seed).child(b"workload"));
+        self.run_reads(seed, expected, Stop::Never, reads, runner)
+    }
+
+    /// Runs all libraries with these reads, about `expected` many, up to where `stop` says. The
+    /// stream is asked for several times when there are many, and has to be the same each time.
+    ///
+    /// # Errors
+    /// When a parameter is out of range.
+    pub fn run_reads<I: Iterator<Item = TraceRead>>(
+        &self,
+        seed: u64,
+        expected: u64,
+        stop: Stop,
+        reads: impl Fn() -> Result<I, Error>,
+        runner: &dyn Runner,
+    ) -> Result<FleetResult, Error> {
+        self.validate()?;
+        let mut sum = Sum::default();
+        let mut joints: Vec<Joint> = Vec::new();
+        let per_pass = self.libraries_per_pass(expected);
+        let libraries = self.libraries as usize;
+        for first in (0..libraries).step_by(per_pass) {
+            let range = first..(first + per_pass).min(libraries);
+            let mut splitter = Splitter::new(self, range.clone(), &Seed::new(seed))?;
+            splitter.expect(expected);
+            let mut measured = 0;
+            for read in reads()? {
+                splitter.split(&read);
+                measured += u64::from(self.each.is_measured(read.at));
+            }
+            let late_max = Histogram::above_tail(measured);
+            if first == 0 {
+                joints = std::mem::take(&mut splitter.joints);
+                (sum.result.parts, sum.result.recovered) = (splitter.parts, splitter.recovered);
+                sum.measured = measured;
+            }
+            let shares: Vec<Share> = splitter.shares;
+            let runs = collect(runner, shares.len(), |index| {
+                let number = range.start + index;
+                library::run(&self.each, &shares[index], seed, number, stop, late_max)
+            });
+            for run in runs {
+                sum.add(run?, &mut joints);
+            }
+        }
+        Ok(sum.finish(self, seed, &joints))
+    }
+
+    /// As many libraries as have their parts in memory at once.
+    fn libraries_per_pass(&self, expected: u64) -> usize {
+        let unavailable = self.each.unavailable.get();
+        let more = f64::from(self.each.recovery_reads).mul_add(unavailable, 1.0);
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let passes = (expected as f64 * more / PARTS_HELD_MAX as f64).ceil().max(1.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at least 1, and no more than libraries"
+        )]
+        let per_pass = (f64::from(self.libraries) / passes).ceil() as usize;
+        per_pass.max(1)
+    }
+}
+
+/// Sums over the libraries.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Measured reads of the workload, whether they came or not.
+    measured: u64,
+    completion: Histogram,
+    drive_time: DriveTime,
+    result: FleetResult,
+}
+
+impl Sum {
+    fn add(&mut self, run: LibraryRun, joints: &mut [Joint]) {
+        self.completion.merge(&run.completion);
+        let LibraryRun { result: of, reads, bytes, failed, ends, stopped_at, .. } = run;
+        for (joint, end) in ends {
+            let joint = &mut joints[joint as usize];
+            match end {
+                Some(end) => joint.latest = joint.latest.max(end),
+                None => joint.failed = true,
+            }
+        }
+        self.drive_time.read += of.drive_time.read;
+        self.drive_time.verify += of.drive_time.verify;
+        self.drive_time.switch += of.drive_time.switch;
+        self.drive_time.idle += of.drive_time.idle;
+        let sum = &mut self.result;
+        sum.reads += reads;
+        sum.bytes += bytes;
+        sum.failed += failed;
+        let stopped = stopped_at.map(|at| at.since(Instant::ZERO).as_secs_f64());
+        sum.stopped = sum.stopped.into_iter().chain(stopped).reduce(f64::min);
+        sum.hash = (sum.hash.rotate_left(23) ^ of.hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.count(&of);
+    }
+
+    fn count(&mut self, of: &RunResult) {
+        let sum = &mut self.result;
+        sum.library_tails.push(of.completion.p999);
+        sum.fetches += of.fetches;
+        sum.platter_operations += of.platter_operations;
+        sum.starts += of.starts;
+        sum.meters += of.meters;
+        sum.crabs += of.crabs;
+        sum.verified_bytes += of.verified_bytes;
+        sum.queue_max = sum.queue_max.max(of.queue_max);
+        sum.makespan = sum.makespan.max(of.makespan);
+        sum.events += of.events;
+    }
+
+    /// Reads of several parts end with the last of them.
+    fn finish(mut self, fleet: &Fleet, seed: u64, joints: &[Joint]) -> FleetResult {
+        let each = &fleet.each;
+        for joint in joints.iter().filter(|joint| each.is_measured(joint.arrived)) {
+            if joint.failed {
+                self.result.failed += 1;
+                continue;
+            }
+            self.result.reads += 1;
+            self.result.bytes += joint.size.get();
+            self.completion.add(joint.latest.since(joint.arrived));
+        }
+        if self.result.stopped.is_some() {
+            let to_come = self.measured.saturating_sub(self.result.reads + self.result.failed);
+            (0..to_come).for_each(|_| self.completion.add(Duration::ZERO));
+        }
+        let part = |sum: f64| sum / f64::from(fleet.libraries);
+        let time = self.drive_time;
+        FleetResult {
+            seed,
+            libraries: fleet.libraries,
+            completion: self.completion.quantiles(),
+            drive_time: DriveTime {
+                read: part(time.read),
+                verify: part(time.verify),
+                switch: part(time.switch),
+                idle: part(time.idle),
+            },
+            ..self.result
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! One library of a fleet: its parts in, the end of each part out.
+
+use std::cell::Cell;
+
+use fulgurite_library::{Event, Library, Outcome, Output, RequestId};
+use fulgurite_units::{Instant, Ratio, Seed};
+
+use super::split::Share;
+use super::stop::{Stop, Stopper};
+use crate::engine::histogram::Histogram;
+use crate::glass::result::RunResult;
+use crate::glass::{Observer, run_reads};
+use crate::{Error, Scenario, TraceRead};
+
+/// What one library did.
+#[derive(Debug)]
+pub(super) struct LibraryRun {
+    pub(super) result: RunResult,
+    /// Measured reads that were of this library alone.
+    pub(super) completion: Histogram,
+    pub(super) reads: u64,
+    pub(super) bytes: u64,
+    pub(super) failed: u64,
+    /// When its part of each joint ended; `None` if it could not be had.
+    pub(super) ends: Vec<(u32, Option<Instant>)>,
+    /// When it was stopped, if it was.
+    pub(super) stopped_at: Option<Instant>,
+}
+
+/// Runs one library. Every part fits into a shard, so that it is one request. With `late_max`
+/// late reads of the fleet, more are too many. What is under way when it is stopped counts as if
+/// it ended then.
+pub(super) fn run(
+    each: &Scenario,
+    share: &Share,
+    seed: u64,
+    number: usize,
+    stop: Stop,
+    late_max: u64,
+) -> Result<LibraryRun, Error> {
+    let scenario = Scenario { unavailable: Ratio::ZERO, platters: share.platters, ..each.clone() };
+    let label = format!("library {number}");
+    let seed = Seed::new(seed).child(label.as_bytes()).stream().next_u64();
+    let arriving = Cell::new(None);
+    let reads = (0u32..).zip(&share.parts).map(|(number, part)| {
+        arriving.set(Some(number));
+        TraceRead { at: part.at, size: part.size, key: 0 }
+    });
+    let window = [scenario.measure_from, scenario.measure_until].map(|at| Instant::ZERO + at);
+    let mut watch = Watch {
+        share,
+        stopper: Stopper::new(share, stop, window, late_max),
+        window,
+        arriving: &arriving,
+        parts: Vec::new(),
+        completion: Histogram::default(),
+        reads: 0,
+        bytes: 0,
+        failed: 0,
+        ends: Vec::with_capacity(share.joints.len()),
+    };
+    let result = run_reads(&scenario, seed, reads, &mut watch)?;
+    watch.end_pending();
+    let stopped_at = watch.stopper.stopped_at;
+    let Watch { completion, reads, bytes, failed, ends, .. } = watch;
+    Ok(LibraryRun { result, completion, reads, bytes, failed, ends, stopped_at })
+}
+
+/// Follows each part from its request to its end.
+struct Watch<'a> {
+    share: &'a Share,
+    stopper: Stopper<'a>,
+    /// Measured reads arrive from the first on, and before the second.
+    window: [Instant; 2],
+    /// The part that arrives, until it was asked for.
+    arriving: &'a Cell<Option<u32>>,
+    /// The part of each request number; numbers are used again.
+    parts: Vec<Option<u32>>,
+    completion: Histogram,
+    reads: u64,
+    bytes: u64,
+    failed: u64,
+    ends: Vec<(u32, Option<Instant>)>,
+}
+
+impl Watch<'_> {
+    fn ended(&mut self, request: RequestId, end: Option<Instant>) {
+        let Ok(request) = u32::try_from(request.get()) else { return };
+        let Some(number) = self.parts.get_mut(request as usize).and_then(Option::take) else {
+            return;
+        };
+        self.stopper.ended(number);
+        self.part_ended(number, end);
+    }
+
+    /// What is under way when the library is stopped takes at least until then.
+    fn end_pending(&mut self) {
+        let Some(stopped_at) = self.stopper.stopped_at else { return };
+        for number in self.stopper.pending().collect::<Vec<u32>>() {
+            self.part_ended(number, Some(stopped_at));
+        }
+    }
+
+    fn part_ended(&mut self, number: u32, end: Option<Instant>) {
+        let joints = &self.share.joints;
+        if let Ok(at) = joints.binary_search_by_key(&number, |(part, _)| *part) {
+            self.ends.push((joints[at].1, end));
+            return;
+        }
+        let part = self.share.parts[number as usize];
+        if part.at < self.window[0] || part.at >= self.window[1] {
+            return;
+        }
+        let Some(end) = end else {
+            self.failed += 1;
+            return;
+        };
+        self.reads += 1;
+        self.bytes += part.size.get();
+        self.completion.add(end.since(part.at));
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn event(&mut self, now: Instant, event: &Event) {
+        self.stopper.passed(now);
+        let &Event::Read { request, .. } = event else { return };
+        let Ok(request) = usize::try_from(request.get()) else { return };
+        if request >= self.parts.len() {
+            self.parts.resize(request + 1, None);
+        }
+        // What the engine asks for by itself, after a rejection, is nobody's part.
+        self.parts[request] = self.arriving.take();
+    }
+
+    fn output(&mut self, now: Instant, output: &Output) {
+        match *output {
+            Output::Finished { request, outcome: Outcome::Read } => self.ended(request, Some(now)),
+            Output::Finished { request, outcome: Outcome::Failed(_) }
+            | Output::Rejected { request, .. } => self.ended(request, None),
+            Output::Finished { .. } | Output::Do(_) | Output::Halt { .. } | Output::Traveled(_) => {
+            }
+        }
+    }
+
+    fn stepped(&mut self, _: &Library) {}
+
+    fn has_enough(&self) -> bool {
+        self.stopper.stopped_at.is_some()
+    }
+}

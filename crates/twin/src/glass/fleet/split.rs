@@ -1,0 +1,158 @@
+//! Which part of a read goes to which library.
+
+use std::ops::Range;
+
+use fulgurite_units::{ByteCount, Instant, RandomStream, Seed};
+
+use super::Fleet;
+use crate::glass::shard_sizes;
+use crate::workload::PlacementSampler;
+use crate::{Error, TraceRead};
+
+/// A request to one library.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    pub(super) at: Instant,
+    pub(super) size: ByteCount,
+}
+
+/// A read of more than one part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joint {
+    pub(super) arrived: Instant,
+    pub(super) size: ByteCount,
+    /// The end of the latest part so far.
+    pub(super) latest: Instant,
+    pub(super) failed: bool,
+}
+
+/// What one library has to do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Share {
+    pub(super) parts: Vec<Part>,
+    /// Parts that are not the whole of a read: their number, and that of the joint.
+    pub(super) joints: Vec<(u32, u32)>,
+    /// Platters that can be had.
+    pub(super) platters: u32,
+}
+
+/// Splits reads, and keeps the parts of some libraries.
+#[derive(Debug)]
+pub(super) struct Splitter {
+    kept: Range<usize>,
+    libraries: u32,
+    shard_size: ByteCount,
+    recovery_reads: u16,
+    placement: PlacementSampler,
+    unavailable: Vec<bool>,
+    recovery: RandomStream,
+    /// Library and size of each part of the read at hand.
+    targets: Vec<(u32, ByteCount)>,
+    pub(super) shares: Vec<Share>,
+    pub(super) joints: Vec<Joint>,
+    joint_count: u32,
+    pub(super) parts: u64,
+    pub(super) recovered: u64,
+}
+
+impl Splitter {
+    pub(super) fn new(fleet: &Fleet, kept: Range<usize>, seed: &Seed) -> Result<Self, Error> {
+        let (each, libraries) = (&fleet.each, fleet.libraries);
+        let too_many = || Error::Parameter {
+            field: "platters",
+            value: each.platters.to_string(),
+            expected: "few enough for all libraries to be below 2^32",
+        };
+        let platters = each.platters.checked_mul(libraries).ok_or_else(too_many)?;
+        let placement = each.workload.placement;
+        let placement = PlacementSampler::new(placement, platters, seed.child(b"placement"))?;
+        let mut chance = seed.child(b"unavailable").stream();
+        let share = each.unavailable.get();
+        let unavailable: Vec<bool> = (0..platters).map(|_| chance.unit() < share).collect();
+        let shares = kept.clone().map(|library| {
+            let own = unavailable.iter().skip(library).step_by(libraries as usize);
+            let had = own.filter(|unavailable| !**unavailable).count();
+            let platters = u32::try_from(had).unwrap_or(u32::MAX).max(1);
+            Share { platters, ..Share::default() }
+        });
+        Ok(Self {
+            shares: shares.collect(),
+            kept,
+            libraries,
+            shard_size: each.shard_size,
+            recovery_reads: each.recovery_reads,
+            placement,
+            unavailable,
+            recovery: seed.child(b"recovery").stream(),
+            targets: Vec::new(),
+            joints: Vec::new(),
+            joint_count: 0,
+            parts: 0,
+            recovered: 0,
+        })
+    }
+
+    /// Makes room for the parts of so many reads.
+    pub(super) fn expect(&mut self, reads: u64) {
+        let each = usize::try_from(reads / u64::from(self.libraries)).unwrap_or(0);
+        for share in &mut self.shares {
+            share.parts.reserve(each + each / 16);
+        }
+    }
+
+    /// Draws where the shards of a read lie. All draws are made whichever libraries are kept.
+    pub(super) fn split(&mut self, read: &TraceRead) {
+        let mut targets = std::mem::take(&mut self.targets);
+        for size in shard_sizes(read.size, self.shard_size) {
+            let platter = self.placement.draw();
+            let library = platter % self.libraries;
+            if self.unavailable[platter as usize] {
+                self.recovered += 1;
+                self.recover(library, size, &mut targets);
+            } else {
+                targets.push((library, size));
+            }
+        }
+        self.parts += targets.len() as u64;
+        let joint = (targets.len() > 1).then(|| self.joint(read));
+        for (library, size) in targets.drain(..) {
+            let library = library as usize;
+            if !self.kept.contains(&library) {
+                continue;
+            }
+            let share = &mut self.shares[library - self.kept.start];
+            if let Some(joint) = joint {
+                let number = u32::try_from(share.parts.len()).unwrap_or(u32::MAX);
+                share.joints.push((number, joint));
+            }
+            share.parts.push(Part { at: read.at, size });
+        }
+        self.targets = targets;
+    }
+
+    /// The first pass keeps all joints; later ones only count.
+    fn joint(&mut self, read: &TraceRead) -> u32 {
+        if self.kept.start == 0 {
+            let (arrived, size) = (read.at, read.size);
+            self.joints.push(Joint { arrived, size, latest: arrived, failed: false });
+        }
+        self.joint_count += 1;
+        self.joint_count - 1
+    }
+
+    /// A platter that cannot be had is read from others of its set, which lie in the other
+    /// libraries in turn.
+    fn recover(&mut self, library: u32, size: ByteCount, targets: &mut Vec<(u32, ByteCount)>) {
+        let others = self.libraries - 1;
+        let reads = u32::from(self.recovery_reads);
+        if others == 0 {
+            targets.extend((0..reads).map(|_| (library, size)));
+            return;
+        }
+        let first = u32::try_from(self.recovery.below(u64::from(others))).unwrap_or(0);
+        for index in 0..reads {
+            let step = 1 + (first + index) % others;
+            targets.push(((library + step) % self.libraries, size));
+        }
+    }
+}

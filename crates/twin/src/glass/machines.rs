@@ -1,0 +1,235 @@
+//! The machines: how long each command takes, and when it is answered.
+//!
+//! A verification pass lasts for hours and is nearly always halted, so it is not put on the agenda
+//! each time: each drive has one alarm there, and looks when it rings whether its pass is over.
+
+use fulgurite_library::limits::REPORT_UM;
+use fulgurite_library::{
+    Action, Command, CommandId, Event, LibraryShape, Machine, Mechanics, RailPosition, TrackSpan,
+};
+use fulgurite_units::{Duration, Instant, RandomStream, Seed};
+
+use super::run::Next;
+use crate::engine::Agenda;
+use crate::glass::scenario::Scenario;
+
+/// All shuttles and drives.
+#[derive(Debug)]
+pub(crate) struct Machines {
+    mechanics: Mechanics,
+    shuttles: Vec<Machinery>,
+    drives: Vec<Machinery>,
+}
+
+#[derive(Debug)]
+struct Machinery {
+    random: RandomStream,
+    work: Option<Work>,
+    /// The soonest alarm of a drive on the agenda.
+    alarm: Option<Instant>,
+    broken: bool,
+}
+
+/// Which machine, on the agenda: small, for each event moves some of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Device {
+    Shuttle(u16),
+    Drive(u16),
+}
+
+const fn device_of(action: &Action) -> Device {
+    match *action {
+        Action::Move { shuttle, .. }
+        | Action::Crab { shuttle, .. }
+        | Action::Pick { shuttle, .. }
+        | Action::Place { shuttle, .. }
+        | Action::Charge { shuttle } => Device::Shuttle(shuttle.get()),
+        Action::Mount { drive, .. }
+        | Action::Unmount { drive, .. }
+        | Action::Switch { drive, .. }
+        | Action::Seek { drive, .. }
+        | Action::Read { drive, .. }
+        | Action::VerifyPass { drive, .. } => Device::Drive(drive.get()),
+    }
+}
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Work {
+    pub(crate) command: Command,
+    pub(crate) started: Instant,
+    pub(crate) ends: Instant,
+}
+
+impl Machines {
+    pub(crate) fn new(scenario: &Scenario, drives: usize, seed: &Seed) -> Self {
+        let mechanics = Mechanics::new(scenario.throughput, scenario.track_size);
+        let mechanics = mechanics.with_parameters(scenario.mechanics);
+        Self::with_mechanics(&scenario.library, mechanics, drives, seed)
+    }
+
+    /// The machines of a library that is no scenario's.
+    pub(crate) fn with_mechanics(
+        shape: &LibraryShape,
+        mechanics: Mechanics,
+        drives: usize,
+        seed: &Seed,
+    ) -> Self {
+        let shuttles = usize::from(shape.panels * shape.shuttles_per_panel);
+        let devices = |kind: &str, count: usize| {
+            let device = |index| {
+                let seed = seed.child(format!("{kind} {index}").as_bytes());
+                Machinery { random: seed.stream(), work: None, alarm: None, broken: false }
+            };
+            (0..count).map(device).collect()
+        };
+        Self { mechanics, shuttles: devices("shuttle", shuttles), drives: devices("drive", drives) }
+    }
+
+    fn machinery(&mut self, device: Device) -> &mut Machinery {
+        match device {
+            Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
+            Device::Drive(index) => &mut self.drives[usize::from(index)],
+        }
+    }
+
+    /// Begins a command.
+    pub(crate) fn start(&mut self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
+        let name = device_of(&command.action);
+        let device = match name {
+            Device::Shuttle(index) => &mut self.shuttles[usize::from(index)],
+            Device::Drive(index) => &mut self.drives[usize::from(index)],
+        };
+        let ends = now + self.mechanics.duration(&command.action, &mut device.random);
+        device.work = Some(Work { command: *command, started: now, ends });
+        if let Action::VerifyPass { drive, .. } = command.action {
+            if device.alarm.is_none_or(|alarm| ends < alarm) {
+                device.alarm = Some(ends);
+                agenda.push(ends, Next::Alarm(drive));
+            }
+            return;
+        }
+        if let Action::Move { reports: true, .. } = command.action {
+            self.report(now, command, agenda);
+        }
+        agenda.push(ends, Next::Done(command.id, name));
+    }
+
+    /// Notes when a shuttle will be where it has to say so.
+    fn report(&self, now: Instant, command: &Command, agenda: &mut Agenda<Next>) {
+        let Action::Move { from, to, .. } = command.action else { return };
+        let meters = from.meters_to(to);
+        for step in 1..from.get().abs_diff(to.get()).div_ceil(REPORT_UM) {
+            let part = step * REPORT_UM;
+            let at = if from < to { from.get() + part } else { from.get() - part };
+            let at = RailPosition::new(at);
+            let Some(after) = self.mechanics.passes(meters, from.meters_to(at)) else { return };
+            agenda.push(now + after, Next::Passed(command.id, device_of(&command.action), at));
+        }
+    }
+
+    /// Whether a command is still under way.
+    pub(crate) fn is_under_way(&mut self, command: CommandId, device: Device) -> bool {
+        self.machinery(device).work.is_some_and(|work| work.command.id == command)
+    }
+
+    /// A command came to its end; `None` if its machine broke in the meantime.
+    pub(crate) fn done(&mut self, command: CommandId, device: Device) -> Option<Work> {
+        let device = self.machinery(device);
+        let due = device.work.is_some_and(|work| work.command.id == command);
+        if due { device.work.take() } else { None }
+    }
+
+    /// A drive's alarm rings: its pass is over, or goes on.
+    pub(crate) fn alarm(
+        &mut self,
+        now: Instant,
+        drive: fulgurite_units::DriveIndex,
+        agenda: &mut Agenda<Next>,
+    ) -> Option<Work> {
+        let device = &mut self.drives[drive.as_usize()];
+        if device.alarm != Some(now) {
+            return None;
+        }
+        device.alarm = None;
+        let passes = |work: &&mut Work| matches!(work.command.action, Action::VerifyPass { .. });
+        let work = device.work.as_mut().filter(passes).copied()?;
+        if work.ends <= now {
+            device.work = None;
+            return Some(work);
+        }
+        device.alarm = Some(work.ends);
+        agenda.push(work.ends, Next::Alarm(drive));
+        None
+    }
+
+    /// Has a pass end with the track it is in.
+    pub(crate) fn halt(&mut self, now: Instant, command: CommandId, agenda: &mut Agenda<Next>) {
+        let passes =
+            |device: &&mut Machinery| device.work.is_some_and(|work| work.command.id == command);
+        let Some(device) = self.drives.iter_mut().find(passes) else { return };
+        let Some(work) = device.work.as_mut() else { return };
+        let Action::VerifyPass { tracks, .. } = work.command.action else { return };
+        let track = self.mechanics.read(TrackSpan::new(tracks.first, 1)).as_nanos().max(1);
+        let passed = now.since(work.started).as_nanos().div_ceil(track);
+        let ends = work.started + Duration::from_nanos(passed * track);
+        work.ends = work.ends.min(ends.max(now));
+        agenda.push(work.ends, Next::Done(command, device_of(&work.command.action)));
+    }
+
+    /// What the controller is told at the end of a command.
+    pub(crate) fn answer(&self, work: &Work) -> Event {
+        let command = work.command.id;
+        let Action::VerifyPass { tracks, .. } = work.command.action else {
+            return Event::Completed { command };
+        };
+        let tracks_done = self.tracks_done(work);
+        if tracks_done >= tracks.track_count {
+            Event::Completed { command }
+        } else {
+            Event::Halted { command, tracks_done }
+        }
+    }
+
+    /// Whole tracks that a pass read.
+    pub(crate) fn tracks_done(&self, work: &Work) -> u32 {
+        let Action::VerifyPass { tracks, .. } = work.command.action else { return 0 };
+        let track = self.mechanics.read(TrackSpan::new(tracks.first, 1)).as_nanos().max(1);
+        let done = work.ends.since(work.started).as_nanos() / track;
+        u32::try_from(done).unwrap_or(u32::MAX).min(tracks.track_count)
+    }
+
+    /// Whole tracks read so far by the passes that go on.
+    pub(crate) fn passing_tracks(&self, now: Instant) -> u64 {
+        let works = self.drives.iter().filter_map(|drive| drive.work);
+        works
+            .map(|work| u64::from(self.tracks_done(&Work { ends: work.ends.min(now), ..work })))
+            .sum()
+    }
+
+    /// A machine breaks: what it was doing is never answered.
+    pub(crate) fn break_down(&mut self, machine: Machine) {
+        if let Some(device) = self.named(machine) {
+            device.work = None;
+            device.broken = true;
+        }
+    }
+
+    pub(crate) fn repair(&mut self, machine: Machine) {
+        if let Some(device) = self.named(machine) {
+            device.broken = false;
+        }
+    }
+
+    pub(crate) fn is_broken(&mut self, machine: Machine) -> bool {
+        self.named(machine).is_some_and(|device| device.broken)
+    }
+
+    fn named(&mut self, machine: Machine) -> Option<&mut Machinery> {
+        match machine {
+            Machine::Shuttle(shuttle) => self.shuttles.get_mut(shuttle.as_usize()),
+            Machine::Drive(drive) => self.drives.get_mut(drive.as_usize()),
+            Machine::Rail { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The engine: the live controller, with machines that only take their time.
+//!
+//! ```text
+//!   reads (a stream in order of time) --.
+//!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
+//!   agenda: commands under way ----------'        ^                              |
+//!                                                 '--- command + duration -------'
+//! ```
+//!
+//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same
+//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between
+//! shuttles is not modeled here: it is what the controller's commands do.
+
+mod accounts;
+mod backlog;
+mod batteries;
+pub mod constraints;
+pub mod course;
+pub(crate) mod energy;
+mod files;
+pub mod fleet;
+mod machines;
+pub mod plan;
+pub mod result;
+mod run;
+pub mod scenario;
+pub mod served;
+mod sets;
+mod supply;
+pub mod tape;
+
+pub(crate) use files::shard_sizes;
+pub(crate) use machines::{Machines, Work};
+pub(crate) use run::{Next, unavailable_platters};
+pub use run::{Observer, Silent, check, run, run_observed, run_reads};
+pub(crate) use supply::is_new;
+
+#[cfg(test)]
+mod hardware;
+#[cfg(test)]
+pub(crate) mod tests;

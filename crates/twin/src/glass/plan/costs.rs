@@ -1,0 +1,178 @@
+//! What things cost. Nobody sells glass libraries yet: every default is assumed, and says so.
+
+use fulgurite_library::Throughput;
+use serde::{Deserialize, Serialize};
+
+use super::Candidate;
+use crate::Error;
+use crate::glass::energy;
+use crate::glass::fleet::FleetResult;
+
+/// Prices, powers and energies. All defaults are ASSUMED: no public figures exist. Those of powers
+/// and energies are of the table that batteries go by as well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostTable {
+    /// The money prices are in. Assumed.
+    pub currency: String,
+    /// One library without racks of drives and slots: write rack, controller, rails. Assumed.
+    pub library: f64,
+    /// A read rack without drives. Assumed.
+    pub read_rack: f64,
+    /// A storage rack. Assumed.
+    pub storage_rack: f64,
+    /// A shuttle. Assumed.
+    pub shuttle: f64,
+    /// A read drive of 30 MB/s. Assumed.
+    pub drive_30: f64,
+    /// A read drive of 60 MB/s. Assumed.
+    pub drive_60: f64,
+    /// A read drive of 90 MB/s. Assumed.
+    pub drive_90: f64,
+    /// A read drive of 120 MB/s. Assumed.
+    pub drive_120: f64,
+    /// A read drive of 150 MB/s. Assumed.
+    pub drive_150: f64,
+    /// A read drive of 180 MB/s. Assumed.
+    pub drive_180: f64,
+    /// A read drive of 210 MB/s. Assumed.
+    pub drive_210: f64,
+    /// Years over which energy is paid. Assumed.
+    pub service_years: f64,
+    /// A kilowatt-hour. Assumed.
+    pub kwh: f64,
+    /// Watts of one library at rest, without drives and shuttles. Assumed.
+    pub library_watts: f64,
+    /// Watts of a drive that does nothing. Assumed.
+    pub drive_idle_watts: f64,
+    /// Watts of a drive that reads or verifies. Assumed.
+    pub drive_busy_watts: f64,
+    /// Watts of a shuttle at rest. Assumed.
+    pub shuttle_idle_watts: f64,
+    /// Joules of a start and stop of horizontal motion. Assumed.
+    pub start_joules: f64,
+    /// Joules of a meter of horizontal motion. Assumed.
+    pub meter_joules: f64,
+    /// Joules of a crab. Assumed.
+    pub crab_joules: f64,
+    /// Joules of a pick or place. Assumed.
+    pub handling_joules: f64,
+}
+
+impl Default for CostTable {
+    fn default() -> Self {
+        Self {
+            currency: "USD".to_owned(),
+            library: 60_000.0,
+            read_rack: 8_000.0,
+            storage_rack: 5_000.0,
+            shuttle: 6_000.0,
+            drive_30: 12_000.0,
+            drive_60: 15_000.0,
+            drive_90: 19_000.0,
+            drive_120: 24_000.0,
+            drive_150: 30_000.0,
+            drive_180: 37_000.0,
+            drive_210: 45_000.0,
+            service_years: 10.0,
+            kwh: 0.12,
+            library_watts: energy::LIBRARY_WATTS,
+            drive_idle_watts: energy::DRIVE_IDLE_WATTS,
+            drive_busy_watts: energy::DRIVE_BUSY_WATTS,
+            shuttle_idle_watts: energy::SHUTTLE_IDLE_WATTS,
+            start_joules: energy::START_ENERGY * energy::START_JOULES,
+            meter_joules: energy::METER_ENERGY * energy::START_JOULES,
+            crab_joules: energy::CRAB_ENERGY * energy::START_JOULES,
+            handling_joules: energy::HANDLING_ENERGY * energy::START_JOULES,
+        }
+    }
+}
+
+impl CostTable {
+    /// The default with what a TOML text says instead; keys nobody knows are refused.
+    ///
+    /// # Errors
+    /// When the text is no such table.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        toml::from_str(text).map_err(|error| Error::Costs { problem: error.message().to_owned() })
+    }
+
+    /// The names of all fields that are as assumed.
+    #[must_use]
+    pub fn assumed(&self) -> Vec<String> {
+        let tables = [self, &Self::default()].map(serde_json::to_value);
+        let [Ok(own), Ok(default)] = tables else { return Vec::new() };
+        let fields = own.as_object().into_iter().flatten();
+        let same = fields.filter(|(name, value)| default.get(name.as_str()) == Some(value));
+        same.map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let table = serde_json::to_value(self).unwrap_or_default();
+        let fields = table.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
+            // What is not finite has no number in JSON.
+            if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
+                let problem = format!("{name} must be from 0 to 1e12");
+                return Err(Error::Costs { problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// A drive.
+    #[must_use]
+    pub fn drive(&self, throughput: Throughput) -> f64 {
+        match u32::from(throughput) {
+            30 => self.drive_30,
+            60 => self.drive_60,
+            90 => self.drive_90,
+            120 => self.drive_120,
+            150 => self.drive_150,
+            180 => self.drive_180,
+            _ => self.drive_210,
+        }
+    }
+
+    /// What all machines cost.
+    #[must_use]
+    pub fn capital(&self, of: &Candidate) -> f64 {
+        let each = self.library
+            + f64::from(of.read_racks) * self.read_rack
+            + f64::from(of.storage_racks) * self.storage_rack
+            + f64::from(of.drives()) * self.drive(of.throughput)
+            + f64::from(of.shuttles()) * self.shuttle;
+        each * f64::from(of.libraries)
+    }
+
+    /// Kilowatt-hours a day when nothing moves and no drive works.
+    pub(super) fn rest_kwh_per_day(&self, of: &Candidate) -> f64 {
+        let watts = self.library_watts
+            + f64::from(of.drives()) * self.drive_idle_watts
+            + f64::from(of.shuttles()) * self.shuttle_idle_watts;
+        watts * f64::from(of.libraries) * 24.0 / 1000.0
+    }
+
+    /// Kilowatt-hours a day of a run, whose drives are busy for this share of their time.
+    pub(super) fn kwh_per_day(&self, of: &Candidate, run: &FleetResult, busy: f64) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "counts of a run are below 2^53")]
+        let joules = run.starts as f64 * self.start_joules
+            + run.meters * self.meter_joules
+            + run.crabs as f64 * self.crab_joules
+            + run.platter_operations as f64 * self.handling_joules;
+        let motion = joules / 3.6e6 * 86_400.0 / run.makespan.max(1.0);
+        let extra = (self.drive_busy_watts - self.drive_idle_watts).max(0.0);
+        let drives = f64::from(of.drives()) * f64::from(of.libraries);
+        self.rest_kwh_per_day(of) + motion + drives * busy * extra * 24.0 / 1000.0
+    }
+
+    /// Capital and the energy of all years.
+    pub(super) fn total(&self, capital: f64, kwh_per_day: f64) -> f64 {
+        capital + kwh_per_day * self.kwh * 365.25 * self.service_years
+    }
+
+    /// What a candidate costs at least.
+    pub(super) fn least(&self, of: &Candidate) -> f64 {
+        self.total(self.capital(of), self.rest_kwh_per_day(of))
+    }
+}

@@ -1,0 +1,233 @@
+//! Plans of tiny libraries, by a serial runner.
+
+use std::cell::Cell;
+
+use fulgurite_layout::SetShape;
+use fulgurite_library::{LibraryShape, Throughput};
+use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
+
+use super::trial::{judge, simulate};
+use super::{Candidate, CostTable, Demand, Miss, Plan, PlanRequest, Trial};
+use super::{picture, plan, plan_watched};
+use crate::glass::fleet::Stop;
+use crate::runner::Serial;
+use crate::workload::Workload;
+use crate::{Trace, TraceRead};
+
+const TB: u64 = 1_000_000_000_000;
+
+/// An hour of typical reads.
+fn hour(scale: f64) -> Demand {
+    let mut workload = Workload::typical();
+    workload.envelope.warm_up = Duration::ZERO;
+    workload.envelope.window = Duration::from_secs(3600);
+    workload.envelope.cool_down = Duration::ZERO;
+    Demand::Workload { workload: Box::new(workload), scale }
+}
+
+/// Small racks and few choices.
+fn request(demand: Demand) -> PlanRequest {
+    let mut request = PlanRequest::new(ByteCount::new(5 * TB), demand);
+    request.library = LibraryShape { slots_per_shelf: 30, ..LibraryShape::mdu() };
+    request.objective = Duration::from_secs(4500);
+    request.seeds = 2;
+    request.space.libraries = [1, 3];
+    request.space.read_racks = vec![2];
+    request.space.drives_per_read_rack = vec![2, 4];
+    request.space.throughputs = [30, 60].map(|mb| Throughput::new(mb).unwrap()).to_vec();
+    request
+}
+
+fn check(request: &PlanRequest) -> Plan {
+    let told = Cell::new(0);
+    let plan = plan_watched(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
+    assert_eq!(told.get(), plan.tried.len());
+    let enough = || plan.tried.iter().filter(|trial| trial.is_enough());
+    assert_eq!(enough().count() == 0, plan.best.is_none());
+    for trial in &plan.tried {
+        let (candidate, costs) = (&trial.candidate, &request.costs);
+        assert!(candidate.shape(request).validate().is_ok(), "{candidate:?}");
+        assert!(costs.least(candidate) <= trial.cost, "the lower bound is one");
+        assert!(candidate.storage_racks >= plan.set_racks);
+        let best = plan.best.as_ref();
+        assert!(!trial.is_enough() || best.is_some_and(|best| best.cost <= trial.cost));
+        let drops = |miss| matches!(miss, &Miss::Verification | &Miss::Failed);
+        assert!(trial.constraints.is_held() || trial.misses.iter().any(drops), "{trial:?}");
+        assert!(trial.constraints.is_held() || trial.constraints.missed().is_some());
+        if trial.given_up_s.is_some() {
+            let whole = whole_trial(request, candidate);
+            let missed = trial.misses.iter().all(|miss| whole.misses.contains(miss));
+            assert!(!trial.is_enough() && missed, "given up: {trial:?}, whole: {whole:?}");
+            assert!(trial.tail_s <= whole.tail_s, "at least so long");
+        }
+    }
+    plan
+}
+
+/// The plan is what trying everything comes to, every run to its end.
+fn check_against_all(request: &PlanRequest) -> Plan {
+    let found = check(request);
+    let (Some(best), Some(other)) = (&found.best, &found.runner_up) else {
+        unreachable!("there are two groups that are enough")
+    };
+    let mut runs = 0;
+    for (_, group) in super::groups::groups(request, found.set_racks) {
+        for shuttles in 1..=group.shuttles_per_panel {
+            // A cheaper one may only be another number of shuttles of the best.
+            let candidate = group.with_shuttles(shuttles);
+            let of_best = candidate.is_group_of(&best.candidate);
+            let bound = if of_best { best.cost } else { other.cost };
+            if request.costs.least(&candidate) >= bound {
+                continue;
+            }
+            let trial = whole_trial(request, &candidate);
+            runs += trial.seeds;
+            assert!(!trial.is_enough() || trial.cost >= bound, "{trial:?}");
+        }
+    }
+    assert!(found.runs < runs, "{} runs instead of {runs}", found.runs);
+    for trial in [best, other] {
+        assert_eq!(whole_trial(request, &trial.candidate), *trial);
+    }
+    found
+}
+
+/// All seeds of a candidate, up to the first that misses, each to its end.
+fn whole_trial(request: &PlanRequest, candidate: &Candidate) -> Trial {
+    let mut runs = Vec::new();
+    for seed in 1..=request.seeds {
+        runs.push(simulate(request, candidate, seed, Stop::Never, &Serial).unwrap());
+        if !judge(request, candidate, &runs).is_enough() {
+            break;
+        }
+    }
+    judge(request, candidate, &runs)
+}
+
+#[test]
+fn the_plan_is_the_cheapest_of_all() {
+    let found = check_against_all(&request(hour(3.0)));
+    assert!(u64::from(found.runs) < found.candidates, "fewer runs than candidates");
+}
+
+#[test]
+fn the_plan_is_the_cheapest_of_two_policies() {
+    let mut request = request(hour(2.0));
+    request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
+    request.space.libraries = [1, 2];
+    check_against_all(&request);
+}
+
+#[test]
+fn the_plan_is_the_cheapest_when_verification_decides() {
+    let mut request = request(hour(2.0));
+    request.ingest_per_day = ByteCount::new(28 * TB);
+    request.growth_days = 60;
+    request.objective = Duration::from_secs(8500);
+    request.space.libraries = [1, 2];
+    request.space.policies = ["fulgurite", "silica"].map(str::to_owned).to_vec();
+    let found = check_against_all(&request);
+    let given_up = |trial: &Trial| trial.given_up_s.is_some();
+    let verifies = |trial: &Trial| trial.misses == [Miss::Verification];
+    assert!(found.tried.iter().any(|trial| given_up(trial) && verifies(trial)));
+    assert!(found.tried.iter().any(|trial| given_up(trial) && trial.misses.contains(&Miss::Tail)));
+}
+
+#[test]
+fn several_libraries_when_one_has_too_few_slots() {
+    let mut request = request(hour(1.0));
+    request.growth_days = 1460;
+    request.space.storage_racks_max = 7;
+    let plan = check(&request);
+    let best = plan.best.unwrap();
+    assert!(best.candidate.libraries > 1);
+    let slots = u64::from(best.candidate.shape(&request).slot_count());
+    assert!(slots * u64::from(best.candidate.libraries) >= plan.platters);
+}
+
+#[test]
+fn drives_that_cannot_verify_are_left_out_or_missed() {
+    let mut request = request(hour(0.2));
+    request.ingest_per_day = ByteCount::new(15 * TB);
+    request.growth_days = 1;
+    request.space.libraries = [1, 1];
+    let plan = check(&request);
+    let best = plan.best.unwrap();
+    assert!(best.verify_margin >= 1.0);
+    assert!(best.constraints.is_held(), "a plan's answer holds them");
+    // 4 drives of 30 MB/s verify 10.4 TB a day; 17.8 are written.
+    let weak = |trial: &Trial| {
+        trial.candidate.drives() == 4 && u32::from(trial.candidate.throughput) == 30
+    };
+    assert!(!plan.tried.iter().any(weak));
+    request.ingest_per_day = ByteCount::new(1000 * TB);
+    let plan = check(&request);
+    assert!(plan.best.is_none() && plan.runner_up.is_none());
+}
+
+#[test]
+fn nothing_is_enough_for_an_objective_of_a_second() {
+    let mut request = request(hour(1.0));
+    request.objective = Duration::from_secs(1);
+    request.space.libraries = [1, 1];
+    let plan = check(&request);
+    assert!(plan.best.is_none());
+    assert_eq!(plan.runs, 1, "the largest candidate fails, and all others with it");
+    assert!(plan.tried[0].misses.contains(&Miss::Tail));
+    assert!(picture(&plan).unwrap().contains("<svg"));
+}
+
+#[test]
+fn traces_are_planned_for_as_well() {
+    let read = |at| TraceRead {
+        at: Instant::from_nanos(at * 20_000_000_000),
+        size: ByteCount::new(50_000_000),
+        key: at,
+    };
+    let trace = Trace::new((0..100).map(read).collect()).unwrap();
+    let demand = Demand::Trace { trace, scale: 2.5 };
+    let reads = demand.reads(1).unwrap().count();
+    assert!((220..280).contains(&reads), "{reads}");
+    let plan = check(&request(demand));
+    assert!(plan.best.is_some());
+    assert!(picture(&plan).unwrap().contains("least cost"));
+}
+
+#[test]
+fn the_search_ends_at_its_limit() {
+    let mut request = request(hour(1.0));
+    request.runs_max = 1;
+    assert!(check(&request).is_cut_short);
+}
+
+#[test]
+fn prices_say_that_they_are_assumed() {
+    let default = CostTable::default();
+    assert_eq!(default.assumed().len(), 22);
+    let own = CostTable::from_toml("drive_60 = 9000.0\nkwh = 0.3").unwrap();
+    assert!(!own.assumed().contains(&"drive_60".to_owned()));
+    assert_eq!(own.assumed().len(), 20);
+    assert!(CostTable::from_toml("drives_60 = 1.0").is_err());
+    let battery = crate::glass::scenario::Battery::ASSUMED;
+    assert_eq!(default.start_joules.to_bits(), battery.start_j.to_bits(), "one table");
+    let mut request = request(hour(1.0));
+    request.costs = CostTable::from_toml("shuttle = -1.0").unwrap();
+    assert!(plan(&request, &Serial).is_err());
+}
+
+#[test]
+fn what_cannot_be_planned_is_refused() {
+    let good = request(hour(1.0));
+    let mut bad = good.clone();
+    bad.seeds = 0;
+    assert!(bad.validate().is_err());
+    let mut bad = good.clone();
+    bad.space.policies = vec!["fastest".to_owned()];
+    assert!(bad.validate().is_err());
+    let mut bad = good.clone();
+    bad.glass.set = SetShape::new(400, 3);
+    assert!(plan(&bad, &Serial).is_err());
+    let mut bad = good;
+    bad.unavailable = Ratio::new(1.0).unwrap();
+    assert!(plan(&bad, &Serial).is_err());
+}

@@ -1,0 +1,236 @@
+//! The platters: where the stored ones are, and the new ones that come out to be verified.
+
+use fulgurite_library::{Event, LibraryShape, PanelIndex, RequestId, TrackSpan};
+use fulgurite_units::{Instant, PlatterId, RandomStream, Seed, SlotIndex, TrackIndex};
+
+use super::backlog::Backlog;
+use super::files::NEW_PLATTER;
+use super::sets::Sets;
+use crate::Error;
+use crate::glass::scenario::{Recovery, Scenario, Writes};
+
+/// Stored and new platters.
+#[derive(Debug)]
+pub(crate) struct Supply {
+    slots: Vec<SlotIndex>,
+    unavailable: Vec<bool>,
+    /// If those of a set stand in for each other.
+    sets: Option<Sets>,
+    recovery_reads: usize,
+    /// Slots of each panel that nothing lives in.
+    free: Vec<Vec<SlotIndex>>,
+    /// New platters that have not come into a drive yet, of each panel.
+    pub(crate) waiting: Vec<u64>,
+    /// The panel of each new platter, until it first came into a drive.
+    panels: Vec<(PanelIndex, bool)>,
+    /// New platters that are not verified yet.
+    pub(crate) backlog: Backlog,
+    tracks: u32,
+    recovery: RandomStream,
+}
+
+impl Supply {
+    pub(crate) fn new(scenario: &Scenario, seed: &Seed) -> Result<Self, Error> {
+        let shape = &scenario.library;
+        let mut random = seed.child(b"slots").stream();
+        let mut zones = free_by_zone(shape, &mut random);
+        let mut slots = Vec::with_capacity(scenario.platters as usize);
+        // Round by round over the zones: the least occupied first.
+        while slots.len() < scenario.platters as usize {
+            let before = slots.len();
+            for zone in &mut zones {
+                if slots.len() < scenario.platters as usize {
+                    slots.extend(zone.pop());
+                }
+            }
+            if slots.len() == before {
+                let (platters, slots) = (scenario.platters, slots.len());
+                return Err(Error::TooManyPlatters { platters, slots });
+            }
+        }
+        shuffle(&mut slots, &mut random);
+        let share = scenario.unavailable.get();
+        let mut chance = seed.child(b"unavailable").stream();
+        let mut unavailable: Vec<bool> = slots.iter().map(|_| chance.unit() < share).collect();
+        let sets = sets(scenario, &slots)?;
+        if let Some(sets) = &sets {
+            sets.bound(&mut unavailable, &mut chance);
+        }
+        let mut free = vec![Vec::new(); usize::from(shape.panels)];
+        for slot in zones.into_iter().flatten() {
+            if let Some(address) = shape.address(slot) {
+                free[usize::from(address.panel.get())].push(slot);
+            }
+        }
+        let size = match scenario.writes {
+            Writes::None => 0,
+            Writes::Saturated { platter_size } | Writes::Every { platter_size, .. } => {
+                platter_size.get().div_ceil(scenario.track_size.get())
+            }
+        };
+        Ok(Self {
+            slots,
+            unavailable,
+            sets,
+            recovery_reads: usize::from(scenario.recovery_reads),
+            waiting: vec![0; free.len()],
+            free,
+            panels: Vec::new(),
+            backlog: Backlog::default(),
+            tracks: u32::try_from(size).unwrap_or(u32::MAX / 2).max(1),
+            recovery: seed.child(b"recovery").stream(),
+        })
+    }
+
+    pub(crate) fn slot(&self, platter: u32) -> SlotIndex {
+        self.slots[platter as usize]
+    }
+
+    pub(crate) fn is_unavailable(&self, platter: u32) -> bool {
+        self.unavailable[platter as usize]
+    }
+
+    /// Whether the platters of a set stand in for each other.
+    pub(crate) const fn has_sets(&self) -> bool {
+        self.sets.is_some()
+    }
+
+    /// The platters read instead of one that cannot be had; none if too few of its set are left.
+    pub(crate) fn stand_ins(&mut self, platter: u32) -> Vec<u32> {
+        if self.sets.is_none() {
+            return (0..self.recovery_reads).map(|_| self.any_platter()).collect();
+        }
+        let mut others = self.others_left(platter);
+        if others.len() < self.recovery_reads {
+            return Vec::new();
+        }
+        let first = self.recovery.below(others.len() as u64);
+        others.rotate_left(usize::try_from(first).unwrap_or(0));
+        others.truncate(self.recovery_reads);
+        others
+    }
+
+    /// Another platter for one of these that cannot be had either.
+    pub(crate) fn stand_in(&mut self, platter: u32) -> Option<u32> {
+        if self.sets.is_none() {
+            return Some(self.any_platter());
+        }
+        let others = self.others_left(platter);
+        let drawn = self.recovery.below(others.len().max(1) as u64);
+        others.get(usize::try_from(drawn).unwrap_or(0)).copied()
+    }
+
+    /// The other platters of a set that can be had.
+    fn others_left(&self, platter: u32) -> Vec<u32> {
+        let others = self.sets.iter().flat_map(|sets| sets.others(platter));
+        others.filter(|other| !self.is_unavailable(*other)).collect()
+    }
+
+    /// Any platter that can be had.
+    fn any_platter(&mut self) -> u32 {
+        let count = self.slots.len() as u64;
+        for _ in 0..64 {
+            let platter = u32::try_from(self.recovery.below(count)).unwrap_or(0);
+            if !self.is_unavailable(platter) {
+                return platter;
+            }
+        }
+        0
+    }
+
+    /// A new platter comes out on a panel.
+    pub(crate) fn new_platter(&mut self, panel: PanelIndex, now: Instant) -> Event {
+        let number = u32::try_from(self.panels.len()).unwrap_or(u32::MAX);
+        self.backlog.came(number, now, self.tracks);
+        self.panels.push((panel, true));
+        self.waiting[usize::from(panel.get())] += 1;
+        Event::Verify {
+            request: RequestId::new(NEW_PLATTER + u64::from(number)),
+            platter: new_id(number),
+            panel,
+            tracks: TrackSpan::new(TrackIndex::new(0), self.tracks),
+        }
+    }
+
+    /// A new platter is in a drive: where it came from, if that is for the first time.
+    pub(crate) fn mounted(&mut self, platter: PlatterId) -> Option<PanelIndex> {
+        let (panel, first) = self.panels.get_mut(number_of(platter) as usize)?;
+        if !std::mem::replace(first, false) {
+            return None;
+        }
+        self.waiting[usize::from(panel.get())] -= 1;
+        Some(*panel)
+    }
+
+    /// When a new platter that is verified now came out.
+    pub(crate) fn verified(&mut self, request: RequestId) -> Option<Instant> {
+        let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
+        self.backlog.verified(number)
+    }
+
+    /// A new platter was verified: it gets a slot, as long as there are some.
+    pub(crate) fn store(&mut self, request: RequestId) -> Option<Event> {
+        let number = u32::try_from(request.get() - NEW_PLATTER).unwrap_or(u32::MAX);
+        let (panel, _) = self.panels.get(number as usize)?;
+        let slot = self.free[usize::from(panel.get())].pop()?;
+        Some(Event::Store { request, platter: new_id(number), slot })
+    }
+}
+
+/// The sets of the platters in these slots, if a scenario has any.
+fn sets(scenario: &Scenario, slots: &[SlotIndex]) -> Result<Option<Sets>, Error> {
+    let Recovery::Set { redundancy } = scenario.recovery else { return Ok(None) };
+    let (reads, redundancy) = (usize::from(scenario.recovery_reads), usize::from(redundancy));
+    Sets::new(&scenario.library, slots, reads + redundancy, redundancy).map(Some)
+}
+
+/// The id of a stored platter.
+pub(crate) fn stored_id(number: u32) -> PlatterId {
+    id(0, number)
+}
+
+/// The id of a new platter.
+pub(crate) fn new_id(number: u32) -> PlatterId {
+    id(1, number)
+}
+
+/// Whether an id is that of a new platter.
+pub(crate) fn is_new(platter: PlatterId) -> bool {
+    platter.to_bytes()[0] == 1
+}
+
+fn id(kind: u8, number: u32) -> PlatterId {
+    let mut bytes = [0; 16];
+    bytes[0] = kind;
+    for (index, byte) in bytes.iter_mut().rev().take(4).enumerate() {
+        *byte = u8::try_from((number >> (8 * index)) & 0xff).unwrap_or(0);
+    }
+    PlatterId::from_bytes(bytes)
+}
+
+/// The number of a new platter.
+pub(crate) fn number_of(platter: PlatterId) -> u32 {
+    platter.to_bytes()[12..].iter().fold(0, |number, byte| (number << 8) | u32::from(*byte))
+}
+
+/// The slots that can be homes, by zone, in random order.
+fn free_by_zone(shape: &LibraryShape, random: &mut RandomStream) -> Vec<Vec<SlotIndex>> {
+    let per_zone = u32::from(shape.slots_per_shelf);
+    let mut zones: Vec<Vec<SlotIndex>> = (0..shape.zone_count())
+        .map(|zone| {
+            let slots = (zone * per_zone..(zone + 1) * per_zone).map(SlotIndex::new);
+            let mut slots: Vec<_> = slots.filter(|slot| !shape.is_spare(*slot)).collect();
+            shuffle(&mut slots, random);
+            slots
+        })
+        .collect();
+    shuffle(&mut zones, random);
+    zones
+}
+
+fn shuffle<T>(values: &mut [T], random: &mut RandomStream) {
+    for last in (1..values.len()).rev() {
+        let other = usize::try_from(random.below(last as u64 + 1)).unwrap_or(0);
+        values.swap(last, other);
+    }
+}
