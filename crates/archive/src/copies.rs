@@ -18,7 +18,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
-use fulgurite_units::ObjectId;
+use fulgurite_units::{ObjectId, error_chain};
 
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::commit::{Retired, account, bodies, find_object, rows_in};
@@ -29,7 +29,6 @@ use crate::names::{BucketName, ObjectKey};
 use crate::progress::Progress;
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
-use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
 
 /// Most damaged copies a verification names.

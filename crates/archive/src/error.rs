@@ -1,25 +1,7 @@
 //! What can go wrong in an archive, with the ids a caller needs to act.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_units::PlatterId;
-
-/// What the caller should do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The thing named does not exist.
-    NotFound,
-    /// The state of the thing forbids it; look again, then decide.
-    Conflict,
-    /// Try later.
-    Unavailable,
-    /// Stored bytes are not what was written.
-    Corrupt,
-    /// The request itself is wrong.
-    Invalid,
-    /// A bug, or a failing disk.
-    Internal,
-}
+use fulgurite_units::{ErrorKind, PlatterId};
 
 /// An operation on the archive failed.
 #[derive(Debug, thiserror::Error)]

@@ -61,10 +61,11 @@ mod write_set;
 pub use clock::Clock;
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
-pub use error::{ArchiveError, ErrorKind, Result};
+pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
+pub use fulgurite_units::ErrorKind;
 pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{

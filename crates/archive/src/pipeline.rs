@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fulgurite_units::{ByteCount, PlatterId};
+use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
 use crate::forget::Forgetting;
@@ -28,7 +28,6 @@ use crate::progress::Progress;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
-use crate::write_set::error_chain;
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.

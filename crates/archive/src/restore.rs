@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
-use fulgurite_units::{ObjectId, UnixTime};
+use fulgurite_units::{ObjectId, UnixTime, error_chain};
 
 use self::agenda::Agenda;
 use crate::body::cipher_bytes;
@@ -46,7 +46,7 @@ use crate::rows::{
 };
 use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
-use crate::write_set::{error_chain, joined_crc};
+use crate::write_set::joined_crc;
 use crate::{ArchiveError, Result, copies};
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next

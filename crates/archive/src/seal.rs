@@ -24,7 +24,7 @@ use std::time::Instant;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime};
+use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
 use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, count_dead, rows_in};
@@ -43,7 +43,7 @@ use crate::rows::{
     SetRow, SetState, Shard,
 };
 use crate::status::{SealReport, set_status};
-use crate::write_set::{SetWriting, error_chain};
+use crate::write_set::SetWriting;
 use crate::{ArchiveError, ErrorKind, Result};
 
 pub(crate) use self::troubles::{Excluded, Troubles};

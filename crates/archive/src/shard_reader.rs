@@ -7,7 +7,7 @@ use fulgurite_glass::{
     CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
 };
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{PlatterId, SlotIndex, UnixTime};
+use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use crate::ground::Ground;
 use crate::ingest::cipher_crc;
@@ -16,7 +16,6 @@ use crate::log::LogWriter;
 use crate::medium::MediumHandle;
 use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
-use crate::write_set::error_chain;
 use crate::{ArchiveError, Result};
 
 type Reader = PlatterReader<PlatterFileSource>;

@@ -13,7 +13,7 @@ use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
-use fulgurite_units::{ObjectId, PlatterId, SetId};
+use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use crate::body::cipher_bytes;
 use crate::commit::rows_in;
@@ -77,17 +77,6 @@ pub(crate) fn glass_error(
         }
         ArchiveError::PlatterUnreadable { platter, reason }
     }
-}
-
-/// An error with its sources, on one line.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 impl SetWriting<'_> {

@@ -1,10 +1,11 @@
 //! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
-//! chances, seeds with child random streams, and the shape of a controller.
+//! chances, seeds with child random streams, the shape of a controller, and kinds of errors.
 //!
 //! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
 
 mod bytes;
 mod controller;
+mod error;
 mod id;
 mod index;
 mod ratio;
@@ -13,6 +14,7 @@ mod time;
 
 pub use bytes::{ByteCount, ParseByteCountError};
 pub use controller::{Controller, Outbox};
+pub use error::{ErrorKind, error_chain};
 pub use id::{ArchiveId, ObjectId, PlatterId, SetId, UploadId};
 pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
 pub use ratio::{Ratio, RatioError};

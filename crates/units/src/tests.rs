@@ -3,7 +3,7 @@
 use expect_test::expect;
 use proptest::prelude::*;
 
-use crate::{ByteCount, Duration, Ratio, Seed};
+use crate::{ByteCount, Duration, Ratio, Seed, error_chain};
 
 #[test]
 fn byte_counts_print_the_largest_unit() {
@@ -79,4 +79,24 @@ proptest! {
     fn below_stays_below(seed: u64, bound in 1u64..) {
         prop_assert!(Seed::new(seed).stream().below(bound) < bound);
     }
+}
+
+#[test]
+fn an_error_is_told_with_its_sources() {
+    #[derive(Debug)]
+    struct Outer(std::num::ParseIntError);
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("no number of tracks")
+        }
+    }
+    impl std::error::Error for Outer {
+        fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+            Some(&self.0)
+        }
+    }
+    let inner = "x".parse::<u8>().unwrap_err();
+    assert_eq!(error_chain(&inner), "invalid digit found in string");
+    let text = error_chain(&Outer(inner));
+    assert_eq!(text, "no number of tracks: invalid digit found in string");
 }

@@ -94,7 +94,7 @@ impl LogFile {
     }
 
     fn warn(&self, error: &LogError) {
-        let error = crate::write_set::error_chain(error);
+        let error = fulgurite_units::error_chain(error);
         tracing::warn!(path = %self.path.display(), error, "the library log ends here");
     }
 }

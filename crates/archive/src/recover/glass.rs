@@ -13,7 +13,7 @@ use fulgurite_glass::{
     GlassError, ListEntry, ListReader, Member, PlatterHeader, PlatterReader, SetDecoder,
     TrackBuffer,
 };
-use fulgurite_units::{ArchiveId, PlatterId, SetId, SlotIndex};
+use fulgurite_units::{ArchiveId, PlatterId, SetId, SlotIndex, error_chain};
 
 use super::found::{Bodies, Known};
 use super::opened::Opened;
@@ -27,7 +27,6 @@ use crate::platter_files::PlatterFileSource;
 use crate::rows::{
     self, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, Shard, VERIFIED,
 };
-use crate::write_set::error_chain;
 
 type Reader = PlatterReader<PlatterFileSource>;
 

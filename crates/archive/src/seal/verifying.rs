@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
-use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex};
+use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use super::Sealer;
 use crate::commit::rows_in;
@@ -16,7 +16,7 @@ use crate::progress::{Part, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::verification;
-use crate::write_set::{error_chain, glass_error};
+use crate::write_set::glass_error;
 use crate::{ArchiveError, ErrorKind, Result};
 
 /// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
