@@ -1,7 +1,8 @@
 //! What can go wrong in an archive, with the ids a caller needs to act.
 
 use fulgurite_catalog::CatalogError;
-use fulgurite_units::{ErrorKind, PlatterId};
+use fulgurite_platters::PlattersError;
+use fulgurite_units::{ErrorKind, PlatterId, error_chain};
 
 /// An operation on the archive failed.
 #[derive(Debug, thiserror::Error)]
@@ -156,3 +157,25 @@ impl ArchiveError {
         }
     }
 }
+
+/// What platters meet is the archive's own error, under the same name.
+impl From<PlattersError> for ArchiveError {
+    fn from(error: PlattersError) -> Self {
+        use PlattersError as P;
+        match error {
+            P::InvalidArgument { what } => Self::InvalidArgument { what },
+            P::Full { what } => Self::Full { what },
+            P::Busy { what } => Self::Busy { what },
+            P::PlatterUnreadable { platter, reason } => Self::PlatterUnreadable { platter, reason },
+            P::PlatterOutOfReach { platter, reason } => Self::PlatterOutOfReach { platter, reason },
+            P::Unusable { path, reason } => Self::Unusable { path, reason },
+            P::Stopping => Self::Stopping,
+            P::Io { action, path, source } => Self::Io { action, path, source },
+            P::Internal { what } => Self::Internal { what },
+            other => Self::Internal { what: error_chain(&other) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@
 use super::{Finding, Source};
 
 /// What every crate may use of the others; a crate not named here may not exist.
-const MAY_USE: [(&str, &[&str]); 12] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("units", &[]),
     ("codes", &["units"]),
     ("glass", &["codes", "units"]),
@@ -13,14 +13,15 @@ const MAY_USE: [(&str, &[&str]); 12] = [
     ("layout", &["glass", "units"]),
     ("library", &["units"]),
     ("catalog", &["units"]),
-    ("archive", &["catalog", "codes", "decode", "glass", "layout", "library", "units"]),
+    ("platters", &["catalog", "codes", "decode", "glass", "layout", "library", "units"]),
+    ("archive", &["catalog", "codes", "decode", "glass", "layout", "library", "platters", "units"]),
     ("twin", &["layout", "library", "units"]),
     ("gateway", &["archive", "units"]),
     (
         "fulgurite",
         &[
             "archive", "catalog", "codes", "decode", "gateway", "glass", "layout", "library",
-            "twin", "units",
+            "platters", "twin", "units",
         ],
     ),
     ("xtask", &[]),

@@ -1,0 +1,29 @@
+//! Errors of platters do not change where they become the archive's.
+
+use fulgurite_units::error_chain;
+
+use super::*;
+
+#[test]
+fn what_platters_meet_is_told_as_it_is() {
+    let what = || "this".to_owned();
+    let (platter, reason) = (PlatterId::from_bytes([7; 16]), "that");
+    let source = std::io::Error::other("the disk");
+    let all = [
+        PlattersError::InvalidArgument { what: what() },
+        PlattersError::Full { what: what() },
+        PlattersError::Busy { what: what() },
+        PlattersError::PlatterUnreadable { platter, reason: reason.to_owned() },
+        PlattersError::PlatterOutOfReach { platter, reason: reason.to_owned() },
+        PlattersError::Unusable { path: what(), reason: reason.to_owned() },
+        PlattersError::Stopping,
+        PlattersError::Io { action: "open", path: what(), source },
+        PlattersError::Internal { what: what() },
+    ];
+    for error in all {
+        let (kind, text) = (error.kind(), error_chain(&error));
+        let told = ArchiveError::from(error);
+        assert_eq!(told.kind(), kind, "{text}");
+        assert_eq!(error_chain(&told), text);
+    }
+}
