@@ -1,6 +1,6 @@
 //! Panics that are caught: a bug costs the piece of work that it met, and no thread.
 //!
-//! The work of a background thread is run through [`Panics::catch`], which counts a panic, says it
+//! The work of a background thread is run through [`Panics::run`], which counts a panic, says it
 //! in the log and hands it on as an error of that work. What the work held is dropped as for any
 //! other error; locks that it had are used again, for nothing is left half changed behind them.
 //!
@@ -27,6 +27,11 @@ impl Panics {
             tracing::error!("{what}; this is a bug, and this piece of work fails with it");
             ArchiveError::Internal { what }
         })
+    }
+
+    /// Runs `work`, which can fail by itself; a panic is one more error of it.
+    pub(crate) fn run<T>(&self, who: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.catch(who, work)?
     }
 
     /// Panics caught since start.
@@ -56,5 +61,10 @@ mod tests {
         let text = panics.catch("a worker", || panic!("bare")).unwrap_err().to_string();
         assert_eq!(text, "internal error: a worker panicked: bare");
         assert_eq!(panics.count(), 2);
+        let own = panics.run("a drive", || Err::<(), _>(ArchiveError::Stopping));
+        assert!(matches!(own, Err(ArchiveError::Stopping)), "an error of the work is its own");
+        let text = panics.run("a drive", || -> Result<()> { panic!("bare") }).unwrap_err();
+        assert_eq!(text.to_string(), "internal error: a drive panicked: bare");
+        assert_eq!(panics.count(), 3);
     }
 }

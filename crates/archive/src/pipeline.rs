@@ -254,8 +254,7 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
         }
         "sealing".clone_into(&mut lock(shown));
         let panics = sealer.panics();
-        let outcome = panics.catch("sealing", || sealer.seal_all(cause));
-        let outcome = outcome.and_then(std::convert::identity);
+        let outcome = panics.run("sealing", || sealer.seal_all(cause));
         sealer.rests();
         let failed = match &outcome {
             Ok(_) => sealer.trouble(),
@@ -278,15 +277,13 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
 
 /// Whether there is something to seal; if that cannot be told, trying will tell why.
 fn is_due(sealer: &Sealer) -> bool {
-    let due = sealer.panics().catch("sealing", || sealer.is_due());
-    due.and_then(std::convert::identity).unwrap_or(true)
+    sealer.panics().run("sealing", || sealer.is_due()).unwrap_or(true)
 }
 
 fn run_expiring(ground: &Arc<Ground>, ends: &Receiver<()>) {
     let mut trouble = String::new();
     while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(TICK) {
-        let expired = ground.panics.catch("expiring", || expire::expire_due(ground));
-        match expired.and_then(std::convert::identity) {
+        match ground.panics.run("expiring", || expire::expire_due(ground)) {
             Ok(()) => trouble.clear(),
             Err(ArchiveError::Stopping) => return,
             Err(error) => {
@@ -302,8 +299,7 @@ fn run_expiring(ground: &Arc<Ground>, ends: &Receiver<()>) {
 }
 
 fn run_sweep(ground: &Arc<Ground>) {
-    let swept = ground.panics.catch("the key sweep", || startup::sweep_orphan_keys(ground));
-    match swept.and_then(std::convert::identity) {
+    match ground.panics.run("the key sweep", || startup::sweep_orphan_keys(ground)) {
         Ok(0) | Err(ArchiveError::Stopping) => {}
         Ok(count) => tracing::info!(count, "destroyed keys of uploads that a crash cut short"),
         Err(error) => tracing::error!(%error, "keys of cut-short uploads stay"),
@@ -318,7 +314,7 @@ fn run_tending(ground: &Arc<Ground>) {
     let mut forgetting = Forgetting::default();
     let mut told = None;
     while ground.check_stopping().is_ok() {
-        let tended = ground.panics.catch("tending", || {
+        let tended = ground.panics.run("tending", || {
             // Each is tried, whatever becomes of the others.
             let kept = ground.space.keep_reserve();
             let forgot = forgetting.run_due(ground, within);
@@ -327,7 +323,6 @@ fn run_tending(ground: &Arc<Ground>) {
             let marked = ground.mark.note(false);
             kept.and(forgot).and(shredded).and(settled).and(marked)
         });
-        let tended = tended.and_then(std::convert::identity);
         let trouble = tended.err().map(|error| error.to_string());
         // Said once, not every second for as long as it lasts.
         if let Some(error) = trouble.as_ref().filter(|_| trouble != told) {
@@ -351,8 +346,7 @@ fn run_restoring(restorer: &Restorer, inbox: &Receiver<Order>) {
                 Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
-            let begun = restorer.panics().catch("restoring", || restorer.begin_batches(batches));
-            match begun.and_then(std::convert::identity) {
+            match restorer.panics().run("restoring", || restorer.begin_batches(batches)) {
                 Ok(()) => {}
                 Err(ArchiveError::Stopping) => return,
                 Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),

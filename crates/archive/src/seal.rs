@@ -218,8 +218,7 @@ impl Sealer {
         failed: &mut Vec<ArchiveError>,
     ) -> Result<Option<Released>> {
         let finish = || self.finish_set(set, report);
-        let end = self.ground.panics.catch("sealing", finish).and_then(std::convert::identity);
-        let error = match end {
+        let error = match self.ground.panics.run("sealing", finish) {
             Ok(End::Released(released)) => {
                 self.troubles.went(set);
                 return Ok(Some(released));

@@ -418,7 +418,7 @@ fn in_parallel(
     panics: &Panics,
     work: impl Fn() -> Result<()> + Sync,
 ) -> Result<()> {
-    let work = || panics.catch("a write drive", &work).and_then(std::convert::identity);
+    let work = || panics.run("a write drive", &work);
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
         let died = || Err(ArchiveError::Internal { what: "a write drive died".to_owned() });
