@@ -26,10 +26,10 @@ use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
-use crate::progress::Progress;
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};
+use fulgurite_platters::Progress;
 
 /// Most damaged copies a verification names.
 const DAMAGED_COPIES_MAX: usize = 100;

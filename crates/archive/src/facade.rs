@@ -16,13 +16,13 @@ use crate::object::{
     PutOptions, RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
 };
 use crate::pipeline::Workers;
-use crate::progress::Progress;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{list, multipart, orphan_report, put, read, restore, status};
+use fulgurite_platters::Progress;
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]

@@ -25,12 +25,12 @@ use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
 use crate::medium::ArchiveMedium;
-use crate::panics::Panics;
 use crate::pipeline::{Bells, Order};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::{ArchiveError, Result};
+use fulgurite_platters::Panics;
 
 /// Identity of a data directory, written once.
 #[derive(Clone, Debug, Serialize, Deserialize)]

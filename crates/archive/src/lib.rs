@@ -36,12 +36,10 @@ mod object;
 mod orphan_report;
 #[doc(hidden)]
 pub mod outside;
-mod panics;
 mod pipeline;
 mod plan;
 mod platter_files;
 mod private;
-mod progress;
 mod put;
 mod read;
 mod recover;
@@ -65,6 +63,7 @@ pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
+pub use fulgurite_platters::Progress;
 pub use fulgurite_units::ErrorKind;
 pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
@@ -73,7 +72,6 @@ pub use object::{
     PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, Retrieval,
     StorageClass, UploadInfo, UploadOptions, WriteCondition,
 };
-pub use progress::Progress;
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};

@@ -44,8 +44,8 @@ use self::refusal::Refusal;
 use self::work::{Ended, Work};
 pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
-use crate::panics::Panics;
 use crate::{ArchiveError, Result};
+use fulgurite_platters::Panics;
 
 /// Messages waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;

@@ -24,11 +24,11 @@ use crate::ground::Ground;
 use crate::library_driver::LiveLibrary;
 use crate::limits::SEAL_RETRY;
 use crate::platter_files::PlatterFiles;
-use crate::progress::Progress;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
+use fulgurite_platters::Progress;
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;

@@ -9,8 +9,8 @@ use fulgurite_glass::{PlatterSink, PlatterSource};
 use fulgurite_units::PlatterId;
 
 use crate::log::sync_dir;
-use crate::progress::Progress;
 use crate::{ArchiveError, Result};
+use fulgurite_platters::Progress;
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]

@@ -39,7 +39,6 @@ use crate::limits::{
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
-use crate::panics::Panics;
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
@@ -48,6 +47,7 @@ use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
 use crate::write_set::joined_crc;
 use crate::{ArchiveError, Result, copies};
+use fulgurite_platters::Panics;
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
 /// midnight UTC.

@@ -34,10 +34,8 @@ use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
 use crate::medium::MediumHandle;
-use crate::panics::Panics;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
 use crate::platter_files::PlatterFiles;
-use crate::progress::{Progress, platter_bytes, sets_bytes};
 use crate::rows::{
     self, BODIES, FAULTS, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS,
     SetRow, SetState, Shard,
@@ -45,6 +43,8 @@ use crate::rows::{
 use crate::status::{SealReport, set_status};
 use crate::write_set::SetWriting;
 use crate::{ArchiveError, ErrorKind, Result};
+use fulgurite_platters::Panics;
+use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
 
 pub(crate) use self::troubles::{Excluded, Troubles};
 use self::verifying::Verdict;

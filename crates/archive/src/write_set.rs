@@ -22,12 +22,12 @@ use crate::ground::Ground;
 use crate::ingest::cipher_crc;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
-use crate::panics::Panics;
 use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
-use crate::progress::Progress;
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::{ArchiveError, Result};
+use fulgurite_platters::Panics;
+use fulgurite_platters::Progress;
 
 type Writer = PlatterWriter<PlatterFileSink>;
 

@@ -5,5 +5,9 @@
 //! not known here, nor is anything of S3.
 
 mod error;
+mod panics;
+pub mod progress;
 
 pub use error::{PlattersError, Result};
+pub use panics::Panics;
+pub use progress::Progress;

@@ -12,12 +12,12 @@ use super::Sealer;
 use crate::commit::rows_in;
 use crate::library_driver::{self, Due, Pace, Pass, Verify};
 use crate::platter_files::PlatterFileSource;
-use crate::progress::{Part, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::verification;
 use crate::write_set::glass_error;
 use crate::{ArchiveError, ErrorKind, Result};
+use fulgurite_platters::progress::{Part, platter_bytes};
 
 /// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);

@@ -10,32 +10,43 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{ArchiveError, Result};
+use crate::{PlattersError, Result};
 
 /// How many panics were caught since start.
 #[derive(Debug, Default)]
-pub(crate) struct Panics {
+pub struct Panics {
     caught: AtomicU64,
 }
 
 impl Panics {
     /// Runs `work`; a panic of it becomes an error that names `who` did it.
-    pub(crate) fn catch<T>(&self, who: &str, work: impl FnOnce() -> T) -> Result<T> {
+    ///
+    /// # Errors
+    /// When it panicked.
+    pub fn catch<T>(&self, who: &str, work: impl FnOnce() -> T) -> Result<T> {
         catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
             self.caught.fetch_add(1, Ordering::Relaxed);
             let what = format!("{who} panicked: {}", message(&*payload));
             tracing::error!("{what}; this is a bug, and this piece of work fails with it");
-            ArchiveError::Internal { what }
+            PlattersError::Internal { what }
         })
     }
 
     /// Runs `work`, which can fail by itself; a panic is one more error of it.
-    pub(crate) fn run<T>(&self, who: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    ///
+    /// # Errors
+    /// Those of the work, and when it panicked.
+    pub fn run<T, E: From<PlattersError>>(
+        &self,
+        who: &str,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         self.catch(who, work)?
     }
 
     /// Panics caught since start.
-    pub(crate) fn count(&self) -> u64 {
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.caught.load(Ordering::Relaxed)
     }
 }
@@ -61,8 +72,8 @@ mod tests {
         let text = panics.catch("a worker", || panic!("bare")).unwrap_err().to_string();
         assert_eq!(text, "internal error: a worker panicked: bare");
         assert_eq!(panics.count(), 2);
-        let own = panics.run("a drive", || Err::<(), _>(ArchiveError::Stopping));
-        assert!(matches!(own, Err(ArchiveError::Stopping)), "an error of the work is its own");
+        let own = panics.run("a drive", || Err::<(), _>(PlattersError::Stopping));
+        assert!(matches!(own, Err(PlattersError::Stopping)), "an error of the work is its own");
         let text = panics.run("a drive", || -> Result<()> { panic!("bare") }).unwrap_err();
         assert_eq!(text.to_string(), "internal error: a drive panicked: bare");
         assert_eq!(panics.count(), 3);

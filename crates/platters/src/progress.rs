@@ -26,32 +26,33 @@ impl Progress {
     }
 
     /// Begins anew: so much is done of so much.
-    pub(crate) fn set(&self, done: u64, total: u64) {
+    pub fn set(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
 
     /// More was done.
-    pub(crate) fn add(&self, bytes: u64) {
+    pub fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Counts a piece of the work that says itself how far it is, and may have to begin anew.
-    pub(crate) fn part(self: &Arc<Self>) -> Part {
+    #[must_use]
+    pub fn part(self: &Arc<Self>) -> Part {
         Part { progress: Arc::clone(self), done: 0 }
     }
 }
 
 /// A piece of the work.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub struct Part {
     progress: Arc<Progress>,
     done: u64,
 }
 
 impl Part {
     /// So much of it is done, which may be less than before.
-    pub(crate) fn at(&mut self, done: u64) {
+    pub fn at(&mut self, done: u64) {
         let all = &self.progress.done;
         match done.checked_sub(self.done) {
             Some(more) => all.fetch_add(more, Ordering::Relaxed),
@@ -62,7 +63,8 @@ impl Part {
 }
 
 /// Bytes of all tracks of a platter that holds so many user bytes.
-pub(crate) fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
+#[must_use]
+pub fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let tracks = geometry.map(geometry.tracks_for(user_bytes)).tracks();
     u64::from(tracks) * geometry.track_image_bytes() as u64
 }
@@ -70,7 +72,8 @@ pub(crate) fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
 /// About how many bytes of tracks sets take that hold so many user bytes: platter after platter is
 /// filled, and a redundancy platter is as long as the longest of its set. Lists of what is on them
 /// are left out.
-pub(crate) fn sets_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
+#[must_use]
+pub fn sets_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());
     let full = platter_bytes(geometry, platter);
     let redundancy = u64::from(geometry.set_redundancy_platters);
