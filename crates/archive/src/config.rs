@@ -117,6 +117,13 @@ pub struct LibraryOptions {
     pub log: Option<PathBuf>,
 }
 
+impl LibraryOptions {
+    /// Read drives of the library.
+    pub(crate) fn read_drives(&self) -> u32 {
+        u32::from(self.shape.panels) * u32::from(self.shape.drives_per_panel())
+    }
+}
+
 /// What a restore of retrieval Expedited does for `DEEP_ARCHIVE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpeditedPolicy {

@@ -24,7 +24,7 @@ use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
-use crate::medium::ArchiveMedium;
+use crate::medium::SimulatedMedium;
 use crate::pipeline::{Bells, Order};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
@@ -71,7 +71,7 @@ pub(crate) struct Ground {
     pub(crate) fail: FailPoints,
     pub(crate) panics: Arc<Panics>,
     pub(crate) repairs: Repairs,
-    pub(crate) medium: Arc<ArchiveMedium>,
+    pub(crate) medium: Arc<SimulatedMedium>,
     /// Number of this server run; the key table names it in every key it makes.
     pub(crate) run: u64,
     pub(crate) bells: Bells,
@@ -368,7 +368,7 @@ impl Ground {
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
         let repairs = Repairs::default();
-        let medium = Arc::new(ArchiveMedium::new(&config)?);
+        let medium = Arc::new(SimulatedMedium::new(&config.medium, config.library.read_drives())?);
         let (bells, pipeline, restore) = Bells::new();
         Ok(Self {
             config,

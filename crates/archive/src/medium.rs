@@ -8,7 +8,7 @@ use fulgurite_decode::{DecodeError, Model, OutcomeReader, SoftReader, SoftStatis
 use fulgurite_glass::{GlassError, Medium, SectorReading, SectorsAt, SeededFaults};
 use fulgurite_units::Seed;
 
-use crate::config::{AnalogOptions, ArchiveConfig, Fidelity};
+use crate::config::{AnalogOptions, Fidelity, MediumOptions};
 use crate::decode_service::{
     DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_of,
 };
@@ -16,67 +16,72 @@ use crate::{ArchiveError, Result};
 
 /// The medium.
 #[derive(Debug)]
-pub(crate) enum ArchiveMedium {
+pub(crate) struct SimulatedMedium(Kind);
+
+/// What it is, by fidelity.
+#[derive(Debug)]
+enum Kind {
     Sector(SeededFaults),
     Drawn(DrawnMedium),
     Soft(Box<SoftMedium>),
     Analog(DecodeService),
 }
 
-impl ArchiveMedium {
-    pub(crate) fn new(config: &ArchiveConfig) -> Result<Self> {
-        let seed = Seed::new(config.medium.seed).child(b"medium");
-        match &config.medium.fidelity {
+impl SimulatedMedium {
+    /// The medium that was configured, for so many drives.
+    pub(crate) fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
+        let seed = Seed::new(options.seed).child(b"medium");
+        let kind = match &options.fidelity {
             Fidelity::Sector { sector_rate, track_rate } => {
-                Ok(Self::Sector(SeededFaults::new(seed, *sector_rate, *track_rate)))
+                Kind::Sector(SeededFaults::new(seed, *sector_rate, *track_rate))
             }
             Fidelity::Drawn { statistics, reads_max } => {
-                Ok(Self::Drawn(DrawnMedium::open(statistics, seed, *reads_max, drives(config))?))
+                Kind::Drawn(DrawnMedium::open(statistics, seed, *reads_max, drives)?)
             }
             Fidelity::Soft { statistics, reads_max } => {
-                let drives = drives(config);
                 let soft = SoftMedium::open(statistics, seed, *reads_max, drives)?;
-                Ok(Self::Soft(Box::new(soft)))
+                Kind::Soft(Box::new(soft))
             }
-            Fidelity::Analog(options) => {
-                Ok(Self::Analog(analog(options, config.medium.seed, drives(config)).map_err(
-                    |error| ArchiveError::InvalidArgument { what: format!("medium: {error}") },
-                )?))
+            Fidelity::Analog(analog) => {
+                Kind::Analog(analog_service(analog, options.seed, drives).map_err(|error| {
+                    ArchiveError::InvalidArgument { what: format!("medium: {error}") }
+                })?)
             }
-        }
+        };
+        Ok(Self(kind))
     }
 
     /// Its name, for people.
     pub(crate) const fn name(&self) -> &'static str {
-        match self {
-            Self::Sector(_) | Self::Drawn(_) => "sector (simulated medium)",
-            Self::Soft(_) => "soft (simulated medium)",
-            Self::Analog(_) => "analog (simulated medium)",
+        match &self.0 {
+            Kind::Sector(_) | Kind::Drawn(_) => "sector (simulated medium)",
+            Kind::Soft(_) => "soft (simulated medium)",
+            Kind::Analog(_) => "analog (simulated medium)",
         }
     }
 
     /// Whether decoding for verification may take longer than a drive should wait: on other
     /// machines, or in a cheaper hour.
     pub(crate) fn decodes_later(&self) -> bool {
-        match self {
-            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => false,
-            Self::Analog(service) => service.decodes_later(),
+        match &self.0 {
+            Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => false,
+            Kind::Analog(service) => service.decodes_later(),
         }
     }
 
     /// Nobody waits any longer for what is not being decoded.
     pub(crate) fn stop(&self) {
-        match self {
-            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => {}
-            Self::Analog(service) => service.stop(),
+        match &self.0 {
+            Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => {}
+            Kind::Analog(service) => service.stop(),
         }
     }
 
     /// The decode service, if there is one.
     pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
-        match self {
-            Self::Sector(_) | Self::Drawn(_) | Self::Soft(_) => None,
-            Self::Analog(pool) => Some(pool.status()),
+        match &self.0 {
+            Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => None,
+            Kind::Analog(pool) => Some(pool.status()),
         }
     }
 }
@@ -84,18 +89,18 @@ impl ArchiveMedium {
 /// The medium as one reader sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct MediumHandle {
-    medium: Arc<ArchiveMedium>,
+    medium: Arc<SimulatedMedium>,
     urgency: Urgency,
 }
 
 impl MediumHandle {
     /// For reads that somebody waits for.
-    pub(crate) fn urgent(medium: &Arc<ArchiveMedium>) -> Self {
+    pub(crate) fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Urgent }
     }
 
     /// For verification.
-    pub(crate) fn deferred(medium: &Arc<ArchiveMedium>) -> Self {
+    pub(crate) fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Deferred }
     }
 }
@@ -107,22 +112,16 @@ impl Medium for MediumHandle {
         bytes: &mut [u8],
         readings: &mut Vec<SectorReading>,
     ) -> std::result::Result<(), GlassError> {
-        match &*self.medium {
-            ArchiveMedium::Sector(faults) => faults.read(at, bytes, readings),
-            ArchiveMedium::Drawn(drawn) => {
+        match &self.medium.0 {
+            Kind::Sector(faults) => faults.read(at, bytes, readings),
+            Kind::Drawn(drawn) => {
                 drawn.read(at, bytes, readings);
                 Ok(())
             }
-            ArchiveMedium::Soft(soft) => soft.read(at, bytes, readings),
-            ArchiveMedium::Analog(pool) => pool.read(at, bytes, readings, self.urgency),
+            Kind::Soft(soft) => soft.read(at, bytes, readings),
+            Kind::Analog(pool) => pool.read(at, bytes, readings, self.urgency),
         }
     }
-}
-
-/// Read drives of the library.
-fn drives(config: &ArchiveConfig) -> u32 {
-    let shape = &config.library.shape;
-    u32::from(shape.panels) * u32::from(shape.drives_per_panel())
 }
 
 /// Reads the statistics of a decoder.
@@ -140,7 +139,7 @@ fn statistics<R>(
 
 /// The medium at fidelity `sector`, by statistics.
 #[derive(Debug)]
-pub(crate) struct DrawnMedium {
+struct DrawnMedium {
     reader: OutcomeReader,
     drives: u32,
     reads: AtomicU64,
@@ -162,7 +161,7 @@ impl DrawnMedium {
 
 /// The medium at fidelity `soft`.
 #[derive(Debug)]
-pub(crate) struct SoftMedium {
+struct SoftMedium {
     first: SoftReader,
     /// Readers that are not at work; as many as ever were at the same time.
     idle: Mutex<Vec<SoftReader>>,
@@ -200,7 +199,7 @@ impl SoftMedium {
 }
 
 /// The decode service for voxels, here or elsewhere.
-fn analog(
+fn analog_service(
     options: &AnalogOptions,
     seed: u64,
     drives: u32,

@@ -24,7 +24,7 @@ use crate::ground::{
 };
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::log::sync_dir;
-use crate::medium::ArchiveMedium;
+use crate::medium::SimulatedMedium;
 use crate::rows::SPACES;
 use crate::{ArchiveError, Result};
 use crate::{catalog_mark, key_files};
@@ -37,7 +37,7 @@ pub(super) struct Opened {
     pub(super) keys: KeyTable,
     /// Slots in use, by body.
     pub(super) slots: BTreeMap<ObjectId, UsedSlot>,
-    pub(super) medium: Arc<ArchiveMedium>,
+    pub(super) medium: Arc<SimulatedMedium>,
     /// Number of this run of the archive.
     pub(super) run: u64,
     _lock: File,
@@ -83,7 +83,7 @@ impl Opened {
         // above every run that made a segment: the new catalog is newer than all of them.
         let run = keys.begin_recovery(catalog_mark::last_run(&paths, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
-        let medium = Arc::new(ArchiveMedium::new(&config)?);
+        let medium = Arc::new(SimulatedMedium::new(&config.medium, config.library.read_drives())?);
         Ok(Self { config, paths, archive, keys, slots, medium, run, _lock: lock })
     }
 
