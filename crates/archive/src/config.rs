@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-pub use crate::decode_service::{HOURS, QueueAddress, Tariff};
-pub use crate::injected::{InjectedDamage, InjectedRead, InjectedWrite};
 pub use crate::space::SpaceOptions;
-pub use fulgurite_decode::EngineChoice;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, Ratio};
+pub use fulgurite_platters::config::{
+    AnalogOptions, EngineChoice, Fidelity, HOURS, InjectedDamage, InjectedRead, InjectedWrite,
+    MediumOptions, QueueAddress, Tariff,
+};
+use fulgurite_units::{ByteCount, Duration};
 
 /// The shard size to take when nobody says otherwise. The paper gives none. On its Volume workload
 /// the twin's reads are complete sooner the smaller shards are (`docs/design/0005-placement.md`);
@@ -22,82 +23,6 @@ pub struct SealPolicy {
     pub staged_bytes: ByteCount,
     /// As soon as the oldest staged body is this old.
     pub age: Duration,
-}
-
-/// The simulated medium.
-#[derive(Clone, Debug)]
-pub struct MediumOptions {
-    /// Seed from which everything about it follows: failing sectors, or the glass itself.
-    pub seed: u64,
-    /// How it is simulated.
-    pub fidelity: Fidelity,
-}
-
-/// How the medium is simulated.
-#[derive(Clone, Debug)]
-pub enum Fidelity {
-    /// Whole sectors fail, at given rates.
-    Sector {
-        /// Chance that a sector cannot be decoded.
-        sector_rate: Ratio,
-        /// Chance that a whole track cannot be decoded.
-        track_rate: Ratio,
-    },
-    /// Whole sectors fail, and have margins, as statistics say.
-    Drawn {
-        /// What `fulgurite glass calibrate` wrote.
-        statistics: PathBuf,
-        /// Times that a sector is read, at most.
-        reads_max: u8,
-    },
-    /// What decoders say is drawn from statistics; the sectors' code is real.
-    Soft {
-        /// What `fulgurite glass calibrate` wrote.
-        statistics: PathBuf,
-        /// Times that a sector is read, at most.
-        reads_max: u8,
-    },
-    /// Bytes become voxels, voxels images, images bytes.
-    Analog(Box<AnalogOptions>),
-}
-
-/// The medium at fidelity `analog`.
-#[derive(Clone, Debug)]
-pub struct AnalogOptions {
-    /// Preset of the voxel channel, by its name.
-    pub preset: String,
-    /// The learned decoder's file, with its card beside it; the one that comes with the program
-    /// without it.
-    pub model: Option<PathBuf>,
-    /// What runs it.
-    pub engine: EngineChoice,
-    /// Times that images are taken of a sector, at most.
-    pub reads_max: u8,
-    /// Threads that decode, at most; 0 is one for each processor.
-    pub workers: usize,
-    /// Where parts of tracks are sent for workers on other machines; then nothing is decoded here.
-    pub queue: Option<QueueAddress>,
-    /// When verification is decoded.
-    pub tariff: Tariff,
-    /// Watts of a worker that is busy.
-    pub watts: f64,
-    /// Damage on top of what the channel draws.
-    pub damage: InjectedDamage,
-}
-
-impl MediumOptions {
-    /// A medium that never fails.
-    #[must_use]
-    pub const fn perfect(seed: u64) -> Self {
-        let fidelity = Fidelity::Sector { sector_rate: Ratio::ZERO, track_rate: Ratio::ZERO };
-        Self { seed, fidelity }
-    }
-
-    /// A medium that loses sectors, each by itself, at this rate.
-    #[must_use]
-    pub const fn losing(seed: u64, sector_rate: Ratio) -> Self {
-        Self { seed, fidelity: Fidelity::Sector { sector_rate, track_rate: Ratio::ZERO } }
-    }
 }
 
 /// The simulated library and its mechanics.

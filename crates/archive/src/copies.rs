@@ -18,6 +18,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
+use fulgurite_platters::Progress;
 use fulgurite_units::{ObjectId, error_chain};
 
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
@@ -29,7 +30,6 @@ use crate::names::{BucketName, ObjectKey};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};
-use fulgurite_platters::Progress;
 
 /// Most damaged copies a verification names.
 const DAMAGED_COPIES_MAX: usize = 100;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_library::Machine;
+use fulgurite_platters::Progress;
 use fulgurite_units::{PlatterId, UploadId};
 
 use crate::clock::Clock;
@@ -22,7 +23,6 @@ use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyRepor
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{list, multipart, orphan_report, put, read, restore, status};
-use fulgurite_platters::Progress;
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_catalog::{
     CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
+use fulgurite_platters::{Panics, SimulatedMedium};
 use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +25,11 @@ use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
-use crate::medium::SimulatedMedium;
 use crate::pipeline::{Bells, Order};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::{ArchiveError, Result};
-use fulgurite_platters::Panics;
 
 /// Identity of a data directory, written once.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -32,6 +32,7 @@ use fulgurite_library::{
     Action, Command, CommandId, Event, Fault, Library, LibraryShape, Machine, Mechanics, Movement,
     Outcome, Output, RailPosition, RequestId, Throughput, TrackSpan,
 };
+use fulgurite_platters::Panics;
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
     SlotIndex, TrackIndex,
@@ -45,7 +46,6 @@ use self::work::{Ended, Work};
 pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
 use crate::{ArchiveError, Result};
-use fulgurite_platters::Panics;
 
 /// Messages waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;

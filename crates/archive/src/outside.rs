@@ -1,15 +1,12 @@
-//! Parsers of outside bytes that nobody else can reach: key slots, rows, sealed entries, messages
-//! of the decode queue. Each function says what must hold of them whatever the bytes.
+//! Parsers of outside bytes that nobody else can reach: key slots, rows, sealed entries. Each
+//! function says what must hold of them whatever the bytes.
 //!
 //! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
 //! no interface for anything else.
 
 use fulgurite_units::{ObjectId, PlatterId};
-use serde::ser::SerializeTuple as _;
-use serde::{Serialize, Serializer};
 
 use crate::body::{SecretKey, seal_entry};
-use crate::decode_service::check_message;
 use crate::entry::Entry;
 use crate::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
 use crate::rows::{
@@ -23,17 +20,6 @@ use crate::rows::{
 const KEY: [u8; 32] = [7; 32];
 /// The body of the samples.
 const BODY: [u8; 16] = [5; 16];
-
-/// Bytes as they are, without the length that postcard writes before a vector.
-pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
-
-impl Serialize for Plain<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut tuple = serializer.serialize_tuple(self.0.len())?;
-        self.0.iter().try_for_each(|byte| tuple.serialize_element(byte))?;
-        tuple.end()
-    }
-}
 
 /// Any slot of the key table: a key only if the cipher says so, mended or not.
 ///
@@ -113,14 +99,6 @@ pub fn sealed_entry(input: &[u8]) {
         let again = entry.seal(&key, body).expect("what was read can be sealed");
         assert_eq!(Entry::open(&key, body, &again).expect("and opened again"), entry);
     }
-}
-
-/// Any bytes as a message of the decode queue, with and without its code.
-///
-/// # Panics
-/// When something does not hold.
-pub fn queue_message(input: &[u8]) {
-    check_message(input);
 }
 
 #[cfg(test)]

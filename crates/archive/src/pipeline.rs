@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fulgurite_platters::Progress;
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
@@ -28,7 +29,6 @@ use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
-use fulgurite_platters::Progress;
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_glass::{PlatterSink, PlatterSource};
+use fulgurite_platters::Progress;
 use fulgurite_units::PlatterId;
 
 use crate::log::sync_dir;
 use crate::{ArchiveError, Result};
-use fulgurite_platters::Progress;
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]

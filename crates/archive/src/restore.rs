@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
+use fulgurite_platters::Panics;
 use fulgurite_units::{ObjectId, UnixTime, error_chain};
 
 use self::agenda::Agenda;
@@ -47,7 +48,6 @@ use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
 use crate::write_set::joined_crc;
 use crate::{ArchiveError, Result, copies};
-use fulgurite_platters::Panics;
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
 /// midnight UTC.

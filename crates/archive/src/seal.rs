@@ -24,6 +24,8 @@ use std::time::Instant;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
+use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
+use fulgurite_platters::{MediumHandle, Panics};
 use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
 use crate::body::cipher_bytes;
@@ -33,7 +35,6 @@ use crate::ground::Ground;
 use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
-use crate::medium::MediumHandle;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
 use crate::platter_files::PlatterFiles;
 use crate::rows::{
@@ -43,8 +44,6 @@ use crate::rows::{
 use crate::status::{SealReport, set_status};
 use crate::write_set::SetWriting;
 use crate::{ArchiveError, ErrorKind, Result};
-use fulgurite_platters::Panics;
-use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
 
 pub(crate) use self::troubles::{Excluded, Troubles};
 use self::verifying::Verdict;

@@ -13,6 +13,7 @@ use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
+use fulgurite_platters::{Panics, Progress};
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use crate::body::cipher_bytes;
@@ -26,8 +27,6 @@ use crate::plan::queued_body;
 use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::{ArchiveError, Result};
-use fulgurite_platters::Panics;
-use fulgurite_platters::Progress;
 
 type Writer = PlatterWriter<PlatterFileSink>;
 

@@ -1,5 +1,7 @@
 //! What can go wrong with platters, with the ids a caller needs to act.
 
+use std::path::Path;
+
 use fulgurite_units::{ErrorKind, PlatterId};
 
 /// An operation on platters failed.
@@ -42,6 +44,18 @@ impl PlattersError {
             Self::PlatterUnreadable { .. } => ErrorKind::Corrupt,
             Self::InvalidArgument { .. } | Self::Unusable { .. } => ErrorKind::Invalid,
             Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| {
+            use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+            if matches!(source.kind(), StorageFull | QuotaExceeded) {
+                return Self::Full { what: format!("no space left to {action} \"{path}\"") };
+            }
+            Self::Io { action, path, source }
         }
     }
 }

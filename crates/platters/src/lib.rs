@@ -4,10 +4,18 @@
 //! It knows bodies by their ids. What a body is of - object, bucket, class - and what opens it is
 //! not known here, nor is anything of S3.
 
+pub mod config;
+mod decode_service;
 mod error;
+mod injected;
+mod medium;
+#[doc(hidden)]
+pub mod outside;
 mod panics;
 pub mod progress;
 
+pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
+pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
 pub use progress::Progress;

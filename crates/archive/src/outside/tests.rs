@@ -130,12 +130,6 @@ fn sealed_entries() {
     changes::each(&[&plain], sealed_entry);
 }
 
-#[test]
-fn messages_of_the_decode_queue() {
-    let samples = crate::decode_service::sample_messages();
-    changes::each(&samples.each_ref().map(|sample| &sample[..]), queue_message);
-}
-
 /// What an archive of an earlier day wrote, and what it meant by it.
 fn check_golden<T: Row + PartialEq + std::fmt::Debug>(row: &T, golden: &str) {
     let bytes = hex::decode(golden).unwrap();

@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fulgurite_catalog::{FjallConfig, FjallStore};
+use fulgurite_platters::SimulatedMedium;
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
 use crate::config::ArchiveConfig;
@@ -24,7 +25,6 @@ use crate::ground::{
 };
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::log::sync_dir;
-use crate::medium::SimulatedMedium;
 use crate::rows::SPACES;
 use crate::{ArchiveError, Result};
 use crate::{catalog_mark, key_files};

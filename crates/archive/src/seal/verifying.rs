@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
+use fulgurite_platters::progress::{Part, platter_bytes};
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use super::Sealer;
@@ -17,7 +18,6 @@ use crate::status::VerifiedPlatter;
 use crate::verification;
 use crate::write_set::glass_error;
 use crate::{ArchiveError, ErrorKind, Result};
-use fulgurite_platters::progress::{Part, platter_bytes};
 
 /// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! The simulated medium of an archive, at the fidelity that was configured.
+//! The simulated medium, at the fidelity that was configured.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +12,11 @@ use crate::config::{AnalogOptions, Fidelity, MediumOptions};
 use crate::decode_service::{
     DecodeService, DecodeStatus, Energy, MediumSettings, RATE, Urgency, standard_model_of,
 };
-use crate::{ArchiveError, Result};
+use crate::{PlattersError, Result};
 
 /// The medium.
 #[derive(Debug)]
-pub(crate) struct SimulatedMedium(Kind);
+pub struct SimulatedMedium(Kind);
 
 /// What it is, by fidelity.
 #[derive(Debug)]
@@ -29,7 +29,10 @@ enum Kind {
 
 impl SimulatedMedium {
     /// The medium that was configured, for so many drives.
-    pub(crate) fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
+    ///
+    /// # Errors
+    /// When a file of it cannot be read, or its settings do not fit together.
+    pub fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
         let seed = Seed::new(options.seed).child(b"medium");
         let kind = match &options.fidelity {
             Fidelity::Sector { sector_rate, track_rate } => {
@@ -44,7 +47,7 @@ impl SimulatedMedium {
             }
             Fidelity::Analog(analog) => {
                 Kind::Analog(analog_service(analog, options.seed, drives).map_err(|error| {
-                    ArchiveError::InvalidArgument { what: format!("medium: {error}") }
+                    PlattersError::InvalidArgument { what: format!("medium: {error}") }
                 })?)
             }
         };
@@ -52,7 +55,8 @@ impl SimulatedMedium {
     }
 
     /// Its name, for people.
-    pub(crate) const fn name(&self) -> &'static str {
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) => "sector (simulated medium)",
             Kind::Soft(_) => "soft (simulated medium)",
@@ -62,7 +66,8 @@ impl SimulatedMedium {
 
     /// Whether decoding for verification may take longer than a drive should wait: on other
     /// machines, or in a cheaper hour.
-    pub(crate) fn decodes_later(&self) -> bool {
+    #[must_use]
+    pub fn decodes_later(&self) -> bool {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => false,
             Kind::Analog(service) => service.decodes_later(),
@@ -70,7 +75,7 @@ impl SimulatedMedium {
     }
 
     /// Nobody waits any longer for what is not being decoded.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => {}
             Kind::Analog(service) => service.stop(),
@@ -78,7 +83,8 @@ impl SimulatedMedium {
     }
 
     /// The decode service, if there is one.
-    pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
+    #[must_use]
+    pub fn decode_status(&self) -> Option<DecodeStatus> {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => None,
             Kind::Analog(pool) => Some(pool.status()),
@@ -88,19 +94,21 @@ impl SimulatedMedium {
 
 /// The medium as one reader sees it.
 #[derive(Clone, Debug)]
-pub(crate) struct MediumHandle {
+pub struct MediumHandle {
     medium: Arc<SimulatedMedium>,
     urgency: Urgency,
 }
 
 impl MediumHandle {
     /// For reads that somebody waits for.
-    pub(crate) fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
+    #[must_use]
+    pub fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Urgent }
     }
 
     /// For verification.
-    pub(crate) fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
+    #[must_use]
+    pub fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Deferred }
     }
 }
@@ -129,9 +137,9 @@ fn statistics<R>(
     path: &Path,
     reader: impl FnOnce(&SoftStatistics) -> std::result::Result<R, DecodeError>,
 ) -> Result<R> {
-    let text = std::fs::read_to_string(path).map_err(ArchiveError::io("read", path))?;
+    let text = std::fs::read_to_string(path).map_err(PlattersError::io("read", path))?;
     let made = SoftStatistics::from_json(&text).and_then(|statistics| reader(&statistics));
-    made.map_err(|error| ArchiveError::Unusable {
+    made.map_err(|error| PlattersError::Unusable {
         path: path.display().to_string(),
         reason: format!("{error}; `fulgurite glass calibrate` makes statistics"),
     })
