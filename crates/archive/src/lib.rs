@@ -35,7 +35,6 @@ mod orphan_report;
 pub mod outside;
 mod pipeline;
 mod plan;
-mod platter_files;
 mod private;
 mod put;
 mod read;

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fulgurite_platters::Progress;
+use fulgurite_platters::{PlatterFiles, Progress};
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
@@ -24,7 +24,6 @@ use crate::forget::Forgetting;
 use crate::ground::Ground;
 use crate::library_driver::LiveLibrary;
 use crate::limits::SEAL_RETRY;
-use crate::platter_files::PlatterFiles;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};

@@ -25,6 +25,7 @@ mod salvaged;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use fulgurite_platters::PlatterFiles;
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use self::found::Bodies;
@@ -42,7 +43,6 @@ use crate::doubts::DoubtList;
 use crate::entry::PartEntry;
 use crate::ground::{Paths, is_empty_dir};
 use crate::key_files;
-use crate::platter_files::PlatterFiles;
 use crate::rows::{BodyRow, BucketRow};
 use crate::{ArchiveError, Result};
 

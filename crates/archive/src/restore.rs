@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
-use fulgurite_platters::Panics;
+use fulgurite_platters::{Panics, PlatterFiles};
 use fulgurite_units::{ObjectId, UnixTime, error_chain};
 
 use self::agenda::Agenda;
@@ -40,7 +40,6 @@ use crate::limits::{
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
-use crate::platter_files::PlatterFiles;
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
 };

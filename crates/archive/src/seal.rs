@@ -25,7 +25,7 @@ use std::time::Instant;
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
-use fulgurite_platters::{MediumHandle, Panics};
+use fulgurite_platters::{MediumHandle, Panics, PlatterFiles};
 use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
 use crate::body::cipher_bytes;
@@ -36,7 +36,6 @@ use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
-use crate::platter_files::PlatterFiles;
 use crate::rows::{
     self, BODIES, FAULTS, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS,
     SetRow, SetState, Shard,
@@ -369,7 +368,7 @@ impl Sealer {
     }
 
     fn scrap(&self, row: &SetRow) -> Result<()> {
-        row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))
+        Ok(row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))?)
     }
 
     /// Every platter was read back and is in its slot. After a crash here as well: the library

@@ -7,14 +7,13 @@ use fulgurite_glass::{
     CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
 };
 use fulgurite_library::TrackSpan;
-use fulgurite_platters::MediumHandle;
+use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use crate::ground::Ground;
 use crate::ingest::cipher_crc;
 use crate::library_driver::{self, Answer, Due, LiveLibrary};
 use crate::log::LogWriter;
-use crate::platter_files::{PlatterFileSource, PlatterFiles};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
 use crate::{ArchiveError, Result};
 

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
+use fulgurite_platters::PlatterFiles;
 use fulgurite_units::{ObjectId, PlatterId};
 
 use crate::commit::{forget_shreds, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::platter_files::PlatterFiles;
 use crate::recover::logs::with_entries;
 use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PLATTERS, PartRow, SHREDS};
 use crate::{ArchiveError, Result};

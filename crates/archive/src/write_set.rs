@@ -13,7 +13,7 @@ use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
-use fulgurite_platters::{Panics, Progress};
+use fulgurite_platters::{Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress};
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use crate::body::cipher_bytes;
@@ -24,7 +24,6 @@ use crate::ingest::cipher_crc;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
 use crate::plan::queued_body;
-use crate::platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
 use crate::{ArchiveError, Result};
 

@@ -12,10 +12,12 @@ mod medium;
 #[doc(hidden)]
 pub mod outside;
 mod panics;
+mod platter_files;
 pub mod progress;
 
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
+pub use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 pub use progress::Progress;

@@ -13,7 +13,7 @@ use fulgurite_glass::{
     GlassError, ListEntry, ListReader, Member, PlatterHeader, PlatterReader, SetDecoder,
     TrackBuffer,
 };
-use fulgurite_platters::MediumHandle;
+use fulgurite_platters::{MediumHandle, PlatterFileSource};
 use fulgurite_units::{ArchiveId, PlatterId, SetId, SlotIndex, error_chain};
 
 use super::found::{Bodies, Known};
@@ -23,7 +23,6 @@ use super::salvaged::Salvaged;
 use super::{RecoverProgress, RecoverReport};
 use crate::Result;
 use crate::entry::Entry;
-use crate::platter_files::PlatterFileSource;
 use crate::rows::{
     self, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, Shard, VERIFIED,
 };

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
+use fulgurite_platters::PlatterFileSource;
 use fulgurite_platters::progress::{Part, platter_bytes};
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use super::Sealer;
 use crate::commit::rows_in;
 use crate::library_driver::{self, Due, Pace, Pass, Verify};
-use crate::platter_files::PlatterFileSource;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::verification;

@@ -6,21 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_glass::{PlatterSink, PlatterSource};
-use fulgurite_platters::Progress;
 use fulgurite_units::PlatterId;
 
-use crate::log::sync_dir;
-use crate::{ArchiveError, Result};
+use crate::{PlattersError, Progress, Result};
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]
-pub(crate) struct PlatterFiles {
+pub struct PlatterFiles {
     dir: PathBuf,
 }
 
 /// A platter in the write drive.
 #[derive(Debug)]
-pub(crate) struct PlatterFileSink {
+pub struct PlatterFileSink {
     file: File,
     path: PathBuf,
     position: u64,
@@ -30,17 +28,21 @@ pub(crate) struct PlatterFileSink {
 
 /// A platter in a read drive.
 #[derive(Debug)]
-pub(crate) struct PlatterFileSource {
+pub struct PlatterFileSource {
     file: File,
     bytes: u64,
 }
 
 impl PlatterFiles {
-    pub(crate) const fn new(dir: PathBuf) -> Self {
+    /// The platters in this folder.
+    #[must_use]
+    pub const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
-    pub(crate) fn path(&self, platter: PlatterId) -> PathBuf {
+    /// Where a platter is that has its name.
+    #[must_use]
+    pub fn path(&self, platter: PlatterId) -> PathBuf {
         self.dir.join(format!("{platter}.glass"))
     }
 
@@ -48,16 +50,17 @@ impl PlatterFiles {
         self.dir.join(format!("{platter}.part"))
     }
 
-    pub(crate) fn exists(&self, platter: PlatterId) -> bool {
+    /// Whether a platter is there.
+    #[must_use]
+    pub fn exists(&self, platter: PlatterId) -> bool {
         self.path(platter).exists()
     }
 
     /// A blank platter in the write drive. What an interrupted attempt left is scrap.
-    pub(crate) fn blank(
-        &self,
-        platter: PlatterId,
-        progress: &Arc<Progress>,
-    ) -> Result<PlatterFileSink> {
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn blank(&self, platter: PlatterId, progress: &Arc<Progress>) -> Result<PlatterFileSink> {
         let path = self.part(platter);
         let file = File::options()
             .read(true)
@@ -65,45 +68,61 @@ impl PlatterFiles {
             .create(true)
             .truncate(true)
             .open(&path)
-            .map_err(ArchiveError::io("create", &path))?;
+            .map_err(PlattersError::io("create", &path))?;
         Ok(PlatterFileSink { file, path, position: 0, progress: Arc::clone(progress) })
     }
 
     /// Makes a finished platter durable.
-    pub(crate) fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
-        sink.file.sync_all().map_err(ArchiveError::io("sync", &sink.path))
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
+        sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
     }
 
     /// Gives a synced platter its name; from now on it is read-only.
-    pub(crate) fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
         let read_only = std::fs::Permissions::from_mode(0o444);
-        sink.file.set_permissions(read_only).map_err(ArchiveError::io("close", &sink.path))?;
+        sink.file.set_permissions(read_only).map_err(PlattersError::io("close", &sink.path))?;
         std::fs::rename(&sink.path, self.path(platter))
-            .map_err(ArchiveError::io("rename", &sink.path))?;
+            .map_err(PlattersError::io("rename", &sink.path))?;
         sync_dir(&self.dir)
     }
 
     /// Removes a platter whose set was never verified; the next attempt writes a new one.
-    pub(crate) fn scrap(&self, platter: PlatterId) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn scrap(&self, platter: PlatterId) -> Result<()> {
         for path in [self.part(platter), self.path(platter)] {
             match std::fs::remove_file(&path) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(ArchiveError::io("remove", &path)(error)),
+                Err(error) => return Err(PlattersError::io("remove", &path)(error)),
             }
         }
         Ok(())
     }
 
-    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterFileSource> {
+    /// A platter in a read drive.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn open(&self, platter: PlatterId) -> Result<PlatterFileSource> {
         PlatterFileSource::open(&self.path(platter))
     }
 
     /// All platters in the folder.
-    pub(crate) fn all(&self) -> Result<Vec<PathBuf>> {
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn all(&self) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
-        for entry in std::fs::read_dir(&self.dir).map_err(ArchiveError::io("list", &self.dir))? {
-            let path = entry.map_err(ArchiveError::io("list", &self.dir))?.path();
+        for entry in std::fs::read_dir(&self.dir).map_err(PlattersError::io("list", &self.dir))? {
+            let path = entry.map_err(PlattersError::io("list", &self.dir))?.path();
             if path.extension().is_some_and(|extension| extension == "glass") {
                 paths.push(path);
             }
@@ -123,15 +142,19 @@ impl PlatterSink for PlatterFileSink {
 }
 
 impl PlatterFileSource {
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let file = File::open(path).map_err(ArchiveError::io("open", path))?;
-        let bytes = file.metadata().map_err(ArchiveError::io("read", path))?.len();
+    /// The platter in this file.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(PlattersError::io("open", path))?;
+        let bytes = file.metadata().map_err(PlattersError::io("read", path))?.len();
         Ok(Self { file, bytes })
     }
 
     /// Asks the system to forget what it holds of the file in memory, so that the next read comes
     /// from the disk, as a verification must.
-    pub(crate) fn forget_cached(&self) {
+    pub fn forget_cached(&self) {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }
@@ -144,4 +167,10 @@ impl PlatterSource for PlatterFileSource {
     fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// Names in a folder are durable when this returns.
+fn sync_dir(dir: &Path) -> Result<()> {
+    let file = File::open(dir).map_err(PlattersError::io("open", dir))?;
+    file.sync_all().map_err(PlattersError::io("sync", dir))
 }
