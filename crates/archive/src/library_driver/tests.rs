@@ -7,7 +7,6 @@ use fulgurite_library::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfInd
 use fulgurite_units::UnixTime;
 
 use super::*;
-use crate::object::Retrieval;
 
 fn options(time_scale: f64) -> LibraryOptions {
     LibraryOptions {
@@ -336,25 +335,25 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
     let (slot, span) = (SlotIndex::new(1), TrackSpan::new(TrackIndex::new(0), 1));
     let first = library.read(platter(1), slot, span, Due::OBJECTIVE, gate).unwrap();
     begins.recv().unwrap();
-    // The only drive is busy; hours from here on: when it was asked for, and how.
+    // The only drive is busy. Minutes from now on until each is due; some were due before.
     let now = UnixTime::from_millis(1_800_000_000_000);
-    let asked = |hours_ago: u64| UnixTime::from_millis(now.as_millis() - hours_ago * 3_600_000);
-    let wanted = [
-        ("bulk", asked(0), Retrieval::Bulk),
-        ("standard", asked(0), Retrieval::Standard),
-        ("bulk of before", asked(10), Retrieval::Bulk),
-        ("standard of before", asked(4), Retrieval::Standard),
-        ("expedited", asked(0), Retrieval::Expedited),
-        ("overdue", asked(20), Retrieval::Bulk),
-        ("longer overdue", asked(30), Retrieval::Bulk),
+    let wanted: [(&str, i64); 7] = [
+        ("in twelve hours", 12 * 60),
+        ("in five hours", 5 * 60),
+        ("in two hours", 2 * 60),
+        ("in one hour", 60),
+        ("in five minutes", 5),
+        ("overdue", -8 * 60),
+        ("longer overdue", -18 * 60),
     ];
     // The library has just begun: what is overdue is so since then, in the order it came.
     let mut waiting = Vec::new();
-    for (number, (name, asked, retrieval)) in (2..).zip(wanted) {
+    for (number, (name, minutes)) in (2..).zip(wanted) {
         let order = Arc::clone(&order);
         let work: Read = Box::new(move || order.lock().unwrap().push(name));
         let slot = SlotIndex::new(u32::from(number) * 100);
-        let due = Due::new(retrieval.due(asked), now);
+        let at = now.as_millis().checked_add_signed(minutes * 60_000).unwrap();
+        let due = Due::new(UnixTime::from_millis(at), now);
         waiting.push(library.read(platter(number), slot, span, due, work).unwrap());
     }
     settled(&library);
@@ -365,11 +364,11 @@ fn reads_are_served_in_the_order_in_which_they_are_due() {
     let expected = [
         "overdue",
         "longer overdue",
-        "expedited",
-        "standard of before",
-        "bulk of before",
-        "standard",
-        "bulk",
+        "in five minutes",
+        "in one hour",
+        "in two hours",
+        "in five hours",
+        "in twelve hours",
     ];
     assert_eq!(*order.lock().unwrap(), expected);
 }
