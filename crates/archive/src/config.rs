@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 pub use crate::space::SpaceOptions;
 pub use fulgurite_glass::Geometry;
-pub use fulgurite_library::{LibraryShape, Policy};
 pub use fulgurite_platters::config::{
     AnalogOptions, EngineChoice, Fidelity, HOURS, InjectedDamage, InjectedRead, InjectedWrite,
-    MediumOptions, QueueAddress, Tariff,
+    LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress, Tariff,
 };
 use fulgurite_units::{ByteCount, Duration};
 
@@ -23,30 +22,6 @@ pub struct SealPolicy {
     pub staged_bytes: ByteCount,
     /// As soon as the oldest staged body is this old.
     pub age: Duration,
-}
-
-/// The simulated library and its mechanics.
-#[derive(Clone, Debug)]
-pub struct LibraryOptions {
-    /// Panels, racks, shelves, slots, drives, shuttles.
-    pub shape: LibraryShape,
-    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
-    pub time_scale: f64,
-    /// Seed of the sampled mechanical times.
-    pub seed: u64,
-    /// How the controller decides. Not [`fulgurite_library::Movement::NoShuttles`]: that is a bound
-    /// for comparisons, and no library.
-    pub policy: Policy,
-    /// Where what the library is told and decides is written down, to be played again; nowhere
-    /// without a path. A log of an earlier start goes to the same path with `.1` behind.
-    pub log: Option<PathBuf>,
-}
-
-impl LibraryOptions {
-    /// Read drives of the library.
-    pub(crate) fn read_drives(&self) -> u32 {
-        u32::from(self.shape.panels) * u32::from(self.shape.drives_per_panel())
-    }
 }
 
 /// What a restore of retrieval Expedited does for `DEEP_ARCHIVE`.

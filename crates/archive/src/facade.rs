@@ -402,7 +402,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn break_machine(&self, machine: Machine) -> Result<()> {
-        self.workers.library(machine)?.broke(machine)
+        Ok(self.workers.library(machine)?.broke(machine)?)
     }
 
     /// Repairs a machine that broke.
@@ -410,7 +410,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn repair_machine(&self, machine: Machine) -> Result<()> {
-        self.workers.library(machine)?.repaired(machine)
+        Ok(self.workers.library(machine)?.repaired(machine)?)
     }
 
     /// Where an object's bytes are.

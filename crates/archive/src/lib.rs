@@ -23,7 +23,6 @@ mod ingest;
 mod key_files;
 mod key_table;
 mod labels;
-mod library_driver;
 pub mod limits;
 mod list;
 mod log;

@@ -99,8 +99,6 @@ pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
 pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
 /// Floor and reserve of a small disk are one part of it in so many.
 pub const SPACE_SHARE: u64 = 16;
-/// Size at which the log of the library ends.
-pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
 /// Faults of its own after which a set is given up and planned anew on other platters.
 pub const SET_FAULTS_MAX: u32 = 3;
 /// Sets that wait to be tried again, or were given up a short time ago, beyond which no more are

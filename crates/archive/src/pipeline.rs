@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_platters::{PlatterFiles, Progress};
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
 use crate::forget::Forgetting;
 use crate::ground::Ground;
-use crate::library_driver::LiveLibrary;
 use crate::limits::SEAL_RETRY;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};

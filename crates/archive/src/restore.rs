@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
+use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_platters::{Panics, PlatterFiles};
 use fulgurite_units::{ObjectId, UnixTime, error_chain};
 
@@ -32,7 +33,6 @@ use crate::commit::{account, bodies, find_object, require_object};
 use crate::config::ExpeditedPolicy;
 use crate::ground::Ground;
 use crate::ingest::cipher_crc;
-use crate::library_driver::LiveLibrary;
 use crate::limits::{
     CHUNK_BYTES, RESTORE_BATCH_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX, RESTORE_RETRY,
     RESTORE_RETRY_SOON,

@@ -24,6 +24,7 @@ use std::time::Instant;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
+use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
 use fulgurite_platters::{MediumHandle, Panics, PlatterFiles};
 use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
@@ -32,7 +33,6 @@ use crate::body::cipher_bytes;
 use crate::commit::{Retired, account, count_dead, rows_in};
 use crate::damaged::{leave_queue, set_aside};
 use crate::ground::Ground;
-use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::log::LogKind;
 use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};

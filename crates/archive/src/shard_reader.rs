@@ -7,12 +7,12 @@ use fulgurite_glass::{
     CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
 };
 use fulgurite_library::TrackSpan;
+use fulgurite_platters::library_driver::{self, Answer, Due, LiveLibrary};
 use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use crate::ground::Ground;
 use crate::ingest::cipher_crc;
-use crate::library_driver::{self, Answer, Due, LiveLibrary};
 use crate::log::LogWriter;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
 use crate::{ArchiveError, Result};
@@ -208,7 +208,7 @@ impl ShardReader {
             });
         };
         let span = span(&set, &row, wishes);
-        self.library.read(platter, SlotIndex::new(slot), span, self.due(wishes), work)
+        Ok(self.library.read(platter, SlotIndex::new(slot), span, self.due(wishes), work)?)
     }
 
     /// When the first of them is due.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 pub use crate::decode_service::{HOURS, QueueAddress, Tariff};
 pub use crate::injected::{InjectedDamage, InjectedRead, InjectedWrite};
 pub use fulgurite_decode::EngineChoice;
+pub use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::Ratio;
 
 /// The simulated medium.
@@ -80,5 +81,30 @@ impl MediumOptions {
     #[must_use]
     pub const fn losing(seed: u64, sector_rate: Ratio) -> Self {
         Self { seed, fidelity: Fidelity::Sector { sector_rate, track_rate: Ratio::ZERO } }
+    }
+}
+
+/// The simulated library and its mechanics.
+#[derive(Clone, Debug)]
+pub struct LibraryOptions {
+    /// Panels, racks, shelves, slots, drives, shuttles.
+    pub shape: LibraryShape,
+    /// Real seconds per mechanical second; 0 is as fast as the bytes come.
+    pub time_scale: f64,
+    /// Seed of the sampled mechanical times.
+    pub seed: u64,
+    /// How the controller decides. Not [`fulgurite_library::Movement::NoShuttles`]: that is a bound
+    /// for comparisons, and no library.
+    pub policy: Policy,
+    /// Where what the library is told and decides is written down, to be played again; nowhere
+    /// without a path. A log of an earlier start goes to the same path with `.1` behind.
+    pub log: Option<PathBuf>,
+}
+
+impl LibraryOptions {
+    /// Read drives of the library.
+    #[must_use]
+    pub fn read_drives(&self) -> u32 {
+        u32::from(self.shape.panels) * u32::from(self.shape.drives_per_panel())
     }
 }

@@ -8,6 +8,8 @@ pub mod config;
 mod decode_service;
 mod error;
 mod injected;
+pub mod library_driver;
+pub mod limits;
 mod medium;
 #[doc(hidden)]
 pub mod outside;

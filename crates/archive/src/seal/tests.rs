@@ -255,16 +255,20 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
     let whole = bench.sealer.read_whole(platter, &mut bench.sealer.progress.part()).unwrap();
     let (mut work, outcome) = bench.sealer.verification(platter);
     let span = fulgurite_library::TrackSpan::new(fulgurite_units::TrackIndex::new(0), whole.tracks);
-    let halt = Arc::<crate::library_driver::Halt>::default();
+    let halt = Arc::<fulgurite_platters::library_driver::Halt>::default();
     halt.ask();
-    let pace = crate::library_driver::Pace::new(halt, span, std::time::Duration::ZERO);
+    let pace = fulgurite_platters::library_driver::Pace::new(halt, span, std::time::Duration::ZERO);
     let mut rests = Vec::new();
-    while let crate::library_driver::Pass::Rests { tracks_done } = work(&pace) {
+    while let fulgurite_platters::library_driver::Pass::Rests { tracks_done } = work(&pace) {
         rests.push(tracks_done);
     }
     assert_eq!(rests, (1..whole.tracks).collect::<Vec<u32>>());
     assert_eq!(bench.sealer.outcome(platter, &outcome).unwrap(), whole);
-    assert_eq!(work(&pace), crate::library_driver::Pass::Whole, "there is nothing left to do");
+    assert_eq!(
+        work(&pace),
+        fulgurite_platters::library_driver::Pass::Whole,
+        "there is nothing left to do"
+    );
 }
 
 #[test]

@@ -7,12 +7,12 @@ use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
 use fulgurite_platters::PlatterFileSource;
+use fulgurite_platters::library_driver::{self, Due, Pace, Pass, Verify};
 use fulgurite_platters::progress::{Part, platter_bytes};
 use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use super::Sealer;
 use crate::commit::rows_in;
-use crate::library_driver::{self, Due, Pace, Pass, Verify};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
 use crate::verification;
@@ -80,7 +80,7 @@ impl Sealer {
         let mut reports = BTreeMap::new();
         let (mut scrap, mut failed) = (None, None);
         for (platter, slot, outcome, answer) in reading {
-            let brought = library_driver::wait(answer);
+            let brought = library_driver::wait(answer).map_err(ArchiveError::from);
             carrying.push(self.library.store(platter, slot)?);
             let report = brought.and_then(|()| self.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
@@ -100,12 +100,12 @@ impl Sealer {
                 }
             }
         }
-        let carried: Vec<Result<()>> = carrying.into_iter().map(library_driver::wait).collect();
+        let carried: Vec<_> = carrying.into_iter().map(library_driver::wait).collect();
         if let Some(error) = scrap {
             return Ok(Verdict::Scrap(error));
         }
         failed.map_or(Ok(()), Err)?;
-        carried.into_iter().collect::<Result<()>>()?;
+        carried.into_iter().collect::<Result<(), _>>()?;
         self.note_unreadable(reports)?;
         self.advance(set, |row| row.state = SetState::Verified)?;
         self.ground.fail.pass("seal-verified");
@@ -282,7 +282,7 @@ impl Sealer {
         });
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
-        let brought = library_driver::wait(answer);
+        let brought = library_driver::wait(answer).map_err(ArchiveError::from);
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
             (Ok(()), None) if self.ground.medium.decodes_later() => {

@@ -32,20 +32,20 @@ use fulgurite_library::{
     Action, Command, CommandId, Event, Fault, Library, LibraryShape, Machine, Mechanics, Movement,
     Outcome, Output, RailPosition, RequestId, Throughput, TrackSpan,
 };
-use fulgurite_platters::Panics;
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, Outbox, PlatterId, RandomStream, Seed,
     SlotIndex, TrackIndex,
 };
 use tokio::sync::oneshot;
 
-pub(crate) use self::due::Due;
+pub use self::due::Due;
 use self::log_file::LogFile;
 use self::refusal::Refusal;
 use self::work::{Ended, Work};
-pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
+pub use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
-use crate::{ArchiveError, Result};
+use crate::panics::Panics;
+use crate::{PlattersError, Result};
 
 /// Messages waiting for the driver; one more waits at its sender.
 const INBOX_MAX: usize = 1024;
@@ -54,7 +54,7 @@ const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// How a request will end.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     platter: PlatterId,
     ended: oneshot::Receiver<Result<(), Refusal>>,
     /// Held while it is a new platter that is not verified.
@@ -102,7 +102,7 @@ enum Alarm {
 
 /// The handle of the driver's thread.
 #[derive(Clone, Debug)]
-pub(crate) struct LiveLibrary {
+pub struct LiveLibrary {
     inbox: SyncSender<Message>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     reading: Arc<Reading>,
@@ -112,7 +112,7 @@ pub(crate) struct LiveLibrary {
 
 /// New platters that are to be verified, and since when.
 #[derive(Debug)]
-pub(crate) struct Unverified {
+pub struct Unverified {
     since: Mutex<BTreeMap<PlatterId, std::time::Instant>>,
     /// How long the policy lets one wait.
     within: Duration,
@@ -133,7 +133,8 @@ impl Unverified {
     }
 
     /// How many there are, and how long the oldest has waited.
-    pub(crate) fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
+    #[must_use]
+    pub fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
         let since = self.lock();
         let oldest = since.values().min().map(|begun| now.saturating_duration_since(*begun));
         let nanos = |age: std::time::Duration| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
@@ -141,7 +142,8 @@ impl Unverified {
     }
 
     /// What is wrong when one waits longer than it may.
-    pub(crate) fn trouble(&self, now: std::time::Instant) -> Option<String> {
+    #[must_use]
+    pub fn trouble(&self, now: std::time::Instant) -> Option<String> {
         let oldest = self.waiting(now).1.filter(|age| *age > self.within)?;
         let hours = |time: Duration| time.as_secs_f64() / 3600.0;
         Some(format!(
@@ -215,12 +217,15 @@ impl std::fmt::Debug for Message {
 
 impl LiveLibrary {
     /// Starts the driver for platters whose tracks hold `track_size` user bytes.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    /// When the options are of no library, or its log cannot be begun.
+    pub fn start(
         options: &LibraryOptions,
         track_size: ByteCount,
         panics: &Arc<Panics>,
     ) -> Result<Self> {
-        let refuse = |what: String| ArchiveError::InvalidArgument { what };
+        let refuse = |what: String| PlattersError::InvalidArgument { what };
         if options.policy.movement == Movement::NoShuttles {
             return Err(refuse("library policy: a library needs shuttles".to_owned()));
         }
@@ -250,7 +255,7 @@ impl LiveLibrary {
         let thread = std::thread::Builder::new()
             .name("library".to_owned())
             .spawn(move || driver.run(&messages))
-            .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })?;
+            .map_err(|e| PlattersError::Internal { what: format!("no thread: {e}") })?;
         let shape = Arc::new(options.shape.clone());
         let unverified = Arc::new(Unverified::new(options.policy.verify_within));
         let thread = Arc::new(Mutex::new(Some(thread)));
@@ -258,7 +263,8 @@ impl LiveLibrary {
     }
 
     /// New platters that are not verified yet.
-    pub(crate) fn unverified(&self) -> &Unverified {
+    #[must_use]
+    pub fn unverified(&self) -> &Unverified {
         &self.unverified
     }
 
@@ -271,13 +277,16 @@ impl LiveLibrary {
         let (done, ended) = oneshot::channel();
         let pending = Pending { work, died: None, done };
         let message = Message::Request { make: Box::new(make), pending };
-        self.inbox.send(message).map_err(|_| ArchiveError::Stopping)?;
+        self.inbox.send(message).map_err(|_| PlattersError::Stopping)?;
         Ok(Answer { platter, ended, unverified: None })
     }
 
     /// Has a drive do `work` with tracks of a stored platter. Reads are served in the order in
     /// which they are due, then of their arrival.
-    pub(crate) fn read(
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn read(
         &self,
         platter: PlatterId,
         slot: SlotIndex,
@@ -297,7 +306,10 @@ impl LiveLibrary {
 
     /// Has a drive read a freshly written platter whole. It comes out at the eject bay of the panel
     /// where its slot is: shuttles never change panels.
-    pub(crate) fn verify(
+    ///
+    /// # Errors
+    /// When it is stopping, or has no such slot.
+    pub fn verify(
         &self,
         platter: PlatterId,
         slot: SlotIndex,
@@ -307,7 +319,7 @@ impl LiveLibrary {
         let tracks = TrackSpan::new(TrackIndex::new(0), tracks);
         let panel = self.shape.address(slot).map(|address| address.panel).ok_or_else(|| {
             let what = format!("platter {platter} is to go to slot {slot}, which is not there");
-            ArchiveError::Internal { what }
+            PlattersError::Internal { what }
         })?;
         let unverified = Some(self.unverified.begin(platter));
         let answer = self.request(
@@ -319,23 +331,32 @@ impl LiveLibrary {
     }
 
     /// Has a verified platter brought to its slot.
-    pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
         self.request(platter, move |request, _| Event::Store { request, platter, slot }, None)
     }
 
     /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
-    pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Breaks(machine)).map_err(|_| ArchiveError::Stopping)
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn broke(&self, machine: Machine) -> Result<()> {
+        self.inbox.send(Message::Breaks(machine)).map_err(|_| PlattersError::Stopping)
     }
 
     /// A broken machine works again.
-    pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
-        self.inbox.send(Message::Works(machine)).map_err(|_| ArchiveError::Stopping)
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn repaired(&self, machine: Machine) -> Result<()> {
+        self.inbox.send(Message::Works(machine)).map_err(|_| PlattersError::Stopping)
     }
 
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
     /// at work any more.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         // The driver may be gone already.
         let _ = self.inbox.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -347,9 +368,12 @@ impl LiveLibrary {
 }
 
 /// Waits for an answer on a thread that may block.
-pub(crate) fn wait(answer: Answer) -> Result<()> {
+///
+/// # Errors
+/// Why the request came to nothing.
+pub fn wait(answer: Answer) -> Result<()> {
     let Answer { platter, ended, unverified } = answer;
-    let ended = ended.blocking_recv().map_err(|_| ArchiveError::Stopping)?;
+    let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
     drop(unverified);
     ended.map_err(|refusal| refusal.of(platter))
 }

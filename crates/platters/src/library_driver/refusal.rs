@@ -1,9 +1,9 @@
-//! Why the library did not do what it was asked, as the archive has to take it.
+//! Why the library did not do what it was asked, as who asked has to take it.
 
 use fulgurite_library::{Error, ErrorKind, Fault};
 use fulgurite_units::PlatterId;
 
-use crate::ArchiveError;
+use crate::PlattersError;
 
 /// Why a request came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,13 +42,13 @@ impl Refusal {
         }
     }
 
-    /// The archive's error for a request about `platter`.
-    pub(super) fn of(self, platter: PlatterId) -> ArchiveError {
+    /// The error for a request about `platter`.
+    pub(super) fn of(self, platter: PlatterId) -> PlattersError {
         match self {
-            Self::OutOfReach(reason) => ArchiveError::PlatterOutOfReach { platter, reason },
-            Self::Unreadable(reason) => ArchiveError::PlatterUnreadable { platter, reason },
-            Self::Busy(what) => ArchiveError::Busy { what },
-            Self::Other(what) => ArchiveError::Internal { what: format!("the library: {what}") },
+            Self::OutOfReach(reason) => PlattersError::PlatterOutOfReach { platter, reason },
+            Self::Unreadable(reason) => PlattersError::PlatterUnreadable { platter, reason },
+            Self::Busy(what) => PlattersError::Busy { what },
+            Self::Other(what) => PlattersError::Internal { what: format!("the library: {what}") },
         }
     }
 }

@@ -13,7 +13,7 @@ use fulgurite_library::{Event, Library, Output};
 use fulgurite_units::Instant;
 
 use crate::limits::LIBRARY_LOG_BYTES_MAX;
-use crate::{ArchiveError, Result};
+use crate::{PlattersError, Result};
 
 /// The log, if there is one.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl LogFile {
         };
         move_aside(path)?;
         let create = || OpenOptions::new().write(true).create_new(true).open(path);
-        let file = create().map_err(ArchiveError::io("create the library log", path))?;
+        let file = create().map_err(PlattersError::io("create the library log", path))?;
         let open = LogWriter::new(BufWriter::new(file), library)
-            .map_err(|error| ArchiveError::Internal { what: format!("library log: {error}") })?;
+            .map_err(|error| PlattersError::Internal { what: format!("library log: {error}") })?;
         Ok(Self { open: Some(open), path: path.to_owned(), bytes_max })
     }
 
@@ -104,16 +104,16 @@ fn move_aside(path: &Path) -> Result<()> {
     let mut begins = String::new();
     match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(ArchiveError::io("open the library log", path)(error)),
+        Err(error) => return Err(PlattersError::io("open the library log", path)(error)),
         Ok(file) => {
             let read = file.take(64).read_to_string(&mut begins);
             if read.is_err() || !(begins.is_empty() || begins.contains(FORMAT)) {
                 let what = format!("library log: \"{}\" is there and is none", path.display());
-                return Err(ArchiveError::InvalidArgument { what });
+                return Err(PlattersError::InvalidArgument { what });
             }
         }
     }
     let mut aside = path.as_os_str().to_owned();
     aside.push(".1");
-    std::fs::rename(path, &aside).map_err(ArchiveError::io("move the library log aside", path))
+    std::fs::rename(path, &aside).map_err(PlattersError::io("move the library log aside", path))
 }

@@ -91,7 +91,7 @@ fn a_new_platter_that_waits_too_long_is_a_trouble() {
     let trouble = unverified.trouble(later(7260)).unwrap();
     assert!(trouble.contains("2.0 h") && trouble.contains("1.0 h"), "{trouble}");
     slow.stop();
-    assert!(matches!(wait(answer), Err(ArchiveError::Stopping)));
+    assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
     assert_eq!(unverified.waiting(later(7260)), (0, None));
     assert_eq!(unverified.trouble(later(7260)), None);
 }
@@ -102,7 +102,7 @@ fn a_request_that_cannot_be_is_answered() {
     let span = TrackSpan::new(TrackIndex::new(0), 1);
     let nowhere = SlotIndex::new(u32::MAX);
     let answer = library.read(platter(1), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
-    assert!(matches!(wait(answer), Err(ArchiveError::Internal { .. })));
+    assert!(matches!(wait(answer), Err(PlattersError::Internal { .. })));
     library.stop();
     library.stop();
 }
@@ -115,8 +115,8 @@ fn a_stop_waits_for_reading_and_not_for_mechanics() {
     let answer =
         slow.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     slow.stop();
-    assert!(matches!(wait(answer), Err(ArchiveError::Stopping)));
-    assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(ArchiveError::Stopping)));
+    assert!(matches!(wait(answer), Err(PlattersError::Stopping)));
+    assert!(matches!(slow.store(platter(1), SlotIndex::new(1)), Err(PlattersError::Stopping)));
 
     let fast = library(0.0);
     let (begun, begins) = std::sync::mpsc::channel();
@@ -164,7 +164,7 @@ fn a_log_takes_the_place_of_another_and_of_nothing_else() {
     let library = Library::new(&LibraryShape::small()).unwrap();
     std::fs::write(&path, "notes of mine").unwrap();
     let refused = LogFile::begin(Some(&path), &library);
-    assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PlattersError::InvalidArgument { .. })), "{refused:?}");
     std::fs::remove_file(&path).unwrap();
     for _ in 0..3 {
         LogFile::begin(Some(&path), &library).unwrap().stopped();
@@ -196,13 +196,13 @@ fn broken_machines_end_requests_as_out_of_reach_and_all_is_in_the_log() {
         library.broke(shelf).unwrap();
         library.broke(shelf).unwrap();
         let ended = wait(read(1, 5));
-        assert!(matches!(ended, Err(ArchiveError::PlatterOutOfReach { .. })), "{ended:?}");
+        assert!(matches!(ended, Err(PlattersError::PlatterOutOfReach { .. })), "{ended:?}");
         wait(read(2, 105)).unwrap();
         let under_way: Vec<Answer> = (3..30).map(|n| read(n, 400 + u32::from(n))).collect();
         shuttles.clone().for_each(|shuttle| library.broke(shuttle).unwrap());
         let ended: Vec<_> = under_way.into_iter().map(wait).collect();
         let is_expected =
-            |end: &Result<()>| matches!(end, Ok(()) | Err(ArchiveError::PlatterOutOfReach { .. }));
+            |end: &Result<()>| matches!(end, Ok(()) | Err(PlattersError::PlatterOutOfReach { .. }));
         assert!(ended.iter().all(is_expected), "{ended:?}");
         shuttles.for_each(|shuttle| library.repaired(shuttle).unwrap());
         library.repaired(shelf).unwrap();
@@ -226,7 +226,7 @@ fn a_policy_that_waits_gets_its_timer_and_none_without_shuttles_is_taken() {
     library.stop();
     options.policy = Policy::no_shuttles();
     let refused = LiveLibrary::start(&options, ByteCount::mib(1), &Arc::default());
-    assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })));
+    assert!(matches!(refused, Err(PlattersError::InvalidArgument { .. })));
 }
 
 /// A library with a single drive, which customers and verification share.
@@ -245,7 +245,7 @@ fn settled(library: &LiveLibrary) {
     let (nowhere, span) = (SlotIndex::new(u32::MAX), TrackSpan::new(TrackIndex::new(0), 1));
     let refused =
         wait(library.read(platter(250), nowhere, span, Due::OBJECTIVE, Box::new(|| ())).unwrap());
-    assert!(matches!(refused, Err(ArchiveError::Internal { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(PlattersError::Internal { .. })), "{refused:?}");
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn a_verification_that_only_takes_time_rests_as_well() {
         library.read(platter(2), SlotIndex::new(2), span, Due::OBJECTIVE, Box::new(|| ())).unwrap();
     wait(read).unwrap();
     library.stop();
-    assert!(matches!(wait(verifying), Err(ArchiveError::Stopping)));
+    assert!(matches!(wait(verifying), Err(PlattersError::Stopping)));
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn work_that_panics_fails_its_request_and_no_other() {
     let slot = SlotIndex::new(6);
     let bad: Verify = Box::new(|_| panic!("a bug"));
     let ended = wait(library.verify(platter(2), slot, 4, bad).unwrap());
-    assert!(matches!(ended, Err(ArchiveError::Internal { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(PlattersError::Internal { .. })), "{ended:?}");
     wait(library.store(platter(2), slot).unwrap()).unwrap();
     wait(library.verify(platter(2), slot, 4, Box::new(|_| Pass::Whole)).unwrap()).unwrap();
     wait(library.store(platter(2), slot).unwrap()).unwrap();
@@ -411,8 +411,8 @@ fn a_controller_that_panics_begins_anew() {
         library.read(platter(1), SlotIndex::new(1), span, Due::OBJECTIVE, work).unwrap();
     begins.recv().unwrap();
     let bad = library.request(platter(9), |_, _| panic!("a bug"), None).unwrap();
-    assert!(matches!(wait(bad), Err(ArchiveError::Internal { .. })));
-    assert!(matches!(wait(under_way), Err(ArchiveError::Internal { .. })));
+    assert!(matches!(wait(bad), Err(PlattersError::Internal { .. })));
+    assert!(matches!(wait(under_way), Err(PlattersError::Internal { .. })));
     go.send(()).unwrap();
     for number in 1..20 {
         let slot = SlotIndex::new(u32::from(number));
