@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_catalog::{
     CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
-use fulgurite_platters::{Panics, SimulatedMedium};
+use fulgurite_platters::{FailPoints, Panics, SimulatedMedium};
 use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ use crate::catalog_mark::{Commits, Counted, MarkFile, refuse_older};
 use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::doubts::Start;
-use crate::fail_point::FailPoints;
+use crate::fail_point::FAIL_POINTS;
 use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
@@ -67,7 +67,7 @@ pub(crate) struct Ground {
     pub(crate) budget: Arc<Budget>,
     pub(crate) space: Arc<Space>,
     pub(crate) mark: MarkFile,
-    pub(crate) fail: FailPoints,
+    pub(crate) fail: Arc<FailPoints>,
     pub(crate) panics: Arc<Panics>,
     pub(crate) repairs: Repairs,
     pub(crate) medium: Arc<SimulatedMedium>,
@@ -334,7 +334,7 @@ impl Ground {
         keys: KeyTable,
         (lock, space): (File, Arc<Space>),
     ) -> Result<Self> {
-        let fail = FailPoints::new(config.fail_point.as_ref())
+        let fail = FailPoints::new(&FAIL_POINTS, config.fail_point.as_ref())
             .map_err(|what| ArchiveError::InvalidArgument { what })?;
         let room = Arc::clone(&space);
         let before_reopen = move |error: &CatalogError| room.make_room(error.is_lack_of_room());
@@ -382,7 +382,7 @@ impl Ground {
             budget,
             space,
             mark,
-            fail,
+            fail: Arc::new(fail),
             panics: Arc::default(),
             repairs,
             medium,

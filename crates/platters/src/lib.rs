@@ -7,6 +7,7 @@
 pub mod config;
 mod decode_service;
 mod error;
+mod fail_point;
 mod injected;
 pub mod library_driver;
 pub mod limits;
@@ -19,6 +20,7 @@ pub mod progress;
 
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
+pub use fail_point::FailPoints;
 pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
 pub use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};

@@ -1,0 +1,102 @@
+//! Fail points: named places at which a test may have the process killed, as a power cut would, or
+//! a thread panic, as a bug would.
+//!
+//! They are compiled in always, so what is tested is what runs; unless one is named in the
+//! configuration, passing one costs a comparison.
+//!
+//! Which points there are is told by who makes this: the program has one list for all its parts.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The fail point that is armed, if any.
+#[derive(Debug)]
+pub struct FailPoints {
+    /// All that there are.
+    points: &'static [&'static str],
+    armed: Option<&'static str>,
+    /// It panics, once, instead of having the process killed.
+    panics: bool,
+    passages_left: AtomicU32,
+}
+
+/// What follows the name of a fail point that panics.
+const PANICS: &str = ":panic";
+
+impl FailPoints {
+    /// Arms the one of `points` called `name`; the process is killed at its passage number `count`,
+    /// from 0. With `:panic` behind the name that passage panics, and those after it do not.
+    ///
+    /// # Errors
+    /// When no point is called so; it says which there are.
+    pub fn new(
+        points: &'static [&'static str],
+        armed: Option<&(String, u32)>,
+    ) -> Result<Self, String> {
+        let Some((name, count)) = armed else {
+            return Ok(Self { points, armed: None, panics: false, passages_left: 0.into() });
+        };
+        let (name, panics) = match name.strip_suffix(PANICS) {
+            Some(name) => (name, true),
+            None => (name.as_str(), false),
+        };
+        let passages_left = AtomicU32::new(*count);
+        match points.iter().find(|point| **point == name) {
+            Some(point) => Ok(Self { points, armed: Some(point), panics, passages_left }),
+            None => Err(format!("fail point \"{name}\" is not one of {}", points.join(", "))),
+        }
+    }
+
+    /// Dies here when the point is armed and its passages are used up.
+    ///
+    /// # Panics
+    /// When the point is armed to panic.
+    pub fn pass(&self, point: &'static str) {
+        debug_assert!(self.points.contains(&point), "fail point {point} is listed");
+        if self.armed != Some(point) {
+            return;
+        }
+        let used = |left: u32| left.checked_sub(1);
+        if self.passages_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, used).is_err() {
+            if self.panics {
+                self.passages_left.store(u32::MAX, Ordering::SeqCst);
+                panic!("fail point {point}");
+            }
+            // SIGKILL, not exit: no destructor runs and no buffer is written back.
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+            // The signal is on its way; no line after this one may run.
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POINTS: &[&str] = &["here", "there"];
+
+    fn armed(name: &str, count: u32) -> Result<FailPoints, String> {
+        FailPoints::new(POINTS, Some(&(name.to_owned(), count)))
+    }
+
+    #[test]
+    fn a_point_that_panics_does_so_once_and_at_its_passage() {
+        let fail = armed("there:panic", 1).unwrap();
+        let passes = |point| std::panic::catch_unwind(|| fail.pass(point)).is_ok();
+        assert!(passes("there") && passes("here"));
+        assert!(!passes("there"), "the second passage is the one");
+        assert!(passes("there"));
+    }
+
+    #[test]
+    fn a_point_that_is_none_is_refused_with_those_that_are() {
+        let refused = armed("nowhere", 0).unwrap_err();
+        assert_eq!(refused, "fail point \"nowhere\" is not one of here, there");
+        assert!(FailPoints::new(POINTS, None).is_ok());
+    }
+}
