@@ -15,7 +15,6 @@ use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, SetId, UnixTime}
 
 pub use self::staged::{lose_catalog, scan, stage};
 use crate::body::{cipher_bytes, random_bytes};
-use crate::clock::Clock;
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
     SpaceOptions,
@@ -30,7 +29,7 @@ use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
     SetRow, SetState, Shard,
 };
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, clock};
 
 const BUCKET: &str = "bench";
 /// Objects of each set: about a platter's worth of small files on each platter.
@@ -73,7 +72,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
 /// # Errors
 /// When the directory is in use, or the disk fails.
 pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
-    let ground = Ground::open(config, Clock::system())?;
+    let ground = Ground::open(config, clock::system())?;
     ground.committer.commit_blocking(|tx: &mut Transaction<'_>| {
         let row = BucketRow { created: UnixTime::from_millis(1_700_000_000_000) };
         rows::put(tx, BUCKETS, rows::bucket_key(BUCKET), &row)

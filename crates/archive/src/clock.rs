@@ -1,41 +1,12 @@
-//! The time of day. It is handed in, so that a test can let days pass in a moment; mechanics and
-//! retries go by the monotonic clock and not by this one.
+//! The system's clock, read here and nowhere else; all others are handed a clock.
 
-use std::fmt;
-use std::sync::Arc;
+use fulgurite_units::{Clock, UnixTime};
 
-use fulgurite_units::UnixTime;
-
-/// Says what time of day it is.
-#[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> UnixTime + Send + Sync>);
-
-impl Clock {
-    /// The system's clock, in milliseconds; zero when it is before 1970.
-    #[must_use]
-    pub fn system() -> Self {
-        Self::new(|| {
-            let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            let ms = since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
-            UnixTime::from_millis(ms)
-        })
-    }
-
-    /// A clock that shows what `now` returns.
-    #[must_use]
-    pub fn new(now: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
-    }
-
-    /// The time of day.
-    #[must_use]
-    pub fn now(&self) -> UnixTime {
-        (self.0)()
-    }
-}
-
-impl fmt::Debug for Clock {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Clock").field(&self.now()).finish()
-    }
+/// The system's clock, in milliseconds; zero when it is before 1970.
+pub(crate) fn system() -> Clock {
+    Clock::new(|| {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let ms = since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+        UnixTime::from_millis(ms)
+    })
 }

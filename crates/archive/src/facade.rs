@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_library::Machine;
 use fulgurite_platters::Progress;
-use fulgurite_units::{PlatterId, UploadId};
+use fulgurite_units::{Clock, PlatterId, UploadId};
 
-use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::ground::Ground;
 use crate::multipart::{Completion, PartWriter, UploadName};
@@ -22,7 +21,7 @@ use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
-use crate::{list, multipart, orphan_report, put, read, restore, status};
+use crate::{clock, list, multipart, orphan_report, put, read, restore, status};
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ impl Archive {
     /// # Errors
     /// When the directory is in use, damaged, or the master key is wrong.
     pub async fn open(config: ArchiveConfig) -> Result<Self> {
-        Self::open_with_clock(config, Clock::system()).await
+        Self::open_with_clock(config, clock::system()).await
     }
 
     /// The same, with another clock for the time of day. Expired copies are looked for by the

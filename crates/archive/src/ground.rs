@@ -12,12 +12,11 @@ use fulgurite_catalog::{
     CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
 use fulgurite_platters::{FailPoints, Panics, SimulatedMedium};
-use fulgurite_units::{ArchiveId, ByteCount, UnixTime};
+use fulgurite_units::{ArchiveId, ByteCount, Clock, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{SecretKey, random_bytes};
 use crate::catalog_mark::{Commits, Counted, MarkFile, refuse_older};
-use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::doubts::Start;
 use crate::fail_point::FAIL_POINTS;

@@ -51,7 +51,6 @@ mod testing;
 mod verification;
 mod write_set;
 
-pub use clock::Clock;
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, Result};
 pub use facade::Archive;
@@ -60,7 +59,7 @@ pub use fulgurite_catalog::CatalogError;
 pub use fulgurite_platters::{
     DecodeStatus, DecodeWorker, Progress, Stop, WorkerOptions, WorkerTotals,
 };
-pub use fulgurite_units::ErrorKind;
+pub use fulgurite_units::{Clock, ErrorKind};
 pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{

@@ -37,14 +37,12 @@ use self::places::Places;
 use self::rebuild::{Sums, Writer, write_objects, write_sums, write_uploads};
 use self::salvaged::{Salvaged, salvage};
 use crate::body::cipher_bytes;
-use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::doubts::DoubtList;
 use crate::entry::PartEntry;
 use crate::ground::{Paths, is_empty_dir};
-use crate::key_files;
 use crate::rows::{BodyRow, BucketRow};
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, clock, key_files};
 
 /// How far a recovery has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -208,7 +206,7 @@ pub fn recover(
     report.steps.rows = watch.lap();
     report.set_aside = set_aside(&opened, &told.segments, &sums)?;
     write_doubts(&opened, &listed, &sums)?;
-    let kept = opened.publish(Clock::system().now())?;
+    let kept = opened.publish(clock::system().now())?;
     report.catalog_kept = kept.map(|path| path.display().to_string());
     report.steps.publish = watch.lap();
     report.seconds = started.elapsed().as_secs_f64();

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, ObjectId, UnixTime};
+use fulgurite_units::{ByteCount, Clock, Duration, ObjectId, UnixTime};
 use tempfile::TempDir;
 
-use crate::clock::Clock;
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
     SpaceOptions,

@@ -1,9 +1,11 @@
 //! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
-//! chances, seeds with child random streams, the shape of a controller, and kinds of errors.
+//! chances, seeds with child random streams, the shape of a controller and of a clock, and kinds of
+//! errors.
 //!
 //! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
 
 mod bytes;
+mod clock;
 mod controller;
 mod error;
 mod id;
@@ -13,6 +15,7 @@ mod seed;
 mod time;
 
 pub use bytes::{ByteCount, ParseByteCountError};
+pub use clock::Clock;
 pub use controller::{Controller, Outbox};
 pub use error::{ErrorKind, error_chain};
 pub use id::{ArchiveId, ObjectId, PlatterId, SetId, UploadId};

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use fulgurite_units::{ObjectId, UnixTime};
 
 use super::BUCKET;
-use crate::Result;
 use crate::body::{BodyCipher, random_bytes};
-use crate::clock::Clock;
 use crate::config::ArchiveConfig;
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::entry::Entry;
@@ -23,6 +21,7 @@ use crate::log::{LogKind, list_segments, segment_path};
 use crate::names::{ObjectName, VersionId};
 use crate::object::{ObjectMeta, StorageClass};
 use crate::rows::ObjectRow;
+use crate::{Result, clock};
 
 /// Bodies between two syncs.
 const SYNC_BODIES: u64 = 100_000;
@@ -34,7 +33,7 @@ const SYNC_BODIES: u64 = 100_000;
 /// When the directory is in use, or the disk fails.
 pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
     let catalog = Paths::new(&config.data).catalog();
-    let ground = Ground::open(config, Clock::system())?;
+    let ground = Ground::open(config, clock::system())?;
     let mut plain = vec![0; bytes];
     let mut waiting = Vec::new();
     for number in 0..objects {

@@ -6,18 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fulgurite_catalog::CatalogError;
-use fulgurite_units::{UnixTime, UploadId};
+use fulgurite_units::{Clock, UnixTime, UploadId};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::ArchiveError;
 use crate::body::random_bytes;
-use crate::clock::Clock;
 use crate::commit::find_object;
 use crate::ingest::{BodyEntry, Ingest};
 use crate::labels::Labels;
-use crate::list;
 use crate::multipart::{self, Completion, PartWriter, UploadName};
 use crate::object::{
     BodyClaim, CompletedPart, ListQuery, ObjectMeta, PutOptions, StorageClass, UploadOptions,
@@ -27,7 +24,7 @@ use crate::put::{self, ObjectWriter, log_of};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SEGMENTS;
 use crate::startup::{finish_shreds, sweep_orphan_keys};
-use crate::testing;
+use crate::{ArchiveError, clock, list, testing};
 
 /// A data directory that is opened, used and cut off again and again.
 struct Life {
@@ -438,7 +435,7 @@ fn a_catalog_from_a_backup_is_recovered_without_doubts() {
     drop(ground);
     life.lose_catalog();
     std::fs::rename(&kept, &catalog).unwrap();
-    let refused = Ground::open(testing::config(&life.dir), Clock::system()).unwrap_err();
+    let refused = Ground::open(testing::config(&life.dir), clock::system()).unwrap_err();
     assert!(refused.to_string().contains("older than the archive"), "{refused}");
     life.lose_catalog();
     assert_eq!(life.recover(false).objects, 1);
