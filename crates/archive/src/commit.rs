@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fulgurite_catalog::{Direction, KeyRange, ReadView, Space, Transaction};
+use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_units::ObjectId;
 
 use crate::damaged::leave_queue;
@@ -23,17 +23,14 @@ pub(crate) struct Retired {
     pub(crate) extents: Vec<(LogKind, Extent)>,
 }
 
-/// Rows of `range`, decoded.
+/// At most `limit` rows of `range` with their keys, the first ones.
 pub(crate) fn rows_in<T: Row>(
     view: &dyn ReadView,
     space: Space,
     range: &KeyRange,
     limit: usize,
 ) -> Result<Vec<(Vec<u8>, T)>> {
-    view.range(space, range, Direction::Ascending, limit)?
-        .into_iter()
-        .map(|(key, value)| Ok((key, rows::decode(space, &value)?)))
-        .collect()
+    Ok(row::rows_in(view, space, range, limit)?)
 }
 
 /// The bodies of an object, in order.

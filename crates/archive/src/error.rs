@@ -82,7 +82,7 @@ pub enum ArchiveError {
     #[error("archive is stopping")]
     Stopping,
     #[error(transparent)]
-    Catalog(#[from] CatalogError),
+    Catalog(CatalogError),
     #[error("cannot {action} \"{path}\"")]
     Io { action: &'static str, path: String, source: std::io::Error },
     #[error("internal error: {what}")]
@@ -155,6 +155,23 @@ impl ArchiveError {
             }
             Self::Io { action, path, source }
         }
+    }
+}
+
+/// What is wrong with rows is the archive's own error; of the store it is the catalog's.
+impl From<CatalogError> for ArchiveError {
+    fn from(error: CatalogError) -> Self {
+        let what = || error.to_string();
+        if matches!(error, CatalogError::Undecoded { .. }) {
+            return Self::Corrupt { what: what() };
+        }
+        if matches!(error, CatalogError::Newer { .. }) {
+            return Self::Newer { what: what() };
+        }
+        if matches!(error, CatalogError::Unencoded { .. }) {
+            return Self::Internal { what: what() };
+        }
+        Self::Catalog(error)
     }
 }
 

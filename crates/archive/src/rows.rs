@@ -34,12 +34,12 @@ mod version2;
 mod version3;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
+pub(crate) use fulgurite_catalog::row::{Read, Row, read};
+use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_glass::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::coding::{Read, Row, decode, encode, read};
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::labels::Labels;
 use crate::log::{Extent, LogKind};
@@ -386,7 +386,7 @@ impl Totals {
 
 /// The row under `key`.
 pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
-    view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
+    Ok(row::get(view, space, key)?)
 }
 
 /// Writes `row` under `key`.
@@ -396,7 +396,17 @@ pub(crate) fn put<T: Row>(
     key: Vec<u8>,
     row: &T,
 ) -> Result<()> {
-    Ok(tx.put(space, key, encode(row)?)?)
+    Ok(row::put(tx, space, key, row)?)
+}
+
+/// The row in these bytes.
+pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
+    Ok(row::decode(space, bytes)?)
+}
+
+/// The bytes of a row.
+pub(crate) fn encode<T: Row>(row: &T) -> Result<Vec<u8>> {
+    Ok(row::encode(row)?)
 }
 
 pub(crate) const KEY_SLOTS_KEY: &[u8] = b"key-slots";

@@ -74,6 +74,36 @@ pub enum CatalogError {
         source: Cause,
     },
 
+    /// The bytes of a row are none.
+    #[error("a row of space \"{space}\" of the catalog: {why}")]
+    Undecoded {
+        /// The space of the row.
+        space: &'static str,
+        /// What is wrong with them.
+        why: String,
+    },
+
+    /// A row was written by a newer program.
+    #[error(
+        "a row of space \"{space}\" of the catalog has version {version}, and this program knows \
+         up to {known}"
+    )]
+    Newer {
+        /// The space of the row.
+        space: &'static str,
+        /// Its version.
+        version: u8,
+        /// The last version that this program knows of the kind.
+        known: u8,
+    },
+
+    /// A row cannot be written as bytes.
+    #[error("a row does not encode: {why}")]
+    Unencoded {
+        /// What the encoder said.
+        why: String,
+    },
+
     /// Reading or writing the catalog directory failed. Whether a batch that met this error is
     /// durable is unknown until the catalog is opened again.
     #[error("catalog cannot {action}")]
@@ -167,20 +197,24 @@ impl CatalogError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Locked { .. } => ErrorKind::Conflict,
-            Self::Damaged { .. } | Self::CorruptRow { .. } | Self::KeyEncoding { .. } => {
-                ErrorKind::Corrupt
-            }
+            Self::Damaged { .. }
+            | Self::CorruptRow { .. }
+            | Self::Undecoded { .. }
+            | Self::KeyEncoding { .. } => ErrorKind::Corrupt,
             Self::Io { .. }
             | Self::Poisoned { .. }
             | Self::InUse
             | Self::Closed
             | Self::Stopped => ErrorKind::Unavailable,
             Self::Version { .. }
+            | Self::Newer { .. }
             | Self::UnknownSpace { .. }
             | Self::KeyLength { .. }
             | Self::ValueLength { .. }
             | Self::TransactionSize { .. } => ErrorKind::Invalid,
-            Self::Panicked { .. } | Self::Engine { .. } => ErrorKind::Internal,
+            Self::Unencoded { .. } | Self::Panicked { .. } | Self::Engine { .. } => {
+                ErrorKind::Internal
+            }
         }
     }
 }

@@ -11,7 +11,8 @@
 //!   FjallStore | MemoryStore
 //! ```
 //!
-//! The engine knows nothing of objects: it stores bytes under byte keys. It is also not the only
+//! The engine knows nothing of objects: it stores bytes under byte keys, and rows as bytes of a
+//! version. It is also not the only
 //! truth. Platters and logs are, and a lost catalog is rebuilt from them, with what can be read of
 //! a damaged one.
 
@@ -25,6 +26,7 @@ mod kv;
 pub mod limits;
 mod memory_store;
 mod metrics;
+pub mod row;
 mod transaction;
 
 pub use batch::Batch;

@@ -1,0 +1,136 @@
+//! Rows to bytes and back: a version byte, then postcard.
+//!
+//! Each kind of row counts its versions for itself. Up to 3 they were counted for all together, so
+//! that many kinds have the same bytes in each of them. A version that is newer than this program
+//! is refused by name, for what follows it may mean anything.
+//!
+//! Which kinds there are, and under which keys, is no business of the catalog: whoever has a kind
+//! of row says its version, and reads the older ones.
+
+use fulgurite_units::PlatterId;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{CatalogError, Direction, KeyRange, ReadView, Space, Transaction};
+
+const ROW_BYTES_USUAL: usize = 192;
+
+/// What is stored under a key.
+pub trait Row: Serialize + DeserializeOwned {
+    /// The version that is written. Raised when the bytes change; older ones stay readable.
+    const VERSION: u8;
+
+    /// The row in bytes of an older version, 1 or more.
+    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+        read(bytes)
+    }
+}
+
+/// A row, or why the bytes are none.
+pub type Read<T> = Result<T, String>;
+
+impl Row for u32 {
+    const VERSION: u8 = 3;
+}
+
+impl Row for u64 {
+    const VERSION: u8 = 3;
+}
+
+impl Row for PlatterId {
+    const VERSION: u8 = 3;
+}
+
+/// The value of these bytes, all of them.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Read<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((row, [])) => Ok(row),
+        Ok((_, rest)) => Err(format!("{} bytes follow it", rest.len())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The value of these bytes, which are of a type of before.
+pub fn read_as<Old: DeserializeOwned, T: From<Old>>(bytes: &[u8]) -> Read<T> {
+    read::<Old>(bytes).map(T::from)
+}
+
+/// The bytes of a row.
+pub fn encode<T: Row>(row: &T) -> Result<Vec<u8>, CatalogError> {
+    // Most rows fit: one allocation, and not one for every doubling.
+    let mut bytes = Vec::with_capacity(ROW_BYTES_USUAL);
+    bytes.push(T::VERSION);
+    postcard::to_extend(row, bytes)
+        .map_err(|error| CatalogError::Unencoded { why: error.to_string() })
+}
+
+/// The row in these bytes.
+pub fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T, CatalogError> {
+    let row = match bytes.split_first() {
+        Some((&version, row)) if version == T::VERSION => read(row),
+        Some((&version, row)) if (1..T::VERSION).contains(&version) => T::older(version, row),
+        Some((0, _)) => Err("it has version 0, which there never was".to_owned()),
+        Some((&version, _)) => {
+            return Err(CatalogError::Newer { space: space.name(), version, known: T::VERSION });
+        }
+        None => Err("it is empty".to_owned()),
+    };
+    row.map_err(|why| CatalogError::Undecoded { space: space.name(), why })
+}
+
+/// The row under `key`.
+pub fn get<T: Row>(
+    view: &dyn ReadView,
+    space: Space,
+    key: &[u8],
+) -> Result<Option<T>, CatalogError> {
+    view.get(space, key)?.map(|bytes| decode(space, &bytes)).transpose()
+}
+
+/// Writes `row` under `key`.
+pub fn put<T: Row>(
+    tx: &mut Transaction<'_>,
+    space: Space,
+    key: Vec<u8>,
+    row: &T,
+) -> Result<(), CatalogError> {
+    tx.put(space, key, encode(row)?)
+}
+
+/// At most `limit` rows of `range` with their keys, the first ones.
+pub fn rows_in<T: Row>(
+    view: &dyn ReadView,
+    space: Space,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, T)>, CatalogError> {
+    view.range(space, range, Direction::Ascending, limit)?
+        .into_iter()
+        .map(|(key, value)| Ok((key, decode(space, &value)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPACE: Space = Space::new("numbers");
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Result<u64, &str>) {
+        let found = decode::<u64>(SPACE, bytes).map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn a_row_is_its_version_and_its_value_and_nothing_else() {
+        assert_eq!(encode(&300_u64).unwrap(), [3, 0xAC, 0x02]);
+        check(&[3, 0xAC, 0x02], Ok(300));
+        check(&[1, 0xAC, 0x02], Ok(300));
+        let of = |why: &str| format!("a row of space \"numbers\" of the catalog{why}");
+        check(&[3, 7, 7], Err(&of(": 1 bytes follow it")));
+        check(&[0, 7], Err(&of(": it has version 0, which there never was")));
+        check(&[], Err(&of(": it is empty")));
+        check(&[4, 7], Err(&of(" has version 4, and this program knows up to 3")));
+    }
+}
