@@ -16,6 +16,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use fulgurite_platters::cipher_crc;
 use fulgurite_units::{ObjectId, UnixTime};
 use tokio::task::JoinHandle;
 
@@ -60,11 +61,6 @@ impl Work {
 pub(crate) enum BodyEntry {
     Object(Entry),
     Part(PartEntry),
-}
-
-/// The CRC that a body's ciphertext is kept with.
-pub(crate) fn cipher_crc() -> crc_fast::Digest {
-    crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme)
 }
 
 type Running = JoinHandle<(Box<Work>, Vec<u8>, Result<()>)>;

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
 use fulgurite_platters::library_driver::LiveLibrary;
-use fulgurite_platters::{Panics, PlatterFiles};
+use fulgurite_platters::{Panics, PlatterFiles, cipher_crc, joined_crc};
 use fulgurite_units::{ObjectId, UnixTime, error_chain};
 
 use self::agenda::Agenda;
@@ -32,7 +32,6 @@ use crate::body::cipher_bytes;
 use crate::commit::{account, bodies, find_object, require_object};
 use crate::config::ExpeditedPolicy;
 use crate::ground::Ground;
-use crate::ingest::cipher_crc;
 use crate::limits::{
     CHUNK_BYTES, RESTORE_BATCH_BYTES, RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX, RESTORE_RETRY,
     RESTORE_RETRY_SOON,
@@ -45,7 +44,6 @@ use crate::rows::{
 };
 use crate::shard_reader::{ShardReader, ShardWish};
 use crate::space::Admission;
-use crate::write_set::joined_crc;
 use crate::{ArchiveError, Result, copies};
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next

@@ -37,6 +37,7 @@ use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Read, Row, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_glass::{Geometry, SectorMargins};
+pub(crate) use fulgurite_platters::Shard;
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
@@ -139,26 +140,6 @@ impl ObjectRow {
             restore,
             residence: self.residence(),
         }
-    }
-}
-
-/// A piece of a body's ciphertext on a platter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Shard {
-    pub(crate) platter: PlatterId,
-    /// User byte of the platter.
-    pub(crate) offset: u64,
-    /// Byte of the body's ciphertext.
-    pub(crate) body_offset: u64,
-    pub(crate) bytes: u64,
-    /// CRC-64/NVME of the piece as it was written; not known after a recovery.
-    pub(crate) crc: Option<u64>,
-}
-
-impl Shard {
-    /// Whether both name the same bytes, whatever is known of them.
-    pub(crate) fn is_at(&self, other: &Self) -> bool {
-        Self { crc: None, ..*self } == Self { crc: None, ..*other }
     }
 }
 

@@ -8,11 +8,10 @@ use fulgurite_glass::{
 };
 use fulgurite_library::TrackSpan;
 use fulgurite_platters::library_driver::{self, Answer, Due, LiveLibrary};
-use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles};
+use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles, cipher_crc};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use crate::ground::Ground;
-use crate::ingest::cipher_crc;
 use crate::log::LogWriter;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
 use crate::{ArchiveError, Result};

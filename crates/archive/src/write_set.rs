@@ -13,14 +13,15 @@ use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
-use fulgurite_platters::{Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress};
+use fulgurite_platters::{
+    Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress, cipher_crc, joined_crc,
+};
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use crate::body::cipher_bytes;
 use crate::commit::rows_in;
 use crate::entry::Entry;
 use crate::ground::Ground;
-use crate::ingest::cipher_crc;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::log::{LogKind, LogReader};
 use crate::plan::queued_body;
@@ -390,24 +391,6 @@ fn is_as_ingested(body: &BodyRow, written: &[Piece]) -> bool {
         .collect();
     let Some(all) = all else { return false };
     joined_crc(&all, cipher_bytes(body.bytes)).is_none_or(|crc| crc == body.digest)
-}
-
-/// The CRC of a whole body out of its pieces; `None` when they do not cover it.
-pub(crate) fn joined_crc(pieces: &[(u64, u64, u64)], bytes: u64) -> Option<u64> {
-    let mut pieces = pieces.to_vec();
-    pieces.sort_unstable();
-    let mut end = 0;
-    let mut joined = None;
-    for (offset, length, crc) in pieces {
-        if offset != end {
-            return None;
-        }
-        end += length;
-        joined = Some(joined.map_or(crc, |sum| {
-            crc_fast::checksum_combine(crc_fast::CrcAlgorithm::Crc64Nvme, sum, crc, length)
-        }));
-    }
-    joined.filter(|_| end == bytes)
 }
 
 /// Runs `work` on `threads` threads and returns the first error.

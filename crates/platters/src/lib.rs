@@ -17,6 +17,7 @@ pub mod outside;
 mod panics;
 mod platter_files;
 pub mod progress;
+mod shard;
 
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
@@ -25,3 +26,4 @@ pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
 pub use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 pub use progress::Progress;
+pub use shard::{Shard, cipher_crc, joined_crc};

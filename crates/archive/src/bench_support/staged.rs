@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use fulgurite_platters::cipher_crc;
 use fulgurite_units::{ObjectId, UnixTime};
 
 use super::BUCKET;
@@ -14,7 +15,6 @@ use crate::config::ArchiveConfig;
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::entry::Entry;
 use crate::ground::{Ground, Paths};
-use crate::ingest::cipher_crc;
 use crate::labels::Labels;
 use crate::log::scan::SegmentScan;
 use crate::log::{LogKind, list_segments, segment_path};

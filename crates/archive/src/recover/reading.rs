@@ -6,7 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use crate::ingest::cipher_crc;
+use fulgurite_platters::cipher_crc;
+
 use crate::limits::CHUNK_BYTES;
 use crate::log::{Extent, LogKind};
 use crate::rows::BodyRow;
