@@ -7,9 +7,10 @@ use bytes::Bytes;
 use s3s::dto::{CompletedMultipartUpload, CreateBucketConfiguration, Delete, RestoreRequest};
 use s3s::xml::{Deserialize, Deserializer};
 
-use crate::operator::reads_authorization;
-use crate::outer::{ChunkDecoder, ChunkSigner, Claimed, parse_basic, parse_date};
+use crate::admin::reads_authorization;
 use crate::percent;
+use crate::s3::ChunkDecoder;
+use crate::s3::signature::{ChunkSigner, Claimed, parse_basic, parse_date};
 
 /// What an `Authorization` header claims, written anew; `None` when it is malformed.
 #[must_use]

@@ -1,8 +1,10 @@
 //! Sockets: listening, TLS, HTTP/1 connections, and a stop that lets running requests finish.
 //!
-//! What a request means is `outer`'s business; this module only carries bytes and bounds time.
+//! What a request means is `s3`'s, `admin`'s and `page`'s business; this module only carries bytes and bounds time.
 
 mod connections;
+mod gateway;
+mod outbound;
 mod tls;
 mod write_timeout;
 
@@ -24,9 +26,9 @@ use tokio_rustls::TlsAcceptor;
 
 use self::connections::Slot;
 pub(crate) use self::connections::{Busy, Connections};
+pub(crate) use self::gateway::Gateway;
 use self::write_timeout::WriteTimeout;
 use crate::limits::READ_BUFFER_BYTES;
-use crate::outer::Gateway;
 use crate::{Credentials, GatewayError, Limits, Result};
 
 /// Pause after a failed accept (out of file descriptors), so that the loop does not spin.

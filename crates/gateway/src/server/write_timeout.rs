@@ -1,6 +1,6 @@
 //! A stream whose writes may stall only so long: a client that stops reading its answer must not
 //! hold a connection and a request slot for ever. Reads are bounded elsewhere (request heads by
-//! the HTTP layer, bodies by `outer::inbound`), because waiting for a long answer is no fault.
+//! the HTTP layer, bodies by `s3::inbound`), because waiting for a long answer is no fault.
 
 use std::future::Future;
 use std::io;

@@ -1,0 +1,262 @@
+//! The operator's interface under `/-/admin/`. No bucket can be called `-`.
+//!
+//! ```text
+//!   GET  /-/admin/status                   one JSON object
+//!   GET  /-/admin/locate?bucket=B&key=K    one JSON array
+//!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
+//!   GET  /-/admin/orphans                  one JSON array
+//!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
+//!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
+//!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
+//! ```
+//!
+//! Every call is signed for itself, with its time and a nonce: see `operator`. What was begun is
+//! finished even if its caller leaves.
+
+mod operator;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, Progress};
+use fulgurite_units::PlatterId;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Limited, StreamBody};
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use s3s::Body;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::MissedTickBehavior;
+
+use self::operator::CallFault;
+pub(crate) use self::operator::{CallGate, reads_authorization};
+pub use self::operator::{Nonce, OperatorCall};
+use crate::chain::chain;
+use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
+use crate::percent::query_value;
+use crate::server::Gateway;
+use crate::status::WholeStatus;
+
+/// Everything under it is the operator's.
+pub(crate) const PREFIX: &str = "/-/";
+/// Lines that wait for a slow reader before the work itself waits.
+const LINES_WAITING: usize = 16;
+
+impl Gateway {
+    /// Lets a call in if it is the operator's, and serves it.
+    pub(crate) async fn admin(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Response<Body> {
+        let whole = Limited::new(body, ADMIN_BODY_BYTES_MAX).collect();
+        let Ok(Ok(body)) = tokio::time::timeout(self.body_timeout, whole).await else {
+            let message = "the body of the call is cut off, late or too long";
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+        };
+        match self.admit_call(parts, &body.to_bytes()) {
+            Ok(()) => self.serve_call(parts).await,
+            Err(fault @ CallFault::TooMany) => {
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", &fault.to_string())
+            }
+            Err(fault) => refuse(StatusCode::FORBIDDEN, "AccessDenied", &fault.to_string()),
+        }
+    }
+
+    fn admit_call(&self, parts: &Parts, body: &[u8]) -> Result<(), CallFault> {
+        let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+        let authorization = headers.next().and_then(|value| value.to_str().ok());
+        let (Some(authorization), None) = (authorization, headers.next()) else {
+            return Err(CallFault::Unsigned);
+        };
+        let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        let call = OperatorCall { method: parts.method.as_str(), target, body };
+        let admit = |keys| self.calls.admit(keys, authorization, &call, now_ms());
+        match (admit(&self.credentials), &self.operator) {
+            (Err(CallFault::Signature), Some(operator)) => admit(operator),
+            (judged, _) => judged,
+        }
+    }
+
+    async fn serve_call(self: &Arc<Self>, parts: &Parts) -> Response<Body> {
+        let Ok(slot) = Arc::clone(&self.admin_requests).try_acquire_owned() else {
+            let message = "too many admin calls are running";
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
+        };
+        let query = parts.uri.query().unwrap_or_default();
+        let call = parts.uri.path().strip_prefix("/-/admin/").unwrap_or_default();
+        match (&parts.method, call) {
+            (&Method::GET, "status") => answer(self.archive.status().await.map(|archive| {
+                let server = self.server_status();
+                WholeStatus { archive, server }
+            })),
+            (&Method::GET, "locate") => self.locate(query).await,
+            (&Method::GET, "orphans") => answer(self.archive.orphans().await),
+            (&Method::POST, "discard-orphan") => self.discard_orphan(query).await,
+            (&Method::POST, "seal") => {
+                let archive = self.archive.clone();
+                let progress = archive.seal_progress();
+                self.stream(slot, progress, async move { archive.seal().await })
+            }
+            (&Method::GET, "margins") => match platter(query) {
+                Ok(Some(platter)) => self.margins(platter).await,
+                Ok(None) | Err(()) => no_platter_id(),
+            },
+            (&Method::POST, "verify") => {
+                let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
+                match platter(query) {
+                    Ok(platter) => self.stream(slot, Arc::clone(&progress), async move {
+                        archive.verify(platter, &progress).await
+                    }),
+                    Err(()) => no_platter_id(),
+                }
+            }
+            _ => refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call"),
+        }
+    }
+
+    async fn locate(&self, query: &str) -> Response<Body> {
+        let names = query_value(query, "bucket").zip(query_value(query, "key"));
+        let Some((bucket, key)) = names else {
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", "bucket and key must be given");
+        };
+        match BucketName::new(&bucket).and_then(|bucket| Ok((bucket, ObjectKey::new(&key)?))) {
+            Ok((bucket, key)) => answer(self.archive.locate(&bucket, &key).await),
+            Err(error) => answer::<Value>(Err(error)),
+        }
+    }
+
+    async fn discard_orphan(&self, query: &str) -> Response<Body> {
+        let Some(file) = query_value(query, "file") else {
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", "file must be given");
+        };
+        let discarded = self.archive.discard_orphan(file.to_string()).await;
+        answer(discarded.map(|()| json!({ "discarded": file })))
+    }
+
+    async fn margins(&self, platter: PlatterId) -> Response<Body> {
+        match self.archive.verification(platter).await {
+            Ok(Some(found)) => answer(Ok(found)),
+            Ok(None) => {
+                let message = format!("platter {platter} was not verified in this archive");
+                refuse(StatusCode::NOT_FOUND, "NotFound", &message)
+            }
+            Err(error) => answer::<Value>(Err(error)),
+        }
+    }
+
+    /// Runs `work` to its end in the background and streams how far it is.
+    fn stream<T: Serialize + Send + 'static>(
+        &self,
+        slot: OwnedSemaphorePermit,
+        progress: Arc<Progress>,
+        work: impl Future<Output = Result<T, ArchiveError>> + Send + 'static,
+    ) -> Response<Body> {
+        let (sender, receiver) = mpsc::channel(LINES_WAITING);
+        tokio::spawn(follow(slot, self.archive.clone(), progress, work, sender));
+        let lines = futures::stream::unfold(receiver, |mut receiver| async move {
+            let line: Bytes = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
+        });
+        let mut response = Response::new(Body::http_body_unsync(StreamBody::new(lines)));
+        let kind = HeaderValue::from_static("application/x-ndjson");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        response
+    }
+}
+
+/// The platter that is asked for, if one is; an error if that is no id.
+fn platter(query: &str) -> Result<Option<PlatterId>, ()> {
+    query_value(query, "platter").map(|id| id.parse().map_err(drop)).transpose()
+}
+
+fn no_platter_id() -> Response<Body> {
+    refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
+}
+
+async fn follow<T: Serialize>(
+    slot: OwnedSemaphorePermit,
+    archive: Archive,
+    done: Arc<Progress>,
+    work: impl Future<Output = Result<T, ArchiveError>>,
+    lines: mpsc::Sender<Bytes>,
+) {
+    let started = tokio::time::Instant::now();
+    let mut work = std::pin::pin!(work);
+    let mut ticks = tokio::time::interval(ADMIN_PROGRESS_PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let last = loop {
+        tokio::select! {
+            done = &mut work => break match done {
+                Ok(report) => json!({ "report": report }),
+                Err(error) => error_value(&error),
+            },
+            _ = ticks.tick() => {
+                let Ok(status) = archive.status().await else { continue };
+                let (bytes_done, bytes_total) = done.bytes();
+                let progress = json!({ "progress": {
+                    "seconds": started.elapsed().as_secs_f64(),
+                    "bytes_done": bytes_done,
+                    "bytes_total": bytes_total,
+                    "pipeline": status.pipeline,
+                    "objects_staged": status.objects_staged,
+                    "staged_bytes": status.staged_bytes,
+                    "platters": status.platters,
+                } });
+                // A full channel means a slow reader: it misses a line, the work goes on.
+                let _ = lines.try_send(line(&progress));
+            }
+        }
+    };
+    // The caller may be gone; what was done stays done.
+    let _ = lines.send(line(&last)).await;
+    drop(slot);
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
+}
+
+fn line(value: &Value) -> Bytes {
+    Bytes::from(format!("{value}\n"))
+}
+
+fn answer<T: Serialize>(outcome: Result<T, ArchiveError>) -> Response<Body> {
+    match outcome {
+        Ok(value) => reply(StatusCode::OK, &json!(value)),
+        Err(error) => reply(status_of(error.kind()), &error_value(&error)),
+    }
+}
+
+/// Causes are told too: the operator is trusted with paths and system errors.
+fn error_value(error: &ArchiveError) -> Value {
+    json!({ "error": { "code": format!("{:?}", error.kind()), "message": chain(error) } })
+}
+
+const fn status_of(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Corrupt | ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        // The enum may grow; what nobody has thought of is ours.
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+fn refuse(status: StatusCode, code: &str, message: &str) -> Response<Body> {
+    reply(status, &json!({ "error": { "code": code, "message": message } }))
+}
+
+fn reply(status: StatusCode, value: &Value) -> Response<Body> {
+    let mut response = Response::new(Body::from(line(value)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,85 @@
+//! Pages for machines that watch this one. They need no signature and tell nothing about objects.
+//!
+//! Only a plain `GET` without any S3 authorization reaches them, so a bucket may be called
+//! `metrics`: S3 clients sign what they ask.
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use s3s::Body;
+
+use crate::server::Gateway;
+
+/// One of the pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HealthPage {
+    Live,
+    Ready,
+    Metrics,
+    Version,
+}
+
+impl HealthPage {
+    /// The page that this request asks for.
+    pub(crate) fn of(parts: &Parts) -> Option<Self> {
+        let is_plain = (parts.method == Method::GET || parts.method == Method::HEAD)
+            && parts.uri.query().is_none()
+            && !parts.headers.contains_key(AUTHORIZATION);
+        let page = match parts.uri.path() {
+            "/livez" => Self::Live,
+            "/readyz" => Self::Ready,
+            "/metrics" => Self::Metrics,
+            "/version" => Self::Version,
+            _ => return None,
+        };
+        is_plain.then_some(page)
+    }
+}
+
+impl Gateway {
+    pub(crate) async fn health(&self, page: HealthPage) -> Response<Body> {
+        match page {
+            HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
+            HealthPage::Ready => match self.unready() {
+                None => text(StatusCode::OK, "text/plain", ready(&self.archive.degraded())),
+                Some(reason) => {
+                    let page = format!("not ready: {reason}\n");
+                    text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)
+                }
+            },
+            HealthPage::Version => {
+                let version = serde_json::json!({
+                    "name": "fulgurite",
+                    "version": env!("CARGO_PKG_VERSION"),
+                });
+                text(StatusCode::OK, "application/json", format!("{version}\n"))
+            }
+            HealthPage::Metrics => {
+                let status = self.archive.status().await;
+                if let Err(error) = &status {
+                    tracing::warn!(%error, "the archive could not tell its status");
+                }
+                let (requests, server) = (self.requests_in_progress(), self.server_status());
+                let page = self.metrics.page(requests, &server, status.ok().as_ref());
+                text(StatusCode::OK, "text/plain; version=0.0.4", page)
+            }
+        }
+    }
+}
+
+/// Requests are served; and what goes on behind them, if not all of it goes well.
+fn ready(degraded: &[String]) -> String {
+    let mut page = if degraded.is_empty() { "ready\n" } else { "degraded\n" }.to_owned();
+    for line in degraded {
+        page.push_str(line);
+        page.push('\n');
+    }
+    page
+}
+
+fn text(status: StatusCode, content_type: &'static str, body: impl Into<String>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

@@ -1,0 +1,224 @@
+//! Counters of requests, shown in the Prometheus text format. One lock, held for a few additions.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use fulgurite_archive::status::Status;
+
+use crate::ServerStatus;
+
+/// Upper bounds of the latency histogram, in milliseconds.
+const BOUNDS_MS: [u64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 15_000, 60_000];
+
+/// What is counted about requests.
+#[derive(Debug, Default)]
+pub(crate) struct Metrics {
+    counted: Mutex<Counted>,
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    operations: BTreeMap<String, Operation>,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+#[derive(Debug, Default)]
+struct Operation {
+    by_status: BTreeMap<u16, u64>,
+    /// Requests no slower than each bound and slower than the one before; the last has no bound.
+    by_latency: [u64; BOUNDS_MS.len() + 1],
+    seconds: f64,
+}
+
+/// One finished request.
+#[derive(Debug)]
+pub(crate) struct Finished<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) status: u16,
+    pub(crate) duration: Duration,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+impl Metrics {
+    pub(crate) fn record(&self, finished: &Finished<'_>) {
+        let Ok(mut counted) = self.counted.lock() else { return };
+        counted.bytes_in += finished.bytes_in;
+        counted.bytes_out += finished.bytes_out;
+        if !counted.operations.contains_key(finished.operation) {
+            counted.operations.insert(finished.operation.to_owned(), Operation::default());
+        }
+        let Some(operation) = counted.operations.get_mut(finished.operation) else { return };
+        *operation.by_status.entry(finished.status).or_default() += 1;
+        let slot = BOUNDS_MS.iter().position(|&ms| finished.duration <= Duration::from_millis(ms));
+        operation.by_latency[slot.unwrap_or(BOUNDS_MS.len())] += 1;
+        operation.seconds += finished.duration.as_secs_f64();
+    }
+
+    /// The page a Prometheus server scrapes. `archive` is missing when it could not say.
+    pub(crate) fn page(
+        &self,
+        in_progress: usize,
+        server: &ServerStatus,
+        archive: Option<&Status>,
+    ) -> String {
+        let mut page = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_requests(&mut page, in_progress);
+        let _ = write_server(&mut page, server);
+        if let Some(archive) = archive {
+            let _ = write_archive(&mut page, archive);
+        }
+        page
+    }
+
+    fn write_requests(&self, page: &mut String, in_progress: usize) -> std::fmt::Result {
+        let Ok(counted) = self.counted.lock() else { return Ok(()) };
+        let name = "fulgurite_requests_total";
+        head(page, name, "counter", "Requests answered, by operation and status.")?;
+        for (operation, counts) in &counted.operations {
+            for (status, count) in &counts.by_status {
+                writeln!(page, "{name}{{op=\"{operation}\",status=\"{status}\"}} {count}")?;
+            }
+        }
+        let name = "fulgurite_request_seconds";
+        head(page, name, "histogram", "Time from a request's head to the end of its answer.")?;
+        for (operation, counts) in &counted.operations {
+            let mut sum = 0;
+            for (bound, count) in BOUNDS_MS.iter().zip(&counts.by_latency) {
+                sum += count;
+                let le = Duration::from_millis(*bound).as_secs_f64();
+                writeln!(page, "{name}_bucket{{op=\"{operation}\",le=\"{le}\"}} {sum}")?;
+            }
+            sum += counts.by_latency[BOUNDS_MS.len()];
+            writeln!(page, "{name}_bucket{{op=\"{operation}\",le=\"+Inf\"}} {sum}")?;
+            writeln!(page, "{name}_sum{{op=\"{operation}\"}} {}", counts.seconds)?;
+            writeln!(page, "{name}_count{{op=\"{operation}\"}} {sum}")?;
+        }
+        let text = "Bytes of request bodies received.";
+        value(page, "fulgurite_received_bytes_total", "counter", text, counted.bytes_in)?;
+        let text = "Bytes of answers sent.";
+        value(page, "fulgurite_sent_bytes_total", "counter", text, counted.bytes_out)?;
+        let text = "S3 requests being served.";
+        value(page, "fulgurite_requests_in_progress", "gauge", text, in_progress as u64)
+    }
+}
+
+fn head(page: &mut String, name: &str, kind: &str, text: &str) -> std::fmt::Result {
+    writeln!(page, "# HELP {name} {text}\n# TYPE {name} {kind}")
+}
+
+fn value(page: &mut String, name: &str, kind: &str, text: &str, n: u64) -> std::fmt::Result {
+    head(page, name, kind, text)?;
+    writeln!(page, "{name} {n}")
+}
+
+fn write_server(page: &mut String, server: &ServerStatus) -> std::fmt::Result {
+    let text = "Connections of clients.";
+    value(page, "fulgurite_connections", "gauge", text, server.connections)?;
+    let text = "Most connections at a time; more wait until one is idle.";
+    value(page, "fulgurite_connections_max", "gauge", text, server.connections_max)?;
+    let name = "fulgurite_connections_ended_idle_total";
+    let text = "Idle connections ended to make room for others.";
+    value(page, name, "counter", text, server.connections_ended_idle)
+}
+
+fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
+    let name = "fulgurite_objects";
+    head(page, name, "gauge", "Objects, by where their bytes are.")?;
+    writeln!(page, "{name}{{residence=\"online\"}} {}", status.objects_online)?;
+    writeln!(page, "{name}{{residence=\"staged\"}} {}", status.objects_staged)?;
+    writeln!(page, "{name}{{residence=\"glass\"}} {}", status.objects_on_glass)?;
+    let name = "fulgurite_sets";
+    head(page, name, "gauge", "Platter-sets, by state.")?;
+    let mut states = BTreeMap::<&str, u64>::new();
+    for set in &status.sets {
+        *states.entry(set.state.as_str()).or_default() += 1;
+    }
+    for (state, count) in states {
+        writeln!(page, "{name}{{state=\"{state}\"}} {count}")?;
+    }
+    let name = "fulgurite_tracks_repaired_total";
+    head(page, name, "counter", "Tracks that needed redundancy to be read, by layer of code.")?;
+    writeln!(page, "{name}{{layer=\"track\"}} {}", status.repaired_by_track)?;
+    writeln!(page, "{name}{{layer=\"group\"}} {}", status.repaired_by_group)?;
+    writeln!(page, "{name}{{layer=\"set\"}} {}", status.repaired_by_set)?;
+    let counters = [
+        ("fulgurite_sets_given_up_total", "Sets planned anew.", status.sets_given_up),
+        ("fulgurite_copies_dropped_total", "Restored copies found damaged.", status.copies_dropped),
+        ("fulgurite_panics_total", "Panics of background threads, caught.", status.panics),
+    ];
+    for (name, text, n) in counters {
+        value(page, name, "counter", text, n)?;
+    }
+    if let Some(decode) = &status.decode {
+        let name = "fulgurite_decode_forged_total";
+        let text = "Answers of the decode queue without its code, dropped.";
+        value(page, name, "counter", text, decode.forged)?;
+    }
+    write_gauges(page, status)
+}
+
+fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
+    let troubled = status.seal_troubles.len() as u64;
+    let damaged = status.staged_damaged.len() as u64;
+    let gauges = [
+        ("fulgurite_staged_bytes", "Plain bytes of staged bodies.", status.staged_bytes),
+        ("fulgurite_seal_troubles", "Sets, or bodies of them, that wait after errors.", troubled),
+        ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
+        (
+            "fulgurite_keys_lost",
+            "Slots of the key table without a key that opens.",
+            status.keys_lost,
+        ),
+        (
+            "fulgurite_bodies_in_doubt",
+            "Bodies in logs with a key and without a row.",
+            status.bodies_in_doubt,
+        ),
+        ("fulgurite_log_bytes", "Bytes the logs hold on disk.", status.log_bytes),
+        ("fulgurite_log_bytes_max", "Most bytes the logs may hold.", status.log_bytes_max),
+        ("fulgurite_free_bytes", "Bytes free on the disk.", status.free_bytes),
+        ("fulgurite_free_bytes_min", "Free bytes no body may take.", status.free_bytes_min),
+        ("fulgurite_reserve_bytes", "Bytes in reserve for a full disk.", status.reserve_bytes),
+        (
+            "fulgurite_catalog_writable",
+            "1 when the catalog takes writes.",
+            u64::from(status.catalog_refusal.is_none()),
+        ),
+        (
+            "fulgurite_orphaned_segments",
+            "Segments of logs that the catalog does not name.",
+            status.orphaned_segments,
+        ),
+        ("fulgurite_orphaned_bytes", "Bytes they take on the disk.", status.orphaned_bytes),
+        ("fulgurite_platters", "Platters stored.", status.platters),
+        ("fulgurite_unverified_platters", "New platters not verified.", status.unverified_platters),
+        (
+            "fulgurite_unverified_age_seconds",
+            "Age of the oldest new platter that is not verified.",
+            status.unverified_seconds,
+        ),
+        ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
+        ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
+        ("fulgurite_pipeline_idle", "1 when no step is running.", u64::from(is_idle(status))),
+    ];
+    for (name, text, n) in gauges {
+        value(page, name, "gauge", text, n)?;
+    }
+    if let Some(oldest) = status.staged_oldest {
+        let text = "When the oldest staged body came, in seconds since 1970.";
+        value(page, "fulgurite_staged_oldest_seconds", "gauge", text, oldest.as_secs())?;
+    }
+    Ok(())
+}
+
+fn is_idle(status: &Status) -> bool {
+    status.pipeline == "idle"
+}
+
+#[cfg(test)]
+mod tests;

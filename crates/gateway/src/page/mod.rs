@@ -1,0 +1,9 @@
+//! What is answered to anybody: pages for machines that watch this one, and a page for a person.
+//! None of them tells anything about objects.
+
+pub(crate) mod front;
+mod health;
+mod metrics;
+
+pub(crate) use self::health::HealthPage;
+pub(crate) use self::metrics::{Finished, Metrics};

@@ -1,0 +1,165 @@
+//! Who may ask, under which names: s3s's hooks for admission, hosts and bucket names.
+
+use std::sync::Arc;
+
+use fulgurite_archive::BucketName;
+use http::{HeaderMap, StatusCode};
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::host::{S3Host, VirtualHost};
+use s3s::validation::NameValidation;
+use s3s::{S3Error, S3Result};
+
+use super::errors::s3_error;
+use super::words::ACCOUNT;
+use crate::request::RequestContext;
+use crate::{GatewayError, Result};
+
+/// Access control lists that say what is the case anyway: everything belongs to the one account.
+const HARMLESS_ACLS: [&str; 3] = ["private", "bucket-owner-full-control", "bucket-owner-read"];
+/// Checksums of S3 that this archive does not compute; to ignore one would be to claim it was
+/// verified.
+const UNKNOWN_CHECKSUMS: [&str; 5] = [
+    "x-amz-checksum-md5",
+    "x-amz-checksum-sha512",
+    "x-amz-checksum-xxhash64",
+    "x-amz-checksum-xxhash3",
+    "x-amz-checksum-xxhash128",
+];
+
+/// s3s's hook for secrets. Signatures are verified before s3s sees a request, and none is left for
+/// it to judge; without this hook it would not ask for admission either.
+pub(super) struct NoKeys;
+
+#[async_trait::async_trait]
+impl S3Auth for NoKeys {
+    async fn get_secret_key(&self, _access_key: &str) -> S3Result<SecretKey> {
+        Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"))
+    }
+}
+
+/// Lets signed requests in, and refuses those that ask for what is not kept here.
+pub(super) struct Admission;
+
+#[async_trait::async_trait]
+impl S3Access for Admission {
+    async fn check(&self, cx: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let operation = cx.s3_op().name().to_owned();
+        let context = cx.extensions_mut().get::<Arc<RequestContext>>();
+        if let Some(context) = context {
+            context.set_operation(&operation);
+        }
+        if !context.is_some_and(|context| context.is_signed()) {
+            return Err(s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied"));
+        }
+        check_headers(cx.headers())
+    }
+}
+
+/// Headers whose wishes cannot be met must not be ignored: the client would believe they were.
+fn check_headers(headers: &HeaderMap) -> S3Result<()> {
+    for (name, value) in headers {
+        let name = name.as_str();
+        let Some(short) = name.strip_prefix("x-amz-") else { continue };
+        let value = value.to_str().unwrap_or_default();
+        let refused = match short {
+            "acl" => (!HARMLESS_ACLS.contains(&value)).then(acl_error),
+            "server-side-encryption" => check_encryption(name, value).err(),
+            "tagging" => (!value.is_empty()).then(|| missing(name)),
+            "write-offset-bytes" | "mfa" => Some(missing(name)),
+            "bucket-object-lock-enabled" => {
+                (!value.eq_ignore_ascii_case("false")).then(|| missing(name))
+            }
+            "expected-bucket-owner" | "source-expected-bucket-owner" => {
+                (value != ACCOUNT).then(|| {
+                    s3_error("AccessDenied", StatusCode::FORBIDDEN, "Access Denied: other owner")
+                })
+            }
+            _ if short.starts_with("grant-") => Some(acl_error()),
+            _ if short.starts_with("server-side-encryption")
+                || short.starts_with("copy-source-server-side-encryption")
+                || short.starts_with("object-lock-") =>
+            {
+                Some(missing(name))
+            }
+            _ if UNKNOWN_CHECKSUMS.contains(&name) => Some(s3_error(
+                "InvalidRequest",
+                StatusCode::BAD_REQUEST,
+                format!("The checksum algorithm of {name} is not kept by this archive."),
+            )),
+            _ => None,
+        };
+        refused.map_or(Ok(()), Err)?;
+    }
+    Ok(())
+}
+
+/// Every body is encrypted with a key that the archive keeps, which is what `AES256` asks for.
+fn check_encryption(name: &str, value: &str) -> S3Result<()> {
+    match value {
+        "AES256" => Ok(()),
+        "aws:kms" | "aws:kms:dsse" => Err(missing(name)),
+        _ => {
+            let message = "The encryption method specified is not supported: it is AES256";
+            Err(s3_error("InvalidEncryptionAlgorithmError", StatusCode::BAD_REQUEST, message))
+        }
+    }
+}
+
+fn missing(name: &str) -> S3Error {
+    let message = format!("A header you provided implies functionality that is not kept: {name}");
+    s3_error("NotImplemented", StatusCode::NOT_IMPLEMENTED, message)
+}
+
+fn acl_error() -> S3Error {
+    let message = "The bucket does not allow ACLs";
+    s3_error("AccessControlListNotSupported", StatusCode::BAD_REQUEST, message)
+}
+
+/// Base domains below which the first labels are a bucket; every other host is path style.
+pub(super) struct Hosts {
+    domains: Vec<String>,
+}
+
+impl Hosts {
+    pub(super) fn new(domain: Option<&str>) -> Result<Self> {
+        let mut domains = vec!["localhost".to_owned()];
+        if let Some(domain) = domain {
+            let label = |label: &str| {
+                !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+            };
+            if !domain.split('.').all(label) {
+                return Err(GatewayError::Domain { domain: domain.to_owned() });
+            }
+            domains.push(domain.to_ascii_lowercase());
+        }
+        Ok(Self { domains })
+    }
+}
+
+impl S3Host for Hosts {
+    fn parse_host_header<'a>(&'a self, host: &'a str) -> S3Result<VirtualHost<'a>> {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.to_ascii_lowercase();
+        let found = self.domains.iter().find_map(|domain| {
+            let bucket = name.strip_suffix(domain.as_str())?.strip_suffix('.')?;
+            Some(VirtualHost::new(domain.as_str()).with_bucket(bucket.to_owned()))
+        });
+        Ok(found.unwrap_or_else(|| VirtualHost::new(host)))
+    }
+}
+
+/// The archive's own rules, so that there is one set of them.
+pub(super) struct Names;
+
+impl NameValidation for Names {
+    fn validate_bucket_name(&self, name: &str) -> bool {
+        BucketName::new(name).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

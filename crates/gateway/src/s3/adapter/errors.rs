@@ -1,0 +1,137 @@
+//! The one table from the archive's errors to S3's codes.
+
+use fulgurite_archive::{ArchiveError, ErrorKind};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use s3s::{S3Error, S3ErrorCode};
+
+use crate::chain::chain;
+use crate::request::BodyFault;
+use crate::s3::answers::STORAGE_CLASS_DETAIL;
+
+/// What a client is told instead of the paths and system errors of our machine.
+const INTERNAL_MESSAGE: &str = "We encountered an internal error. The request id is in the log.";
+
+/// What a client is told while the catalog takes no writes; why is in the log and in `/readyz`.
+const CATALOG_MESSAGE: &str =
+    "The catalog cannot be written at this moment. Nothing else is wrong; try again.";
+
+/// The answer to an operation that the archive refused. Errors that are not the client's are
+/// logged here, and only here.
+pub(super) fn fail(error: ArchiveError) -> S3Error {
+    let (code, status) = row(&error);
+    if status == StatusCode::INTERNAL_SERVER_ERROR {
+        tracing::error!(error = chain(&error), "the archive failed");
+    }
+    let is_catalog = matches!(error, ArchiveError::Catalog(_));
+    let message = if is_catalog && status == StatusCode::SERVICE_UNAVAILABLE {
+        CATALOG_MESSAGE.to_owned()
+    } else if is_private(&error) {
+        INTERNAL_MESSAGE.to_owned()
+    } else {
+        error.to_string()
+    };
+    let mut answer = s3_error(code, status, message);
+    if let ArchiveError::NotRestored { class } | ArchiveError::NotArchived { class } = error {
+        let mut headers = HeaderMap::new();
+        headers.insert(STORAGE_CLASS_DETAIL, HeaderValue::from_static(class));
+        answer.set_headers(headers);
+    }
+    answer
+}
+
+/// As `fail`, for the source of a copy, for which S3 has a code of its own.
+pub(super) fn fail_copy(error: ArchiveError) -> S3Error {
+    if !matches!(error, ArchiveError::NotRestored { .. }) {
+        return fail(error);
+    }
+    s3_error("ObjectNotInActiveTierError", StatusCode::FORBIDDEN, error.to_string())
+}
+
+/// The answer to a request whose body was bad.
+pub(super) fn fail_body(fault: BodyFault) -> S3Error {
+    let (code, status) = fault.row();
+    s3_error(code, status, fault.to_string())
+}
+
+/// An error of any code; s3s knows most of them by name, the others become custom ones.
+pub(super) fn s3_error(
+    code: &'static str,
+    status: StatusCode,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+) -> S3Error {
+    let code = S3ErrorCode::from_bytes(code.as_bytes()).unwrap_or(S3ErrorCode::InternalError);
+    let mut error = S3Error::with_message(code, message);
+    error.set_status_code(status);
+    error
+}
+
+/// Whether the message tells of paths or of the system underneath.
+fn is_private(error: &ArchiveError) -> bool {
+    row(error).0 == "InternalError"
+        && !matches!(
+            error,
+            ArchiveError::Unreadable { .. }
+                | ArchiveError::PlatterUnreadable { .. }
+                | ArchiveError::Corrupt { .. }
+                | ArchiveError::Newer { .. }
+        )
+}
+
+/// S3's code and status of each error.
+fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
+    use ArchiveError as E;
+    match error {
+        E::NoSuchBucket { .. } => ("NoSuchBucket", StatusCode::NOT_FOUND),
+        E::BucketAlreadyOwnedByYou { .. } => ("BucketAlreadyOwnedByYou", StatusCode::CONFLICT),
+        E::BucketNotEmpty { .. } => ("BucketNotEmpty", StatusCode::CONFLICT),
+        E::InvalidBucketName { .. } => ("InvalidBucketName", StatusCode::BAD_REQUEST),
+        E::NoSuchKey { .. } => ("NoSuchKey", StatusCode::NOT_FOUND),
+        E::KeyTooLong { .. } => ("KeyTooLongError", StatusCode::BAD_REQUEST),
+        E::MetadataTooLarge { .. } => ("MetadataTooLarge", StatusCode::BAD_REQUEST),
+        E::EntityTooLarge { .. } => ("EntityTooLarge", StatusCode::BAD_REQUEST),
+        E::EntityTooSmall { .. } => ("EntityTooSmall", StatusCode::BAD_REQUEST),
+        E::NoSuchUpload { .. } => ("NoSuchUpload", StatusCode::NOT_FOUND),
+        E::InvalidPart { .. } => ("InvalidPart", StatusCode::BAD_REQUEST),
+        E::InvalidPartOrder { .. } => ("InvalidPartOrder", StatusCode::BAD_REQUEST),
+        E::BadDigest { .. } => ("BadDigest", StatusCode::BAD_REQUEST),
+        E::IncompleteBody { .. } | E::BodyTooLong { .. } => {
+            ("IncompleteBody", StatusCode::BAD_REQUEST)
+        }
+        E::PreconditionFailed { .. } => ("PreconditionFailed", StatusCode::PRECONDITION_FAILED),
+        E::InvalidRange { .. } => ("InvalidRange", StatusCode::RANGE_NOT_SATISFIABLE),
+        E::InvalidStorageClass { .. } => ("InvalidStorageClass", StatusCode::BAD_REQUEST),
+        E::NotRestored { .. } | E::NotArchived { .. } => {
+            ("InvalidObjectState", StatusCode::FORBIDDEN)
+        }
+        E::RestoreAlreadyInProgress => ("RestoreAlreadyInProgress", StatusCode::CONFLICT),
+        E::ExpeditedNotAvailable { .. } => {
+            ("GlacierExpeditedRetrievalNotAvailable", StatusCode::SERVICE_UNAVAILABLE)
+        }
+        E::InvalidArgument { .. } => ("InvalidArgument", StatusCode::BAD_REQUEST),
+        E::Busy { .. } => ("SlowDown", StatusCode::SERVICE_UNAVAILABLE),
+        // Clients try 503 again by themselves and 507 not: the catalog is opened anew in a moment,
+        // but nobody makes room in one.
+        E::Full { .. } => ("InsufficientStorage", StatusCode::INSUFFICIENT_STORAGE),
+        E::Catalog(_) if error.kind() == ErrorKind::Unavailable => {
+            ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
+        }
+        E::Stopping | E::KeysFailed { .. } | E::PlatterOutOfReach { .. } | E::Undecoded { .. } => {
+            ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
+        }
+        E::Unreadable { .. }
+        | E::PlatterUnreadable { .. }
+        | E::Corrupt { .. }
+        | E::Newer { .. }
+        | E::Locked { .. }
+        | E::Unusable { .. }
+        | E::WrongMasterKey { .. }
+        | E::Catalog(_)
+        | E::Io { .. }
+        | E::Internal { .. } => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
+        // The enum may grow; an error nobody has thought of is ours.
+        _ => ("InternalError", StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+#[cfg(test)]
+mod tests;

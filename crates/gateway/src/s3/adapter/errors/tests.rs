@@ -1,0 +1,74 @@
+//! Each kind of error reaches the client under the code S3 has for it.
+
+use fulgurite_archive::{ArchiveError as E, CatalogError};
+use http::StatusCode;
+
+use super::{fail, fail_copy};
+use crate::s3::answers::STORAGE_CLASS_DETAIL;
+
+fn text(name: &str) -> String {
+    name.to_owned()
+}
+
+#[test]
+fn codes_and_statuses_are_those_of_s3() {
+    let rows = [
+        (E::NoSuchBucket { bucket: text("b") }, "NoSuchBucket", 404),
+        (E::BucketAlreadyOwnedByYou { bucket: text("b") }, "BucketAlreadyOwnedByYou", 409),
+        (E::BucketNotEmpty { bucket: text("b") }, "BucketNotEmpty", 409),
+        (E::InvalidBucketName { name: text("B"), rule: "r" }, "InvalidBucketName", 400),
+        (E::NoSuchKey { bucket: text("b"), key: text("k") }, "NoSuchKey", 404),
+        (E::KeyTooLong { bytes: 1025 }, "KeyTooLongError", 400),
+        (E::MetadataTooLarge { bytes: 3000 }, "MetadataTooLarge", 400),
+        (E::EntityTooLarge { bytes: 2, max: 1 }, "EntityTooLarge", 400),
+        (E::EntityTooSmall { part: 1, bytes: 1, min: 2 }, "EntityTooSmall", 400),
+        (E::NoSuchUpload { upload: text("u") }, "NoSuchUpload", 404),
+        (E::InvalidPart { part: 1 }, "InvalidPart", 400),
+        (E::InvalidPartOrder { part: 1 }, "InvalidPartOrder", 400),
+        (E::IncompleteBody { declared: 2, received: 1 }, "IncompleteBody", 400),
+        (E::BodyTooLong { declared: 2 }, "IncompleteBody", 400),
+        (E::PreconditionFailed { condition: "If-Match" }, "PreconditionFailed", 412),
+        (E::InvalidRange { start: 9, bytes: 1 }, "InvalidRange", 416),
+        (E::InvalidStorageClass { class: text("X") }, "InvalidStorageClass", 400),
+        (E::NotRestored { class: "GLACIER" }, "InvalidObjectState", 403),
+        (E::NotArchived { class: "STANDARD" }, "InvalidObjectState", 403),
+        (E::RestoreAlreadyInProgress, "RestoreAlreadyInProgress", 409),
+        (
+            E::ExpeditedNotAvailable { class: "DEEP_ARCHIVE" },
+            "GlacierExpeditedRetrievalNotAvailable",
+            503,
+        ),
+        (E::Full { what: text("staging") }, "InsufficientStorage", 507),
+        (E::Busy { what: text("restores") }, "SlowDown", 503),
+        (E::Stopping, "ServiceUnavailable", 503),
+        (E::Corrupt { what: text("frame 3") }, "InternalError", 500),
+        (E::Newer { what: text("a row") }, "InternalError", 500),
+    ];
+    for (error, code, status) in rows {
+        let shown = error.to_string();
+        let answer = fail(error);
+        assert_eq!(answer.code().as_str(), code, "{shown}");
+        assert_eq!(answer.status_code().map(|s| s.as_u16()), Some(status), "{shown}");
+        assert_eq!(answer.message(), Some(shown.as_str()));
+    }
+}
+
+#[test]
+fn the_class_goes_with_the_state_and_paths_stay_home() {
+    let answer = fail(E::NotRestored { class: "DEEP_ARCHIVE" });
+    assert_eq!(answer.headers().unwrap()[STORAGE_CLASS_DETAIL], "DEEP_ARCHIVE");
+    let answer = fail_copy(E::NotRestored { class: "DEEP_ARCHIVE" });
+    assert_eq!(answer.code().as_str(), "ObjectNotInActiveTierError");
+    assert_eq!(answer.status_code(), Some(StatusCode::FORBIDDEN));
+    let failed = || std::sync::Arc::new(std::io::Error::other("/secret/place"));
+    let answer = fail(E::Catalog(CatalogError::Io { action: "write", source: failed() }));
+    assert_eq!(answer.status_code(), Some(StatusCode::SERVICE_UNAVAILABLE));
+    assert!(answer.message().unwrap().contains("try again"));
+    let reason = "cannot write /secret/place".to_owned();
+    let answer = fail(E::Catalog(CatalogError::Poisoned { reason }));
+    assert_eq!(answer.code().as_str(), "ServiceUnavailable");
+    assert!(!answer.message().unwrap().contains("/secret/place"));
+    let source = std::io::Error::other("broken");
+    let answer = fail(E::Io { action: "read", path: text("/secret/place"), source });
+    assert!(!answer.message().unwrap().contains("/secret/place"));
+}

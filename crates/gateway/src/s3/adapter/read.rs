@@ -1,0 +1,221 @@
+//! Objects on their way out: GetObject, HeadObject, GetObjectAttributes, GetObjectTagging.
+
+use bytes::Bytes;
+use fulgurite_archive::{Archive, ArchiveError, ByteRange, ObjectInfo, ObjectReader};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use http::StatusCode;
+use http_body::Frame;
+use http_body_util::StreamBody;
+use s3s::dto::{
+    Checksum, ChecksumMode, GetObjectAttributesInput, GetObjectAttributesOutput,
+    GetObjectAttributesParts, GetObjectInput, GetObjectOutput, GetObjectTaggingInput,
+    GetObjectTaggingOutput, HeadObjectInput, HeadObjectOutput, ObjectAttributes, Range,
+    StorageClass, StreamingBlob,
+};
+use s3s::{Body, S3Request, S3Response, S3Result};
+
+use super::conditions::ReadConditions;
+use super::errors::{fail, s3_error};
+use super::meta;
+use super::words::{
+    check_version, checksum_type, class_header, encryption, etag, length, names, not_implemented,
+    object_name, restore_header, set_checksum, timestamp,
+};
+use crate::chain::chain;
+use crate::s3::answers::StatusOverride;
+
+/// The fields that GetObject and HeadObject have in common, filled from an object.
+macro_rules! described {
+    ($output:ident, $object:expr, $with_checksum:expr) => {{
+        let object: &ObjectInfo = $object;
+        let stored = &object.meta;
+        let content_type = stored.content_type.as_deref().unwrap_or(meta::DEFAULT_CONTENT_TYPE);
+        let mut output = $output {
+            accept_ranges: Some("bytes".to_owned()),
+            cache_control: stored.cache_control.clone(),
+            content_disposition: stored.content_disposition.clone(),
+            content_encoding: stored.content_encoding.clone(),
+            content_language: stored.content_language.clone(),
+            content_type: Some(content_type.to_owned()),
+            e_tag: Some(etag(&object.etag)),
+            last_modified: Some(timestamp(object.modified)),
+            metadata: meta::user(stored),
+            parts_count: object.part_count.and_then(|count| i32::try_from(count).ok()),
+            restore: object.restore.map(restore_header),
+            server_side_encryption: Some(encryption()),
+            storage_class: class_header(object.class),
+            website_redirect_location: stored.website_redirect.clone(),
+            ..Default::default()
+        };
+        if $with_checksum {
+            output.checksum_type = object.checksum.as_ref().map(checksum_type);
+            set_checksum!(output, &object.checksum);
+        }
+        output
+    }};
+}
+
+pub(super) async fn get(
+    archive: &Archive,
+    request: S3Request<GetObjectInput>,
+) -> S3Result<S3Response<GetObjectOutput>> {
+    let input = request.input;
+    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let range = input.range.map(byte_range);
+    let mut reader = archive.get(&bucket, &key, range).await.map_err(fail)?;
+    let conditions = ReadConditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    conditions.check(&reader.info)?;
+    check_part(input.part_number, &reader.info)?;
+    // Bytes that cannot be read must be an error and not a broken connection, if that is known
+    // before the first of them is sent.
+    let first = reader.next().await.transpose().map_err(fail)?;
+    let is_part = range.is_some() || input.part_number.is_some() && reader.info.bytes > 0;
+    let with_checksum = range.is_none() && wants_checksum(input.checksum_mode.as_ref());
+    let mut output = described!(GetObjectOutput, &reader.info, with_checksum);
+    output.content_length = length(reader.bytes);
+    output.content_range =
+        is_part.then(|| content_range(reader.first, reader.bytes, reader.info.bytes));
+    let mut response_headers = meta::expires_header(&reader.info.meta);
+    if input.response_expires.is_some() {
+        response_headers.clear();
+    }
+    output.body = Some(body(first, reader));
+    Ok(S3Response::with_headers(output, response_headers))
+}
+
+pub(super) async fn head(
+    archive: &Archive,
+    request: S3Request<HeadObjectInput>,
+) -> S3Result<S3Response<HeadObjectOutput>> {
+    let input = request.input;
+    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let object = archive.head(&bucket, &key).await.map_err(fail)?;
+    let conditions = ReadConditions {
+        if_match: input.if_match,
+        if_none_match: input.if_none_match,
+        if_modified_since: input.if_modified_since,
+        if_unmodified_since: input.if_unmodified_since,
+    };
+    conditions.check(&object)?;
+    check_part(input.part_number, &object)?;
+    let with_checksum = input.range.is_none() && wants_checksum(input.checksum_mode.as_ref());
+    let mut output = described!(HeadObjectOutput, &object, with_checksum);
+    output.content_length = length(object.bytes);
+    let mut part = None;
+    if let Some(range) = input.range {
+        part = Some(byte_range(range).resolve(object.bytes).map_err(fail)?);
+    } else if input.part_number.is_some() && object.bytes > 0 {
+        part = Some((0, object.bytes));
+    }
+    if let Some((first, bytes)) = part {
+        output.content_length = length(bytes);
+        output.content_range = Some(content_range(first, bytes, object.bytes));
+    }
+    let mut response = S3Response::with_headers(output, meta::expires_header(&object.meta));
+    if part.is_some() {
+        response.extensions.insert(StatusOverride(StatusCode::PARTIAL_CONTENT));
+    }
+    Ok(response)
+}
+
+pub(super) async fn attributes(
+    archive: &Archive,
+    request: S3Request<GetObjectAttributesInput>,
+) -> S3Result<S3Response<GetObjectAttributesOutput>> {
+    let input = request.input;
+    let (bucket, key) = object_name(&input.bucket, &input.key)?;
+    check_version(input.version_id.as_deref())?;
+    let object = archive.head(&bucket, &key).await.map_err(fail)?;
+    let wanted: Vec<&str> = input.object_attributes.iter().map(ObjectAttributes::as_str).collect();
+    let wants = |name: &str| names(wanted.iter().copied(), name);
+    let mut output = GetObjectAttributesOutput {
+        last_modified: Some(timestamp(object.modified)),
+        ..Default::default()
+    };
+    if wants(ObjectAttributes::ETAG) {
+        output.e_tag = Some(etag(&object.etag));
+    }
+    if wants(ObjectAttributes::OBJECT_SIZE) {
+        output.object_size = length(object.bytes);
+    }
+    if wants(ObjectAttributes::STORAGE_CLASS) {
+        output.storage_class = Some(StorageClass::from_static(object.class.name()));
+    }
+    if wants(ObjectAttributes::CHECKSUM)
+        && let Some(checksum) = &object.checksum
+    {
+        let mut shown =
+            Checksum { checksum_type: Some(checksum_type(checksum)), ..Default::default() };
+        set_checksum!(shown, Some(checksum));
+        output.checksum = Some(shown);
+    }
+    if wants(ObjectAttributes::OBJECT_PARTS) {
+        output.object_parts = object.part_count.map(|count| GetObjectAttributesParts {
+            total_parts_count: i32::try_from(count).ok(),
+            ..Default::default()
+        });
+    }
+    Ok(S3Response::new(output))
+}
+
+/// Tags are not kept, so every object has none.
+pub(super) async fn tagging(
+    archive: &Archive,
+    request: S3Request<GetObjectTaggingInput>,
+) -> S3Result<S3Response<GetObjectTaggingOutput>> {
+    let (bucket, key) = object_name(&request.input.bucket, &request.input.key)?;
+    check_version(request.input.version_id.as_deref())?;
+    archive.head(&bucket, &key).await.map_err(fail)?;
+    Ok(S3Response::new(GetObjectTaggingOutput::default()))
+}
+
+fn byte_range(range: Range) -> ByteRange {
+    match range {
+        Range::Int { first, last } => ByteRange::From { first, last },
+        Range::Suffix { length } => ByteRange::Suffix { bytes: length },
+    }
+}
+
+fn content_range(first: u64, bytes: u64, whole: u64) -> String {
+    format!("bytes {first}-{}/{whole}", first + bytes.saturating_sub(1))
+}
+
+fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
+    mode.is_some_and(|mode| mode.as_str() == ChecksumMode::ENABLED)
+}
+
+/// An object that was put in one call is its own only part. Where the parts of others began is not
+/// kept.
+fn check_part(number: Option<i32>, object: &ObjectInfo) -> S3Result<()> {
+    match (number, object.part_count) {
+        (None, _) | (Some(1), None) => Ok(()),
+        (Some(_), Some(_)) => Err(not_implemented("Reading an object by partNumber")),
+        (Some(_), None) => {
+            let message = "The requested partnumber is not satisfiable";
+            Err(s3_error("InvalidPartNumber", StatusCode::RANGE_NOT_SATISFIABLE, message))
+        }
+    }
+}
+
+/// The bytes of a reader as a body, without copying. An error in mid-body ends the connection: the
+/// length was promised already, so the client cannot take the rest for whole.
+fn body(first: Option<Bytes>, reader: ObjectReader) -> StreamingBlob {
+    let rest = stream::unfold(reader, |mut reader| async move {
+        let bytes = reader.next().await?;
+        Some((bytes, reader))
+    });
+    let all = stream::iter(first.map(Ok))
+        .chain(rest)
+        .inspect_err(|error: &ArchiveError| {
+            tracing::error!(error = chain(error), "an object could not be read to its end");
+        })
+        .map_ok(Frame::data);
+    StreamingBlob::from(Body::http_body_unsync(StreamBody::new(all)))
+}

@@ -1,0 +1,171 @@
+//! Answers as S3 clients expect them: ids on each one, and error documents with all their parts.
+//!
+//! s3s writes only `Code` and `Message` of an error and ignores a status that an operation sets, so
+//! both are finished here.
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderValue, Method, Response, StatusCode};
+use s3s::Body;
+
+use crate::request::RequestContext;
+
+/// Header by which the adapter tells the class of an object whose state forbids a request; it
+/// becomes the element `StorageClass` and never leaves the house.
+pub(crate) const STORAGE_CLASS_DETAIL: HeaderName =
+    HeaderName::from_static("x-fulgurite-storage-class");
+
+const END: &str = "</Error>";
+
+/// Extension of a response by which the adapter sets a status that s3s has no way to say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatusOverride(pub(crate) StatusCode);
+
+/// An error that does not come from s3s.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) code: &'static str,
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(code: &'static str, status: StatusCode, message: impl Into<String>) -> Self {
+        Self { code, status, message: message.into() }
+    }
+
+    /// The answer, still without what `Finisher` adds.
+    pub(crate) fn into_response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(document(self.code, &self.message)));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+        response
+    }
+}
+
+/// What an answer must know about its question.
+pub(crate) struct Finisher<'a> {
+    pub(crate) context: &'a RequestContext,
+    pub(crate) host_id: &'a HeaderValue,
+    pub(crate) method: &'a Method,
+    /// Path as it was asked for.
+    pub(crate) resource: &'a str,
+}
+
+impl Finisher<'_> {
+    /// Completes status, headers and error document.
+    pub(crate) fn finish(&self, mut response: Response<Body>) -> Response<Body> {
+        if let Some(&StatusOverride(status)) = response.extensions().get() {
+            *response.status_mut() = status;
+        }
+        let is_error = response.status().is_client_error() || response.status().is_server_error();
+        if let Some(fault) = self.context.fault().filter(|_| is_error) {
+            let (code, status) = fault.row();
+            response = Refusal::new(code, status, fault.to_string()).into_response();
+        }
+        if is_error {
+            self.complete_document(&mut response);
+        }
+        if response.status() == StatusCode::NOT_MODIFIED {
+            *response.body_mut() = Body::empty();
+            response.headers_mut().remove(CONTENT_TYPE);
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        let headers = response.headers_mut();
+        if let Ok(id) = HeaderValue::from_str(self.context.id()) {
+            headers.insert("x-amz-request-id", id);
+        }
+        headers.insert("x-amz-id-2", self.host_id.clone());
+        headers.insert("server", HeaderValue::from_static("Fulgurite"));
+        response
+    }
+
+    fn complete_document(&self, response: &mut Response<Body>) {
+        let class = response.headers_mut().remove(STORAGE_CLASS_DETAIL);
+        if self.method == Method::HEAD {
+            *response.body_mut() = Body::empty();
+            return;
+        }
+        let Some(bytes) = response.body().bytes() else { return };
+        let Ok(text) = std::str::from_utf8(&bytes) else { return };
+        let Some(open) = text.strip_suffix(END) else { return };
+        let mut full = open.to_owned();
+        if !open.contains("<Message>") {
+            let message = default_message(element(open, "Code").unwrap_or_default());
+            push_element(&mut full, "Message", message);
+        }
+        if let Some(class) = class.as_ref().and_then(|class| class.to_str().ok()) {
+            push_element(&mut full, "StorageClass", class);
+        }
+        push_element(&mut full, "Resource", self.resource);
+        push_element(&mut full, "RequestId", self.context.id());
+        push_element(&mut full, "HostId", self.host_id.to_str().unwrap_or_default());
+        full.push_str(END);
+        *response.body_mut() = Body::from(Bytes::from(full));
+        let headers = response.headers_mut();
+        headers.remove(CONTENT_LENGTH);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
+    }
+}
+
+fn document(code: &str, message: &str) -> String {
+    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error>");
+    push_element(&mut text, "Code", code);
+    push_element(&mut text, "Message", message);
+    text.push_str(END);
+    text
+}
+
+fn push_element(text: &mut String, name: &str, content: &str) {
+    text.push('<');
+    text.push_str(name);
+    text.push('>');
+    for c in content.chars() {
+        match c {
+            '<' => text.push_str("&lt;"),
+            '>' => text.push_str("&gt;"),
+            '&' => text.push_str("&amp;"),
+            '"' => text.push_str("&quot;"),
+            // XML 1.0 has no way to write other control characters.
+            c if c.is_control() => text.push('\u{fffd}'),
+            c => text.push(c),
+        }
+    }
+    text.push_str("</");
+    text.push_str(name);
+    text.push('>');
+}
+
+/// The content of the first element of that name; error documents are flat.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, after) = text.split_once(&format!("<{name}>"))?;
+    Some(after.split_once("</")?.0)
+}
+
+/// S3's own words for errors that s3s leaves without any.
+fn default_message(code: &str) -> &'static str {
+    match code {
+        "SignatureDoesNotMatch" => {
+            "The request signature we calculated does not match the signature you provided. \
+             Check your key and signing method."
+        }
+        "InvalidBucketName" => "The specified bucket is not valid.",
+        "KeyTooLongError" => "Your key is too long.",
+        "InvalidURI" => "Couldn't parse the specified URI.",
+        "MalformedXML" => {
+            "The XML you provided was not well-formed or did not validate against our published \
+             schema"
+        }
+        "MethodNotAllowed" => "The specified method is not allowed against this resource.",
+        "MissingContentLength" => "You must provide the Content-Length HTTP header.",
+        "MaxMessageLengthExceeded" => "Your request was too big.",
+        "InternalError" => "We encountered an internal error. Please try again.",
+        _ => "The request could not be served.",
+    }
+}
+
+#[cfg(test)]
+mod tests;

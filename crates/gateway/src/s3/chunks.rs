@@ -1,0 +1,193 @@
+//! The framing of `aws-chunked` bodies, taken off while they pass.
+//!
+//! A client may send a 5 GiB body as one chunk (the Go SDK does), so no chunk is ever held: its
+//! bytes go on as they come, and when chunks are signed one by one, a digest runs along and is
+//! compared at the chunk's end. What was passed on is stored under no name until the body's end,
+//! so a wrong signature anywhere still stores nothing.
+//!
+//! ```text
+//!   400000;chunk-signature=..\r\n  DATA  \r\n  ...  0;chunk-signature=..\r\n  trailers
+//!   `------------ line ---------'        `end'      `------- line -------'
+//! ```
+
+use std::collections::VecDeque;
+
+use bytes::{Buf as _, Bytes};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::signature::ChunkSigner;
+use crate::limits::{CHUNK_LINE_BYTES_MAX, TRAILER_BYTES_MAX};
+use crate::request::BodyFault;
+
+const CRLF: &[u8] = b"\r\n";
+const TRAILER_SIGNATURE: &str = "x-amz-trailer-signature";
+
+/// Where in the framing the next byte stands.
+#[derive(Debug)]
+enum Place {
+    /// In the line that introduces a chunk; what came of it so far.
+    Line(Vec<u8>),
+    /// In a chunk's data.
+    Data { left: u64, signature: [u8; 32] },
+    /// In the line end after a chunk's data.
+    DataEnd { at: usize },
+    /// After the last chunk; what came of the trailer so far.
+    Trailer(Vec<u8>),
+}
+
+/// Takes the framing off one body.
+#[derive(Debug)]
+pub(crate) struct ChunkDecoder {
+    signer: Option<ChunkSigner>,
+    is_trailed: bool,
+    place: Place,
+}
+
+impl ChunkDecoder {
+    pub(crate) const fn new(signer: Option<ChunkSigner>, is_trailed: bool) -> Self {
+        Self { signer, is_trailed, place: Place::Line(Vec::new()) }
+    }
+
+    /// Takes the next bytes of the body and appends what is data of them, without copying.
+    pub(crate) fn push(
+        &mut self,
+        mut bytes: Bytes,
+        out: &mut VecDeque<Bytes>,
+    ) -> Result<(), BodyFault> {
+        while !bytes.is_empty() {
+            match &mut self.place {
+                Place::Line(line) => {
+                    let Some(chunk) = take_line(line, &mut bytes)? else { break };
+                    self.begin_chunk(&chunk)?;
+                }
+                Place::Data { left, signature } => {
+                    let count = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
+                    let piece = bytes.split_to(count);
+                    *left -= count as u64;
+                    let (is_end, signature) = (*left == 0, *signature);
+                    if let Some(signer) = &mut self.signer {
+                        signer.update(&piece);
+                    }
+                    if is_end {
+                        self.end_chunk(&signature)?;
+                        self.place = Place::DataEnd { at: 0 };
+                    }
+                    out.push_back(piece);
+                }
+                Place::DataEnd { at } => {
+                    if bytes.get_u8() != CRLF[*at] {
+                        return Err(BodyFault::Framing);
+                    }
+                    *at += 1;
+                    if *at == CRLF.len() {
+                        self.place = Place::Line(Vec::new());
+                    }
+                }
+                Place::Trailer(trailer) => {
+                    if trailer.len() + bytes.len() > TRAILER_BYTES_MAX {
+                        return Err(BodyFault::Trailer);
+                    }
+                    trailer.extend_from_slice(&bytes.split_to(bytes.len()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the body; the headers that came after its last chunk.
+    pub(crate) fn finish(self) -> Result<HeaderMap, BodyFault> {
+        let Place::Trailer(text) = self.place else { return Err(BodyFault::Incomplete) };
+        if !self.is_trailed && !text.is_empty() && text != CRLF {
+            return Err(BodyFault::Trailer);
+        }
+        let mut trailers = parse_trailer(&text)?;
+        let signature = trailers.remove(TRAILER_SIGNATURE);
+        let Some(signer) = self.signer.filter(|_| self.is_trailed) else { return Ok(trailers) };
+        let mut bytes = [0; 32];
+        signature
+            .and_then(|value| hex::decode_to_slice(value.as_bytes(), &mut bytes).ok())
+            .ok_or(BodyFault::Trailer)?;
+        if signer.check_trailer(&trailers, &bytes) {
+            Ok(trailers)
+        } else {
+            Err(BodyFault::Signature)
+        }
+    }
+
+    fn begin_chunk(&mut self, line: &ChunkLine) -> Result<(), BodyFault> {
+        let signature = match (&self.signer, line.signature) {
+            (Some(_), None) => return Err(BodyFault::Framing),
+            (Some(_), Some(signature)) => signature,
+            (None, _) => [0; 32],
+        };
+        if line.bytes > 0 {
+            self.place = Place::Data { left: line.bytes, signature };
+            return Ok(());
+        }
+        self.end_chunk(&signature)?;
+        self.place = Place::Trailer(Vec::new());
+        Ok(())
+    }
+
+    fn end_chunk(&mut self, signature: &[u8; 32]) -> Result<(), BodyFault> {
+        let is_right = self.signer.as_mut().is_none_or(|signer| signer.check_chunk(signature));
+        if is_right { Ok(()) } else { Err(BodyFault::Signature) }
+    }
+}
+
+/// What the line before a chunk says.
+struct ChunkLine {
+    bytes: u64,
+    signature: Option<[u8; 32]>,
+}
+
+/// The finished line, once its end has come.
+fn take_line(line: &mut Vec<u8>, bytes: &mut Bytes) -> Result<Option<ChunkLine>, BodyFault> {
+    let end = bytes.iter().position(|&b| b == b'\n');
+    let part = bytes.split_to(end.map_or(bytes.len(), |at| at + 1));
+    if line.len() + part.len() > CHUNK_LINE_BYTES_MAX {
+        return Err(BodyFault::Framing);
+    }
+    line.extend_from_slice(&part);
+    if end.is_none() {
+        return Ok(None);
+    }
+    parse_line(line).map(Some).ok_or(BodyFault::Framing)
+}
+
+fn parse_line(line: &[u8]) -> Option<ChunkLine> {
+    let text = std::str::from_utf8(line).ok()?.strip_suffix("\r\n")?;
+    let mut fields = text.split(';');
+    let digits = fields.next().filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+    let bytes = u64::from_str_radix(digits, 16).ok()?;
+    let mut signature = None;
+    for field in fields {
+        let Some(value) = field.strip_prefix("chunk-signature=") else { continue };
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(value, &mut bytes).ok()?;
+        if signature.replace(bytes).is_some() {
+            return None;
+        }
+    }
+    Some(ChunkLine { bytes, signature })
+}
+
+/// Lines of `name:value`, ended by line feeds or carriage returns with line feeds.
+fn parse_trailer(text: &[u8]) -> Result<HeaderMap, BodyFault> {
+    let mut trailers = HeaderMap::new();
+    for line in text.split(|&b| b == b'\n') {
+        let line = line.trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let at = line.iter().position(|&b| b == b':').ok_or(BodyFault::Trailer)?;
+        let name = HeaderName::from_bytes(line[..at].trim_ascii());
+        let value = HeaderValue::from_bytes(line[at + 1..].trim_ascii());
+        let (Ok(name), Ok(value)) = (name, value) else { return Err(BodyFault::Trailer) };
+        trailers.append(name, value);
+    }
+    Ok(trailers)
+}
+
+#[cfg(test)]
+mod tests;

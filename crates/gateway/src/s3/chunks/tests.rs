@@ -1,0 +1,86 @@
+//! The framing comes off whatever the cut of the stream and the size of the chunks; broken framing
+//! is named.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use super::ChunkDecoder;
+use crate::request::BodyFault;
+use crate::s3::signature::ChunkSigner;
+
+/// Feeds `body` in pieces of `piece` bytes; the data and the trailer.
+fn pass(
+    mut decoder: ChunkDecoder,
+    body: &[u8],
+    piece: usize,
+) -> Result<(Vec<u8>, HeaderMap), BodyFault> {
+    let mut out = VecDeque::new();
+    for part in body.chunks(piece) {
+        decoder.push(Bytes::copy_from_slice(part), &mut out)?;
+        assert!(out.iter().all(|bytes| bytes.len() <= piece), "bytes were held back");
+    }
+    Ok((out.into_iter().flatten().collect(), decoder.finish()?))
+}
+
+fn unsigned() -> ChunkDecoder {
+    ChunkDecoder::new(None, true)
+}
+
+#[test]
+fn chunks_of_any_size_pass_at_once() {
+    let data: Vec<u8> = (0..5000u32).map(|n| n.to_le_bytes()[0]).collect();
+    let mut body = b"1388\r\n".to_vec();
+    body.extend_from_slice(&data);
+    body.extend_from_slice(b"\r\n0\r\nX-Amz-Checksum-Crc32: AAAAAA==\r\n\r\n");
+    for piece in [1, 2, 3, 7, 64, 1000, body.len()] {
+        let (seen, trailers) = pass(unsigned(), &body, piece).unwrap();
+        assert_eq!(seen, data, "piece {piece}");
+        assert_eq!(trailers["x-amz-checksum-crc32"], "AAAAAA==", "piece {piece}");
+    }
+}
+
+#[test]
+fn broken_framing_is_named() {
+    use BodyFault::{Framing, Incomplete, Trailer};
+    let nines = vec![b'1'; 2000];
+    let flood = [b"0\r\n".to_vec(), b"x-a: b\r\n".repeat(4000)].concat();
+    for (body, fault) in [
+        (b"zz\r\n".as_slice(), Framing),
+        (b"\r\n", Framing),
+        (b"+5\r\nhello\r\n", Framing),
+        (b"1\r\naXX", Framing),
+        (b"5\nhello\r\n0\r\n\r\n", Framing),
+        (b"10000000000000000\r\n", Framing),
+        (&nines, Framing),
+        (b"5\r\nhel", Incomplete),
+        (b"5\r\nhello\r\n", Incomplete),
+        (b"", Incomplete),
+        (b"0\r\nno colon\r\n\r\n", Trailer),
+        (b"0\r\nbad name: 1\r\n\r\n", Trailer),
+        (&flood, Trailer),
+    ] {
+        for piece in [1, 64, 4096] {
+            let found = pass(unsigned(), body, piece).err();
+            let shown = String::from_utf8_lossy(&body[..body.len().min(40)]);
+            assert_eq!(found, Some(fault), "{shown:?} in pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn signed_chunks_need_signatures() {
+    use BodyFault::{Framing, Signature};
+    let zeros = "0".repeat(64);
+    let signed = || ChunkDecoder::new(Some(ChunkSigner::of_key(b"key")), false);
+    for (body, fault) in [
+        ("3\r\nxyz\r\n".to_owned(), Framing),
+        ("3;chunk-signature=00\r\nxyz\r\n".to_owned(), Framing),
+        (format!("3;chunk-signature={zeros};chunk-signature={zeros}\r\nxyz\r\n"), Framing),
+        (format!("3;chunk-signature={zeros}\r\nxyz\r\n"), Signature),
+        (format!("0;chunk-signature={zeros}\r\n\r\n"), Signature),
+    ] {
+        assert_eq!(pass(signed(), body.as_bytes(), 64).err(), Some(fault), "{body:?}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Requests that are turned away by their head alone, before anybody looks at their signature.
+
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+
+use super::answers::Refusal;
+use crate::limits::XML_BYTES_MAX;
+use crate::percent::query_value;
+
+/// Refuses signatures of version 2, two signatures at once, form uploads and documents that are too
+/// long.
+pub(crate) fn check(parts: &Parts) -> Result<(), Refusal> {
+    let query = parts.uri.query().unwrap_or_default();
+    let header = header_text(&parts.headers, AUTHORIZATION.as_str());
+    let signed_in_query = query_value(query, "X-Amz-Signature").is_some();
+    let is_v2 = header.is_some_and(|value| value.starts_with("AWS "))
+        || query_value(query, "Signature").is_some();
+    if is_v2 {
+        let message = "The authorization mechanism you have provided is not supported. \
+                       Please use AWS4-HMAC-SHA256.";
+        return Err(Refusal::new("InvalidRequest", StatusCode::BAD_REQUEST, message));
+    }
+    if is_form_upload(parts) {
+        let message = "Uploads by HTML form are not implemented.";
+        return Err(Refusal::new("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
+    }
+    if header.is_some() && signed_in_query {
+        let message = "Only one auth mechanism allowed.";
+        return Err(Refusal::new("InvalidArgument", StatusCode::BAD_REQUEST, message));
+    }
+    if is_long_document(parts) {
+        let message = format!("The XML you provided is longer than {XML_BYTES_MAX} bytes.");
+        return Err(Refusal::new("MalformedXML", StatusCode::BAD_REQUEST, message));
+    }
+    Ok(())
+}
+
+/// s3s would read the whole form into memory before it asks who sent it.
+fn is_form_upload(parts: &Parts) -> bool {
+    parts.method == Method::POST
+        && header_text(&parts.headers, CONTENT_TYPE.as_str()).is_some_and(|value| {
+            value.trim_start().to_ascii_lowercase().starts_with("multipart/form-data")
+        })
+}
+
+/// Every POST that S3 has, but for form uploads, is an XML document. One that says at once that it
+/// is too long is not read.
+fn is_long_document(parts: &Parts) -> bool {
+    let length = header_text(&parts.headers, CONTENT_LENGTH.as_str());
+    parts.method == Method::POST
+        && length
+            .and_then(|text| text.parse::<u64>().ok())
+            .is_some_and(|length| length > XML_BYTES_MAX as u64)
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}

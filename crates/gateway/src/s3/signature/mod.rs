@@ -1,0 +1,315 @@
+//! Signature version 4: who asks, and what the body of the request is bound to.
+//!
+//! ```text
+//!   header or query -> claim: access key, scope, names, signature      fields
+//!   request         -> canonical form -> string to sign                canonical
+//!   secret, scope   -> signing key -> HMAC of the string = signature?  here
+//!   each chunk of the body, if chunks are signed one by one            stream
+//! ```
+//!
+//! s3s could verify signatures too, and does not here: it refuses regions with capitals (`US`,
+//! which s3cmd signs for unless told otherwise) and requests that have `Date` in place of `x-amz-
+//! date`, and it holds every signed chunk whole in memory until its signature is known. A request
+//! whose signature was verified is marked in its `RequestContext`, and s3s gets it without the
+//! signature.
+
+mod canonical;
+mod fields;
+mod moment;
+mod stream;
+
+use http::header::{AUTHORIZATION, DATE};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, StatusCode, Uri};
+use jiff::{SignedDuration, Timestamp};
+use ring::{digest, hmac};
+
+use self::canonical::Asked;
+pub(crate) use self::fields::Claimed;
+pub(crate) use self::moment::{parse_basic, parse_date};
+pub(crate) use self::stream::ChunkSigner;
+use super::answers::Refusal;
+use crate::Credentials;
+use crate::limits::{CLOCK_SKEW_SECONDS_MAX, PRESIGNED_SECONDS_MAX};
+use crate::percent;
+
+const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+const CONTENT_SHA256: &str = "x-amz-content-sha256";
+/// Headers of S3's namespace that a client may add without signing them: the first follows from
+/// the body of a presigned upload, the second is only told to logs.
+const MAY_BE_UNSIGNED: [&str; 2] = [CONTENT_SHA256, "x-amz-user-agent"];
+/// The parameters of a presigned URL, which mean nothing once the signature is verified.
+const QUERY_NAMES: [&str; 7] = [
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Date",
+    "X-Amz-Expires",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Signature",
+    "X-Amz-Security-Token",
+];
+
+/// What a verified request says of its body.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// Nothing.
+    Unsigned,
+    /// Its SHA-256.
+    Digest([u8; 32]),
+    /// It comes in `aws-chunked` framing.
+    Chunks {
+        /// Present when chunks are signed one by one.
+        signer: Option<Box<ChunkSigner>>,
+        /// Whether headers follow the last chunk.
+        is_trailed: bool,
+    },
+}
+
+/// Verifies the signature of a request; `None` when it has none.
+pub(crate) fn verify(
+    parts: &Parts,
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<Option<Payload>, Refusal> {
+    let pairs = pairs(parts.uri.query().unwrap_or_default())?;
+    if pairs.iter().any(|(name, _)| name == "X-Amz-Signature") {
+        return verify_query(parts, &pairs, credentials, now).map(Some);
+    }
+    match header(&parts.headers, AUTHORIZATION.as_str())? {
+        Some(text) => verify_header(parts, text, &pairs, credentials, now).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Takes the signature off a request, so that nobody below judges it again.
+pub(crate) fn strip(parts: &mut Parts) {
+    parts.headers.remove(AUTHORIZATION);
+    let Some(query) = parts.uri.query() else { return };
+    let is_kept = |pair: &&str| {
+        let name = pair.split('=').next().and_then(percent::decode_query);
+        !name.is_some_and(|name| QUERY_NAMES.contains(&name.as_str()))
+    };
+    let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+    let path = parts.uri.path();
+    let target =
+        if kept.is_empty() { path.to_owned() } else { format!("{path}?{}", kept.join("&")) };
+    let Ok(target) = target.parse::<PathAndQuery>() else { return };
+    let mut uri = std::mem::take(&mut parts.uri).into_parts();
+    uri.path_and_query = Some(target);
+    // The parts were those of a URI a moment ago, and a path was put for a path.
+    parts.uri = Uri::from_parts(uri).unwrap_or_default();
+}
+
+fn verify_header(
+    parts: &Parts,
+    text: &str,
+    pairs: &[(String, String)],
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<Payload, Refusal> {
+    let claimed = Claimed::of_header(text).map_err(|reason| {
+        let message = format!("The authorization header is malformed; {reason}.");
+        bad("AuthorizationHeaderMalformed", message)
+    })?;
+    let time = time_of(&parts.headers, &claimed)?;
+    if time.duration_since(now).abs() > skew() {
+        let message = "The difference between the request time and the current time is too large.";
+        return Err(Refusal::new("RequestTimeTooSkewed", StatusCode::FORBIDDEN, message));
+    }
+    let payload = header(&parts.headers, CONTENT_SHA256)?.ok_or_else(|| {
+        bad("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
+    })?;
+    check_covered(&parts.headers, &claimed)?;
+    let key = Key::of(&claimed, credentials, time)?;
+    key.check(parts, pairs, &claimed, payload)?;
+    payload_of(payload, || key.chunk_signer(&claimed))
+}
+
+fn verify_query(
+    parts: &Parts,
+    pairs: &[(String, String)],
+    credentials: &Credentials,
+    now: Timestamp,
+) -> Result<Payload, Refusal> {
+    let malformed = |reason: &str| {
+        let message = format!("The query parameters of the signature are malformed; {reason}.");
+        bad("AuthorizationQueryParametersError", message)
+    };
+    let claimed = Claimed::of_query(pairs).map_err(malformed)?;
+    let time = fields::unique(pairs, "X-Amz-Date").map_err(malformed)?.and_then(parse_basic);
+    let time = time.ok_or_else(|| malformed("X-Amz-Date is not YYYYMMDDTHHMMSSZ"))?;
+    let seconds = fields::unique(pairs, "X-Amz-Expires").map_err(malformed)?;
+    let seconds = seconds
+        .and_then(|text| text.parse::<u32>().ok())
+        .filter(|seconds| u64::from(*seconds) <= PRESIGNED_SECONDS_MAX)
+        .ok_or_else(|| malformed("X-Amz-Expires is not a number of seconds up to 604800"))?;
+    let denied = |message| Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
+    if time.duration_since(now) > skew() {
+        return Err(denied("Request is not valid yet"));
+    }
+    if now.duration_since(time) > SignedDuration::from_secs(seconds.into()) {
+        return Err(denied("Request has expired"));
+    }
+    check_covered(&parts.headers, &claimed)?;
+    let key = Key::of(&claimed, credentials, time)?;
+    let signed: Vec<(String, String)> =
+        pairs.iter().filter(|(name, _)| name != "X-Amz-Signature").cloned().collect();
+    key.check(parts, &signed, &claimed, UNSIGNED)?;
+    // The body was not known when the URL was made; whoever uses it may name a digest all the same.
+    let payload = header(&parts.headers, CONTENT_SHA256)?.unwrap_or(UNSIGNED);
+    if payload.starts_with("STREAMING-") {
+        let message = "Presigned requests do not take chunked bodies.";
+        return Err(Refusal::new("NotImplemented", StatusCode::NOT_IMPLEMENTED, message));
+    }
+    payload_of(payload, || key.chunk_signer(&claimed))
+}
+
+/// The key of one day, region and secret, and what it signs under.
+struct Key {
+    key: hmac::Key,
+    date_time: String,
+}
+
+impl Key {
+    fn of(claimed: &Claimed, credentials: &Credentials, time: Timestamp) -> Result<Self, Refusal> {
+        let date_time = moment::basic(time);
+        if !date_time.starts_with(&claimed.day) {
+            let message = "The credential's date is not that of the request.";
+            return Err(mismatch(message));
+        }
+        let secret = credentials.secret_of(&claimed.access_key).ok_or_else(|| {
+            let message = "The access key Id you provided does not exist in our records.";
+            Refusal::new("InvalidAccessKeyId", StatusCode::FORBIDDEN, message)
+        })?;
+        let first = format!("AWS4{}", secret.expose());
+        let steps = [claimed.day.as_str(), claimed.region.as_str(), "s3", "aws4_request"];
+        let key = steps.iter().fold(hmac_key(first.as_bytes()), |key, step| {
+            hmac_key(hmac::sign(&key, step.as_bytes()).as_ref())
+        });
+        Ok(Self { key, date_time })
+    }
+
+    fn check(
+        &self,
+        parts: &Parts,
+        pairs: &[(String, String)],
+        claimed: &Claimed,
+        payload: &str,
+    ) -> Result<(), Refusal> {
+        let asked = Asked {
+            method: parts.method.as_str(),
+            path: parts.uri.path(),
+            pairs,
+            headers: &parts.headers,
+            signed_headers: &claimed.signed_headers,
+            payload,
+        };
+        let is_signed = asked.forms().into_iter().any(|form| {
+            let digest = hex::encode(digest::digest(&digest::SHA256, &form));
+            let scope = claimed.scope();
+            let text = format!("AWS4-HMAC-SHA256\n{}\n{scope}\n{digest}", self.date_time);
+            hmac::verify(&self.key, text.as_bytes(), &claimed.signature).is_ok()
+        });
+        let message = "The request signature we calculated does not match the signature you \
+                       provided. Check your key and signing method.";
+        if is_signed { Ok(()) } else { Err(mismatch(message)) }
+    }
+
+    fn chunk_signer(&self, claimed: &Claimed) -> ChunkSigner {
+        let scope = claimed.scope();
+        ChunkSigner::new(self.key.clone(), &self.date_time, &scope, &claimed.signature)
+    }
+}
+
+fn hmac_key(bytes: &[u8]) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, bytes)
+}
+
+/// `host` and every `x-amz-*` header must be under the signature, or somebody between client and
+/// server could add one that changes what the request means.
+fn check_covered(headers: &HeaderMap, claimed: &Claimed) -> Result<(), Refusal> {
+    let unsigned = headers.keys().map(http::HeaderName::as_str).find(|name| {
+        let protected = *name == "host" || name.starts_with("x-amz-");
+        protected && !MAY_BE_UNSIGNED.contains(name) && !claimed.covers(name)
+    });
+    unsigned.map_or(Ok(()), |name| {
+        let message =
+            format!("There were headers present in the request which were not signed: {name}");
+        Err(Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message))
+    })
+}
+
+/// `x-amz-date`, or else a `Date` that is signed.
+fn time_of(headers: &HeaderMap, claimed: &Claimed) -> Result<Timestamp, Refusal> {
+    let message = "AWS authentication requires a valid Date or x-amz-date header";
+    let denied = || Refusal::new("AccessDenied", StatusCode::FORBIDDEN, message);
+    if let Some(text) = header(headers, "x-amz-date")? {
+        return parse_basic(text).ok_or_else(denied);
+    }
+    let date = header(headers, DATE.as_str())?.filter(|_| claimed.covers(DATE.as_str()));
+    date.and_then(parse_date).ok_or_else(denied)
+}
+
+fn payload_of(text: &str, signer: impl FnOnce() -> ChunkSigner) -> Result<Payload, Refusal> {
+    let mut digest = [0; 32];
+    match text {
+        UNSIGNED => Ok(Payload::Unsigned),
+        "STREAMING-UNSIGNED-PAYLOAD-TRAILER" => {
+            Ok(Payload::Chunks { signer: None, is_trailed: true })
+        }
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" => {
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: false })
+        }
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER" => {
+            Ok(Payload::Chunks { signer: Some(Box::new(signer())), is_trailed: true })
+        }
+        _ if text.starts_with("STREAMING-AWS4-ECDSA-") => {
+            let message = "Signatures with elliptic curves are not implemented.";
+            Err(Refusal::new("NotImplemented", StatusCode::NOT_IMPLEMENTED, message))
+        }
+        _ if hex::decode_to_slice(text, &mut digest).is_ok() => Ok(Payload::Digest(digest)),
+        _ => Err(bad(
+            "InvalidArgument",
+            "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD, or \
+             a valid sha256 value.",
+        )),
+    }
+}
+
+/// The decoded parameters of a query, in their order.
+fn pairs(query: &str) -> Result<Vec<(String, String)>, Refusal> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((percent::decode_query(name)?, percent::decode_query(value)?))
+    });
+    pairs
+        .collect::<Option<_>>()
+        .ok_or_else(|| bad("InvalidURI", "Couldn't parse the specified URI."))
+}
+
+/// The text of a header that must not be there twice.
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Refusal> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(bad("InvalidRequest", format!("The header {name} is there twice.")));
+    }
+    let text = first.map(|value| value.to_str()).transpose();
+    text.map_err(|_| bad("InvalidRequest", format!("The header {name} is not of ASCII.")))
+}
+
+const fn skew() -> SignedDuration {
+    SignedDuration::from_secs(CLOCK_SKEW_SECONDS_MAX as i64)
+}
+
+fn bad(code: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal::new(code, StatusCode::BAD_REQUEST, message)
+}
+
+fn mismatch(message: &str) -> Refusal {
+    Refusal::new("SignatureDoesNotMatch", StatusCode::FORBIDDEN, message)
+}
+
+#[cfg(test)]
+mod tests;
