@@ -10,10 +10,11 @@
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //! ```
 //!
-//! Every call is signed for itself, with its time and a nonce: see `operator`. What was begun is
-//! finished even if its caller leaves.
+//! `docs/admin-openapi.json` describes them in full. Every call is signed for itself, with its time
+//! and a nonce: see `operator`. What was begun is finished even if its caller leaves.
 
 mod operator;
+mod routes;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,7 +26,7 @@ use fulgurite_units::PlatterId;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Limited, StreamBody};
 use hyper::body::Incoming;
@@ -39,6 +40,7 @@ use tokio::time::MissedTickBehavior;
 use self::operator::CallFault;
 pub(crate) use self::operator::{CallGate, reads_authorization};
 pub use self::operator::{Nonce, OperatorCall};
+use self::routes::Call;
 use crate::chain::chain;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
@@ -88,25 +90,27 @@ impl Gateway {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
         };
         let query = parts.uri.query().unwrap_or_default();
-        let call = parts.uri.path().strip_prefix("/-/admin/").unwrap_or_default();
-        match (&parts.method, call) {
-            (&Method::GET, "status") => answer(self.archive.status().await.map(|archive| {
+        let Some(call) = Call::of(&parts.method, parts.uri.path()) else {
+            return refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call");
+        };
+        match call {
+            Call::Status => answer(self.archive.status().await.map(|archive| {
                 let server = self.server_status();
                 WholeStatus { archive, server }
             })),
-            (&Method::GET, "locate") => self.locate(query).await,
-            (&Method::GET, "orphans") => answer(self.archive.orphans().await),
-            (&Method::POST, "discard-orphan") => self.discard_orphan(query).await,
-            (&Method::POST, "seal") => {
+            Call::Locate => self.locate(query).await,
+            Call::Orphans => answer(self.archive.orphans().await),
+            Call::DiscardOrphan => self.discard_orphan(query).await,
+            Call::Seal => {
                 let archive = self.archive.clone();
                 let progress = archive.seal_progress();
                 self.stream(slot, progress, async move { archive.seal().await })
             }
-            (&Method::GET, "margins") => match platter(query) {
+            Call::Margins => match platter(query) {
                 Ok(Some(platter)) => self.margins(platter).await,
                 Ok(None) | Err(()) => no_platter_id(),
             },
-            (&Method::POST, "verify") => {
+            Call::Verify => {
                 let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
                 match platter(query) {
                     Ok(platter) => self.stream(slot, Arc::clone(&progress), async move {
@@ -115,7 +119,6 @@ impl Gateway {
                     Err(()) => no_platter_id(),
                 }
             }
-            _ => refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call"),
         }
     }
 

@@ -1,9 +1,11 @@
 //! What is answered to anybody: pages for machines that watch this one, and a page for a person.
 //! None of them tells anything about objects.
 
+mod asset;
 pub(crate) mod front;
 mod health;
 mod metrics;
 
+pub(crate) use self::asset::Asset;
 pub(crate) use self::health::HealthPage;
 pub(crate) use self::metrics::{Finished, Metrics};

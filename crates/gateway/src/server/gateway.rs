@@ -3,6 +3,7 @@
 //! ```text
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
+//!            /-/openapi.json       -> page::asset
 //!  request   /-/admin/...          -> admin
 //!            everything else       -> slot? -> refuse? -> signed? -> s3s -> finish -> answer
 //!                                      503      4xx       403               ids, status, full XML
@@ -32,7 +33,7 @@ use super::outbound::{OutboundBody, Record};
 use super::{Busy, Connections};
 use crate::admin::{self, CallGate};
 use crate::limits::DRAIN_BYTES_MAX;
-use crate::page::{HealthPage, Metrics, front};
+use crate::page::{Asset, HealthPage, Metrics, front};
 use crate::request::{RequestContext, RequestIds};
 use crate::s3::signature::{self, Payload};
 use crate::s3::{self, ChunkDecoder, ExpectedDigests, Finisher, InboundBody, Refusal, refuse};
@@ -133,6 +134,10 @@ impl Gateway {
         let (parts, body) = request.into_parts();
         if let Some(page) = HealthPage::of(&parts) {
             let response = self.health(page).await;
+            return response.map(|body| OutboundBody::new(body, None, None, busy));
+        }
+        if let Some(asset) = Asset::of(&parts) {
+            let response = asset.response(&parts);
             return response.map(|body| OutboundBody::new(body, None, None, busy));
         }
         if front::is_asked_for(&parts) {

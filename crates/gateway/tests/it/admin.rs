@@ -4,6 +4,7 @@ use fulgurite_gateway::OperatorCall;
 use jiff::{Timestamp, ToSpan as _};
 
 use crate::harness::{Answer, TestServer, credentials};
+use crate::openapi;
 
 /// The header of a call, made at `time`, with a nonce of its own.
 fn authorization(method: &str, target: &str, body: &[u8], time: Timestamp) -> String {
@@ -17,7 +18,9 @@ fn authorization(method: &str, target: &str, body: &[u8], time: Timestamp) -> St
 
 async fn with(server: &TestServer, method: &str, path: &str, authorization: &str) -> Answer {
     let ask = server.ask(method, path);
-    ask.unsigned_header("authorization", authorization).send_plain().await
+    let answer = ask.unsigned_header("authorization", authorization).send_plain().await;
+    openapi::check(method, path, &answer);
+    answer
 }
 
 async fn call(server: &TestServer, method: &str, path: &str) -> Answer {
@@ -117,4 +120,24 @@ async fn sealing_and_verifying_report() {
     assert_eq!(none.status, 404, "{}", none.text());
     let unnamed = call(&server, "GET", "/-/admin/locate?bucket=vault").await;
     assert_eq!(unnamed.status, 400);
+}
+
+#[tokio::test]
+async fn orphans_and_margins_are_as_described() {
+    let server = TestServer::start().await;
+    assert_eq!(call(&server, "GET", "/-/admin/orphans").await.text(), "[]\n");
+    assert_eq!(call(&server, "POST", "/-/admin/discard-orphan").await.status, 400);
+    assert_eq!(call(&server, "POST", "/-/admin/discard-orphan?file=none").await.status, 400);
+    assert_eq!(call(&server, "GET", "/-/admin/margins").await.status, 400);
+    let unknown = "/-/admin/margins?platter=486ebbc6-ddce-4703-b3bb-03a2ae53f2d7";
+    assert_eq!(call(&server, "GET", unknown).await.status, 404);
+
+    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
+    assert_eq!(call(&server, "POST", "/-/admin/seal").await.status, 200);
+    let located = call(&server, "GET", "/-/admin/locate?bucket=vault&key=deep").await;
+    let located: serde_json::Value = serde_json::from_slice(&located.body).unwrap();
+    let platter = located[0]["platter"].as_str().unwrap();
+    let margins = call(&server, "GET", &format!("/-/admin/margins?platter={platter}")).await;
+    assert_eq!(margins.status, 200, "{}", margins.text());
 }

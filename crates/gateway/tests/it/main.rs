@@ -11,6 +11,7 @@ mod chunked;
 mod harness;
 mod health;
 mod objects;
+mod openapi;
 mod outside;
 mod refused;
 mod signer;

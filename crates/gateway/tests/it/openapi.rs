@@ -1,0 +1,190 @@
+//! The description of the admin API is held against what the server answers.
+
+use boon::{Compiler, Schemas};
+use fulgurite_archive::status::{
+    DamagedBody, DamagedCopy, DoubtedBody, FailedRestore, SealReport, SealTrouble, SetStatus,
+    ShardPlace, Status, VerifiedPlatter, VerifyReport,
+};
+use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
+use fulgurite_gateway::{ServerStatus, WholeStatus};
+use fulgurite_units::{PlatterId, SetId, UnixTime};
+use serde_json::{Value, json};
+
+use crate::harness::{Answer, TestServer};
+
+const DOCUMENT: &str = include_str!("../../../../docs/admin-openapi.json");
+const LINES: &str = "application/x-ndjson";
+
+/// Asserts that `value` is what the document says at `pointer`.
+fn conforms(pointer: &str, value: &Value) {
+    if let Err(fault) = judged(pointer, value) {
+        panic!("not as described at {pointer}: {fault}\n{value}");
+    }
+}
+
+fn judged(pointer: &str, value: &Value) -> Result<(), String> {
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    compiler.add_resource("http://fulgurite/openapi.json", document).unwrap();
+    let place = format!("http://fulgurite/openapi.json#{pointer}");
+    let schema = compiler.compile(&place, &mut schemas).unwrap();
+    schemas.validate(value, schema).map_err(|error| format!("{error:#}"))
+}
+
+/// Asserts that an answer to a call is described, and is as it is described: its status, its type
+/// and every value in it.
+pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let path = target.split('?').next().unwrap();
+    let Some(operations) = document["paths"].get(path) else {
+        assert_eq!(answer.status, 404, "{path} is not described: {}", answer.text());
+        return;
+    };
+    let Some(operation) = operations.get(method.to_lowercase()) else {
+        assert_eq!(answer.status, 404, "{method} {path} is not described: {}", answer.text());
+        return;
+    };
+    let status = answer.status.to_string();
+    let response = &operation["responses"][&status];
+    assert!(response.is_object(), "{method} {path} never answers {status}, says the document");
+    let (at, response) = match response["$ref"].as_str() {
+        Some(place) => {
+            let at = place.trim_start_matches('#').to_owned();
+            let named = document.pointer(&at).unwrap();
+            (at, named)
+        }
+        None => {
+            let (path, method) = (path.replace('/', "~1"), method.to_lowercase());
+            (format!("/paths/{path}/{method}/responses/{status}"), response)
+        }
+    };
+    let kind = answer.header("content-type").unwrap();
+    assert!(response["content"][kind].is_object(), "{kind} is not described at {at}");
+    let at = format!("{at}/content/{}/schema", kind.replace('/', "~1"));
+    let text = answer.text();
+    let pieces: Vec<&str> = if kind == LINES { text.lines().collect() } else { vec![&text] };
+    assert!(!pieces.is_empty(), "{method} {path} answered nothing");
+    for piece in pieces {
+        conforms(&at, &serde_json::from_str(piece).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_served_to_anybody() {
+    let server = TestServer::start().await;
+    let answer = server.ask("GET", "/-/openapi.json").send_plain().await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, DOCUMENT));
+    check("GET", "/-/openapi.json", &answer);
+    let tag = answer.header("etag").unwrap();
+    let again = server.ask("GET", "/-/openapi.json").header("if-none-match", tag);
+    let again = again.send_plain().await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let other = server.ask("GET", "/-/openapi.json").header("if-none-match", "\"other\"");
+    assert_eq!(other.send_plain().await.status, 200);
+    assert_eq!(server.ask("POST", "/-/openapi.json").send_plain().await.status, 403);
+}
+
+/// A status with something in every list: what a healthy archive never shows.
+fn troubled() -> WholeStatus {
+    let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
+    let set = SetStatus {
+        set: "ea8ed68b-789f-4014-b3a2-38d0f13ab2a3".parse::<SetId>().unwrap(),
+        state: "released".to_owned(),
+        information_platters: 16,
+        redundancy_platters: 3,
+        bytes: 1,
+    };
+    let trouble = |set| SealTrouble {
+        set,
+        tries: 1,
+        error: error.clone(),
+        since: UnixTime::from_millis(1),
+        retry_seconds: 1,
+        bytes: 1,
+    };
+    let archive = Status {
+        archive: "ea8ed68b-789f-4014-b3a2-38d0f13ab2a3".to_owned(),
+        fidelity: "analog".to_owned(),
+        staged_damaged: vec![DamagedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
+        staged_oldest: Some(UnixTime::from_millis(1)),
+        objects_in_doubt: vec![DoubtedBody { bucket: bucket.clone(), key: key.clone(), bytes: 1 }],
+        catalog_cut: Some("cut".to_owned()),
+        catalog_refusal: Some("full".to_owned()),
+        unverified_trouble: Some("late".to_owned()),
+        seal_troubles: vec![trouble(Some(set.set)), trouble(None)],
+        sets: vec![set],
+        failed_restores: vec![FailedRestore { bucket, key, failures: 1, error: error.clone() }],
+        decode: Some(DecodeStatus {
+            workers_max: Some(1),
+            sectors: vec![("classical".to_owned(), 1)],
+            price: Some(0.5),
+            ..DecodeStatus::default()
+        }),
+        debug_day_seconds: Some(1.0),
+        ..Status::default()
+    };
+    let server = ServerStatus { connections: 1, connections_max: 2, connections_ended_idle: 0 };
+    WholeStatus { archive, server }
+}
+
+#[test]
+fn what_a_healthy_archive_never_shows_is_described_too() {
+    let schema = |name: &str| format!("/components/schemas/{name}");
+    let whole = json!(troubled());
+    conforms(&schema("Status"), &whole);
+    let platter: PlatterId = "486ebbc6-ddce-4703-b3bb-03a2ae53f2d7".parse().unwrap();
+    let set = troubled().archive.sets[0].set;
+    let margins = json!({ "sectors": 2, "least": 1, "tenth": 1, "median": 100 });
+    let margins: Option<_> = serde_json::from_value(margins).unwrap();
+    let sectors = vec![VerifiedSector::Lost, VerifiedSector::Read, VerifiedSector::Margin(100)];
+    let verification = Verification {
+        platter,
+        at: UnixTime::from_millis(1),
+        sectors: 3,
+        sectors_failed: 1,
+        sector_margins: margins,
+        tracks: vec![VerifiedTrack { track: 1, sectors }],
+    };
+    conforms(&schema("Verification"), &json!(verification));
+    let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
+    let report = VerifyReport {
+        platters: vec![VerifiedPlatter {
+            platter,
+            set,
+            sectors: 1,
+            sectors_failed: 1,
+            margin_min: 0,
+            tracks_by_group: 0,
+            tracks_unreadable: 0,
+            sector_margins: margins,
+            error: Some(error.clone()),
+        }],
+        copies: 1,
+        copies_damaged: 1,
+        damaged_copies: vec![DamagedCopy { bucket, key, is_dropped: true, error }],
+    };
+    conforms(&schema("VerifyLine"), &json!({ "report": report }));
+    let report = SealReport { sets: troubled().archive.sets, ..SealReport::default() };
+    conforms(&schema("SealLine"), &json!({ "report": report }));
+    let residence = "glass".to_owned();
+    let (track_first, track_last, bytes, slot) = (0, 1, 1, Some(1));
+    let (platter, set) = (Some(platter), Some(set));
+    let place =
+        ShardPlace { body: 0, platter, set, track_first, track_last, bytes, residence, slot };
+    conforms(&schema("Place"), &json!(place));
+}
+
+/// The checks above can fail.
+#[test]
+fn what_is_not_described_is_found() {
+    let status = "/components/schemas/Status";
+    let mut more = json!(troubled());
+    more["surprise"] = json!(1);
+    assert!(judged(status, &more).unwrap_err().contains("surprise"));
+    let mut less = json!(troubled());
+    less.as_object_mut().unwrap().remove("platters");
+    assert!(judged(status, &less).unwrap_err().contains("platters"));
+    let mut wrong = json!(troubled());
+    wrong["seal_troubles"][0]["tries"] = json!("three");
+    assert!(judged(status, &wrong).is_err());
+}
