@@ -1,4 +1,4 @@
-//! Files that are the same for everybody: the description of the admin API.
+//! Files that are the same for everybody: the page at `/-/`, and the description of the admin API.
 //!
 //! They are in the program, so that they fit it, and hold nothing of the archive that it serves.
 
@@ -7,11 +7,20 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use ring::digest;
 use s3s::Body;
+
+/// Scripts, styles and calls are this server's own, none of them in the page's text; the icon is
+/// in it, so that nobody asks for one. Text from the server can never become elements.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// One of the files.
 #[derive(Debug)]
@@ -22,12 +31,17 @@ pub(crate) struct Asset {
     tag: String,
 }
 
-static ASSETS: LazyLock<[Asset; 1]> = LazyLock::new(|| {
-    [Asset::new(
-        "/-/openapi.json",
-        "application/json",
-        include_str!("../../../../docs/admin-openapi.json"),
-    )]
+static ASSETS: LazyLock<[Asset; 4]> = LazyLock::new(|| {
+    [
+        Asset::new("/-/", "text/html; charset=utf-8", include_str!("files/index.html")),
+        Asset::new("/-/page.css", "text/css; charset=utf-8", include_str!("files/page.css")),
+        Asset::new("/-/page.js", "text/javascript; charset=utf-8", include_str!("files/page.js")),
+        Asset::new(
+            "/-/openapi.json",
+            "application/json",
+            include_str!("../../../../docs/admin-openapi.json"),
+        ),
+    ]
 });
 
 impl Asset {
@@ -70,6 +84,8 @@ impl Asset {
         // Asked for again each time, and sent only when the program is another.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if let Ok(tag) = HeaderValue::from_str(&self.tag) {
             headers.insert(ETAG, tag);

@@ -42,7 +42,7 @@ pub(crate) fn page() -> Response<Body> {
          <h1>Fulgurite {}</h1>\n\
          <p>An archive with an S3 interface over simulated glass storage. This address is for S3\n\
          clients: give it to them as their endpoint, with the keys that the server was started\n\
-         with. There is nothing to see here with a browser.</p>\n\
+         with. <a href=\"/-/\">What is here, and how to connect</a>.</p>\n\
          <pre>\n\
          aws --endpoint-url ADDRESS s3 ls\n\
          fulgurite ls --endpoint ADDRESS\n\

@@ -1,5 +1,6 @@
 //! What is answered to anybody: pages for machines that watch this one, and a page for a person.
-//! None of them tells anything about objects.
+//! None of them tells anything about objects. The page at `/-/` gets what
+//! it shows of the archive by admin calls, which it signs with keys that a person gave it.
 
 mod asset;
 pub(crate) mod front;

@@ -3,7 +3,7 @@
 //! ```text
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
-//!            /-/openapi.json       -> page::asset
+//!            /-/, /-/openapi.json  -> page::asset
 //!  request   /-/admin/...          -> admin
 //!            everything else       -> slot? -> refuse? -> signed? -> s3s -> finish -> answer
 //!                                      503      4xx       403               ids, status, full XML
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body as _;
@@ -147,6 +147,7 @@ impl Gateway {
         let resource = parts.uri.path().to_owned();
         let method = parts.method.clone();
         let expects = parts.headers.contains_key(EXPECT);
+        let is_shown = is_shown(&parts.headers);
         let mut slot = None;
         let response = if resource.starts_with(admin::PREFIX) {
             context.set_operation("Admin");
@@ -171,6 +172,9 @@ impl Gateway {
             resource: &resource,
         };
         let mut response = finisher.finish(response);
+        if is_shown {
+            sandbox(response.headers_mut());
+        }
         if is_waiting {
             // An answer in place of "100 Continue", as to every empty body, confuses botocore: it
             // takes this status for the next answer's too, unless the connection is a new one.
@@ -247,6 +251,20 @@ impl Gateway {
                 Refusal::new("InternalError", status, message).into_response()
             }
         }
+    }
+}
+
+/// Whether a browser will show the answer as a page or a part of one. Objects have the origin of the
+/// page that is given keys: a document among them must not act for it. Other clients do not say so.
+fn is_shown(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-dest").is_some_and(|dest| dest != "empty")
+}
+
+/// No script of the document runs, and it has an origin of its own. Browsers refuse to show PDF so;
+/// its scripts have no origin anyway.
+fn sandbox(headers: &mut HeaderMap) {
+    if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/pdf") {
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     }
 }
 

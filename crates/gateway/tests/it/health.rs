@@ -146,6 +146,7 @@ async fn a_browser_gets_a_page() {
     assert!(answer.header("content-security-policy").unwrap().contains("default-src 'none'"));
     let text = answer.text();
     assert!(text.contains(env!("CARGO_PKG_VERSION")) && text.contains("href=\"/readyz\""));
+    assert!(text.contains("href=\"/-/\""), "{text}");
     assert!(!text.contains("<script"), "{text}");
     for answer in [
         // Who does not want HTML, who asks for more than the root, and a client with its keys.

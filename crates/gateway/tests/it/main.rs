@@ -13,6 +13,7 @@ mod health;
 mod objects;
 mod openapi;
 mod outside;
+mod page;
 mod refused;
 mod signer;
 mod tls;

@@ -1,0 +1,207 @@
+// The page at /-/. It asks /version and /readyz, which anybody may, and /-/admin/status, which who
+// has the keys may: each call is signed here as docs/operating.md says ("Admin calls"). The keys go
+// nowhere, and nothing is kept when the page is closed. Text from the server is shown as text.
+
+const PERIOD_MS = 5000;
+const TIMEOUT_MS = 15000;
+const ROWS_MAX = 10;
+const CONTEXT = "fulgurite-admin v2";
+const HMAC = { name: "HMAC", hash: "SHA-256" };
+
+const at = (id) => document.getElementById(id);
+const bytes = (text) => new TextEncoder().encode(text);
+const hex = (buffer) =>
+  Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** What signs calls; nothing while nobody has given keys. */
+let key = null;
+
+async function derive(access, secret) {
+  const first = await crypto.subtle.importKey("raw", bytes(secret), HMAC, false, ["sign"]);
+  const derived = await crypto.subtle.sign("HMAC", first, bytes(`${CONTEXT} ${access}`));
+  return crypto.subtle.importKey("raw", derived, HMAC, false, ["sign"]);
+}
+
+async function call(signer, method, target) {
+  const body = hex(await crypto.subtle.digest("SHA-256", bytes("")));
+  const time = Date.now();
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(16)));
+  const said = [CONTEXT, method, target, body, time, nonce].join("\n");
+  const signature = hex(await crypto.subtle.sign("HMAC", signer, bytes(said)));
+  const scheme = "Fulgurite-HMAC-SHA256";
+  const authorization = `${scheme} Time=${time}, Nonce=${nonce}, Signature=${signature}`;
+  const answer = await fetch(target, {
+    method,
+    headers: { authorization },
+    cache: "no-store",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  const value = await answer.json();
+  if (answer.ok) return value;
+  throw Object.assign(new Error(value.error.message), { isDenied: answer.status === 403 });
+}
+
+function size(count) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let index = 0;
+  while (count >= 1024 && index < units.length - 1) {
+    count /= 1024;
+    index += 1;
+  }
+  return `${index === 0 ? count : count.toFixed(1)} ${units[index]}`;
+}
+
+function list(place, lines, none) {
+  const shown = lines.slice(0, ROWS_MAX);
+  if (lines.length > ROWS_MAX) shown.push(`and ${lines.length - ROWS_MAX} more`);
+  if (shown.length === 0 && none) shown.push(none);
+  place.replaceChildren(...shown.map((line) => {
+    const item = document.createElement("li");
+    item.textContent = line;
+    return item;
+  }));
+}
+
+function figures(status) {
+  const number = (count) => count.toLocaleString("en");
+  return [
+    ["Objects on disk (STANDARD)", number(status.objects_online)],
+    ["Archived objects, staged", number(status.objects_staged)],
+    ["Archived objects, on glass", number(status.objects_on_glass)],
+    ["Staged", size(status.staged_bytes)],
+    ["Platter sets", number(status.sets.length)],
+    ["Platters stored", number(status.platters)],
+    ["Platters that wait to be verified", number(status.unverified_platters)],
+    ["Restores waiting", number(status.restores_waiting)],
+    ["Restored copies", number(status.restored_objects)],
+    ["In the background", status.pipeline],
+    ["Logs", `${size(status.log_bytes)} of ${size(status.log_bytes_max)}`],
+    ["Free on disk", size(status.free_bytes)],
+    ["Connections", `${status.server.connections} of ${status.server.connections_max}`],
+    ["Platter profile", status.profile],
+    ["Archive", status.archive],
+  ];
+}
+
+function troubles(status) {
+  const found = [];
+  if (status.catalog_refusal) found.push(`Nothing can be written: ${status.catalog_refusal}`);
+  if (status.keys_lost) found.push(`${status.keys_lost} keys are lost`);
+  if (status.unverified_trouble) found.push(status.unverified_trouble);
+  for (const one of status.seal_troubles) {
+    found.push(`${one.set ? `Set ${one.set}` : "A set given up"}: ${one.error}`);
+  }
+  for (const one of status.failed_restores) {
+    found.push(`Restore of ${one.bucket}/${one.key}: ${one.error}`);
+  }
+  for (const one of status.staged_damaged) found.push(`Damaged: ${one.bucket}/${one.key}`);
+  if (status.bodies_in_doubt) found.push(`${status.bodies_in_doubt} uploads are in doubt`);
+  if (status.orphaned_segments) found.push(`${status.orphaned_segments} orphaned segments`);
+  if (status.panics) found.push(`${status.panics} bugs cost a piece of work: see the log`);
+  return found;
+}
+
+function show(status) {
+  at("figures").replaceChildren(...figures(status).map(([name, value]) => {
+    const row = document.createElement("tr");
+    const head = document.createElement("th");
+    head.scope = "row";
+    head.textContent = name;
+    const cell = document.createElement("td");
+    cell.textContent = value;
+    row.append(head, cell);
+    return row;
+  }));
+  list(at("troubles"), troubles(status), "none");
+  const now = new Date();
+  at("at").dateTime = now.toISOString();
+  at("at").textContent = now.toLocaleTimeString();
+  at("keys").hidden = true;
+  at("shown").hidden = false;
+}
+
+function tell(text) {
+  at("told").textContent = text;
+  at("told").className = text ? "bad" : "";
+}
+
+function forget() {
+  key = null;
+  at("figures").replaceChildren();
+  at("troubles").replaceChildren();
+  at("shown").hidden = true;
+  at("keys").hidden = false;
+  tell("");
+}
+
+async function archive() {
+  const signer = key;
+  if (!signer) return;
+  try {
+    const status = await call(signer, "GET", "/-/admin/status");
+    // The keys may have been forgotten while it was asked.
+    if (signer !== key) return;
+    show(status);
+    tell("");
+  } catch (error) {
+    if (signer !== key) return;
+    // Keys that do not open are not tried again and again.
+    if (error.isDenied) forget();
+    tell(`Not shown: ${error.message}`);
+  }
+}
+
+async function health() {
+  let text = "The server does not answer.";
+  let lines = [];
+  let isGood = false;
+  try {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    const answer = await fetch("/readyz", { cache: "no-store", signal });
+    const [first, ...rest] = (await answer.text()).trim().split("\n");
+    isGood = first === "ready";
+    text = isGood ? "Ready: requests are served." : first === "degraded"
+      ? "Degraded: requests are served, but not all goes well behind them." : first;
+    lines = rest;
+  } catch { /* It is said that nothing answers. */ }
+  // Said again only when it is another: screen readers read what changes.
+  if (at("health").textContent !== text) at("health").textContent = text;
+  at("health").className = isGood ? "" : "bad";
+  at("degraded").hidden = lines.length === 0;
+  list(at("degraded"), lines);
+}
+
+async function version() {
+  try {
+    const answer = await fetch("/version", { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    at("version").textContent = (await answer.json()).version;
+  } catch { /* A page without it is a page. */ }
+}
+
+/** Asks, waits, asks again; not while nobody looks. */
+async function run() {
+  if (!document.hidden) await Promise.all([health(), archive()]);
+  setTimeout(run, PERIOD_MS);
+}
+
+for (const place of document.querySelectorAll("[data-endpoint]")) {
+  place.textContent = location.origin;
+}
+if (!globalThis.crypto?.subtle) {
+  at("keys").hidden = true;
+  tell("Browsers sign only over https or on localhost. Over plain HTTP, ask with: "
+    + `fulgurite admin status --endpoint ${location.origin}`);
+}
+at("keys").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const [access, secret] = [at("access").value, at("secret").value];
+  at("secret").value = "";
+  key = await derive(access, secret);
+  await archive();
+});
+at("forget").addEventListener("click", () => {
+  forget();
+  at("access").focus();
+});
+version();
+run();
