@@ -1,0 +1,111 @@
+"""The page at /-/ in a real browser: what it shows to anybody, to who has the keys, and keeps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import browser as browsers
+import pytest
+from browser import Browser
+from harness import ACCESS_KEY, SECRET_KEY, Server, wait_until
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Start a browser; skip where there is none to start."""
+    program = browsers.find()
+    if program is None:
+        if "FULGURITE_TEST_SERVERS" in os.environ:
+            pytest.fail("chromium is not installed")
+        pytest.skip("chromium is not installed")
+    with Browser(program, tmp_path_factory.mktemp("browser")) as running:
+        yield running
+
+
+def open_page(browser: Browser, server: Server) -> None:
+    """Open the page and wait until it says how the server is."""
+    browser.complaints.clear()
+    browser.go(f"{server.endpoint}/-/")
+    wait_until("the page says how the server is", lambda: browser.text("#health").startswith("R"))
+
+
+def give_keys(browser: Browser, secret: str) -> None:
+    """Do what a person does who has keys."""
+    browser.type("#access", ACCESS_KEY)
+    browser.type("#secret", secret)
+    browser.press("#keys button")
+
+
+def figures(browser: Browser) -> dict[str, str]:
+    """Read the table of the archive."""
+    rows = browser.text("#figures").splitlines()
+    return dict(row.split("\t", 1) for row in rows if "\t" in row)
+
+
+def test_anybody_sees_health_and_how_to_connect(browser: Browser, server: Server) -> None:
+    """Without keys: no more than anybody may know, and nothing that the browser refuses."""
+    open_page(browser, server)
+    assert browser.text("#health") == "Ready: requests are served."
+    assert browser.text("dd code") == server.endpoint
+    assert f"aws --endpoint-url {server.endpoint} " in browser.text("pre")
+    assert browser.text("#version")
+    assert not browser.ask("document.querySelector('#shown').checkVisibility()")
+    assert browser.ask("document.querySelector('#keys').checkVisibility()")
+    assert browser.complaints == []
+
+
+def test_who_has_the_keys_sees_the_archive(
+    browser: Browser, server: Server, s3: Any, bucket: str, tmp_path: Path
+) -> None:
+    """The figures are the archive's, and nothing of the keys stays anywhere."""
+    for key in ("a", "b"):
+        s3.put_object(Bucket=bucket, Key=key, Body=key.encode(), StorageClass="DEEP_ARCHIVE")
+    server.seal()
+    s3.put_object(Bucket=bucket, Key="c", Body=b"c" * 2048, StorageClass="DEEP_ARCHIVE")
+    open_page(browser, server)
+    give_keys(browser, SECRET_KEY)
+    wait_until("the archive is shown", lambda: figures(browser))
+    shown = figures(browser)
+    status = server.status()
+    assert shown["Archived objects, on glass"] == "2", shown
+    assert shown["Staged"] == "2.0 KiB", shown
+    assert shown["Platters stored"] == str(status["platters"]), shown
+    assert shown["Archive"] == status["archive"], shown
+    assert browser.text("#troubles") == "none"
+    assert not browser.ask("document.querySelector('#keys').checkVisibility()")
+    assert browser.ask("document.querySelector('#secret').value") == ""
+    kept = "document.cookie + localStorage.length + sessionStorage.length + location.href"
+    assert browser.ask(kept) == f"00{server.endpoint}/-/"
+    assert browser.complaints == []
+    browser.picture(tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 10_000, "the picture is blank"
+
+    browser.press("#forget")
+    assert not browser.ask("document.querySelector('#shown').checkVisibility()")
+    assert browser.ask("document.querySelector('#figures').childElementCount") == 0
+
+
+def test_wrong_keys_are_told_and_forgotten(browser: Browser, server: Server) -> None:
+    """A typing mistake is answered with words, and not tried again and again."""
+    open_page(browser, server)
+    give_keys(browser, "another-secret")
+    wait_until("the page says why", lambda: browser.text("#told"))
+    assert browser.text("#told").startswith("Not shown: the signature is not"), browser.text(
+        "#told"
+    )
+    assert browser.ask("document.querySelector('#keys').checkVisibility()")
+    assert figures(browser) == {}
+
+
+def test_a_document_among_the_objects_runs_no_script(
+    browser: Browser, server: Server, s3: Any, bucket: str
+) -> None:
+    """A link to an object has the page's origin; what it shows must not act for the page."""
+    script = "<p id=told>shown</p><script>document.getElementById('told').innerText='ran'</script>"
+    s3.put_object(Bucket=bucket, Key="evil.html", Body=script.encode(), ContentType="text/html")
+    link = s3.generate_presigned_url("get_object", {"Bucket": bucket, "Key": "evil.html"})
+    browser.go(link)
+    assert wait_until("the document is shown", lambda: browser.text("#told")) == "shown"
