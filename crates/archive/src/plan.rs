@@ -165,15 +165,13 @@ fn write_plan(ground: &Arc<Ground>, found: &[Candidate], plan: &SetPlan) -> Resu
             .map(|(entry, shard)| {
                 let candidate = by_body[&shard.object];
                 let row = PlanRow {
-                    object_id: candidate.queue.object_id,
-                    index: candidate.queue.index,
+                    place: candidate.sequence,
+                    body_id: candidate.body.body_id,
+                    body_bytes: shard.body_bytes,
                     offset: shard.offset,
                     body_offset: shard.body_offset,
                     bytes: shard.length,
-                    queued: candidate.sequence,
                     sealed_bytes: candidate.sealed_bytes,
-                    body_id: candidate.body.body_id,
-                    body_bytes: candidate.body.bytes,
                     crc: None,
                 };
                 (rows::plan_key(set, position, entry), row)

@@ -29,6 +29,7 @@
 //! note 0018 where other versions of a key will be.
 
 mod coding;
+mod older_plans;
 mod version1;
 mod version2;
 mod version3;
@@ -312,16 +313,18 @@ pub(crate) struct TrackRow(pub(crate) Vec<u8>);
 /// One shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRow {
-    pub(crate) object_id: ObjectId,
-    pub(crate) index: u32,
+    /// Where its body waits.
+    pub(crate) place: u64,
+    pub(crate) body_id: ObjectId,
+    /// Bytes of the body's ciphertext.
+    pub(crate) body_bytes: u64,
+    /// User byte of the platter.
     pub(crate) offset: u64,
+    /// Byte of the body's ciphertext.
     pub(crate) body_offset: u64,
     pub(crate) bytes: u64,
-    pub(crate) queued: u64,
     /// Length of its sealed entry in the platter's file list.
     pub(crate) sealed_bytes: u32,
-    pub(crate) body_id: ObjectId,
-    pub(crate) body_bytes: u64,
     /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
     pub(crate) crc: Option<u64>,
 }

@@ -509,10 +509,10 @@ fn keep_staged(
 ) -> Result<()> {
     for shard in kept {
         if damaged.contains(&shard.body_id) {
-            set_aside(tx, shard.queued)?;
+            set_aside(tx, shard.place)?;
             continue;
         }
-        let key = rows::sequence_key(shard.queued);
+        let key = rows::sequence_key(shard.place);
         if let Some(mut row) = rows::get::<rows::QueueRow>(tx, QUEUE, &key)? {
             row.arrived = now;
             rows::put(tx, QUEUE, key, &row)?;
@@ -531,7 +531,7 @@ fn release_batch(
     let mut live_bytes = 0;
     for shard in shards {
         // Gone when the object was deleted meanwhile, or the body was released before a crash.
-        let Some((queue, mut object, mut body)) = queued_body(tx, shard.queued)? else { continue };
+        let Some((queue, mut object, mut body)) = queued_body(tx, shard.place)? else { continue };
         let is_known = body
             .shards
             .iter()
@@ -561,7 +561,7 @@ fn release_batch(
                 retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
             }
             body.queued = None;
-            leave_queue(tx, shard.queued)?;
+            leave_queue(tx, shard.place)?;
             released.bodies += 1;
             object.bodies_staged -= 1;
             let is_done = object.bodies_staged == 0;

@@ -233,11 +233,11 @@ impl SetWriting<'_> {
 
     /// The staged bytes of a planned body, pinned; `None` when it was deleted.
     fn staged(&self, shard: &PlanRow) -> Result<Option<LogReader>> {
-        let found = queued_body(&*self.ground.kv.snapshot(), shard.queued)?;
+        let found = queued_body(&*self.ground.kv.snapshot(), shard.place)?;
         let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
         let reader = self.ground.log(LogKind::Staging).reader(extents);
         // A delete may have freed the bytes before they were pinned; its queue row went first.
-        let key = rows::sequence_key(shard.queued);
+        let key = rows::sequence_key(shard.place);
         Ok(self.ground.kv.get(QUEUE, &key)?.map(|_| reader))
     }
 
@@ -265,7 +265,7 @@ impl SetWriting<'_> {
     fn list_entry(&self, shard: &PlanRow) -> Result<ListEntry> {
         let view = self.ground.kv.snapshot();
         let planned = shard.sealed_bytes as usize;
-        let sealed = match queued_body(&*view, shard.queued)? {
+        let sealed = match queued_body(&*view, shard.place)? {
             Some((queue, object, body)) => {
                 let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
                 // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
@@ -290,7 +290,7 @@ impl SetWriting<'_> {
             offset: shard.offset,
             length: shard.bytes,
             body_offset: shard.body_offset,
-            body_bytes: cipher_bytes(shard.body_bytes),
+            body_bytes: shard.body_bytes,
             sealed,
         })
     }
@@ -331,7 +331,7 @@ impl SetWriting<'_> {
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
                 rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
-            let is_piece = |row: &PlanRow| row.bytes != cipher_bytes(row.body_bytes);
+            let is_piece = |row: &PlanRow| row.bytes != row.body_bytes;
             let noted: Vec<(Vec<u8>, PlanRow)> = plan
                 .into_iter()
                 .filter(|(_, row)| is_piece(row))
@@ -363,7 +363,7 @@ impl SetWriting<'_> {
             let plan: Vec<(Vec<u8>, PlanRow)> =
                 rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
             for (_, shard) in plan {
-                let Some((queue, _, body)) = queued_body(&*self.ground.kv, shard.queued)? else {
+                let Some((queue, _, body)) = queued_body(&*self.ground.kv, shard.place)? else {
                     continue;
                 };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);

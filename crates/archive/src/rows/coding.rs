@@ -1,11 +1,11 @@
 //! The version of each kind of row, and how older ones are read.
 
-use fulgurite_catalog::row::{Read, Row, read, read_as};
+use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
     BodyRow, BucketRow, CatalogAge, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow, PartRow,
     PlanRow, PlatterRow, QueueRow, RestoreRow, SetRow, SettledRow, Totals, TrackRow, UploadRow,
-    VerificationRow, version1, version2, version3,
+    VerificationRow, older_plans, version1, version2, version3,
 };
 
 impl Row for ObjectRow {
@@ -39,12 +39,12 @@ impl Row for PartRow {
 }
 
 impl Row for PlanRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
-            1 => read_as::<version1::PlanRow1, _>(bytes),
-            _ => read(bytes),
+            1 => read_as::<older_plans::PlanRow1, _>(bytes),
+            _ => read_as::<older_plans::PlanRow3, _>(bytes),
         }
     }
 }

@@ -179,15 +179,13 @@ fn each_row_of_glass(facts: &Facts, check: &mut impl Check) {
     check.row(&VerificationRow { at, sectors: bytes, failed: 20, margins: facts.some(margins) });
     check.row(&TrackRow(facts.many(200)));
     check.row(&PlanRow {
-        object_id: facts.object_id(),
-        index: 2,
-        offset: bytes,
-        body_offset: 300,
-        bytes,
-        queued: bytes,
-        sealed_bytes: facts.small,
+        place: 12,
         body_id: facts.object_id(),
         body_bytes: bytes,
+        offset: bytes,
+        body_offset: 300,
+        bytes: 7,
+        sealed_bytes: facts.small,
         crc: facts.some(bytes),
     });
     check.row(&facts.platter());

@@ -3,7 +3,7 @@
 use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};
 
-use super::{BodyRow, PartRow, PlanRow, Shard};
+use super::{BodyRow, PartRow, Shard};
 use crate::digest::Checksum;
 use crate::log::{Extent, LogKind};
 
@@ -35,19 +35,6 @@ pub(super) struct PartRow1 {
     checksum: Option<Checksum>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct PlanRow1 {
-    object_id: ObjectId,
-    index: u32,
-    offset: u64,
-    body_offset: u64,
-    bytes: u64,
-    queued: u64,
-    sealed_bytes: u32,
-    body_id: ObjectId,
-    body_bytes: u64,
-}
-
 impl From<BodyRow1> for BodyRow {
     fn from(row: BodyRow1) -> Self {
         let shard = |shard: &ShardRow1| Shard {
@@ -77,26 +64,9 @@ impl From<PartRow1> for PartRow {
     }
 }
 
-impl From<PlanRow1> for PlanRow {
-    fn from(row: PlanRow1) -> Self {
-        Self {
-            object_id: row.object_id,
-            index: row.index,
-            offset: row.offset,
-            body_offset: row.body_offset,
-            bytes: row.bytes,
-            queued: row.queued,
-            sealed_bytes: row.sealed_bytes,
-            body_id: row.body_id,
-            body_bytes: row.body_bytes,
-            crc: None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{BODIES, PARTS, PLANS, decode};
+    use super::super::{BODIES, PARTS, decode};
     use super::*;
     use crate::testing;
 
@@ -124,20 +94,6 @@ mod tests {
         let part = PartRow1 { body, md5: [9; 16], modified: testing::NOW, checksum: None };
         let found: PartRow = decode(PARTS, &version1(&part)).unwrap();
         assert_eq!((found.body, found.md5), (expected, [9; 16]));
-        let plan = PlanRow1 {
-            object_id: found_id(),
-            index: 1,
-            offset: 2,
-            body_offset: 3,
-            bytes: 4,
-            queued: 5,
-            sealed_bytes: 6,
-            body_id: found_id(),
-            body_bytes: 8,
-        };
-        let found: PlanRow = decode(PLANS, &version1(&plan)).unwrap();
-        assert_eq!((found.queued, found.sealed_bytes, found.body_bytes), (5, 6, 8));
-        assert_eq!(found.crc, None);
     }
 
     #[test]
@@ -162,9 +118,5 @@ mod tests {
             framing: Vec::new(),
         };
         assert_eq!(row, expected);
-    }
-
-    fn found_id() -> ObjectId {
-        ObjectId::from_bytes([5; 16])
     }
 }

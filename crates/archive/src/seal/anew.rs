@@ -47,7 +47,7 @@ impl Sealer {
     pub(super) fn places(&self, set: SetId) -> Result<Vec<u64>> {
         let mut places = Vec::new();
         self.each_planned(set, &mut |row| {
-            places.push(row.queued);
+            places.push(row.place);
             Ok(ControlFlow::Continue(()))
         })?;
         places.sort_unstable();
@@ -59,7 +59,7 @@ impl Sealer {
     pub(super) fn is_wanted(&self, set: SetId) -> Result<bool> {
         let mut is_wanted = false;
         self.each_planned(set, &mut |row| {
-            is_wanted = queued_body(&*self.ground.kv, row.queued)?.is_some();
+            is_wanted = queued_body(&*self.ground.kv, row.place)?.is_some();
             Ok(if is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         Ok(is_wanted)

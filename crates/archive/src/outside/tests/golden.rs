@@ -199,22 +199,20 @@ fn rows_of_glass_are_these_bytes() {
     "#]],
     );
     let plan = PlanRow {
-        object_id: ObjectId::from_bytes([1; 16]),
-        index: 2,
+        place: 12,
+        body_id: ObjectId::from_bytes(BODY),
+        body_bytes: 65_552,
         offset: 1 << 20,
         body_offset: 300,
         bytes: 65_552,
-        queued: 12,
         sealed_bytes: 400,
-        body_id: ObjectId::from_bytes(BODY),
-        body_bytes: 65_536,
         crc: Some(7),
     };
     are(
         &plan,
         &expect![[r#"
-        03100101010101010101010101010101010102808040ac029080040c90031005
-        0505050505050505050505050505058080040107
+        040c1005050505050505050505050505050505908004808040ac029080049003
+        0107
     "#]],
     );
     let margins = SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 };
