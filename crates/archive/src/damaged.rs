@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction};
 
+use crate::bodies::queued_body;
 use crate::commit::{count_dead, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::plan::queued_body;
 use crate::rows::{self, BODIES, DAMAGED, QUEUE, QueueRow};
 use crate::{ArchiveError, Result};
 
@@ -23,6 +23,10 @@ use crate::{ArchiveError, Result};
 /// wrong is not known.
 pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     let Some((queue, _, mut body)) = queued_body(tx, sequence)? else { return Ok(()) };
+    tracing::error!(
+        bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
+        "staged bytes are not what was ingested; the body stays staged"
+    );
     count_dead(tx, &std::mem::take(&mut body.shards))?;
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;

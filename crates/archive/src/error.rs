@@ -184,12 +184,65 @@ impl From<PlattersError> for ArchiveError {
             P::Full { what } => Self::Full { what },
             P::Busy { what } => Self::Busy { what },
             P::PlatterUnreadable { platter, reason } => Self::PlatterUnreadable { platter, reason },
+            P::Undecoded { platter, reason } => Self::Undecoded { platter, reason },
             P::PlatterOutOfReach { platter, reason } => Self::PlatterOutOfReach { platter, reason },
+            P::Corrupt { what } => Self::Corrupt { what },
+            P::Newer { what } => Self::Newer { what },
             P::Unusable { path, reason } => Self::Unusable { path, reason },
             P::Stopping => Self::Stopping,
+            P::Catalog(error) => Self::Catalog(error),
             P::Io { action, path, source } => Self::Io { action, path, source },
             P::Internal { what } => Self::Internal { what },
             other => Self::Internal { what: error_chain(&other) },
+        }
+    }
+}
+
+/// What the archive meets while it answers platters is theirs, under the same name. What platters
+/// never meet is told by its words.
+impl From<ArchiveError> for PlattersError {
+    fn from(error: ArchiveError) -> Self {
+        use ArchiveError as A;
+        match error {
+            A::InvalidArgument { what } => Self::InvalidArgument { what },
+            A::Full { what } => Self::Full { what },
+            A::Busy { what } => Self::Busy { what },
+            A::PlatterUnreadable { platter, reason } => Self::PlatterUnreadable { platter, reason },
+            A::Undecoded { platter, reason } => Self::Undecoded { platter, reason },
+            A::PlatterOutOfReach { platter, reason } => Self::PlatterOutOfReach { platter, reason },
+            A::Corrupt { what } => Self::Corrupt { what },
+            A::Newer { what } => Self::Newer { what },
+            A::Unusable { path, reason } => Self::Unusable { path, reason },
+            A::Stopping => Self::Stopping,
+            A::Catalog(error) => Self::Catalog(error),
+            A::Io { action, path, source } => Self::Io { action, path, source },
+            A::Internal { what } => Self::Internal { what },
+            A::NoSuchBucket { .. }
+            | A::BucketAlreadyOwnedByYou { .. }
+            | A::BucketNotEmpty { .. }
+            | A::InvalidBucketName { .. }
+            | A::NoSuchKey { .. }
+            | A::KeyTooLong { .. }
+            | A::MetadataTooLarge { .. }
+            | A::EntityTooLarge { .. }
+            | A::EntityTooSmall { .. }
+            | A::NoSuchUpload { .. }
+            | A::InvalidPart { .. }
+            | A::InvalidPartOrder { .. }
+            | A::BadDigest { .. }
+            | A::IncompleteBody { .. }
+            | A::BodyTooLong { .. }
+            | A::PreconditionFailed { .. }
+            | A::InvalidRange { .. }
+            | A::InvalidStorageClass { .. }
+            | A::NotRestored { .. }
+            | A::NotArchived { .. }
+            | A::RestoreAlreadyInProgress
+            | A::ExpeditedNotAvailable { .. }
+            | A::Unreadable { .. }
+            | A::Locked { .. }
+            | A::WrongMasterKey { .. }
+            | A::KeysFailed { .. } => Self::Internal { what: error_chain(&error) },
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #[doc(hidden)]
 pub mod bench_support;
+mod bodies;
 mod body;
 mod catalog_mark;
 mod clock;

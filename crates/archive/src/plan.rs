@@ -1,142 +1,79 @@
 //! Planning a platter-set: which staged bodies go on it, and the rows that say so.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView, Transaction, keys};
+use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_glass::{Geometry, list_entry_bytes};
 use fulgurite_layout::{Push, SetPlan, SetPlanner, StagedBody};
+use fulgurite_platters::{Bodies, Waiting};
 use fulgurite_units::{ObjectId, PlatterId, SetId};
 
-use crate::body::{cipher_bytes, random_bytes};
-use crate::commit::{find_object, rows_in};
-use crate::entry::Entry;
+use crate::body::random_bytes;
 use crate::ground::Ground;
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
-use crate::rows::{
-    self, BODIES, BodyRow, ObjectRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, QueueRow, SETS,
-    SetRow, SetState,
-};
+use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::Excluded;
 use crate::{ArchiveError, Result};
 
-/// A staged body with all that planning needs of it.
-#[derive(Debug)]
-struct Candidate {
-    sequence: u64,
-    queue: QueueRow,
-    body: BodyRow,
-    sealed_bytes: u32,
-    from: u64,
-}
-
-impl Candidate {
-    /// Bytes that have no place yet.
-    const fn left(&self) -> u64 {
-        cipher_bytes(self.body.bytes) - self.from
-    }
-}
-
-/// Bytes of a body from its start that lie on glass without a gap.
-pub(crate) fn placed_bytes(body: &BodyRow) -> u64 {
-    body.shards.iter().fold(
-        0,
-        |end, shard| {
-            if shard.body_offset == end { end + shard.bytes } else { end }
-        },
-    )
-}
-
-fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
-    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
-    Ok(found.filter(|row| row.object_id == queue.object_id))
-}
-
-/// The object and body that a queue row stands for, as long as both are there.
-pub(crate) fn queued_body(
-    view: &dyn ReadView,
-    sequence: u64,
-) -> Result<Option<(QueueRow, ObjectRow, BodyRow)>> {
-    let queue: Option<QueueRow> = rows::get(view, QUEUE, &rows::sequence_key(sequence))?;
-    let Some(queue) = queue else { return Ok(None) };
-    let Some(object) = object_of(view, &queue)? else { return Ok(None) };
-    let body: Option<BodyRow> =
-        rows::get(view, BODIES, &rows::body_key(queue.object_id, queue.index))?;
-    Ok(body.map(|body| (queue, object, body)))
-}
-
-/// Staged bodies in order of arrival up to sequence `until`, enough to fill a set.
+/// Staged bodies in order of arrival up to the place `until`, enough to fill a set.
 fn candidates(
-    view: &dyn ReadView,
+    bodies: &dyn Bodies,
     geometry: &Geometry,
     until: u64,
     excluded: &Excluded,
-) -> Result<Vec<Candidate>> {
+) -> Result<Vec<Waiting>> {
     let mut found = Vec::new();
-    let (mut bytes, mut from) = (0, Vec::new());
-    while found.len() < PLAN_BODIES_MAX {
-        let range = KeyRange::between(from, rows::sequence_key(until + 1));
-        let queued: Vec<(Vec<u8>, QueueRow)> =
-            rows_in(view, QUEUE, &range, ROWS_PER_TRANSACTION_MAX)?;
-        let Some((last, _)) = queued.last() else { break };
-        from = rows::sequence_key(keys::KeyReader::new(last).u64()? + 1);
-        for (key, _) in queued {
-            if bytes >= geometry.set_user_bytes() || found.len() >= PLAN_BODIES_MAX {
-                return Ok(found);
-            }
-            let sequence = keys::KeyReader::new(&key).u64()?;
-            if excluded.contains(sequence) {
-                continue;
-            }
-            let Some((queue, object, body)) = queued_body(view, sequence)? else { continue };
-            let entry = Entry::new(view, &queue.name, &object, queue.index, &body)?;
-            let sealed_bytes = u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX);
-            let from = placed_bytes(&body);
-            let candidate = Candidate { sequence, queue, body, sealed_bytes, from };
-            bytes += candidate.left() + list_entry_bytes(sealed_bytes);
-            found.push(candidate);
+    let mut bytes = 0;
+    let wanted = |place| !excluded.contains(place);
+    bodies.waiting(until, &wanted, &mut |body| {
+        bytes += left(&body) + list_entry_bytes(body.entry_bytes);
+        found.push(body);
+        if bytes >= geometry.set_user_bytes() || found.len() >= PLAN_BODIES_MAX {
+            return ControlFlow::Break(());
         }
-    }
+        ControlFlow::Continue(())
+    })?;
     Ok(found)
+}
+
+/// Bytes of a body that have no place yet.
+const fn left(body: &Waiting) -> u64 {
+    body.bytes - body.from
 }
 
 /// Plans the next set from what is staged up to sequence `until`, but for what is `excluded`, and
 /// writes its rows. `None` when nothing is staged.
 pub(crate) fn plan_set(
     ground: &Arc<Ground>,
+    bodies: &dyn Bodies,
     until: u64,
     excluded: &Excluded,
 ) -> Result<Option<SetId>> {
     let geometry = &ground.config.geometry;
-    let mut found = candidates(&*ground.kv.snapshot(), geometry, until, excluded)?;
+    let found = candidates(bodies, geometry, until, excluded)?;
     if found.is_empty() {
         return Ok(None);
     }
-    // Together what is of one bucket and near in name; a body begun in an earlier set first.
-    found.sort_by(|a, b| {
-        (a.from == 0, &a.queue.name, a.queue.index).cmp(&(
-            b.from == 0,
-            &b.queue.name,
-            b.queue.index,
-        ))
-    });
     let mut waiting: BTreeMap<ObjectId, u64> = BTreeMap::new();
-    for candidate in &found {
-        *waiting.entry(candidate.queue.object_id).or_default() += candidate.left();
+    for body in &found {
+        *waiting.entry(body.file).or_default() += left(body);
     }
+    let staged = found.iter().map(|body| StagedBody {
+        object: body.body,
+        near: &body.near,
+        file: body.file,
+        file_bytes: waiting[&body.file],
+        bytes: body.bytes,
+        from: body.from,
+        entry_bytes: list_entry_bytes(body.entry_bytes),
+    });
+    let mut ordered: Vec<StagedBody<'_>> = staged.collect();
+    StagedBody::sort(&mut ordered);
     let mut planner = SetPlanner::new(geometry, ground.config.shard_size);
-    for candidate in &found {
-        let staged = StagedBody {
-            object: candidate.body.body_id,
-            account: candidate.queue.name.bucket.as_str(),
-            key: candidate.queue.name.key.as_str(),
-            file: candidate.queue.object_id,
-            file_bytes: waiting[&candidate.queue.object_id],
-            bytes: cipher_bytes(candidate.body.bytes),
-            from: candidate.from,
-            entry_bytes: list_entry_bytes(candidate.sealed_bytes),
-        };
-        match planner.push(&staged).map_err(internal)? {
+    for body in &ordered {
+        match planner.push(body).map_err(internal)? {
             Push::Placed => {}
             Push::Partial { .. } | Push::Full => break,
         }
@@ -149,7 +86,7 @@ fn internal(error: impl std::fmt::Display) -> ArchiveError {
     ArchiveError::Internal { what: format!("planning: {error}") }
 }
 
-fn write_plan(ground: &Arc<Ground>, found: &[Candidate], plan: &SetPlan) -> Result<SetId> {
+fn write_plan(ground: &Arc<Ground>, found: &[Waiting], plan: &SetPlan) -> Result<SetId> {
     let set = SetId::from_random(random_bytes()?);
     let geometry = &ground.config.geometry;
     let fresh = || Ok::<_, ArchiveError>(PlatterId::from_random(random_bytes()?));
@@ -157,21 +94,21 @@ fn write_plan(ground: &Arc<Ground>, found: &[Candidate], plan: &SetPlan) -> Resu
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
     let redundancy: Vec<PlatterId> =
         (0..geometry.set_redundancy_platters).map(|_| fresh()).collect::<Result<_>>()?;
-    let by_body: BTreeMap<ObjectId, &Candidate> =
-        found.iter().map(|candidate| (candidate.body.body_id, candidate)).collect();
+    let by_body: BTreeMap<ObjectId, &Waiting> =
+        found.iter().map(|waiting| (waiting.body, waiting)).collect();
     for (position, platter) in (0u16..).zip(&plan.platters) {
         let rows: Vec<(Vec<u8>, PlanRow)> = (0u32..)
             .zip(&platter.shards)
             .map(|(entry, shard)| {
-                let candidate = by_body[&shard.object];
+                let waiting = by_body[&shard.object];
                 let row = PlanRow {
-                    place: candidate.sequence,
-                    body_id: candidate.body.body_id,
+                    place: waiting.place,
+                    body_id: waiting.body,
                     body_bytes: shard.body_bytes,
                     offset: shard.offset,
                     body_offset: shard.body_offset,
                     bytes: shard.length,
-                    sealed_bytes: candidate.sealed_bytes,
+                    sealed_bytes: waiting.entry_bytes,
                     crc: None,
                 };
                 (rows::plan_key(set, position, entry), row)

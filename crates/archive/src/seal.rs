@@ -26,19 +26,18 @@ use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
-use fulgurite_platters::{MediumHandle, Panics, PlatterFiles};
-use fulgurite_units::{ObjectId, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
+use fulgurite_platters::{
+    self as platters, Bodies, Kept, MediumHandle, Panics, Placed, PlatterFiles, Shard,
+};
+use fulgurite_units::{PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
-use crate::body::cipher_bytes;
-use crate::commit::{Retired, account, count_dead, rows_in};
-use crate::damaged::{leave_queue, set_aside};
+use crate::bodies::StagedBodies;
+use crate::commit::rows_in;
 use crate::ground::Ground;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
-use crate::log::LogKind;
-use crate::plan::{drop_orphan_plans, drop_plan, placed_bytes, plan_set, queued_body};
+use crate::plan::{drop_orphan_plans, drop_plan, plan_set};
 use crate::rows::{
-    self, BODIES, FAULTS, OBJECTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS,
-    SetRow, SetState, Shard,
+    self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow, SetState,
 };
 use crate::status::{SealReport, set_status};
 use crate::write_set::SetWriting;
@@ -51,6 +50,7 @@ use self::verifying::Verdict;
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
     ground: Arc<Ground>,
+    bodies: Arc<dyn Bodies>,
     library: LiveLibrary,
     files: PlatterFiles,
     medium: MediumHandle,
@@ -97,6 +97,7 @@ impl Sealer {
     ) -> Self {
         Self {
             ground: Arc::clone(ground),
+            bodies: StagedBodies::of(ground),
             library: library.clone(),
             files: files.clone(),
             medium: MediumHandle::deferred(&ground.medium),
@@ -188,7 +189,7 @@ impl Sealer {
         let waits = (cause == Cause::Due).then_some(started);
         while !self.troubles.is_full(waits) {
             let excluded = self.troubles.excluded(waits);
-            let Some(set) = plan_set(&self.ground, until, &excluded)? else {
+            let Some(set) = plan_set(&self.ground, &*self.bodies, until, &excluded)? else {
                 self.troubles.planned_all(waits, until);
                 break;
             };
@@ -334,7 +335,7 @@ impl Sealer {
             SetState::Written => 1,
             SetState::Verified | SetState::Stored | SetState::Released => 2,
         };
-        let staged = rows::totals(&*self.ground.kv)?.staged_bytes;
+        let staged = self.bodies.bytes_waiting()?;
         let own = if row.state < SetState::Released { row.bytes } else { 0 };
         let later = sets_bytes(&self.ground.config.geometry, staged.saturating_sub(own));
         self.progress.set(before + passes * tracks, before + 2 * (tracks + later));
@@ -349,7 +350,8 @@ impl Sealer {
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
         let (ground, files, progress) = (&self.ground, &self.files, &self.progress);
-        let writing = SetWriting { ground, files, set, row: &row, progress };
+        let bodies = &*self.bodies;
+        let writing = SetWriting { ground, bodies, files, set, row: &row, progress };
         let damaged = match writing.run() {
             Ok(damaged) => damaged,
             Err(error) => {
@@ -428,23 +430,27 @@ impl Sealer {
                 rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
-                let (good, kept): (Vec<PlanRow>, Vec<PlanRow>) =
-                    batch.iter().map(|&(_, shard)| shard).partition(|shard| {
-                        !touches(&row.geometry, shard, &unreadable)
-                            && !row.damaged.contains(&shard.body_id)
-                    });
-                kept_bodies.extend(kept.iter().map(|shard| shard.body_id));
-                let now = self.ground.now();
-                let damaged = row.damaged.clone();
-                let commit = move |tx: &mut Transaction<'_>| {
-                    keep_staged(tx, &kept, &damaged, now)?;
-                    release_batch(tx, platter, &good)
-                };
-                let (released, retired) = self.ground.committer.commit_blocking(commit)?;
+                let mut fate = Fate::default();
+                for (_, shard) in batch {
+                    if row.damaged.contains(&shard.body_id) {
+                        fate.damaged.push(shard.place);
+                        kept_bodies.insert(shard.body_id);
+                    } else if touches(&row.geometry, shard, &unreadable) {
+                        fate.unreadable.push(shard.place);
+                        kept_bodies.insert(shard.body_id);
+                    } else {
+                        fate.safe.push(placed(platter, shard));
+                    }
+                }
+                let bodies = Arc::clone(&self.bodies);
+                let commit = move |tx: &mut Transaction<'_>| fate.seal(tx, &*bodies, platter);
+                let released = self.ground.committer.commit_blocking(commit)?;
                 self.ground.fail.pass("release-batch");
-                self.ground.free(&retired.extents);
+                if let Some(then) = released.then {
+                    then();
+                }
                 self.ground.fail.pass("release-freed");
-                total.objects += released.objects;
+                total.objects += released.files;
                 total.bodies += released.bodies;
                 total.bytes += released.bytes;
             }
@@ -499,89 +505,39 @@ fn touches(geometry: &fulgurite_glass::Geometry, shard: &PlanRow, tracks: &[u32]
     tracks.iter().any(|track| (first..=last).contains(track))
 }
 
-/// Damaged bodies are set aside. Others that stay staged age from now on, or the next look at the
-/// policy would seal them again, and so on until the library is full.
-fn keep_staged(
-    tx: &mut Transaction<'_>,
-    kept: &[PlanRow],
-    damaged: &[ObjectId],
-    now: UnixTime,
-) -> Result<()> {
-    for shard in kept {
-        if damaged.contains(&shard.body_id) {
-            set_aside(tx, shard.place)?;
-            continue;
-        }
-        let key = rows::sequence_key(shard.place);
-        if let Some(mut row) = rows::get::<rows::QueueRow>(tx, QUEUE, &key)? {
-            row.arrived = now;
-            rows::put(tx, QUEUE, key, &row)?;
-        }
-    }
-    Ok(())
+/// What becomes of shards of a platter that was read back.
+#[derive(Debug, Default)]
+struct Fate {
+    safe: Vec<Placed>,
+    /// Where the bodies of the others wait.
+    damaged: Vec<u64>,
+    unreadable: Vec<u64>,
 }
 
-fn release_batch(
-    tx: &mut Transaction<'_>,
-    platter: PlatterId,
-    shards: &[PlanRow],
-) -> Result<(Released, Retired)> {
-    let mut released = Released::default();
-    let mut retired = Retired::default();
-    let mut live_bytes = 0;
-    for shard in shards {
-        // Gone when the object was deleted meanwhile, or the body was released before a crash.
-        let Some((queue, mut object, mut body)) = queued_body(tx, shard.place)? else { continue };
-        let is_known = body
-            .shards
-            .iter()
-            .any(|known| known.platter == platter && known.body_offset == shard.body_offset);
-        // Behind a shard that its platter could not give back the body goes to another set.
-        let follows = shard.body_offset <= placed_bytes(&body);
-        if !is_known && follows {
-            let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
-                .into_iter()
-                .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
-            count_dead(tx, &stale)?;
-            body.shards = before;
-            body.shards.push(Shard {
-                platter,
-                offset: shard.offset,
-                body_offset: shard.body_offset,
-                bytes: shard.bytes,
-                crc: shard.crc,
-            });
-            live_bytes += shard.bytes;
-            released.bytes += shard.bytes;
+impl Fate {
+    /// Has it written down, and the platter counts what rows point at.
+    fn seal(
+        &self,
+        tx: &mut Transaction<'_>,
+        bodies: &dyn Bodies,
+        platter: PlatterId,
+    ) -> Result<platters::Released> {
+        bodies.kept(tx, &self.damaged, Kept::Damaged)?;
+        bodies.kept(tx, &self.unreadable, Kept::Unreadable)?;
+        let released = bodies.placed(tx, &self.safe)?;
+        let key = platter.to_bytes().to_vec();
+        if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
+            row.live_bytes += released.bytes;
+            rows::put(tx, PLATTERS, key, &row)?;
         }
-        if placed_bytes(&body) == cipher_bytes(body.bytes) {
-            if let Some((kind, extents)) = body.leave_log() {
-                account(tx, kind, &extents, false)?;
-                debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
-                retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
-            }
-            body.queued = None;
-            leave_queue(tx, shard.place)?;
-            released.bodies += 1;
-            object.bodies_staged -= 1;
-            let is_done = object.bodies_staged == 0;
-            released.objects += u64::from(is_done);
-            rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;
-            rows::with_totals(tx, |totals| {
-                if is_done {
-                    totals.objects_staged -= 1;
-                    totals.objects_on_glass += 1;
-                }
-            })?;
-        }
-        rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+        Ok(released)
     }
-    let key = platter.to_bytes().to_vec();
-    if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
-        row.live_bytes += live_bytes;
-        rows::put(tx, PLATTERS, key, &row)?;
-    }
-    Ok((released, retired))
+}
+
+/// A planned shard, on this platter.
+const fn placed(platter: PlatterId, shard: &PlanRow) -> Placed {
+    let &PlanRow { place, offset, body_offset, bytes, crc, .. } = shard;
+    Placed { place, shard: Shard { platter, offset, body_offset, bytes, crc } }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Writing a planned set: information platters from the staging log, then redundancy platters
+//! Writing a planned set: information platters from the bodies that wait, then redundancy platters
 //! from the information platters.
 //!
 //! Every platter is a `.part` file until it is sealed and synced. An attempt that is cut short is
@@ -7,25 +7,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
+use fulgurite_catalog::Transaction;
 use fulgurite_glass::limits::SOFTWARE_BYTES_MAX;
 use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_platters::{
-    Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress, cipher_crc, joined_crc,
+    Bodies, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress,
+    cipher_crc, joined_crc,
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
-use crate::body::cipher_bytes;
 use crate::commit::rows_in;
-use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
-use crate::log::{LogKind, LogReader};
-use crate::plan::queued_body;
-use crate::rows::{self, BodyRow, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SetRow};
+use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{ArchiveError, Result};
 
 type Writer = PlatterWriter<PlatterFileSink>;
@@ -50,6 +47,7 @@ struct Piece {
 #[derive(Debug)]
 pub(crate) struct SetWriting<'a> {
     pub(crate) ground: &'a Arc<Ground>,
+    pub(crate) bodies: &'a dyn Bodies,
     pub(crate) files: &'a PlatterFiles,
     pub(crate) set: SetId,
     pub(crate) row: &'a SetRow,
@@ -198,7 +196,7 @@ impl SetWriting<'_> {
         pieces: &Mutex<Pieces>,
     ) -> Result<()> {
         // Deleted since it was planned: its place holds zeros.
-        let mut reader = self.staged(shard)?;
+        let mut reader = self.bodies.open(shard.place)?;
         let mut is_whole = true;
         let mut crc = cipher_crc();
         let mut done = 0;
@@ -231,16 +229,6 @@ impl SetWriting<'_> {
         Ok(())
     }
 
-    /// The staged bytes of a planned body, pinned; `None` when it was deleted.
-    fn staged(&self, shard: &PlanRow) -> Result<Option<LogReader>> {
-        let found = queued_body(&*self.ground.kv.snapshot(), shard.place)?;
-        let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
-        let reader = self.ground.log(LogKind::Staging).reader(extents);
-        // A delete may have freed the bytes before they were pinned; its queue row went first.
-        let key = rows::sequence_key(shard.place);
-        Ok(self.ground.kv.get(QUEUE, &key)?.map(|_| reader))
-    }
-
     fn write_list(
         &self,
         platter: PlatterId,
@@ -263,19 +251,10 @@ impl SetWriting<'_> {
     }
 
     fn list_entry(&self, shard: &PlanRow) -> Result<ListEntry> {
-        let view = self.ground.kv.snapshot();
         let planned = shard.sealed_bytes as usize;
-        let sealed = match queued_body(&*view, shard.place)? {
-            Some((queue, object, body)) => {
-                let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
-                // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
-                match self.ground.keys.load(body.key_slot, body.body_id) {
-                    Ok(key) => entry.seal_as_planned(&key, body.body_id, planned)?,
-                    Err(_) => vec![0; planned],
-                }
-            }
-            None => vec![0; planned],
-        };
+        // Nobody shall open the entry of a body that was deleted a moment ago.
+        let entry = self.bodies.entry(shard.place, shard.sealed_bytes)?;
+        let sealed = entry.unwrap_or_else(|| vec![0; planned]);
         if sealed.len() != planned {
             return Err(ArchiveError::Internal {
                 what: format!(
@@ -363,16 +342,10 @@ impl SetWriting<'_> {
             let plan: Vec<(Vec<u8>, PlanRow)> =
                 rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
             for (_, shard) in plan {
-                let Some((queue, _, body)) = queued_body(&*self.ground.kv, shard.place)? else {
-                    continue;
-                };
+                let Some(body) = self.bodies.body(shard.place)? else { continue };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);
-                if !is_as_ingested(&body, written) && !damaged.contains(&body.body_id) {
-                    tracing::error!(
-                        bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
-                        "staged bytes are not what was ingested; the body stays staged"
-                    );
-                    damaged.push(body.body_id);
+                if !is_as_ingested(&body, written) && !damaged.contains(&body.body) {
+                    damaged.push(body.body);
                 }
             }
         }
@@ -381,16 +354,16 @@ impl SetWriting<'_> {
 }
 
 /// Whether a body's pieces of this set, with those on glass before it, can be what was ingested.
-fn is_as_ingested(body: &BodyRow, written: &[Piece]) -> bool {
+fn is_as_ingested(body: &Ingested, written: &[Piece]) -> bool {
     let Some(first) = written.iter().map(|piece| piece.body_offset).min() else { return true };
-    let before = body.shards.iter().filter(|shard| shard.body_offset < first);
+    let before = body.placed.iter().filter(|shard| shard.body_offset < first);
     let all: Option<Vec<(u64, u64, u64)>> = before
         .map(|shard| (shard.body_offset, shard.bytes, shard.crc))
         .chain(written.iter().map(|piece| (piece.body_offset, piece.bytes, piece.crc)))
         .map(|(offset, bytes, crc)| crc.map(|crc| (offset, bytes, crc)))
         .collect();
     let Some(all) = all else { return false };
-    joined_crc(&all, cipher_bytes(body.bytes)).is_none_or(|crc| crc == body.digest)
+    joined_crc(&all, body.bytes).is_none_or(|crc| crc == body.digest)
 }
 
 /// Runs `work` on `threads` threads and returns the first error.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Rules:
-//! 1. Bodies are placed in the order given; [`StagedBody::sort`] keeps together what has the same
-//!    account and was written at the same time, because that is read together (Silica section 6).
+//! 1. Bodies are placed in the order given; [`StagedBody::sort`] keeps together what is near, as
+//!    what has the same account is, because that is read together (Silica section 6).
 //! 2. A body no larger than [`split_bytes`] is never split. It goes where the last such body went,
 //!    or else to the next platter that has room, and never back: the room it leaves behind is less
 //!    than a quarter of a platter.
@@ -47,10 +47,8 @@ use crate::balance::{Piece, balance};
 pub struct StagedBody<'a> {
     /// The body.
     pub object: ObjectId,
-    /// Whose it is; what has the same account lies together.
-    pub account: &'a str,
-    /// Its name within the account.
-    pub key: &'a str,
+    /// Bytes whose order is that in which bodies shall lie: what is alike in them lies together.
+    pub near: &'a [u8],
     /// The file that the body is, or is a part of. Its bodies are given one after the other.
     pub file: ObjectId,
     /// Bytes of all bodies of that file that wait for their place.
@@ -64,17 +62,11 @@ pub struct StagedBody<'a> {
 }
 
 impl StagedBody<'_> {
-    /// Puts the bodies of one set in the order in which they shall lie: by account, then by name.
-    /// A body that goes on from an earlier set comes first.
+    /// Puts the bodies of one set in the order in which they shall lie. A body that goes on from an
+    /// earlier set comes first.
     pub fn sort(bodies: &mut [Self]) {
-        bodies.sort_by(|a, b| {
-            (a.from == 0, a.account, a.key, a.object).cmp(&(
-                b.from == 0,
-                b.account,
-                b.key,
-                b.object,
-            ))
-        });
+        bodies
+            .sort_by(|a, b| (a.from == 0, a.near, a.object).cmp(&(b.from == 0, b.near, b.object)));
     }
 }
 

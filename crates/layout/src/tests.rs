@@ -40,8 +40,7 @@ fn object(n: usize) -> ObjectId {
 fn body(n: usize, bytes: u64, entry: u32) -> StagedBody<'static> {
     StagedBody {
         object: object(n),
-        account: "a",
-        key: "k",
+        near: b"a/k",
         file: object(n),
         file_bytes: bytes,
         bytes,
@@ -244,11 +243,10 @@ fn a_short_set_has_few_platters() {
 }
 
 #[test]
-fn bodies_of_one_account_lie_together() {
-    let body = |n, account, key| StagedBody { account, key, ..body(n, 1, 1) };
-    let goes_on = StagedBody { from: 1, ..body(9, "z", "z") };
-    let mut bodies =
-        [body(1, "b", "1"), body(2, "a", "2"), body(3, "b", "0"), body(4, "a", "1"), goes_on];
+fn bodies_that_are_near_lie_together() {
+    let body = |n, near: &'static str| StagedBody { near: near.as_bytes(), ..body(n, 1, 1) };
+    let goes_on = StagedBody { from: 1, ..body(9, "z/z") };
+    let mut bodies = [body(1, "b/1"), body(2, "a/2"), body(3, "b/0"), body(4, "a/1"), goes_on];
     StagedBody::sort(&mut bodies);
     assert_eq!(bodies.map(|b| b.object), [9, 4, 2, 3, 1].map(object));
 }

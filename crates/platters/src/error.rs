@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use fulgurite_catalog::CatalogError;
 use fulgurite_units::{ErrorKind, PlatterId};
 
 /// An operation on platters failed.
@@ -17,12 +18,20 @@ pub enum PlattersError {
     Busy { what: String },
     #[error("platter {platter} cannot be read: {reason}")]
     PlatterUnreadable { platter: PlatterId, reason: String },
+    #[error("platter {platter} cannot be decoded now: {reason}")]
+    Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
+    #[error("stored bytes are damaged: {what}")]
+    Corrupt { what: String },
+    #[error("written by a newer program: {what}")]
+    Newer { what: String },
     #[error("data directory \"{path}\" cannot be opened: {reason}")]
     Unusable { path: String, reason: String },
     #[error("archive is stopping")]
     Stopping,
+    #[error(transparent)]
+    Catalog(CatalogError),
     #[error("cannot {action} \"{path}\"")]
     Io { action: &'static str, path: String, source: std::io::Error },
     #[error("internal error: {what}")]
@@ -40,10 +49,16 @@ impl PlattersError {
             Self::Full { .. }
             | Self::Busy { .. }
             | Self::PlatterOutOfReach { .. }
+            | Self::Undecoded { .. }
             | Self::Stopping => ErrorKind::Unavailable,
-            Self::PlatterUnreadable { .. } => ErrorKind::Corrupt,
-            Self::InvalidArgument { .. } | Self::Unusable { .. } => ErrorKind::Invalid,
-            Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+            Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::InvalidArgument { .. } | Self::Unusable { .. } | Self::Newer { .. } => {
+                ErrorKind::Invalid
+            }
+            Self::Catalog(error) if error.kind() == fulgurite_catalog::ErrorKind::Unavailable => {
+                ErrorKind::Unavailable
+            }
+            Self::Catalog(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
 
@@ -57,5 +72,22 @@ impl PlattersError {
             }
             Self::Io { action, path, source }
         }
+    }
+}
+
+/// What is wrong with rows is an error of its own; of the store it is the catalog's.
+impl From<CatalogError> for PlattersError {
+    fn from(error: CatalogError) -> Self {
+        let what = || error.to_string();
+        if matches!(error, CatalogError::Undecoded { .. }) {
+            return Self::Corrupt { what: what() };
+        }
+        if matches!(error, CatalogError::Newer { .. }) {
+            return Self::Newer { what: what() };
+        }
+        if matches!(error, CatalogError::Unencoded { .. }) {
+            return Self::Internal { what: what() };
+        }
+        Self::Catalog(error)
     }
 }

@@ -4,6 +4,7 @@
 //! It knows bodies by their ids. What a body is of - object, bucket, class - and what opens it is
 //! not known here, nor is anything of S3.
 
+mod bodies;
 pub mod config;
 mod decode_service;
 mod error;
@@ -19,6 +20,7 @@ mod platter_files;
 pub mod progress;
 mod shard;
 
+pub use bodies::{Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting};
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use fail_point::FailPoints;

@@ -14,9 +14,13 @@ fn what_platters_meet_is_told_as_it_is() {
         PlattersError::Full { what: what() },
         PlattersError::Busy { what: what() },
         PlattersError::PlatterUnreadable { platter, reason: reason.to_owned() },
+        PlattersError::Undecoded { platter, reason: reason.to_owned() },
         PlattersError::PlatterOutOfReach { platter, reason: reason.to_owned() },
+        PlattersError::Corrupt { what: what() },
+        PlattersError::Newer { what: what() },
         PlattersError::Unusable { path: what(), reason: reason.to_owned() },
         PlattersError::Stopping,
+        PlattersError::Catalog(CatalogError::InUse),
         PlattersError::Io { action: "open", path: what(), source },
         PlattersError::Internal { what: what() },
     ];
@@ -25,5 +29,7 @@ fn what_platters_meet_is_told_as_it_is() {
         let told = ArchiveError::from(error);
         assert_eq!(told.kind(), kind, "{text}");
         assert_eq!(error_chain(&told), text);
+        let again = PlattersError::from(told);
+        assert_eq!((again.kind(), error_chain(&again)), (kind, text), "and back");
     }
 }

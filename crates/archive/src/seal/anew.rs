@@ -10,16 +10,16 @@
 //! again. A set of which anything was released is not given up: rows point at it.
 
 use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::Arc;
 
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
-use fulgurite_units::{PlatterId, SetId, UnixTime};
+use fulgurite_units::{PlatterId, SetId};
 
 use super::Sealer;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::plan::{drop_plan, queued_body};
+use crate::plan::drop_plan;
 use crate::rows::{
-    self, BODIES, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow,
-    SetState,
+    self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
 use crate::verification;
 use crate::{ArchiveError, Result};
@@ -59,7 +59,7 @@ impl Sealer {
     pub(super) fn is_wanted(&self, set: SetId) -> Result<bool> {
         let mut is_wanted = false;
         self.each_planned(set, &mut |row| {
-            is_wanted = queued_body(&*self.ground.kv, row.place)?.is_some();
+            is_wanted = self.bodies.body(row.place)?.is_some();
             Ok(if is_wanted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         Ok(is_wanted)
@@ -111,11 +111,11 @@ impl Sealer {
         for (_, platter) in row.platters() {
             self.files.scrap(platter)?;
         }
-        let (old, now) = (self.places(set)?, self.ground.now());
+        let old = self.places(set)?;
         let mut new = Vec::new();
         for places in old.chunks(ROWS_PER_TRANSACTION_MAX / ROWS_PER_BODY) {
-            let places = places.to_vec();
-            let commit = move |tx: &mut Transaction<'_>| requeue(tx, &places, now);
+            let (places, bodies) = (places.to_vec(), Arc::clone(&self.bodies));
+            let commit = move |tx: &mut Transaction<'_>| bodies.again(tx, &places);
             new.extend(self.ground.committer.commit_blocking(commit)?);
         }
         for (_, platter) in row.platters() {
@@ -127,30 +127,6 @@ impl Sealer {
         drop_plan(&self.ground, set)?;
         Ok((old, new))
     }
-}
-
-/// Moves bodies to the end of the queue. They age from now on, as all that stays staged does.
-fn requeue(
-    tx: &mut Transaction<'_>,
-    places: &[u64],
-    now: UnixTime,
-) -> Result<Option<RangeInclusive<u64>>> {
-    let mut range: Option<RangeInclusive<u64>> = None;
-    for &place in places {
-        // Deleted meanwhile, or moved before a crash.
-        let Some((mut queue, _, mut body)) = queued_body(tx, place)? else { continue };
-        let new = rows::with_totals(tx, |totals| {
-            totals.sequence += 1;
-            totals.sequence
-        })?;
-        tx.delete(QUEUE, rows::sequence_key(place))?;
-        queue.arrived = now;
-        body.queued = Some(new);
-        rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
-        rows::put(tx, QUEUE, rows::sequence_key(new), &queue)?;
-        range = Some(range.map_or(new..=new, |range| *range.start()..=new));
-    }
-    Ok(range)
 }
 
 /// Removes the rows of a set that was given up.

@@ -1,6 +1,8 @@
 //! Where new platters may go.
 
 use super::*;
+use crate::bodies::queued_body;
+use crate::rows::BODIES;
 use crate::testing;
 
 #[test]
@@ -69,7 +71,9 @@ impl Bench {
     }
 
     fn plan(&self) -> SetId {
-        plan_set(&self.ground, u64::MAX - 1, &Excluded::default()).unwrap().unwrap()
+        plan_set(&self.ground, &*self.sealer.bodies, u64::MAX - 1, &Excluded::default())
+            .unwrap()
+            .unwrap()
     }
 
     /// Places in the queue, in order.
@@ -278,7 +282,8 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     bench.put("later", 700_000);
     let places = bench.queue();
     let excluded = Excluded::default();
-    let set = plan_set(&bench.ground, places[0], &excluded).unwrap().unwrap();
+    let set =
+        plan_set(&bench.ground, &*bench.sealer.bodies, places[0], &excluded).unwrap().unwrap();
     let sealer = &bench.sealer;
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
     let said = || {

@@ -1,0 +1,278 @@
+//! Staged bodies, as the glass tier asks for them.
+//!
+//! Glass knows a body by its place in the queue. What it is a body of, the key that opens its
+//! entry, and the rows that change when it is released are known here, and none of them there.
+
+use std::ops::{ControlFlow, RangeInclusive};
+use std::sync::Arc;
+
+use fulgurite_catalog::keys::{KeyReader, KeyWriter};
+use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
+use fulgurite_platters::{
+    self as platters, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting,
+};
+use fulgurite_units::UnixTime;
+
+use crate::Result;
+use crate::body::cipher_bytes;
+use crate::commit::{account, count_dead, find_object, rows_in};
+use crate::damaged::{leave_queue, set_aside};
+use crate::entry::Entry;
+use crate::ground::Ground;
+use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::log::{Extent, LogKind, LogReader};
+use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow, QUEUE, QueueRow, Shard};
+
+/// The staged bodies of an archive.
+#[derive(Debug)]
+pub(crate) struct StagedBodies(Arc<Ground>);
+
+impl StagedBodies {
+    /// Those of this one.
+    pub(crate) fn of(ground: &Arc<Ground>) -> Arc<dyn Bodies> {
+        Arc::new(Self(Arc::clone(ground)))
+    }
+}
+
+/// Bytes of a body from its start that lie on glass without a gap.
+fn placed_bytes(body: &BodyRow) -> u64 {
+    body.shards.iter().fold(
+        0,
+        |end, shard| {
+            if shard.body_offset == end { end + shard.bytes } else { end }
+        },
+    )
+}
+
+fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
+    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
+    Ok(found.filter(|row| row.object_id == queue.object_id))
+}
+
+/// The object and body that a queue row stands for, as long as both are there.
+pub(crate) fn queued_body(
+    view: &dyn ReadView,
+    sequence: u64,
+) -> Result<Option<(QueueRow, ObjectRow, BodyRow)>> {
+    let queue: Option<QueueRow> = rows::get(view, QUEUE, &rows::sequence_key(sequence))?;
+    let Some(queue) = queue else { return Ok(None) };
+    let Some(object) = object_of(view, &queue)? else { return Ok(None) };
+    let body: Option<BodyRow> =
+        rows::get(view, BODIES, &rows::body_key(queue.object_id, queue.index))?;
+    Ok(body.map(|body| (queue, object, body)))
+}
+
+/// What planning needs of the body that waits in this place.
+fn waiting_in(view: &dyn ReadView, place: u64) -> Result<Option<Waiting>> {
+    let Some((queue, object, body)) = queued_body(view, place)? else { return Ok(None) };
+    let entry = Entry::new(view, &queue.name, &object, queue.index, &body)?;
+    let names = KeyWriter::new().string(queue.name.bucket.as_str()).string(queue.name.key.as_str());
+    let near = names.fixed(&queue.object_id.to_bytes()).u32(queue.index).finish();
+    Ok(Some(Waiting {
+        place,
+        body: body.body_id,
+        file: queue.object_id,
+        near,
+        bytes: cipher_bytes(body.bytes),
+        from: placed_bytes(&body),
+        entry_bytes: u32::try_from(entry.sealed_bytes()?).unwrap_or(u32::MAX),
+    }))
+}
+
+impl StagedBodies {
+    fn each_waiting(
+        &self,
+        until: u64,
+        wanted: &dyn Fn(u64) -> bool,
+        take: &mut dyn FnMut(Waiting) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let view = self.0.kv.snapshot();
+        let mut from = Vec::new();
+        loop {
+            let range = KeyRange::between(from, rows::sequence_key(until + 1));
+            let queued: Vec<(Vec<u8>, QueueRow)> =
+                rows_in(&*view, QUEUE, &range, ROWS_PER_TRANSACTION_MAX)?;
+            let Some((last, _)) = queued.last() else { return Ok(()) };
+            from = rows::sequence_key(KeyReader::new(last).u64()? + 1);
+            for (key, _) in queued {
+                let place = KeyReader::new(&key).u64()?;
+                if !wanted(place) {
+                    continue;
+                }
+                if waiting_in(&*view, place)?.is_some_and(|found| take(found).is_break()) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The staged bytes of a body, pinned.
+    fn pinned(&self, place: u64) -> Result<Option<LogReader>> {
+        let found = queued_body(&*self.0.kv.snapshot(), place)?;
+        let Some((_, extents)) = found.and_then(|(_, _, body)| body.log) else { return Ok(None) };
+        let reader = self.0.log(LogKind::Staging).reader(extents);
+        // A delete may have freed the bytes before they were pinned; its queue row went first.
+        let key = rows::sequence_key(place);
+        Ok(self.0.kv.get(QUEUE, &key)?.map(|_| reader))
+    }
+
+    fn sealed_entry(&self, place: u64, planned: usize) -> Result<Option<Vec<u8>>> {
+        let view = self.0.kv.snapshot();
+        let Some((queue, object, body)) = queued_body(&*view, place)? else { return Ok(None) };
+        let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
+        // A key destroyed a moment ago leaves an entry that nobody can open, as it should.
+        let Ok(key) = self.0.keys.load(body.key_slot, body.body_id) else { return Ok(None) };
+        entry.seal_as_planned(&key, body.body_id, planned).map(Some)
+    }
+}
+
+impl Bodies for StagedBodies {
+    fn bytes_waiting(&self) -> platters::Result<u64> {
+        Ok(rows::totals(&*self.0.kv)?.staged_bytes)
+    }
+
+    fn waiting(
+        &self,
+        until: u64,
+        wanted: &dyn Fn(u64) -> bool,
+        take: &mut dyn FnMut(Waiting) -> ControlFlow<()>,
+    ) -> platters::Result<()> {
+        Ok(self.each_waiting(until, wanted, take)?)
+    }
+
+    fn body(&self, place: u64) -> platters::Result<Option<Ingested>> {
+        let found = queued_body(&*self.0.kv, place)?;
+        Ok(found.map(|(_, _, body)| Ingested {
+            body: body.body_id,
+            bytes: cipher_bytes(body.bytes),
+            digest: body.digest,
+            placed: body.shards,
+        }))
+    }
+
+    fn open(&self, place: u64) -> platters::Result<Option<Box<dyn ReadAt>>> {
+        Ok(self.pinned(place)?.map(|reader| -> Box<dyn ReadAt> { Box::new(reader) }))
+    }
+
+    fn entry(&self, place: u64, planned_bytes: u32) -> platters::Result<Option<Vec<u8>>> {
+        Ok(self.sealed_entry(place, planned_bytes as usize)?)
+    }
+
+    fn placed(&self, tx: &mut Transaction<'_>, safe: &[Placed]) -> platters::Result<Released> {
+        let mut released = Released::default();
+        let mut freed = Vec::new();
+        for placed in safe {
+            freed.extend(release(tx, placed, &mut released)?);
+        }
+        let ground = Arc::clone(&self.0);
+        released.then = Some(Box::new(move || ground.log(LogKind::Staging).free(&freed)));
+        Ok(released)
+    }
+
+    fn kept(&self, tx: &mut Transaction<'_>, places: &[u64], why: Kept) -> platters::Result<()> {
+        let now = self.0.now();
+        places.iter().try_for_each(|&place| match why {
+            Kept::Damaged => Ok(set_aside(tx, place)?),
+            Kept::Unreadable => Ok(age_anew(tx, place, now)?),
+        })
+    }
+
+    fn again(
+        &self,
+        tx: &mut Transaction<'_>,
+        places: &[u64],
+    ) -> platters::Result<Option<RangeInclusive<u64>>> {
+        Ok(requeue(tx, places, self.0.now())?)
+    }
+}
+
+impl ReadAt for LogReader {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> platters::Result<()> {
+        Ok(Self::read_at(self, offset, buffer)?)
+    }
+}
+
+/// Points a body's row at a shard on glass, and takes a body all of which is there out of the queue
+/// and the log; what it took there.
+fn release(
+    tx: &mut Transaction<'_>,
+    placed: &Placed,
+    released: &mut Released,
+) -> Result<Vec<Extent>> {
+    let &Placed { place, shard } = placed;
+    // Gone when the object was deleted meanwhile, or the body was released before a crash.
+    let Some((queue, mut object, mut body)) = queued_body(tx, place)? else {
+        return Ok(Vec::new());
+    };
+    let is_known = body
+        .shards
+        .iter()
+        .any(|known| known.platter == shard.platter && known.body_offset == shard.body_offset);
+    // Behind a shard that its platter could not give back the body goes to another set.
+    let follows = shard.body_offset <= placed_bytes(&body);
+    if !is_known && follows {
+        let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
+            .into_iter()
+            .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
+        count_dead(tx, &stale)?;
+        body.shards = before;
+        body.shards.push(shard);
+        released.bytes += shard.bytes;
+    }
+    let mut freed = Vec::new();
+    if placed_bytes(&body) == cipher_bytes(body.bytes) {
+        if let Some((kind, extents)) = body.leave_log() {
+            account(tx, kind, &extents, false)?;
+            debug_assert_eq!(kind, LogKind::Staging, "archived bodies are staged");
+            freed = extents;
+        }
+        body.queued = None;
+        leave_queue(tx, place)?;
+        released.bodies += 1;
+        object.bodies_staged -= 1;
+        let is_done = object.bodies_staged == 0;
+        released.files += u64::from(is_done);
+        rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;
+        rows::with_totals(tx, |totals| {
+            if is_done {
+                totals.objects_staged -= 1;
+                totals.objects_on_glass += 1;
+            }
+        })?;
+    }
+    rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+    Ok(freed)
+}
+
+/// What stays staged ages from now on, or the next look at the policy would seal it again, and so
+/// on until the library is full.
+fn age_anew(tx: &mut Transaction<'_>, place: u64, now: UnixTime) -> Result<()> {
+    let key = rows::sequence_key(place);
+    let Some(mut row) = rows::get::<QueueRow>(tx, QUEUE, &key)? else { return Ok(()) };
+    row.arrived = now;
+    rows::put(tx, QUEUE, key, &row)
+}
+
+/// Moves bodies to the end of the queue. They age from now on, as all that stays staged does.
+fn requeue(
+    tx: &mut Transaction<'_>,
+    places: &[u64],
+    now: UnixTime,
+) -> Result<Option<RangeInclusive<u64>>> {
+    let mut range: Option<RangeInclusive<u64>> = None;
+    for &place in places {
+        // Deleted meanwhile, or moved before a crash.
+        let Some((mut queue, _, mut body)) = queued_body(tx, place)? else { continue };
+        let new = rows::with_totals(tx, |totals| {
+            totals.sequence += 1;
+            totals.sequence
+        })?;
+        tx.delete(QUEUE, rows::sequence_key(place))?;
+        queue.arrived = now;
+        body.queued = Some(new);
+        rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
+        rows::put(tx, QUEUE, rows::sequence_key(new), &queue)?;
+        range = Some(range.map_or(new..=new, |range| *range.start()..=new));
+    }
+    Ok(range)
+}
