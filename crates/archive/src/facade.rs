@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fulgurite_library::Machine;
 use fulgurite_platters::Progress;
+use fulgurite_platters::library_driver::LibraryWatch;
 use fulgurite_units::{Clock, PlatterId, UploadId};
 
 use crate::config::ArchiveConfig;
@@ -393,6 +394,15 @@ impl Archive {
     #[must_use]
     pub fn degraded(&self) -> Vec<String> {
         self.workers.degraded()
+    }
+
+    /// Shows what the library is told and decides, from now on.
+    ///
+    /// # Errors
+    /// When the archive is stopping.
+    pub async fn watch_library(&self) -> Result<LibraryWatch> {
+        let workers = Arc::clone(&self.workers);
+        blocking(move || workers.watch()).await
     }
 
     /// Lets an emulated machine of the library break: it stops where it is until it is repaired.

@@ -57,6 +57,9 @@ pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
+pub use fulgurite_platters::library_driver::{
+    LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd,
+};
 pub use fulgurite_platters::{
     DecodeStatus, DecodeWorker, Progress, Stop, WorkerOptions, WorkerTotals,
 };

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fulgurite_platters::library_driver::LiveLibrary;
+use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
 use fulgurite_platters::{PlatterFiles, Progress};
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
@@ -201,6 +201,11 @@ impl Workers {
         }
         let what = format!("the library has no machine {machine:?}");
         Err(ArchiveError::InvalidArgument { what })
+    }
+
+    /// Shows what goes on in the library, from now on.
+    pub(crate) fn watch(&self) -> Result<LibraryWatch> {
+        Ok(self.library.watch()?)
     }
 
     pub(crate) fn stop(&self) -> Result<()> {

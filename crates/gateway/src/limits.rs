@@ -38,6 +38,9 @@ const CONNECTIONS_SHARE: u64 = 4;
 pub(crate) const IDLE_PROTECTED: Duration = Duration::from_secs(1);
 /// How often a full server looks for a connection that is idle long enough.
 pub(crate) const IDLE_CHECK_PERIOD: Duration = Duration::from_millis(100);
+/// How long a client that watches the library hears nothing; then it is told nothing, by which it
+/// is found out whether it is still there.
+pub(crate) const EVENTS_SILENCE_MAX: Duration = Duration::from_secs(15);
 /// How often a long admin call says how far it is.
 pub(crate) const ADMIN_PROGRESS_PERIOD: Duration = Duration::from_secs(1);
 
@@ -59,6 +62,9 @@ pub struct Limits {
     pub requests: usize,
     /// Admin calls in progress at a time; one more is answered 503.
     pub admin_requests: usize,
+    /// Clients that watch the library at a time; one more is answered 503. For each, so many steps
+    /// wait as the archive lets.
+    pub watchers: usize,
     /// Time a client has for a TLS handshake.
     pub handshake_timeout: Duration,
     /// Time a client has for the head of a request; also how long an idle connection is kept.
@@ -78,6 +84,7 @@ impl Default for Limits {
             // A large PUT holds about 2 MiB, so all of them together stay within 256 MiB.
             requests: 128,
             admin_requests: 16,
+            watchers: 8,
             handshake_timeout: Duration::from_secs(10),
             head_timeout: Duration::from_secs(75),
             body_timeout: Duration::from_secs(60),

@@ -15,10 +15,13 @@
 //! library says so; what it found until then is kept with its request. Work that panics fails its
 //! request. A controller that panics - a bug of ours - ends what is under way, and the library goes
 //! on as after a start, with all platters at home.
+//!
+//! Whoever wants to watch is shown all of it (`watch`), and waited for by nobody.
 
 mod due;
 mod log_file;
 mod refusal;
+mod watch;
 mod work;
 
 use std::cmp::Reverse;
@@ -41,9 +44,12 @@ use tokio::sync::oneshot;
 pub use self::due::Due;
 use self::log_file::LogFile;
 use self::refusal::Refusal;
+pub use self::watch::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd};
+use self::watch::{Watcher, Watchers};
 use self::work::{Ended, Work};
 pub use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
+use crate::limits::WATCH_STEPS_MAX;
 use crate::panics::Panics;
 use crate::{PlattersError, Result};
 
@@ -69,6 +75,7 @@ enum Message {
     Worked(Worked),
     Breaks(Machine),
     Works(Machine),
+    Watches(Watcher),
     Stop,
 }
 
@@ -210,6 +217,7 @@ impl std::fmt::Debug for Message {
             Self::Worked(_) => "Worked",
             Self::Breaks(_) => "Breaks",
             Self::Works(_) => "Works",
+            Self::Watches(_) => "Watches",
             Self::Stop => "Stop",
         })
     }
@@ -247,6 +255,7 @@ impl LiveLibrary {
             halts: BTreeMap::new(),
             broken: BTreeSet::new(),
             log,
+            watchers: Watchers::new(options.time_scale),
             timers: BinaryHeap::new(),
             inbox: inbox.clone(),
             reading: Arc::clone(&reading),
@@ -354,6 +363,16 @@ impl LiveLibrary {
         self.inbox.send(Message::Works(machine)).map_err(|_| PlattersError::Stopping)
     }
 
+    /// Shows what goes on in the library, from now on.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn watch(&self) -> Result<LibraryWatch> {
+        let (watcher, watch) = Watcher::new(WATCH_STEPS_MAX);
+        self.inbox.send(Message::Watches(watcher)).map_err(|_| PlattersError::Stopping)?;
+        Ok(watch)
+    }
+
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
     /// at work any more.
     pub fn stop(&self) {
@@ -393,6 +412,7 @@ struct Driver {
     halts: BTreeMap<CommandId, Arc<Halt>>,
     broken: BTreeSet<Machine>,
     log: LogFile,
+    watchers: Watchers,
     timers: BinaryHeap<Reverse<(Instant, CommandId, Alarm)>>,
     inbox: SyncSender<Message>,
     reading: Arc<Reading>,
@@ -437,6 +457,9 @@ impl Driver {
                         self.step(Event::Repaired { machine });
                     }
                 }
+                Ok(Message::Watches(watcher)) => {
+                    self.watchers.add(watcher, &self.library, self.now());
+                }
                 Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => {
                     self.halts.values().for_each(|halt| halt.ask());
                     self.log.stopped();
@@ -476,6 +499,7 @@ impl Driver {
         self.timers.clear();
         self.library = Library::with_policy(&shape, policy)
             .unwrap_or_else(|error| unreachable!("it was made from these before: {error}"));
+        self.watchers.begin_anew(&self.library, self.now());
         for machine in self.broken.clone() {
             self.step(Event::Broke { machine });
         }
@@ -554,7 +578,9 @@ impl Driver {
             self.log.event(now, &event);
             self.settle(&event);
             self.library.step(now, event, &mut out);
-            for output in out.drain().collect::<Vec<_>>() {
+            let outputs = out.drain().collect::<Vec<_>>();
+            self.watchers.step(now, &event, &outputs);
+            for output in outputs {
                 self.log.output(&output);
                 match output {
                     Output::Do(command) => {

@@ -1,4 +1,4 @@
-//! The operator's interface under `/-/admin/`. No bucket can be called `-`.
+//! The operator's interface under `/-/`. No bucket can be called `-`.
 //!
 //! ```text
 //!   GET  /-/admin/status                   one JSON object
@@ -6,6 +6,7 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
+//!   GET  /-/events                         server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //! ```
@@ -13,6 +14,7 @@
 //! `docs/admin-openapi.json` describes them in full. Every call is signed for itself, with its time
 //! and a nonce: see `operator`. What was begun is finished even if its caller leaves.
 
+mod events;
 mod operator;
 mod routes;
 
@@ -37,10 +39,12 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::MissedTickBehavior;
 
+use self::events::Events;
 use self::operator::CallFault;
 pub(crate) use self::operator::{CallGate, reads_authorization};
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
+pub(crate) use self::routes::EVENTS;
 use crate::chain::chain;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
@@ -101,6 +105,7 @@ impl Gateway {
             Call::Locate => self.locate(query).await,
             Call::Orphans => answer(self.archive.orphans().await),
             Call::DiscardOrphan => self.discard_orphan(query).await,
+            Call::Events => self.events().await,
             Call::Seal => {
                 let archive = self.archive.clone();
                 let progress = archive.seal_progress();
@@ -119,6 +124,17 @@ impl Gateway {
                     Err(()) => no_platter_id(),
                 }
             }
+        }
+    }
+
+    async fn events(&self) -> Response<Body> {
+        let Ok(slot) = Arc::clone(&self.watchers).try_acquire_owned() else {
+            let message = "too many watch the library";
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
+        };
+        match self.archive.watch_library().await {
+            Ok(watch) => Events::new(watch, self.stopping.subscribe(), slot).response(),
+            Err(error) => answer::<Value>(Err(error)),
         }
     }
 

@@ -12,10 +12,14 @@ pub(super) enum Call {
     DiscardOrphan,
     Seal,
     Verify,
+    Events,
 }
 
+/// Where the library is watched.
+pub(crate) const EVENTS: &str = "/-/events";
+
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 7] = [
+const ROUTES: [(Method, &str, Call); 8] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -23,6 +27,7 @@ const ROUTES: [(Method, &str, Call); 7] = [
     (Method::POST, "/-/admin/discard-orphan", Call::DiscardOrphan),
     (Method::POST, "/-/admin/seal", Call::Seal),
     (Method::POST, "/-/admin/verify", Call::Verify),
+    (Method::GET, EVENTS, Call::Events),
 ];
 
 impl Call {

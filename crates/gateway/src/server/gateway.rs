@@ -4,14 +4,13 @@
 //!            /livez, /readyz, ...  -> page::health
 //!            / of a browser        -> page::front
 //!            /-/, /-/openapi.json  -> page::asset
-//!  request   /-/admin/...          -> admin
+//!  request   /-/...                -> admin
 //!            everything else       -> slot? -> refuse? -> signed? -> s3s -> finish -> answer
 //!                                      503      4xx       403               ids, status, full XML
 //! ```
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -26,7 +25,7 @@ use hyper::body::Incoming;
 use jiff::Timestamp;
 use s3s::Body;
 use s3s::service::S3Service;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tracing::Instrument as _;
 
 use super::outbound::{OutboundBody, Record};
@@ -51,10 +50,11 @@ pub(crate) struct Gateway {
     requests: Arc<Semaphore>,
     requests_max: usize,
     pub(crate) admin_requests: Arc<Semaphore>,
+    pub(crate) watchers: Arc<Semaphore>,
     connections: Arc<Connections>,
     pub(crate) calls: CallGate,
     pub(crate) body_timeout: Duration,
-    stopping: AtomicBool,
+    pub(crate) stopping: watch::Sender<bool>,
 }
 
 impl fmt::Debug for Gateway {
@@ -87,10 +87,11 @@ impl Gateway {
             requests: Arc::new(Semaphore::new(limits.requests)),
             requests_max: limits.requests,
             admin_requests: Arc::new(Semaphore::new(limits.admin_requests)),
+            watchers: Arc::new(Semaphore::new(limits.watchers)),
             connections,
             calls: CallGate::new(admin::now_ms()),
             body_timeout: limits.body_timeout,
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
         })
     }
 
@@ -99,14 +100,15 @@ impl Gateway {
         Self { operator, ..self }
     }
 
-    /// From now on `/readyz` says no, so that a balancer sends requests elsewhere.
+    /// From now on `/readyz` says no, so that a balancer sends requests elsewhere, and nobody
+    /// watches the library.
     pub(crate) fn begin_stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
     }
 
     /// Why requests, or writes, cannot be served now; nothing when they can.
     pub(crate) fn unready(&self) -> Option<String> {
-        if !self.archive.is_ready() || self.stopping.load(Ordering::Relaxed) {
+        if !self.archive.is_ready() || *self.stopping.borrow() {
             return Some("it starts or stops".to_owned());
         }
         self.archive.write_refusal().map(|reason| format!("nothing can be written: {reason}"))
@@ -150,7 +152,8 @@ impl Gateway {
         let is_shown = is_shown(&parts.headers);
         let mut slot = None;
         let response = if resource.starts_with(admin::PREFIX) {
-            context.set_operation("Admin");
+            // These last as long as their client likes: they say nothing about the others' times.
+            context.set_operation(if resource == admin::EVENTS { "Events" } else { "Admin" });
             self.admin(&parts, body).await
         } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
             slot = Some(free);

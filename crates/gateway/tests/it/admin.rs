@@ -23,7 +23,12 @@ async fn with(server: &TestServer, method: &str, path: &str, authorization: &str
     answer
 }
 
-async fn call(server: &TestServer, method: &str, path: &str) -> Answer {
+/// The header of a `GET` that is made now.
+pub(crate) fn signed_now(target: &str) -> String {
+    authorization("GET", target, b"", Timestamp::now())
+}
+
+pub(crate) async fn call(server: &TestServer, method: &str, path: &str) -> Answer {
     with(server, method, path, &authorization(method, path, b"", Timestamp::now())).await
 }
 

@@ -286,7 +286,7 @@ pub(crate) async fn read_answer(stream: &mut (impl tokio::io::AsyncRead + Unpin)
     parse_answer(&all)
 }
 
-fn parse_answer(all: &[u8]) -> Answer {
+pub(crate) fn parse_answer(all: &[u8]) -> Answer {
     let Some(end) = all.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Answer::default();
     };

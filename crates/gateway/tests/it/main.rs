@@ -8,6 +8,7 @@ mod answers;
 mod auth;
 mod bodies;
 mod chunked;
+mod events;
 mod harness;
 mod health;
 mod objects;

@@ -1,19 +1,24 @@
 //! The description of the admin API is held against what the server answers.
 
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
     DamagedBody, DamagedCopy, DoubtedBody, FailedRestore, SealReport, SealTrouble, SetStatus,
     ShardPlace, Status, VerifiedPlatter, VerifyReport,
 };
-use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
+use fulgurite_archive::{DecodeStatus, LibraryStep, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{ServerStatus, WholeStatus};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, TestServer};
 
 const DOCUMENT: &str = include_str!("../../../../docs/admin-openapi.json");
 const LINES: &str = "application/x-ndjson";
+const EVENTS: &str = "text/event-stream";
 
 /// Asserts that `value` is what the document says at `pointer`.
 fn conforms(pointer: &str, value: &Value) {
@@ -23,12 +28,17 @@ fn conforms(pointer: &str, value: &Value) {
 }
 
 fn judged(pointer: &str, value: &Value) -> Result<(), String> {
+    judge(pointer)(value)
+}
+
+/// What says whether a value is what the document says at `pointer`.
+fn judge(pointer: &str) -> impl Fn(&Value) -> Result<(), String> {
     let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
     let document: Value = serde_json::from_str(DOCUMENT).unwrap();
     compiler.add_resource("http://fulgurite/openapi.json", document).unwrap();
     let place = format!("http://fulgurite/openapi.json#{pointer}");
     let schema = compiler.compile(&place, &mut schemas).unwrap();
-    schemas.validate(value, schema).map_err(|error| format!("{error:#}"))
+    move |value| schemas.validate(value, schema).map_err(|error| format!("{error:#}"))
 }
 
 /// Asserts that an answer to a call is described, and is as it is described: its status, its type
@@ -62,10 +72,16 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     assert!(response["content"][kind].is_object(), "{kind} is not described at {at}");
     let at = format!("{at}/content/{}/schema", kind.replace('/', "~1"));
     let text = answer.text();
-    let pieces: Vec<&str> = if kind == LINES { text.lines().collect() } else { vec![&text] };
+    let pieces: Vec<&str> = match kind {
+        LINES => text.lines().collect(),
+        EVENTS => text.lines().filter_map(|line| line.strip_prefix("data: ")).collect(),
+        _ => vec![&text],
+    };
     assert!(!pieces.is_empty(), "{method} {path} answered nothing");
+    let judge = judge(&at);
     for piece in pieces {
-        conforms(&at, &serde_json::from_str(piece).unwrap());
+        let judged = judge(&serde_json::from_str(piece).unwrap());
+        assert_eq!(judged, Ok(()), "not as described at {at}: {piece}");
     }
 }
 
@@ -172,6 +188,26 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
     let place =
         ShardPlace { body: 0, platter, set, track_first, track_last, bytes, residence, slot };
     conforms(&schema("Place"), &json!(place));
+}
+
+/// The kinds that a reader of `T` knows, as it lists them when it meets another.
+fn kinds<T: DeserializeOwned + Debug>(_: fn(&LibraryStep) -> &T, other: Value) -> BTreeSet<String> {
+    let refused = serde_json::from_value::<T>(other).unwrap_err().to_string();
+    let (_, listed) = refused.split_once("expected one of ").unwrap();
+    listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_event_and_decision_of_the_library_is_described() {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let described = |pointer: &str| -> BTreeSet<String> {
+        document.pointer(pointer).unwrap().as_object().unwrap().keys().cloned().collect()
+    };
+    let mut told = described("/components/schemas/Told/oneOf/1/properties");
+    told.insert("timer".to_owned());
+    assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), told);
+    let decided = described("/components/schemas/Decided/properties");
+    assert_eq!(kinds(|step| &step.outputs, json!([{ "?": 1 }])), decided);
 }
 
 /// The checks above can fail.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use fulgurite_library::log::{End, Ending, Replay, replay};
 use fulgurite_library::{LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
-use fulgurite_units::UnixTime;
+use fulgurite_units::{DriveIndex, UnixTime};
 
 use super::*;
 
@@ -421,4 +421,83 @@ fn a_controller_that_panics_begins_anew() {
     }
     assert_eq!(panics.count(), 1);
     library.stop();
+}
+
+/// What a watcher sees next.
+fn next(watch: &mut LibraryWatch) -> Option<Seen> {
+    futures::executor::block_on(watch.next())
+}
+
+fn scene(watch: &mut LibraryWatch) -> LibraryScene {
+    match next(watch) {
+        Some(Seen::Scene(scene)) => *scene,
+        other => panic!("no scene: {other:?}"),
+    }
+}
+
+/// A library that is told what was seen decides what was seen, and is then as the other is seen.
+#[test]
+fn who_watches_sees_all_that_the_library_is_told_and_decides() {
+    let library = library(0.0);
+    let mut watch = library.watch().unwrap();
+    let span = TrackSpan::new(TrackIndex::new(0), 1);
+    let reading: Vec<Answer> = (1..6)
+        .map(|n| {
+            let slot = SlotIndex::new(u32::from(n));
+            library.read(platter(n), slot, span, Due::OBJECTIVE, Box::new(|| ())).unwrap()
+        })
+        .collect();
+    reading.into_iter().for_each(|answer| wait(answer).unwrap());
+    library.broke(Machine::Drive(DriveIndex::new(1))).unwrap();
+    let last = scene(&mut library.watch().unwrap());
+
+    let first = scene(&mut watch);
+    assert_eq!((first.step, &first.shape), (0, &LibraryShape::small()));
+    let mut told = Library::with_policy(&first.shape, Policy::default()).unwrap();
+    assert_eq!(told.snapshot(), first.library);
+    for step in 1..=last.step {
+        let Some(Seen::Step(seen)) = next(&mut watch) else { panic!("step {step} is missing") };
+        assert_eq!(seen.step, step);
+        let mut out = Outbox::new();
+        told.step(seen.at, seen.event, &mut out);
+        assert_eq!(out.drain().collect::<Vec<_>>(), seen.outputs, "step {step}");
+    }
+    assert_eq!(told.snapshot(), last.library);
+    assert!(last.step > 5 && last.library.drives[1].broken);
+    library.stop();
+    while let Some(seen) = next(&mut watch) {
+        assert!(matches!(seen, Seen::Step(_) | Seen::End(WatchEnd::Stopped)), "{seen:?}");
+    }
+    assert!(matches!(library.watch(), Err(PlattersError::Stopping)));
+}
+
+#[test]
+fn a_late_watcher_is_told_so_and_holds_up_nobody() {
+    let shape = LibraryShape::small();
+    let library = Library::with_policy(&shape, Policy::default()).unwrap();
+    let mut watchers = Watchers::new(0.0);
+    let (late, mut late_watch) = Watcher::new(3);
+    let (prompt, mut prompt_watch) = Watcher::new(100);
+    let (gone, gone_watch) = Watcher::new(100);
+    for watcher in [late, prompt, gone] {
+        watchers.add(watcher, &library, Instant::ZERO);
+    }
+    drop(gone_watch);
+    for _ in 0..5 {
+        watchers.step(Instant::ZERO, &Event::Timer, &[]);
+    }
+    watchers.begin_anew(&library, Instant::ZERO);
+    drop(watchers);
+    let seen = |watch: &mut LibraryWatch| -> Vec<String> {
+        let name = |seen| match seen {
+            Seen::Scene(scene) => format!("scene {}", scene.step),
+            Seen::Step(step) => format!("step {}", step.step),
+            Seen::End(end) => format!("{end:?}"),
+        };
+        std::iter::from_fn(|| next(watch)).map(name).collect()
+    };
+    assert_eq!(seen(&mut late_watch), ["scene 0", "step 1", "step 2", "Late"]);
+    let steps = ["step 1", "step 2", "step 3", "step 4", "step 5"];
+    let whole = [&["scene 0"][..], &steps, &["scene 5", "Stopped"]].concat();
+    assert_eq!(seen(&mut prompt_watch), whole);
 }

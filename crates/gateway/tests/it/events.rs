@@ -1,0 +1,115 @@
+//! The library watched over HTTP: bounded in number, signed like any call, ended at a stop.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::admin::{call, signed_now};
+use crate::harness::{Answer, TestServer, parse_answer};
+use crate::openapi;
+
+const EVENTS: &str = "/-/events";
+
+/// Who watches, and what came so far.
+struct Watching {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Watching {
+    /// Begins to watch; on return the first event is there, or all of a refusal.
+    async fn begin(server: &TestServer) -> Self {
+        let ask = server.ask("GET", EVENTS).unsigned_header("authorization", &signed_now(EVENTS));
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(ask.plain_head(0).as_bytes()).await.unwrap();
+        let mut read = Vec::new();
+        while !read.windows(6).any(|part| part == b"data: ") {
+            if stream.read_buf(&mut read).await.unwrap() == 0 {
+                break;
+            }
+        }
+        Self { stream, read }
+    }
+
+    fn is_let_in(&self) -> bool {
+        self.read.starts_with(b"HTTP/1.1 200 ")
+    }
+
+    /// All that comes until the end.
+    async fn rest(mut self) -> Answer {
+        self.stream.read_to_end(&mut self.read).await.unwrap();
+        parse_answer(&self.read)
+    }
+}
+
+/// Has a platter-set written, verified and stored.
+async fn seal(server: &TestServer) {
+    let put = server.ask("PUT", "/vault/deep").header("x-amz-storage-class", "DEEP_ARCHIVE");
+    assert_eq!(put.body(&[9; 1000]).send().await.status, 200);
+    server.archive.seal().await.unwrap();
+}
+
+/// Names of events with what they hold.
+fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
+    let field = |event: &str, name: &str| {
+        let found = event.lines().find(|line| line.starts_with(name)).unwrap();
+        event.find(found).unwrap() + name.len()
+    };
+    let all = text.split("\n\n").filter(|event| event.contains("event: "));
+    all.map(|event| {
+        let name = event[field(event, "event: ")..].lines().next().unwrap();
+        let data = event[field(event, "data: ")..].lines().next().unwrap();
+        (name, serde_json::from_str(data).unwrap())
+    })
+    .collect()
+}
+
+#[tokio::test]
+async fn the_library_is_watched_until_the_server_stops() {
+    let server = TestServer::start().await;
+    let watching = Watching::begin(&server).await;
+    seal(&server).await;
+    let (serving, _data) = server.begin_stop();
+    let answer = watching.rest().await;
+    serving.await.unwrap().unwrap();
+    assert_eq!(answer.header("content-type"), Some("text/event-stream"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    openapi::check("GET", EVENTS, &answer);
+    let text = answer.text();
+    let seen = events(&text);
+    assert_eq!(seen[0].0, "scene");
+    let (last, steps) = seen[1..].split_last().unwrap();
+    assert_eq!(*last, ("end", serde_json::json!({ "reason": "stopped" })));
+    let first = seen[0].1["step"].as_u64().unwrap() + 1;
+    for (number, (name, step)) in (first..).zip(steps) {
+        assert_eq!((*name, step["step"].as_u64()), ("step", Some(number)));
+        assert!(text.contains(&format!("\nid: {number}\n")), "{text}");
+    }
+    assert!(steps.iter().any(|(_, step)| step["event"]["store"].is_object()), "{text}");
+}
+
+#[tokio::test]
+async fn only_so_many_watch_and_only_the_operator() {
+    let server = TestServer::start_with(|config| config.limits.watchers = 1).await;
+    assert_eq!(server.ask("GET", EVENTS).send_plain().await.status, 403);
+    assert_eq!(server.ask("GET", EVENTS).send().await.status, 403, "a signature of S3 is none");
+    assert_eq!(call(&server, "POST", EVENTS).await.status, 404);
+    let first = Watching::begin(&server).await;
+    assert!(first.is_let_in());
+    let refused = Watching::begin(&server).await.rest().await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    openapi::check("GET", EVENTS, &refused);
+    assert_eq!(call(&server, "GET", "/-/admin/status").await.status, 200, "others are served");
+    drop(first);
+    // Who is gone is found out when there is something to tell.
+    let again = loop {
+        seal(&server).await;
+        let again = Watching::begin(&server).await;
+        if again.is_let_in() {
+            break again;
+        }
+    };
+    let (serving, _data) = server.begin_stop();
+    assert!(again.rest().await.text().contains("event: end\n"));
+    serving.await.unwrap().unwrap();
+}
