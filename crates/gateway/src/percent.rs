@@ -1,6 +1,11 @@
-//! Percent-encoding of names in listings and decoding of query strings.
+//! Percent-encoding as S3 has it, and query strings in which a broken escape is a fault.
 
-use std::fmt::Write as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
+/// What is escaped in queries: all but the unreserved characters.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// What is escaped in paths.
+const ESCAPED_IN_PATHS: &AsciiSet = &ESCAPED.remove(b'/');
 
 /// `text` as S3 shows it under `encoding-type=url`: everything but the unreserved characters and
 /// the slash is escaped.
@@ -10,57 +15,26 @@ pub(crate) fn encode(text: &str) -> String {
 
 /// The same for any bytes, as signatures have them: in paths slashes stay, in queries they do not.
 pub(crate) fn encode_bytes(bytes: &[u8], keeps_slashes: bool) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if is_plain || (keeps_slashes && byte == b'/') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    let escaped = if keeps_slashes { ESCAPED_IN_PATHS } else { ESCAPED };
+    percent_encode(bytes, escaped).to_string()
 }
 
 /// The bytes that a path stands for; what is no escape stands for itself.
 pub(crate) fn decode_bytes(path: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let mut value = [byte];
-        rest = after;
-        if byte == b'%'
-            && let Some((digits, after)) = rest.split_at_checked(2)
-            && hex::decode_to_slice(digits, &mut value).is_ok()
-        {
-            rest = after;
-        }
-        out.push(value[0]);
-    }
-    out
+    percent_decode_str(path).collect()
 }
 
 /// The text that a part of a query string stands for; `None` when it is not UTF-8 or an escape is
 /// broken.
 pub(crate) fn decode_query(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        out.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let (digits, after) = rest.split_at_checked(2)?;
-                rest = after;
-                let mut value = [0];
-                hex::decode_to_slice(digits, &mut value).ok()?;
-                value[0]
-            }
-            other => other,
-        });
+    let is_escape = |rest: &str| {
+        rest.as_bytes().get(..2).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(out).ok()
+    let text = text.replace('+', " ");
+    Some(percent_decode_str(&text).decode_utf8().ok()?.into_owned())
 }
 
 /// The decoded value of `name` in a query string.

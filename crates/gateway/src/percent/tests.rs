@@ -1,6 +1,6 @@
 //! What is encoded decodes to itself, and broken escapes are refused.
 
-use super::{decode_query, encode, query_value};
+use super::{decode_bytes, decode_query, encode, encode_bytes, query_value};
 
 #[test]
 fn names_come_back() {
@@ -12,7 +12,7 @@ fn names_come_back() {
 
 #[test]
 fn broken_escapes_are_refused() {
-    for text in ["%", "%4", "%zz", "%ff"] {
+    for text in ["%", "%4", "%zz", "%ff", "a%", "%%41", "%+1", "%4\u{e4}"] {
         assert_eq!(decode_query(text), None, "{text}");
     }
 }
@@ -23,4 +23,25 @@ fn values_are_found_by_name() {
     assert_eq!(query_value(query, "key").as_deref(), Some("a/b c"));
     assert_eq!(query_value(query, "flag").as_deref(), Some(""));
     assert_eq!(query_value(query, "ke"), None);
+}
+
+#[test]
+fn every_byte_is_encoded_as_signatures_have_it() {
+    for byte in 0..=u8::MAX {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        let escape = format!("%{byte:02X}");
+        let expected = if is_plain { char::from(byte).to_string() } else { escape };
+        assert_eq!(encode_bytes(&[byte], false), expected);
+        let expected = if byte == b'/' { "/".to_owned() } else { expected };
+        assert_eq!(encode_bytes(&[byte], true), expected);
+        assert_eq!(decode_bytes(&format!("%{byte:02x}")), [byte]);
+    }
+}
+
+#[test]
+fn what_is_no_escape_of_a_path_stands_for_itself() {
+    for (path, bytes) in [("a+b", "a+b"), ("%", "%"), ("%4", "%4"), ("%%41", "%A"), ("%zz", "%zz")]
+    {
+        assert_eq!(decode_bytes(path), bytes.as_bytes(), "{path}");
+    }
 }

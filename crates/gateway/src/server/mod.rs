@@ -6,7 +6,6 @@ mod connections;
 mod gateway;
 mod outbound;
 mod tls;
-mod write_timeout;
 
 use std::fmt;
 use std::future::Future;
@@ -22,12 +21,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_io_timeout::TimeoutWriter;
 use tokio_rustls::TlsAcceptor;
 
 use self::connections::Slot;
 pub(crate) use self::connections::{Busy, Connections};
 pub(crate) use self::gateway::Gateway;
-use self::write_timeout::WriteTimeout;
 use crate::limits::READ_BUFFER_BYTES;
 use crate::{Credentials, GatewayError, Limits, Result};
 
@@ -217,7 +216,11 @@ impl Connection {
 
     async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let Self { gateway, limits, mut stopping, slot } = self;
-        let io = TokioIo::new(WriteTimeout::new(stream, limits.write_timeout));
+        // Reads are bounded by the HTTP layer and by `s3::inbound`: to wait for an answer is no
+        // fault, not to take it is.
+        let mut stream = TimeoutWriter::new(stream);
+        stream.set_timeout(Some(limits.write_timeout));
+        let io = TokioIo::new(Box::pin(stream));
         let asker = Arc::clone(&slot);
         let service = service_fn(move |request| {
             let gateway = Arc::clone(&gateway);

@@ -175,3 +175,24 @@ async fn idle_connections_end_in_time() {
         assert_eq!(answer.unwrap().status, expected, "{said:?}");
     }
 }
+
+/// Who asks for something and takes none of it is not waited for for ever.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_is_given_up() {
+    let server = TestServer::start_with(|config| {
+        config.limits.write_timeout = Duration::from_millis(200);
+    })
+    .await;
+    // More than sockets hold.
+    let body = vec![7; 32 << 20];
+    server.put("/vault/large", &body).await;
+    let (head, _) = server.ask("GET", "/vault/large").signed_head(0);
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let over = "fulgurite_requests_total{op=\"GetObject\",status=\"200\"} 1\n";
+    let given_up =
+        async { while !server.ask("GET", "/metrics").send_plain().await.text().contains(over) {} };
+    tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
+    assert!(read_answer(&mut stream).await.body.len() < body.len());
+    server.put("/vault/other", b"x").await;
+}
