@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
+use fulgurite_platters::rows::dead;
 use fulgurite_platters::{
     self as platters, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting,
 };
@@ -15,7 +16,7 @@ use fulgurite_units::UnixTime;
 
 use crate::Result;
 use crate::body::cipher_bytes;
-use crate::commit::{account, count_dead, find_object, rows_in};
+use crate::commit::{account, find_object, rows_in};
 use crate::damaged::{leave_queue, set_aside};
 use crate::entry::Entry;
 use crate::ground::Ground;
@@ -214,7 +215,7 @@ fn release(
         let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
             .into_iter()
             .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
-        count_dead(tx, &stale)?;
+        dead(tx, &stale)?;
         body.shards = before;
         body.shards.push(shard);
         released.bytes += shard.bytes;

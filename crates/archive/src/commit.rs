@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
+use fulgurite_platters::rows::dead;
 use fulgurite_units::ObjectId;
 
 use crate::damaged::leave_queue;
@@ -12,7 +13,7 @@ use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
-    PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS, Shard,
+    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS,
 };
 use crate::{ArchiveError, Result};
 
@@ -228,19 +229,7 @@ pub(crate) fn retire_body(
     if let Some(sequence) = body.queued {
         leave_queue(tx, sequence)?;
     }
-    count_dead(tx, &body.shards)
-}
-
-/// Counts shards that no body needs any more off their platters.
-pub(crate) fn count_dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
-    for shard in shards {
-        let key = shard.platter.to_bytes().to_vec();
-        if let Some(mut platter) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
-            platter.live_bytes = platter.live_bytes.saturating_sub(shard.bytes);
-            rows::put(tx, PLATTERS, key, &platter)?;
-        }
-    }
-    Ok(())
+    Ok(dead(tx, &body.shards)?)
 }
 
 impl Ground {

@@ -11,9 +11,10 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction};
+use fulgurite_platters::rows::dead;
 
 use crate::bodies::queued_body;
-use crate::commit::{count_dead, rows_in};
+use crate::commit::rows_in;
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, BODIES, DAMAGED, QUEUE, QueueRow};
@@ -27,7 +28,7 @@ pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
         bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
         "staged bytes are not what was ingested; the body stays staged"
     );
-    count_dead(tx, &std::mem::take(&mut body.shards))?;
+    dead(tx, &std::mem::take(&mut body.shards))?;
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
     leave_queue(tx, sequence)

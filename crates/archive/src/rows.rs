@@ -13,23 +13,17 @@
 //! shreds      body id                               key slot still to be destroyed
 //! doubts      bucket, key, body id                  DoubtRow: whole in a log, and not named
 //! segments    log, segment                          bytes that rows name in it
-//! sets        set id                                SetRow
-//! faults      set id                                times that it failed by its own fault
-//! platters    platter id                            PlatterRow
-//! verified    platter id                            VerificationRow: the last one
-//! margins     platter id, track                     TrackRow: of tracks with more to say
-//! plans       set id, position, entry               PlanRow
-//! slots       slot                                  platter id
 //! restores    object id                             RestoreRow: a restore not yet done
 //! expiries    time, object id                       where the restored copy's object is
 //! ```
+//!
+//! Rows of sets and platters are the glass tier's.
 //!
 //! The key of an object ends in zeros: here is the current version of each key, whatever its id, so
 //! that a listing meets one row for each key it shows. Docs/formats/rows.md has the bytes, design
 //! note 0018 where other versions of a key will be.
 
 mod coding;
-mod older_plans;
 mod version1;
 mod version2;
 mod version3;
@@ -37,9 +31,12 @@ mod version3;
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Read, Row, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
-use fulgurite_glass::{Geometry, SectorMargins};
 pub(crate) use fulgurite_platters::Shard;
-use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime, UploadId};
+pub(crate) use fulgurite_platters::rows::{
+    FAULTS, MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow,
+    VERIFIED, VerificationRow, plan_key, plan_of, slot_key,
+};
+use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Checksum, ChecksumAlgorithm};
@@ -60,13 +57,6 @@ pub(crate) const PARTS: Space = Space::new("parts");
 pub(crate) const SHREDS: Space = Space::new("shreds");
 pub(crate) const DOUBTS: Space = Space::new("doubts");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
-pub(crate) const SETS: Space = Space::new("sets");
-pub(crate) const FAULTS: Space = Space::new("faults");
-pub(crate) const PLATTERS: Space = Space::new("platters");
-pub(crate) const VERIFIED: Space = Space::new("verified");
-pub(crate) const MARGINS: Space = Space::new("margins");
-pub(crate) const PLANS: Space = Space::new("plans");
-pub(crate) const SLOTS: Space = Space::new("slots");
 pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
 
@@ -224,109 +214,6 @@ pub(crate) struct DoubtRow {
     /// The version that it is of, of the key that the row's key names.
     pub(crate) version: VersionId,
     pub(crate) body: BodyRow,
-}
-
-/// How far a platter-set has come. Each state is entered by one transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum SetState {
-    /// The plan is complete; platters may be half written.
-    Planned,
-    /// Every platter is written and sealed.
-    Written,
-    /// Every platter was read back whole.
-    Verified,
-    /// Every platter is in its slot.
-    Stored,
-    /// Rows point at glass; the staged copies are free.
-    Released,
-}
-
-impl SetState {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Written => "written",
-            Self::Verified => "verified",
-            Self::Stored => "stored",
-            Self::Released => "released",
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SetRow {
-    pub(crate) state: SetState,
-    /// Numbers of the platters and the set, as of its planning.
-    pub(crate) geometry: Geometry,
-    pub(crate) created: UnixTime,
-    /// Raised at each attempt to write it.
-    pub(crate) generation: u32,
-    /// Information platters, then redundancy platters.
-    pub(crate) information: Vec<PlatterId>,
-    pub(crate) redundancy: Vec<PlatterId>,
-    pub(crate) bytes: u64,
-    /// User bytes of each redundancy platter.
-    pub(crate) redundancy_bytes: u64,
-    /// Bodies whose staged bytes were found damaged when they were written; never released.
-    pub(crate) damaged: Vec<ObjectId>,
-}
-
-impl SetRow {
-    /// All platters with their positions in the set.
-    pub(crate) fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
-        let redundancy_from = self.geometry.set_information_platters;
-        (0..)
-            .zip(self.information.iter().copied())
-            .chain((redundancy_from..).zip(self.redundancy.iter().copied()))
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PlatterRow {
-    pub(crate) set: SetId,
-    /// Position in the set: information platters first.
-    pub(crate) position: u16,
-    pub(crate) slot: Option<u32>,
-    /// Data bytes (without the file list) and the file list's place.
-    pub(crate) data_bytes: u64,
-    pub(crate) list_bytes: u64,
-    pub(crate) list_entries: u32,
-    /// Ciphertext bytes on it that rows still name.
-    pub(crate) live_bytes: u64,
-    /// Information tracks that this platter alone could not give back when it was verified.
-    pub(crate) unreadable_tracks: Vec<u32>,
-}
-
-/// What the last verification of a platter found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct VerificationRow {
-    pub(crate) at: UnixTime,
-    pub(crate) sectors: u64,
-    pub(crate) failed: u64,
-    pub(crate) margins: Option<SectorMargins>,
-}
-
-/// What it found in a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] has it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct TrackRow(pub(crate) Vec<u8>);
-
-/// One shard of a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PlanRow {
-    /// Where its body waits.
-    pub(crate) place: u64,
-    pub(crate) body_id: ObjectId,
-    /// Bytes of the body's ciphertext.
-    pub(crate) body_bytes: u64,
-    /// User byte of the platter.
-    pub(crate) offset: u64,
-    /// Byte of the body's ciphertext.
-    pub(crate) body_offset: u64,
-    pub(crate) bytes: u64,
-    /// Length of its sealed entry in the platter's file list.
-    pub(crate) sealed_bytes: u32,
-    /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
-    pub(crate) crc: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -613,19 +500,6 @@ pub(crate) fn part_key(upload: UploadId, number: u32) -> Vec<u8> {
 
 pub(crate) fn segment_key(kind: LogKind, segment: u32) -> Vec<u8> {
     KeyWriter::new().u8(kind.code()).u32(segment).finish()
-}
-
-pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
-    KeyWriter::new().fixed(&set.to_bytes()).u16(position).u32(entry).finish()
-}
-
-/// Plan rows of one platter of a set.
-pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
-    KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
-}
-
-pub(crate) fn slot_key(slot: u32) -> Vec<u8> {
-    KeyWriter::new().u32(slot).finish()
 }
 
 pub(crate) fn expiry_key(expiry: UnixTime, object: ObjectId) -> Vec<u8> {

@@ -18,6 +18,7 @@ pub mod outside;
 mod panics;
 mod platter_files;
 pub mod progress;
+pub mod rows;
 mod shard;
 
 pub use bodies::{Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting};

@@ -4,8 +4,7 @@ use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
     BodyRow, BucketRow, CatalogAge, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow, PartRow,
-    PlanRow, PlatterRow, QueueRow, RestoreRow, SetRow, SettledRow, Totals, TrackRow, UploadRow,
-    VerificationRow, older_plans, version1, version2, version3,
+    QueueRow, RestoreRow, SettledRow, Totals, UploadRow, version1, version2, version3,
 };
 
 impl Row for ObjectRow {
@@ -34,17 +33,6 @@ impl Row for PartRow {
         match version {
             1 => read_as::<version1::PartRow1, _>(bytes),
             _ => read_as::<version2::PartRow2, _>(bytes),
-        }
-    }
-}
-
-impl Row for PlanRow {
-    const VERSION: u8 = 4;
-
-    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
-        match version {
-            1 => read_as::<older_plans::PlanRow1, _>(bytes),
-            _ => read_as::<older_plans::PlanRow3, _>(bytes),
         }
     }
 }
@@ -86,22 +74,6 @@ impl Row for BucketRow {
 }
 
 impl Row for UploadRow {
-    const VERSION: u8 = 3;
-}
-
-impl Row for SetRow {
-    const VERSION: u8 = 3;
-}
-
-impl Row for PlatterRow {
-    const VERSION: u8 = 3;
-}
-
-impl Row for VerificationRow {
-    const VERSION: u8 = 3;
-}
-
-impl Row for TrackRow {
     const VERSION: u8 = 3;
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt::{Debug, Write as _};
 
+use fulgurite_units::PlatterId;
 use proptest::prelude::*;
 
 use super::*;
@@ -111,20 +112,6 @@ impl Facts {
             framing: self.many(extent),
         }
     }
-
-    fn set(&self) -> SetRow {
-        SetRow {
-            state: SetState::Stored,
-            geometry: Geometry::profile("demo").unwrap(),
-            created: self.time(),
-            generation: self.small,
-            information: self.many(self.platter()),
-            redundancy: vec![self.platter(); 2],
-            bytes: self.large,
-            redundancy_bytes: 7,
-            damaged: self.many(self.object_id()),
-        }
-    }
 }
 
 /// What is asked of a row of each kind.
@@ -153,42 +140,13 @@ fn each_row(facts: &Facts, check: &mut impl Check) {
         algorithm: facts.some(ChecksumAlgorithm::Crc32c),
         full_object: facts.is_full,
     });
-    each_row_of_glass(facts, check);
+    check.row(&facts.platter());
     check.row(&SettledRow { staging: facts.small, online: 7 });
     check.row(&Totals { objects_online: 1, sequence: bytes, run: 7, ..Totals::default() });
     check.row(&CatalogAge { run: bytes, commits: 7 });
     check.row(&ForgettingRow { marked: bytes, forgotten: 7, tries: 3 });
     check.row(&facts.small);
     check.row(&facts.large);
-}
-
-fn each_row_of_glass(facts: &Facts, check: &mut impl Check) {
-    let margins = SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 };
-    let (at, bytes) = (facts.time(), facts.large);
-    check.row(&facts.set());
-    check.row(&PlatterRow {
-        set: SetId::from_bytes(facts.id),
-        position: 17,
-        slot: facts.some(facts.small),
-        data_bytes: bytes,
-        list_bytes: 4096,
-        list_entries: 12,
-        live_bytes: bytes,
-        unreadable_tracks: facts.many(facts.small),
-    });
-    check.row(&VerificationRow { at, sectors: bytes, failed: 20, margins: facts.some(margins) });
-    check.row(&TrackRow(facts.many(200)));
-    check.row(&PlanRow {
-        place: 12,
-        body_id: facts.object_id(),
-        body_bytes: bytes,
-        offset: bytes,
-        body_offset: 300,
-        bytes: 7,
-        sealed_bytes: facts.small,
-        crc: facts.some(bytes),
-    });
-    check.row(&facts.platter());
 }
 
 /// The name of a type without the path to it.
@@ -264,15 +222,10 @@ fn each_kind_of_row_has_these_bytes() {
 }
 
 #[test]
-fn states_follow_each_other_in_order() {
-    let states = [
-        SetState::Planned,
-        SetState::Written,
-        SetState::Verified,
-        SetState::Stored,
-        SetState::Released,
-    ];
-    assert!(states.is_sorted());
+fn the_store_has_the_spaces_of_all() {
+    for space in fulgurite_platters::rows::SPACES {
+        assert!(SPACES.contains(&space), "{space:?}");
+    }
 }
 
 fn facts() -> impl Strategy<Value = Facts> {

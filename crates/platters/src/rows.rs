@@ -1,0 +1,227 @@
+//! Rows of the glass tier in the catalog: what is written under which key, and how.
+//!
+//! ```text
+//! space       key                                   row
+//! sets        set id                                SetRow
+//! faults      set id                                times that it failed by its own fault
+//! platters    platter id                            PlatterRow
+//! verified    platter id                            VerificationRow: the last one
+//! margins     platter id, track                     TrackRow: of tracks with more to say
+//! plans       set id, position, entry               PlanRow
+//! slots       slot                                  platter id
+//! ```
+//!
+//! Docs/formats/rows.md has the bytes. Rows of bodies name places on platters, and are not here.
+
+mod older_plans;
+
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::row::{self, Read, Row, read_as};
+use fulgurite_catalog::{KeyRange, Space, Transaction};
+use fulgurite_glass::{Geometry, SectorMargins};
+use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use crate::{Result, Shard};
+
+/// Platter-sets.
+pub const SETS: Space = Space::new("sets");
+/// How often a set failed by its own fault.
+pub const FAULTS: Space = Space::new("faults");
+/// Platters.
+pub const PLATTERS: Space = Space::new("platters");
+/// Verifications of platters.
+pub const VERIFIED: Space = Space::new("verified");
+/// What they found of tracks.
+pub const MARGINS: Space = Space::new("margins");
+/// Plans of sets that are not released.
+pub const PLANS: Space = Space::new("plans");
+/// Slots that are taken.
+pub const SLOTS: Space = Space::new("slots");
+
+/// Every space of the glass tier.
+pub const SPACES: [Space; 7] = [SETS, FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS];
+
+/// How far a platter-set has come. Each state is entered by one transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SetState {
+    /// The plan is complete; platters may be half written.
+    Planned,
+    /// Every platter is written and sealed.
+    Written,
+    /// Every platter was read back whole.
+    Verified,
+    /// Every platter is in its slot.
+    Stored,
+    /// Rows point at glass; the staged copies are free.
+    Released,
+}
+
+impl SetState {
+    /// Its name, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Written => "written",
+            Self::Verified => "verified",
+            Self::Stored => "stored",
+            Self::Released => "released",
+        }
+    }
+}
+
+/// A platter-set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetRow {
+    /// How far it has come.
+    pub state: SetState,
+    /// Numbers of the platters and the set, as of its planning.
+    pub geometry: Geometry,
+    /// When it was planned.
+    pub created: UnixTime,
+    /// Raised at each attempt to write it.
+    pub generation: u32,
+    /// Information platters.
+    pub information: Vec<PlatterId>,
+    /// Redundancy platters.
+    pub redundancy: Vec<PlatterId>,
+    /// Bytes of all shards.
+    pub bytes: u64,
+    /// User bytes of each redundancy platter.
+    pub redundancy_bytes: u64,
+    /// Bodies whose staged bytes were found damaged when they were written; never released.
+    pub damaged: Vec<ObjectId>,
+}
+
+impl SetRow {
+    /// All platters with their positions in the set: information platters first.
+    pub fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
+        let redundancy_from = self.geometry.set_information_platters;
+        (0..)
+            .zip(self.information.iter().copied())
+            .chain((redundancy_from..).zip(self.redundancy.iter().copied()))
+    }
+}
+
+/// A platter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlatterRow {
+    /// The set that it is of.
+    pub set: SetId,
+    /// Position in the set: information platters first.
+    pub position: u16,
+    /// Where it is kept.
+    pub slot: Option<u32>,
+    /// Data bytes, without the file list, which follows them.
+    pub data_bytes: u64,
+    /// Bytes of the file list.
+    pub list_bytes: u64,
+    /// Entries in it.
+    pub list_entries: u32,
+    /// Ciphertext bytes on it that rows still name.
+    pub live_bytes: u64,
+    /// Information tracks that this platter alone could not give back when it was verified.
+    pub unreadable_tracks: Vec<u32>,
+}
+
+/// What the last verification of a platter found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerificationRow {
+    /// When it was.
+    pub at: UnixTime,
+    /// Sectors read.
+    pub sectors: u64,
+    /// Sectors that could not be.
+    pub failed: u64,
+    /// How far the others are from failing, where the medium decodes.
+    pub margins: Option<SectorMargins>,
+}
+
+/// What it found in a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackRow(pub Vec<u8>);
+
+/// One shard of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// Where its body waits.
+    pub place: u64,
+    /// The body.
+    pub body_id: ObjectId,
+    /// Bytes of the body's ciphertext.
+    pub body_bytes: u64,
+    /// User byte of the platter.
+    pub offset: u64,
+    /// Byte of the body's ciphertext.
+    pub body_offset: u64,
+    /// How many there are.
+    pub bytes: u64,
+    /// Length of its sealed entry in the platter's file list.
+    pub sealed_bytes: u32,
+    /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
+    pub crc: Option<u64>,
+}
+
+impl Row for PlanRow {
+    const VERSION: u8 = 4;
+
+    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+        match version {
+            1 => read_as::<older_plans::PlanRow1, _>(bytes),
+            _ => read_as::<older_plans::PlanRow3, _>(bytes),
+        }
+    }
+}
+
+impl Row for SetRow {
+    const VERSION: u8 = 3;
+}
+
+impl Row for PlatterRow {
+    const VERSION: u8 = 3;
+}
+
+impl Row for VerificationRow {
+    const VERSION: u8 = 3;
+}
+
+impl Row for TrackRow {
+    const VERSION: u8 = 3;
+}
+
+/// The key of a shard of a plan: its platter's position in the set, and its number there.
+#[must_use]
+pub fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
+    KeyWriter::new().fixed(&set.to_bytes()).u16(position).u32(entry).finish()
+}
+
+/// Plan rows of one platter of a set.
+#[must_use]
+pub fn plan_of(set: SetId, position: u16) -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
+}
+
+/// The key of a slot.
+#[must_use]
+pub fn slot_key(slot: u32) -> Vec<u8> {
+    KeyWriter::new().u32(slot).finish()
+}
+
+/// Counts shards that no body needs any more off their platters.
+///
+/// # Errors
+/// When the transaction fails.
+pub fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+    for shard in shards {
+        let key = shard.platter.to_bytes().to_vec();
+        if let Some(mut platter) = row::get::<PlatterRow>(tx, PLATTERS, &key)? {
+            platter.live_bytes = platter.live_bytes.saturating_sub(shard.bytes);
+            row::put(tx, PLATTERS, key, &platter)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

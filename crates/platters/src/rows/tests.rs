@@ -1,0 +1,106 @@
+//! Rows return as they were written, and have the bytes they had.
+
+use std::fmt::{Debug, Write as _};
+
+use super::*;
+
+/// A number of all its bytes.
+const LARGE: u64 = 0x0102_0304_0506_0708;
+
+/// What is asked of a row of each kind.
+trait Check {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T);
+}
+
+fn each_row(check: &mut impl Check) {
+    let (id, at) = ([1; 16], UnixTime::from_millis(LARGE));
+    let platter = PlatterId::from_bytes(id);
+    check.row(&SetRow {
+        state: SetState::Stored,
+        geometry: Geometry::profile("demo").unwrap(),
+        created: at,
+        generation: 300,
+        information: vec![platter],
+        redundancy: vec![platter; 2],
+        bytes: LARGE,
+        redundancy_bytes: 7,
+        damaged: vec![ObjectId::from_bytes(id)],
+    });
+    check.row(&PlatterRow {
+        set: SetId::from_bytes(id),
+        position: 17,
+        slot: Some(300),
+        data_bytes: LARGE,
+        list_bytes: 4096,
+        list_entries: 12,
+        live_bytes: LARGE,
+        unreadable_tracks: vec![300],
+    });
+    let margins = Some(SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 });
+    check.row(&VerificationRow { at, sectors: LARGE, failed: 20, margins });
+    check.row(&TrackRow(vec![200]));
+    check.row(&PlanRow {
+        place: 12,
+        body_id: ObjectId::from_bytes(id),
+        body_bytes: LARGE,
+        offset: LARGE,
+        body_offset: 300,
+        bytes: 7,
+        sealed_bytes: 300,
+        crc: Some(LARGE),
+    });
+}
+
+/// The bytes of each kind of row, in lines.
+#[derive(Default)]
+struct Golden {
+    text: String,
+    kinds: usize,
+}
+
+impl Check for Golden {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
+        self.kinds += 1;
+        let bytes = row::encode(row).unwrap();
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        writeln!(self.text, "{name} {}", bytes[0]).unwrap();
+        for line in bytes[1..].chunks(36) {
+            writeln!(self.text, "    {}", hex::encode(line)).unwrap();
+        }
+    }
+}
+
+/// A row comes back from its bytes, and from no fewer.
+struct Returns;
+
+impl Check for Returns {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
+        let bytes = row::encode(row).unwrap();
+        assert_eq!(row::decode::<T>(SETS, &bytes).unwrap(), *row);
+        for cut in 0..bytes.len() {
+            assert!(row::decode::<T>(SETS, &bytes[..cut]).is_err(), "{cut} of {}", bytes.len());
+        }
+    }
+}
+
+#[test]
+fn each_kind_of_row_has_these_bytes_and_returns() {
+    each_row(&mut Returns);
+    let mut golden = Golden::default();
+    each_row(&mut golden);
+    let declared = include_str!("../rows.rs").matches("\nimpl Row for ").count();
+    assert_eq!(golden.kinds, declared, "each kind has its bytes here");
+    expect_test::expect_file!["bytes.txt"].assert_eq(&golden.text);
+}
+
+#[test]
+fn states_follow_each_other_in_order() {
+    let states = [
+        SetState::Planned,
+        SetState::Written,
+        SetState::Verified,
+        SetState::Stored,
+        SetState::Released,
+    ];
+    assert!(states.is_sorted());
+}
