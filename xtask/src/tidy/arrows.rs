@@ -1,43 +1,68 @@
 //! Which crate may use which: arrows point down only.
 //!
-//! This table is ARCHITECTURE.md's code map. A new arrow is a design note first, then a word here.
+//! ARCHITECTURE.md's code map says it, and is read here: there is one copy of it. A new arrow is a
+//! design note first, then a word there.
+
+use std::collections::BTreeMap;
 
 use super::{Finding, Source};
 
-/// What every crate may use of the others; a crate not named here may not exist.
-const MAY_USE: [(&str, &[&str]); 13] = [
-    ("units", &[]),
-    ("codes", &["units"]),
-    ("glass", &["codes", "units"]),
-    ("decode", &["codes", "glass", "units"]),
-    ("layout", &["glass", "units"]),
-    ("library", &["units"]),
-    ("catalog", &["units"]),
-    ("platters", &["catalog", "codes", "decode", "glass", "layout", "library", "units"]),
-    ("archive", &["catalog", "codes", "decode", "glass", "layout", "library", "platters", "units"]),
-    ("twin", &["layout", "library", "units"]),
-    ("gateway", &["archive", "units"]),
-    (
-        "fulgurite",
-        &[
-            "archive", "catalog", "codes", "decode", "gateway", "glass", "layout", "library",
-            "platters", "twin", "units",
-        ],
-    ),
-    ("xtask", &[]),
-];
-
+/// Where the map is.
+pub(super) const MAP: &str = "ARCHITECTURE.md";
+/// The project's own tool, which builds all of them and uses none.
+const TOOL: &str = "xtask";
 /// Tables of a manifest that make arrows.
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
-/// Arrows of one manifest that the table does not have.
-pub(super) fn check(manifest: &Source) -> Vec<Finding> {
+/// What every crate may use of the others; a crate that is not on it may not exist.
+type Map<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+
+/// Rows of the map that make no sense, and arrows of manifests that it does not have.
+pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let map = sources.iter().find(|source| source.path == MAP);
+    let map = map.map_or_else(Map::default, |source| read(source, &mut findings));
+    let manifests = sources.iter().filter(|source| source.path.ends_with("Cargo.toml"));
+    findings.extend(manifests.flat_map(|manifest| arrows(&map, manifest)));
+    findings
+}
+
+/// Reads rows of the form `` | `crate` | what it is | what it may use | ``. The last cell names
+/// crates above it, or says "-", "all above", "all above but" some, or "all".
+fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
+    let mut map = Map::new();
+    let mut above: Vec<&str> = Vec::new();
+    for (line, row) in (1..).zip(source.text.lines()) {
+        let Some((name, rest)) = row.strip_prefix("| `").and_then(|row| row.split_once("` |"))
+        else {
+            continue;
+        };
+        let used = rest.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let (is_all, named) = match used.trim() {
+            "-" => (false, ""),
+            "all" | "all above" => (true, ""),
+            some => some.strip_prefix("all above but ").map_or((false, some), |but| (true, but)),
+        };
+        let named: Vec<&str> = named.split(", ").filter(|name| !name.is_empty()).collect();
+        for stranger in named.iter().filter(|name| !above.contains(name)) {
+            findings.push(source.finding(line, format!("{stranger} is not above {name}")));
+        }
+        let may_use = |other: &&str| named.contains(other) != is_all;
+        map.insert(name, above.iter().copied().filter(may_use).collect());
+        above.push(name);
+    }
+    map
+}
+
+/// Arrows of one manifest that the map does not have.
+fn arrows(map: &Map<'_>, manifest: &Source) -> Vec<Finding> {
     let crate_name = match manifest.path.split('/').collect::<Vec<_>>()[..] {
         ["crates", name, "Cargo.toml"] => name,
-        ["xtask", "Cargo.toml"] => "xtask",
+        [TOOL, "Cargo.toml"] => TOOL,
         _ => return Vec::new(),
     };
-    let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == crate_name) else {
+    let none = Vec::new();
+    let Some(allowed) = map.get(crate_name).or_else(|| (crate_name == TOOL).then_some(&none)) else {
         return vec![manifest.finding(0, format!("crate {crate_name} is not on the map"))];
     };
     let table = match manifest.text.parse::<toml::Table>() {

@@ -77,8 +77,7 @@ pub(crate) fn run() -> Result<()> {
 fn check(sources: &[Source]) -> Vec<Finding> {
     let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
     let mut findings: Vec<Finding> = each.collect();
-    let manifests = sources.iter().filter(|s| s.path.ends_with("Cargo.toml"));
-    findings.extend(manifests.flat_map(arrows::check));
+    findings.extend(arrows::check(sources));
     findings.extend(rules::dependencies_have_reasons(sources));
     findings.extend(rules::notes_are_indexed(sources));
     findings

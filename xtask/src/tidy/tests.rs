@@ -58,24 +58,57 @@ fn debugging_macros_are_refused() {
     check(rules::debugging_macros, "crates/units/src/a.rs", "//! A.\nok!()\n", &[]);
 }
 
-#[test]
-fn arrows_that_point_up_are_refused() {
-    let up = "[dependencies]\nfulgurite-units.workspace = true\nfulgurite-archive = {}\n";
-    let found = arrows::check(&source("crates/glass/Cargo.toml", up));
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0].message, "glass may not use archive");
+const MAP: &str = "| crate | what | may use |
+| --- | --- | --- |
+| `units` | words | - |
+| `glass` | a medium | units |
+| `twin` | a model | units |
+| `archive` | objects | all above but twin |
+| `gateway` | a door | archive |
+| `fulgurite` | the program | all |
+";
 
+/// What is said of a manifest at `path`, on this map.
+#[track_caller]
+fn check_arrows(map: &str, path: &str, manifest: &str, expected: &[&str]) {
+    let found = arrows::check(&[source(arrows::MAP, map), source(path, manifest)]);
+    let messages: Vec<&str> = found.iter().map(|finding| finding.message.as_str()).collect();
+    assert_eq!(messages, expected);
+}
+
+#[test]
+fn arrows_that_the_map_does_not_have_are_refused() {
+    let check = |name: &str, manifest: &str, expected: &[&str]| {
+        check_arrows(MAP, &format!("crates/{name}/Cargo.toml"), manifest, expected);
+    };
+    let up = "[dependencies]\nfulgurite-units.workspace = true\nfulgurite-archive = {}\n";
+    check("glass", up, &["glass may not use archive"]);
     let hidden = "[dev-dependencies]\nfulgurite-gateway.workspace = true\n";
-    assert_eq!(arrows::check(&source("crates/archive/Cargo.toml", hidden)).len(), 1);
+    check("archive", hidden, &["archive may not use gateway"]);
+    let beside = "[dependencies]\nfulgurite-twin = {}\nfulgurite-glass = {}\n";
+    check("archive", beside, &["archive may not use twin"]);
+    check("fulgurite", beside, &[]);
+    check("gateway", beside, &["gateway may not use glass", "gateway may not use twin"]);
     let down = "[dependencies]\nfulgurite-archive.workspace = true\nbytes.workspace = true\n";
-    assert_eq!(arrows::check(&source("crates/gateway/Cargo.toml", down)), []);
+    check("gateway", down, &[]);
+    check_arrows(MAP, "xtask/Cargo.toml", down, &["xtask may not use archive"]);
+    check_arrows(MAP, "xtask/Cargo.toml", "[dependencies]\n", &[]);
 }
 
 #[test]
 fn crates_off_the_map_are_refused() {
-    let found = arrows::check(&source("crates/utils/Cargo.toml", "[package]\n"));
-    assert_eq!(found[0].message, "crate utils is not on the map");
-    assert_eq!(arrows::check(&source("crates/units/Cargo.toml", "not toml")).len(), 1);
+    let manifest = "[package]\n";
+    check_arrows(MAP, "crates/utils/Cargo.toml", manifest, &["crate utils is not on the map"]);
+    check_arrows("", "crates/units/Cargo.toml", manifest, &["crate units is not on the map"]);
+    let found = arrows::check(&[source(arrows::MAP, MAP), source("crates/units/Cargo.toml", "x")]);
+    assert_eq!(found.len(), 1, "no manifest");
+}
+
+#[test]
+fn a_map_that_points_up_is_refused() {
+    let upside = "| `glass` | a medium | units |\n| `units` | words | - |\n";
+    let found = arrows::check(&[source(arrows::MAP, upside)]);
+    assert_eq!((found[0].line, found[0].message.as_str()), (1, "units is not above glass"));
 }
 
 #[test]
