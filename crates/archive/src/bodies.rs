@@ -10,7 +10,7 @@ use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
 use fulgurite_platters::rows::dead;
 use fulgurite_platters::{
-    self as platters, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting,
+    self as platters, Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting,
 };
 use fulgurite_units::UnixTime;
 
@@ -128,8 +128,9 @@ impl StagedBodies {
 }
 
 impl Bodies for StagedBodies {
-    fn bytes_waiting(&self) -> platters::Result<u64> {
-        Ok(rows::totals(&*self.0.kv)?.staged_bytes)
+    fn backlog(&self) -> platters::Result<Backlog> {
+        let totals = rows::totals(&*self.0.kv)?;
+        Ok(Backlog { last: totals.sequence, bytes: totals.staged_bytes })
     }
 
     fn waiting(

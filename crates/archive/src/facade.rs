@@ -354,7 +354,7 @@ impl Archive {
     /// When the catalog fails.
     pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
         let ground = Arc::clone(&self.ground);
-        blocking(move || verification::of(&ground, platter)).await
+        blocking(move || verification::of(&ground.given, platter)).await
     }
 
     /// Segments that the catalog does not name, with what is in them.

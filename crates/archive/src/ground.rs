@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_catalog::{
     CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
-use fulgurite_platters::{FailPoints, Panics, SimulatedMedium};
+use fulgurite_platters::{FailPoints, Given, Panics, PlatterFiles, SimulatedMedium};
 use fulgurite_units::{ArchiveId, ByteCount, Clock, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ pub(crate) struct Ground {
     clock: Clock,
     pub(crate) archive: ArchiveId,
     pub(crate) kv: Arc<FjallStore>,
-    pub(crate) committer: Committer,
+    pub(crate) committer: Arc<Committer>,
     pub(crate) keys: KeyTable,
     pub(crate) staging: Arc<SegmentLog>,
     pub(crate) online: Arc<SegmentLog>,
@@ -70,6 +70,8 @@ pub(crate) struct Ground {
     pub(crate) panics: Arc<Panics>,
     pub(crate) repairs: Repairs,
     pub(crate) medium: Arc<SimulatedMedium>,
+    /// What the glass tier works with.
+    pub(crate) given: Arc<Given>,
     /// Number of this server run; the key table names it in every key it makes.
     pub(crate) run: u64,
     pub(crate) bells: Bells,
@@ -81,7 +83,7 @@ pub(crate) struct Ground {
     /// Set when keys that rows say are to be destroyed could not be.
     pub(crate) has_failed_shreds: AtomicBool,
     /// Set when long work shall end at its next safe point.
-    pub(crate) stopping: AtomicBool,
+    pub(crate) stopping: Arc<AtomicBool>,
     _lock: File,
 }
 
@@ -366,14 +368,14 @@ impl Ground {
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
         let repairs = Repairs::default();
-        let medium = Arc::new(SimulatedMedium::new(&config.medium, config.library.read_drives())?);
         let (bells, pipeline, restore) = Bells::new();
+        let given = given(&config, (archive, clock), kv, (committer, fail))?;
         Ok(Self {
             config,
-            clock,
+            clock: given.clock.clone(),
             archive,
-            kv,
-            committer,
+            kv: Arc::clone(&given.catalog),
+            committer: Arc::clone(&given.committer),
             keys,
             staging,
             online,
@@ -381,16 +383,17 @@ impl Ground {
             budget,
             space,
             mark,
-            fail: Arc::new(fail),
-            panics: Arc::default(),
+            fail: Arc::clone(&given.fail),
+            panics: Arc::clone(&given.panics),
             repairs,
-            medium,
+            medium: Arc::clone(&given.medium),
             run,
             bells,
             inboxes: Mutex::new(Some((pipeline, restore))),
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
+            stopping: Arc::clone(&given.stopping),
+            given,
             _lock: lock,
         })
     }
@@ -431,6 +434,30 @@ impl Ground {
     pub(crate) fn count(counter: &AtomicU64, more: u64) {
         counter.fetch_add(more, Ordering::Relaxed);
     }
+}
+
+/// What the glass tier works with.
+fn given(
+    config: &ArchiveConfig,
+    (archive, clock): (ArchiveId, Clock),
+    catalog: Arc<FjallStore>,
+    (committer, fail): (Committer, FailPoints),
+) -> Result<Arc<Given>> {
+    let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
+    Ok(Arc::new(Given {
+        archive,
+        catalog,
+        committer: Arc::new(committer),
+        files: PlatterFiles::new(Paths::new(&config.data).platters()),
+        medium: Arc::new(medium),
+        geometry: config.geometry.clone(),
+        shard_size: config.shard_size,
+        shape: config.library.shape.clone(),
+        clock,
+        panics: Arc::default(),
+        fail: Arc::new(fail),
+        stopping: Arc::default(),
+    }))
 }
 
 /// Opens the catalog if `accept` agrees to it, at the price of the reserve if it must be.

@@ -35,6 +35,7 @@ mod orphan_report;
 pub mod outside;
 mod pipeline;
 mod plan;
+mod policy;
 mod private;
 mod put;
 mod read;

@@ -16,18 +16,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fulgurite_platters::Progress;
 use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
-use fulgurite_platters::{PlatterFiles, Progress};
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
+use crate::bodies::StagedBodies;
 use crate::forget::Forgetting;
 use crate::ground::Ground;
 use crate::limits::SEAL_RETRY;
 use crate::restore::Restorer;
 use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
-use crate::{ArchiveError, Result, copies, damaged, doubts, expire, startup};
+use crate::{ArchiveError, Result, copies, damaged, doubts, expire, policy, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
 const INBOX_MAX: usize = 64;
@@ -75,7 +76,6 @@ impl Ground {
 pub(crate) struct Workers {
     ground: Arc<Ground>,
     library: LiveLibrary,
-    files: PlatterFiles,
     activity: Arc<Mutex<String>>,
     troubles: Arc<Troubles>,
     /// How far the sealing thread is.
@@ -93,24 +93,25 @@ impl Workers {
     pub(crate) fn start(ground: &Arc<Ground>) -> Result<Self> {
         let track_size = ByteCount::new(ground.config.geometry.track_user_bytes() as u64);
         let library = LiveLibrary::start(&ground.config.library, track_size, &ground.panics)?;
-        let files = PlatterFiles::new(ground.paths().platters());
         startup::finish_shreds(ground)?;
         damaged::requeue(ground)?;
         let activity = Arc::new(Mutex::new("idle".to_owned()));
         let troubles = Arc::<Troubles>::default();
         let sealing = Arc::<Progress>::default();
-        let sealer = Sealer::new(ground, &library, &files, &troubles, &sealing);
-        let restorer = Restorer::new(ground, &library, &files);
+        let bodies = StagedBodies::of(ground);
+        let sealer = Sealer::new(&ground.given, &bodies, &library, &troubles, &sealing);
+        let restorer = Restorer::new(ground, &library, &ground.given.files);
         let Some((pipeline_inbox, restore_inbox)) = lock(&ground.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
         let (shown, swept) = (Arc::clone(&activity), Arc::clone(ground));
+        let sealed = Arc::clone(ground);
         let tended = Arc::clone(ground);
         let (expiring, ends) = sync_channel(0);
         let expired = Arc::clone(ground);
         let threads = vec![
             spawn("expiring", move || run_expiring(&expired, &ends))?,
-            spawn("sealing", move || run_sealing(&sealer, &pipeline_inbox, &shown))?,
+            spawn("sealing", move || run_sealing(&sealed, &sealer, &pipeline_inbox, &shown))?,
             spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
             spawn("key-sweep", move || run_sweep(&swept))?,
             spawn("tending", move || run_tending(&tended))?,
@@ -119,7 +120,7 @@ impl Workers {
         ground.wake_restore();
         let (ground, threads) = (Arc::clone(ground), Mutex::new(threads));
         let expiring = Mutex::new(Some(expiring));
-        Ok(Self { ground, library, files, activity, troubles, sealing, expiring, threads })
+        Ok(Self { ground, library, activity, troubles, sealing, expiring, threads })
     }
 
     pub(crate) fn activity(&self) -> String {
@@ -174,8 +175,9 @@ impl Workers {
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
-        let Self { ground, library, files, troubles, .. } = self;
-        let sealer = Sealer::new(ground, library, files, troubles, progress);
+        let Self { ground, library, troubles, .. } = self;
+        let bodies = StagedBodies::of(ground);
+        let sealer = Sealer::new(&ground.given, &bodies, library, troubles, progress);
         let platters = sealer.stored_platters(platter)?;
         let copies = if platter.is_none() { copies::bytes_of_all(ground)? } else { 0 };
         let total = copies + platters.iter().map(|platter| platter.bytes).sum::<u64>();
@@ -236,7 +238,12 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<(
         .map_err(|e| ArchiveError::Internal { what: format!("no thread: {e}") })
 }
 
-fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) {
+fn run_sealing(
+    ground: &Arc<Ground>,
+    sealer: &Sealer,
+    inbox: &Receiver<Order>,
+    shown: &Mutex<String>,
+) {
     let mut rests_since: Option<std::time::Instant> = None;
     loop {
         let mut replies = Vec::new();
@@ -250,15 +257,14 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
             if rests_since.is_some_and(|since| since.elapsed() < SEAL_RETRY) {
                 continue;
             }
-            if !is_due(sealer) {
+            if !is_due(ground, sealer) {
                 // With trouble it takes longer to find that out.
                 rests_since = sealer.trouble().map(|_| std::time::Instant::now());
                 continue;
             }
         }
         "sealing".clone_into(&mut lock(shown));
-        let panics = sealer.panics();
-        let outcome = panics.run("sealing", || sealer.seal_all(cause));
+        let outcome = ground.panics.run("sealing", || sealer.seal_all(cause));
         sealer.rests();
         let failed = match &outcome {
             Ok(_) => sealer.trouble(),
@@ -280,8 +286,8 @@ fn run_sealing(sealer: &Sealer, inbox: &Receiver<Order>, shown: &Mutex<String>) 
 }
 
 /// Whether there is something to seal; if that cannot be told, trying will tell why.
-fn is_due(sealer: &Sealer) -> bool {
-    sealer.panics().run("sealing", || sealer.is_due()).unwrap_or(true)
+fn is_due(ground: &Ground, sealer: &Sealer) -> bool {
+    ground.panics.run("sealing", || policy::is_due(ground, sealer)).unwrap_or(true)
 }
 
 fn run_expiring(ground: &Arc<Ground>, ends: &Receiver<()>) {

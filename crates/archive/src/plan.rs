@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_glass::{Geometry, list_entry_bytes};
 use fulgurite_layout::{Push, SetPlan, SetPlanner, StagedBody};
-use fulgurite_platters::{Bodies, Waiting};
+use fulgurite_platters::{Bodies, Given, Waiting};
 use fulgurite_units::{ObjectId, PlatterId, SetId};
 
 use crate::body::random_bytes;
-use crate::ground::Ground;
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::Excluded;
@@ -46,12 +44,12 @@ const fn left(body: &Waiting) -> u64 {
 /// Plans the next set from what is staged up to sequence `until`, but for what is `excluded`, and
 /// writes its rows. `None` when nothing is staged.
 pub(crate) fn plan_set(
-    ground: &Arc<Ground>,
+    given: &Given,
     bodies: &dyn Bodies,
     until: u64,
     excluded: &Excluded,
 ) -> Result<Option<SetId>> {
-    let geometry = &ground.config.geometry;
+    let geometry = &given.geometry;
     let found = candidates(bodies, geometry, until, excluded)?;
     if found.is_empty() {
         return Ok(None);
@@ -71,7 +69,7 @@ pub(crate) fn plan_set(
     });
     let mut ordered: Vec<StagedBody<'_>> = staged.collect();
     StagedBody::sort(&mut ordered);
-    let mut planner = SetPlanner::new(geometry, ground.config.shard_size);
+    let mut planner = SetPlanner::new(geometry, given.shard_size);
     for body in &ordered {
         match planner.push(body).map_err(internal)? {
             Push::Placed => {}
@@ -79,16 +77,16 @@ pub(crate) fn plan_set(
         }
     }
     let plan = planner.finish();
-    Ok(Some(write_plan(ground, &found, &plan)?))
+    Ok(Some(write_plan(given, &found, &plan)?))
 }
 
 fn internal(error: impl std::fmt::Display) -> ArchiveError {
     ArchiveError::Internal { what: format!("planning: {error}") }
 }
 
-fn write_plan(ground: &Arc<Ground>, found: &[Waiting], plan: &SetPlan) -> Result<SetId> {
+fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId> {
     let set = SetId::from_random(random_bytes()?);
-    let geometry = &ground.config.geometry;
+    let geometry = &given.geometry;
     let fresh = || Ok::<_, ArchiveError>(PlatterId::from_random(random_bytes()?));
     let information: Vec<PlatterId> =
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
@@ -116,7 +114,7 @@ fn write_plan(ground: &Arc<Ground>, found: &[Waiting], plan: &SetPlan) -> Result
             .collect();
         for batch in rows.chunks(ROWS_PER_TRANSACTION_MAX) {
             let batch = batch.to_vec();
-            ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
                 batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
             })?;
         }
@@ -124,7 +122,7 @@ fn write_plan(ground: &Arc<Ground>, found: &[Waiting], plan: &SetPlan) -> Result
     let row = SetRow {
         state: SetState::Planned,
         geometry: geometry.clone(),
-        created: ground.now(),
+        created: given.now(),
         generation: 0,
         information,
         redundancy,
@@ -132,12 +130,12 @@ fn write_plan(ground: &Arc<Ground>, found: &[Waiting], plan: &SetPlan) -> Result
         redundancy_bytes: plan.redundancy_bytes,
         damaged: Vec::new(),
     };
-    commit_set(ground, set, row, plan)?;
-    ground.fail.pass("seal-planned");
+    commit_set(given, set, row, plan)?;
+    given.fail.pass("seal-planned");
     Ok(set)
 }
 
-fn commit_set(ground: &Arc<Ground>, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
+fn commit_set(given: &Given, set: SetId, row: SetRow, plan: &SetPlan) -> Result<()> {
     let mut platters = Vec::new();
     for (position, platter) in row.platters() {
         let planned = plan.platters.get(usize::from(position));
@@ -156,7 +154,7 @@ fn commit_set(ground: &Arc<Ground>, set: SetId, row: SetRow, plan: &SetPlan) -> 
             },
         ));
     }
-    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         for (platter, platter_row) in platters {
             rows::put(tx, PLATTERS, platter.to_bytes().to_vec(), &platter_row)?;
         }
@@ -166,13 +164,13 @@ fn commit_set(ground: &Arc<Ground>, set: SetId, row: SetRow, plan: &SetPlan) -> 
 
 /// Removes plan rows that a crash left behind: before their set's row was written, or after the set
 /// was released.
-pub(crate) fn drop_orphan_plans(ground: &Arc<Ground>) -> Result<()> {
+pub(crate) fn drop_orphan_plans(given: &Given) -> Result<()> {
     let mut range = KeyRange::prefix(b"");
-    while let Some((key, _)) = ground.kv.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
+    while let Some((key, _)) = given.catalog.range(PLANS, &range, Direction::Ascending, 1)?.pop() {
         let set = SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-        let row = rows::get::<SetRow>(&*ground.kv, SETS, &set.to_bytes())?;
+        let row = rows::get::<SetRow>(&*given.catalog, SETS, &set.to_bytes())?;
         if row.is_none_or(|row| row.state == SetState::Released) {
-            drop_plan(ground, set)?;
+            drop_plan(given, set)?;
         }
         let Some(next) = keys::prefix_successor(&set.to_bytes()) else { break };
         range = KeyRange::from(next);
@@ -181,15 +179,15 @@ pub(crate) fn drop_orphan_plans(ground: &Arc<Ground>) -> Result<()> {
 }
 
 /// Removes all plan rows of a set.
-pub(crate) fn drop_plan(ground: &Arc<Ground>, set: SetId) -> Result<()> {
+pub(crate) fn drop_plan(given: &Given, set: SetId) -> Result<()> {
     let range = KeyRange::prefix(&set.to_bytes());
     loop {
         let found =
-            ground.kv.range(PLANS, &range, Direction::Ascending, ROWS_PER_TRANSACTION_MAX)?;
+            given.catalog.range(PLANS, &range, Direction::Ascending, ROWS_PER_TRANSACTION_MAX)?;
         if found.is_empty() {
             return Ok(());
         }
-        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             found.into_iter().try_for_each(|(key, _)| Ok(tx.delete(PLANS, key)?))
         })?;
     }

@@ -18,26 +18,23 @@ mod troubles;
 mod verifying;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
+use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
 use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
 use fulgurite_platters::{
-    self as platters, Bodies, Kept, MediumHandle, Panics, Placed, PlatterFiles, Shard,
+    self as platters, Bodies, Given, Kept, MediumHandle, Placed, PlatterFiles, Shard,
 };
 use fulgurite_units::{PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
-use crate::bodies::StagedBodies;
 use crate::commit::rows_in;
-use crate::ground::Ground;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::plan::{drop_orphan_plans, drop_plan, plan_set};
 use crate::rows::{
-    self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, QUEUE, SETS, SLOTS, SetRow, SetState,
+    self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
 use crate::status::{SealReport, set_status};
 use crate::write_set::SetWriting;
@@ -49,7 +46,7 @@ use self::verifying::Verdict;
 /// Seals sets. One is enough; the catalog's states keep two from meeting.
 #[derive(Clone, Debug)]
 pub(crate) struct Sealer {
-    ground: Arc<Ground>,
+    given: Arc<Given>,
     bodies: Arc<dyn Bodies>,
     library: LiveLibrary,
     files: PlatterFiles,
@@ -65,6 +62,17 @@ pub(crate) enum Cause {
     Due,
     /// The operator: nothing waits.
     Order,
+}
+
+/// What is begun or waits.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    /// A set that was begun can go on, or bodies of one that was given up can be planned again.
+    pub(crate) is_ready: bool,
+    /// So many wait that no more may begin.
+    pub(crate) is_full: bool,
+    /// What is to be left alone.
+    pub(crate) excluded: Excluded,
 }
 
 /// How an attempt to finish a set ended.
@@ -89,45 +97,31 @@ struct Released {
 
 impl Sealer {
     pub(crate) fn new(
-        ground: &Arc<Ground>,
+        given: &Arc<Given>,
+        bodies: &Arc<dyn Bodies>,
         library: &LiveLibrary,
-        files: &PlatterFiles,
         troubles: &Arc<Troubles>,
         progress: &Arc<Progress>,
     ) -> Self {
         Self {
-            ground: Arc::clone(ground),
-            bodies: StagedBodies::of(ground),
+            given: Arc::clone(given),
+            bodies: Arc::clone(bodies),
             library: library.clone(),
-            files: files.clone(),
-            medium: MediumHandle::deferred(&ground.medium),
+            files: given.files.clone(),
+            medium: MediumHandle::deferred(&given.medium),
             troubles: Arc::clone(troubles),
             progress: Arc::clone(progress),
         }
     }
 
-    /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
-    pub(crate) fn is_due(&self) -> Result<bool> {
-        let now = Instant::now();
+    /// What is begun or waits at this time.
+    pub(crate) fn under_way(&self, now: Instant) -> Result<UnderWay> {
         let is_ready = |set: &SetId| !self.troubles.is_waiting(*set, now);
-        if self.unfinished()?.iter().any(is_ready) || self.troubles.is_any_ripe(now) {
-            return Ok(true);
-        }
-        if self.troubles.is_full(Some(now)) {
-            return Ok(false);
-        }
-        let policy = &self.ground.config.seal;
-        let excluded = self.troubles.excluded(Some(now));
-        let staged = rows::totals(&*self.ground.kv)?.staged_bytes.saturating_sub(excluded.bytes);
-        if staged >= policy.staged_bytes.get() {
-            return Ok(true);
-        }
-        let oldest = self.oldest_but(&excluded)?;
-        Ok(oldest.is_some_and(|arrived| self.ground.now().since(arrived) >= policy.age))
-    }
-
-    pub(crate) fn panics(&self) -> &Panics {
-        &self.ground.panics
+        Ok(UnderWay {
+            is_ready: self.troubles.is_any_ripe(now) || self.unfinished()?.iter().any(is_ready),
+            is_full: self.troubles.is_full(Some(now)),
+            excluded: self.troubles.excluded(Some(now)),
+        })
     }
 
     /// Nothing is under way any more.
@@ -141,31 +135,9 @@ impl Sealer {
         troubles.into_iter().next().map(|trouble| trouble.error)
     }
 
-    /// When the first staged body came that is not left alone.
-    fn oldest_but(&self, excluded: &Excluded) -> Result<Option<UnixTime>> {
-        let all = KeyRange::prefix(b"");
-        if excluded.is_empty() {
-            let first: Vec<(Vec<u8>, rows::QueueRow)> = rows_in(&*self.ground.kv, QUEUE, &all, 1)?;
-            return Ok(first.first().map(|(_, row)| row.arrived));
-        }
-        let mut found = Ok(None);
-        self.ground.kv.scan(QUEUE, &all, Direction::Ascending, &mut |key, value| {
-            match keys::KeyReader::new(key).u64() {
-                Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
-                Ok(_) => {
-                    let row = rows::decode::<rows::QueueRow>(QUEUE, value);
-                    found = row.map(|row| Some(row.arrived));
-                }
-                Err(error) => found = Err(error.into()),
-            }
-            ControlFlow::Break(())
-        })?;
-        found
-    }
-
     fn unfinished(&self) -> Result<Vec<SetId>> {
         let all: Vec<(Vec<u8>, SetRow)> =
-            rows_in(&*self.ground.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
         all.into_iter()
             .filter(|(_, row)| row.state < SetState::Released)
             .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
@@ -176,9 +148,9 @@ impl Sealer {
     /// cannot go on is left for later, and the error of the first of them returned in the end.
     pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
         let started = Instant::now();
-        drop_orphan_plans(&self.ground)?;
+        drop_orphan_plans(&self.given)?;
         self.give_up_unwritable()?;
-        let until = rows::totals(&*self.ground.kv)?.sequence;
+        let until = self.bodies.backlog()?.last;
         let mut report = SealReport::default();
         let mut failed = Vec::new();
         for set in self.unfinished()? {
@@ -189,7 +161,7 @@ impl Sealer {
         let waits = (cause == Cause::Due).then_some(started);
         while !self.troubles.is_full(waits) {
             let excluded = self.troubles.excluded(waits);
-            let Some(set) = plan_set(&self.ground, &*self.bodies, until, &excluded)? else {
+            let Some(set) = plan_set(&self.given, &*self.bodies, until, &excluded)? else {
                 self.troubles.planned_all(waits, until);
                 break;
             };
@@ -217,7 +189,7 @@ impl Sealer {
         failed: &mut Vec<ArchiveError>,
     ) -> Result<Option<Released>> {
         let finish = || self.finish_set(set, report);
-        let error = match self.ground.panics.run("sealing", finish) {
+        let error = match self.given.panics.run("sealing", finish) {
             Ok(End::Released(released)) => {
                 self.troubles.went(set);
                 return Ok(Some(released));
@@ -251,7 +223,7 @@ impl Sealer {
     }
 
     fn times(&self) -> (UnixTime, Instant) {
-        (self.ground.now(), Instant::now())
+        (self.given.now(), Instant::now())
     }
 
     /// Gives a set up, and notes that its bodies wait; what `why` they do.
@@ -269,12 +241,12 @@ impl Sealer {
     }
 
     fn row(&self, set: SetId) -> Result<SetRow> {
-        rows::get(&*self.ground.kv, SETS, &set.to_bytes())?
+        rows::get(&*self.given.catalog, SETS, &set.to_bytes())?
             .ok_or_else(|| ArchiveError::Internal { what: format!("set {set} has no row") })
     }
 
     fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
                 return Err(ArchiveError::Internal { what: format!("set {set} has no row") });
@@ -288,7 +260,7 @@ impl Sealer {
         let mut released = Released::default();
         let (before, _) = self.progress.bytes();
         loop {
-            self.ground.check_stopping()?;
+            self.given.check_stopping()?;
             let row = self.row(set)?;
             self.note_progress(&row, before)?;
             match row.state {
@@ -306,7 +278,7 @@ impl Sealer {
                 SetState::Verified => self.stored(set)?,
                 SetState::Stored => released = self.release(set, &row)?,
                 SetState::Released => {
-                    drop_plan(&self.ground, set)?;
+                    drop_plan(&self.given, set)?;
                     report.sets.push(set_status(&set.to_bytes(), &row)?);
                     report.objects += released.objects;
                     report.bytes += released.bytes;
@@ -326,7 +298,7 @@ impl Sealer {
         let mut tracks = 0;
         for (_, platter) in row.platters() {
             let found: Option<PlatterRow> =
-                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
             let user_bytes = found.map_or(0, |found| found.data_bytes + found.list_bytes);
             tracks += platter_bytes(&row.geometry, user_bytes);
         }
@@ -335,9 +307,9 @@ impl Sealer {
             SetState::Written => 1,
             SetState::Verified | SetState::Stored | SetState::Released => 2,
         };
-        let staged = self.bodies.bytes_waiting()?;
+        let staged = self.bodies.backlog()?.bytes;
         let own = if row.state < SetState::Released { row.bytes } else { 0 };
-        let later = sets_bytes(&self.ground.config.geometry, staged.saturating_sub(own));
+        let later = sets_bytes(&self.given.geometry, staged.saturating_sub(own));
         self.progress.set(before + passes * tracks, before + 2 * (tracks + later));
         Ok(())
     }
@@ -349,9 +321,9 @@ impl Sealer {
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
         let row = self.row(set)?;
-        let (ground, files, progress) = (&self.ground, &self.files, &self.progress);
+        let (given, files, progress) = (&*self.given, &self.files, &self.progress);
         let bodies = &*self.bodies;
-        let writing = SetWriting { ground, bodies, files, set, row: &row, progress };
+        let writing = SetWriting { given, bodies, files, set, row: &row, progress };
         let damaged = match writing.run() {
             Ok(damaged) => damaged,
             Err(error) => {
@@ -365,7 +337,7 @@ impl Sealer {
             row.damaged = damaged;
             row.state = SetState::Written;
         })?;
-        self.ground.fail.pass("seal-written");
+        self.given.fail.pass("seal-written");
         Ok(())
     }
 
@@ -377,7 +349,7 @@ impl Sealer {
     /// starts with all platters at home.
     fn stored(&self, set: SetId) -> Result<()> {
         self.advance(set, |row| row.state = SetState::Stored)?;
-        self.ground.fail.pass("seal-stored");
+        self.given.fail.pass("seal-stored");
         Ok(())
     }
 
@@ -386,25 +358,25 @@ impl Sealer {
         let mut has: Vec<Option<u32>> = Vec::new();
         for platter in platters {
             let row: Option<PlatterRow> =
-                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
             has.push(row.and_then(|row| row.slot));
         }
         if let Some(slots) = has.iter().copied().collect::<Option<Vec<u32>>>() {
             return Ok(slots.into_iter().map(SlotIndex::new).collect());
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
-            rows_in(&*self.ground.kv, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows_in(&*self.given.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut taken = BTreeSet::new();
         for (key, _) in used {
             taken.insert(keys::KeyReader::new(&key).u32()?);
         }
-        let zones = zones(&self.ground.config.library.shape, &taken);
+        let zones = zones(&self.given.shape, &taken);
         let slots = choose_zones(&zones, platters.len()).map_err(|error| ArchiveError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
         let placed: Vec<(PlatterId, u32)> =
             platters.iter().copied().zip(slots.iter().map(|slot| slot.get())).collect();
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, slot) in placed {
                 rows::put(tx, SLOTS, rows::slot_key(slot), &platter)?;
                 let key = platter.to_bytes().to_vec();
@@ -425,9 +397,9 @@ impl Sealer {
         for (position, &platter) in (0u16..).zip(&row.information) {
             let range = rows::plan_of(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             let found: Option<PlatterRow> =
-                rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
+                rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
             for batch in plan.chunks(ROWS_PER_TRANSACTION_MAX) {
                 let mut fate = Fate::default();
@@ -444,12 +416,12 @@ impl Sealer {
                 }
                 let bodies = Arc::clone(&self.bodies);
                 let commit = move |tx: &mut Transaction<'_>| fate.seal(tx, &*bodies, platter);
-                let released = self.ground.committer.commit_blocking(commit)?;
-                self.ground.fail.pass("release-batch");
+                let released = self.given.committer.commit_blocking(commit)?;
+                self.given.fail.pass("release-batch");
                 if let Some(then) = released.then {
                     then();
                 }
-                self.ground.fail.pass("release-freed");
+                self.given.fail.pass("release-freed");
                 total.objects += released.files;
                 total.bodies += released.bodies;
                 total.bytes += released.bytes;
@@ -457,14 +429,14 @@ impl Sealer {
         }
         total.damaged = row.damaged.iter().filter(|body| kept_bodies.remove(body)).count() as u64;
         total.kept = kept_bodies.len() as u64;
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else { return Ok(()) };
             row.state = SetState::Released;
             rows::put(tx, SETS, key.clone(), &row)?;
             Ok(tx.delete(FAULTS, key)?)
         })?;
-        self.ground.fail.pass("seal-released");
+        self.given.fail.pass("seal-released");
         Ok(total)
     }
 }

@@ -3,11 +3,11 @@
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
 use fulgurite_glass::{SectorMargins, SectorReading, VerifyReport};
+use fulgurite_platters::Given;
 use fulgurite_units::{PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::commit::rows_in;
-use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, MARGINS, TrackRow, VERIFIED, VerificationRow};
 use crate::{ArchiveError, Result};
@@ -61,22 +61,22 @@ impl From<SectorReading> for VerifiedSector {
 }
 
 /// Forgets what was found of a platter that is no more.
-pub(crate) fn forget(ground: &Ground, platter: PlatterId) -> Result<()> {
-    forget_tracks(ground, platter)?;
-    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+pub(crate) fn forget(given: &Given, platter: PlatterId) -> Result<()> {
+    forget_tracks(given, platter)?;
+    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         Ok(tx.delete(VERIFIED, platter.to_bytes())?)
     })
 }
 
-fn forget_tracks(ground: &Ground, platter: PlatterId) -> Result<()> {
+fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
     let all = KeyRange::prefix(&platter.to_bytes());
     loop {
         let old: Vec<(Vec<u8>, TrackRow)> =
-            rows_in(&*ground.kv, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
+            rows_in(&*given.catalog, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if old.is_empty() {
             return Ok(());
         }
-        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             old.into_iter().try_for_each(|(key, _)| Ok(tx.delete(MARGINS, key)?))
         })?;
     }
@@ -84,33 +84,33 @@ fn forget_tracks(ground: &Ground, platter: PlatterId) -> Result<()> {
 
 /// Writes down what was found, in place of what was found before. A crash in between leaves fewer
 /// tracks than there are, and the verification undone: it is done again.
-pub(crate) fn note(ground: &Ground, platter: PlatterId, report: &VerifyReport) -> Result<()> {
+pub(crate) fn note(given: &Given, platter: PlatterId, report: &VerifyReport) -> Result<()> {
     let id = platter.to_bytes();
-    forget_tracks(ground, platter)?;
+    forget_tracks(given, platter)?;
     for tracks in report.readings.chunks(ROWS_PER_TRANSACTION_MAX) {
         let rows = tracks.iter().map(|(track, readings)| {
             let key = KeyWriter::new().fixed(&id).u32(track.get()).finish();
             (key, TrackRow(readings.iter().map(|reading| reading.to_byte()).collect()))
         });
         let rows: Vec<(Vec<u8>, TrackRow)> = rows.collect();
-        ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             rows.into_iter().try_for_each(|(key, row)| rows::put(tx, MARGINS, key, &row))
         })?;
     }
     let row = VerificationRow {
-        at: ground.now(),
+        at: given.now(),
         sectors: report.sectors,
         failed: report.failed_sectors,
         margins: report.margins,
     };
-    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+    given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
         rows::put(tx, VERIFIED, id.to_vec(), &row)
     })
 }
 
 /// What was found, or nothing if the platter was never verified.
-pub(crate) fn of(ground: &Ground, platter: PlatterId) -> Result<Option<Verification>> {
-    let view = ground.kv.snapshot();
+pub(crate) fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
+    let view = given.catalog.snapshot();
     let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {
         return Ok(None);
     };

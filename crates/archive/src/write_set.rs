@@ -14,13 +14,12 @@ use fulgurite_glass::{
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
 use fulgurite_platters::{
-    Bodies, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress,
+    Bodies, Given, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress,
     cipher_crc, joined_crc,
 };
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
 use crate::commit::rows_in;
-use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
 use crate::{ArchiveError, Result};
@@ -46,7 +45,7 @@ struct Piece {
 /// One attempt to write a set.
 #[derive(Debug)]
 pub(crate) struct SetWriting<'a> {
-    pub(crate) ground: &'a Arc<Ground>,
+    pub(crate) given: &'a Given,
     pub(crate) bodies: &'a dyn Bodies,
     pub(crate) files: &'a PlatterFiles,
     pub(crate) set: SetId,
@@ -99,7 +98,7 @@ impl SetWriting<'_> {
     }
 
     fn platter_row(&self, platter: PlatterId) -> Result<PlatterRow> {
-        rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
+        rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
             ArchiveError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
         })
     }
@@ -119,7 +118,7 @@ impl SetWriting<'_> {
         };
         let header = PlatterHeader {
             format: FormatVersion::CURRENT,
-            archive: self.ground.archive,
+            archive: self.given.archive,
             platter,
             generation: self.row.generation,
             set: self.set,
@@ -139,9 +138,9 @@ impl SetWriting<'_> {
     fn end(&self, platter: PlatterId, writer: Writer) -> Result<()> {
         let (written, sink) = writer.finish().map_err(glass_error(platter))?;
         self.files.sync(&sink)?;
-        self.ground.fail.pass("write-synced");
+        self.given.fail.pass("write-synced");
         self.files.publish(written.platter(), sink)?;
-        self.ground.fail.pass("write-platter");
+        self.given.fail.pass("write-platter");
         Ok(())
     }
 
@@ -156,13 +155,13 @@ impl SetWriting<'_> {
         let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let work = || -> Result<()> {
             while let Some((position, platter)) = next() {
-                self.ground.check_stopping()?;
+                self.given.check_stopping()?;
                 self.write_platter(position, platter, members, pieces)?;
             }
             Ok(())
         };
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        in_parallel(threads.min(self.row.information.len()), &self.ground.panics, work)
+        in_parallel(threads.min(self.row.information.len()), &self.given.panics, work)
     }
 
     fn write_platter(
@@ -174,12 +173,13 @@ impl SetWriting<'_> {
     ) -> Result<()> {
         let mut writer = self.begin(position, platter, members)?;
         let range = rows::plan_of(self.set, position);
-        let plan: Vec<(Vec<u8>, PlanRow)> = rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
+        let plan: Vec<(Vec<u8>, PlanRow)> =
+            rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
         let mut buffer = Vec::new();
         let half = plan.len() / 2;
         for (index, (_, shard)) in plan.iter().enumerate() {
             if index == half {
-                self.ground.fail.pass("write-half");
+                self.given.fail.pass("write-half");
             }
             self.write_shard(platter, shard, &mut writer, &mut buffer, pieces)?;
         }
@@ -279,7 +279,7 @@ impl SetWriting<'_> {
         let mut readers: Vec<Option<PlatterReader<PlatterFileSource>>> = Vec::new();
         for &platter in &self.row.information {
             let source = self.files.open(platter)?;
-            let expected = Some((self.ground.archive, platter));
+            let expected = Some((self.given.archive, platter));
             let reader = PlatterReader::open(source, expected, &NoFaults);
             readers.push(Some(reader.map_err(glass_error(platter))?));
         }
@@ -293,7 +293,7 @@ impl SetWriting<'_> {
         }
         let mut encoder = SetEncoder::new(geometry);
         for track in 0..geometry.tracks_for(self.row.redundancy_bytes) {
-            self.ground.check_stopping()?;
+            self.given.check_stopping()?;
             encoder
                 .encode_track(InformationTrack::new(track), &readers, &NoFaults, |index, piece| {
                     writers[usize::from(index)].1.write(piece)
@@ -309,7 +309,7 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             let is_piece = |row: &PlanRow| row.bytes != row.body_bytes;
             let noted: Vec<(Vec<u8>, PlanRow)> = plan
                 .into_iter()
@@ -322,7 +322,7 @@ impl SetWriting<'_> {
                 .collect();
             for batch in noted.chunks(ROWS_PER_TRANSACTION_MAX) {
                 let batch = batch.to_vec();
-                self.ground.committer.commit_blocking(
+                self.given.committer.commit_blocking(
                     move |tx: &mut Transaction<'_>| -> Result<()> {
                         batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
                     },
@@ -340,7 +340,7 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.ground.kv, PLANS, &range, usize::MAX)?;
+                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             for (_, shard) in plan {
                 let Some(body) = self.bodies.body(shard.place)? else { continue };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);

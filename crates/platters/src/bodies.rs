@@ -1,7 +1,8 @@
 //! What the glass tier asks of whoever has the bodies.
 //!
 //! ```text
-//! waiting, body, open, entry      what is to be written: numbers, ciphertext, sealed entries
+//! backlog, waiting, body,
+//! open, entry                     what is to be written: numbers, ciphertext, sealed entries
 //! placed, kept, again             what became of it, within the transaction that says so
 //! ```
 //!
@@ -35,6 +36,15 @@ pub struct Waiting {
     pub from: u64,
     /// Bytes of its sealed entry.
     pub entry_bytes: u32,
+}
+
+/// What waits for glass, in all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// No body that waits now has a place behind this one.
+    pub last: u64,
+    /// Bytes that wait, roughly: as they were put.
+    pub bytes: u64,
 }
 
 /// A body that waits for glass, with all that its bytes are compared by.
@@ -104,11 +114,11 @@ pub trait ReadAt {
 /// Whoever has the bodies. What changes rows is called within a transaction of the glass tier, and
 /// changes none of that tier's own.
 pub trait Bodies: Debug + Send + Sync {
-    /// Bytes that wait for glass, roughly: as they were put.
+    /// What waits for glass, in all.
     ///
     /// # Errors
     /// When the catalog fails.
-    fn bytes_waiting(&self) -> Result<u64>;
+    fn backlog(&self) -> Result<Backlog>;
 
     /// Gives `take` what waits up to the place `until`, in the order of places and all of one
     /// moment, until it breaks. Places that are not `wanted` are passed over.

@@ -62,7 +62,8 @@ fn arrows(map: &Map<'_>, manifest: &Source) -> Vec<Finding> {
         _ => return Vec::new(),
     };
     let none = Vec::new();
-    let Some(allowed) = map.get(crate_name).or_else(|| (crate_name == TOOL).then_some(&none)) else {
+    let Some(allowed) = map.get(crate_name).or_else(|| (crate_name == TOOL).then_some(&none))
+    else {
         return vec![manifest.finding(0, format!("crate {crate_name} is not on the map"))];
     };
     let table = match manifest.text.parse::<toml::Table>() {

@@ -30,7 +30,7 @@ const ROWS_PER_BODY: usize = 4;
 impl Sealer {
     /// Counts a fault of the set itself; it is to be written again. How many it had.
     pub(super) fn count_fault(&self, set: SetId) -> Result<u32> {
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<u32> {
             let key = set.to_bytes().to_vec();
             let faults = rows::get::<u32>(tx, FAULTS, &key)?.unwrap_or(0) + 1;
             rows::put(tx, FAULTS, key.clone(), &faults)?;
@@ -73,7 +73,7 @@ impl Sealer {
         let mut failure = None;
         let range = KeyRange::prefix(&set.to_bytes());
         // Of one moment, for `each` reads as well.
-        let view = self.ground.kv.snapshot();
+        let view = self.given.catalog.snapshot();
         view.scan(PLANS, &range, Direction::Ascending, &mut |_, value| {
             let next = rows::decode::<PlanRow>(PLANS, value).and_then(|row| each(&row));
             next.unwrap_or_else(|error| {
@@ -116,15 +116,15 @@ impl Sealer {
         for places in old.chunks(ROWS_PER_TRANSACTION_MAX / ROWS_PER_BODY) {
             let (places, bodies) = (places.to_vec(), Arc::clone(&self.bodies));
             let commit = move |tx: &mut Transaction<'_>| bodies.again(tx, &places);
-            new.extend(self.ground.committer.commit_blocking(commit)?);
+            new.extend(self.given.committer.commit_blocking(commit)?);
         }
         for (_, platter) in row.platters() {
-            verification::forget(&self.ground, platter)?;
+            verification::forget(&self.given, platter)?;
         }
         let platters: Vec<PlatterId> = row.platters().map(|(_, platter)| platter).collect();
         let commit = move |tx: &mut Transaction<'_>| forget(tx, set, &platters);
-        self.ground.committer.commit_blocking(commit)?;
-        drop_plan(&self.ground, set)?;
+        self.given.committer.commit_blocking(commit)?;
+        drop_plan(&self.given, set)?;
         Ok((old, new))
     }
 }

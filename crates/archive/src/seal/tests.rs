@@ -1,8 +1,11 @@
 //! Where new platters may go.
 
+use fulgurite_catalog::{Direction, ReadView as _};
+
 use super::*;
-use crate::bodies::queued_body;
-use crate::rows::BODIES;
+use crate::bodies::{StagedBodies, queued_body};
+use crate::ground::Ground;
+use crate::rows::{BODIES, QUEUE};
 use crate::testing;
 
 #[test]
@@ -39,8 +42,10 @@ impl Bench {
         let library =
             LiveLibrary::start(library, fulgurite_units::ByteCount::mib(1), &ground.panics)
                 .unwrap();
-        let files = PlatterFiles::new(ground.paths().platters());
-        let sealer = Sealer::new(&ground, &library, &files, &Arc::default(), &Arc::default());
+        let files = ground.given.files.clone();
+        let bodies = StagedBodies::of(&ground);
+        let sealer =
+            Sealer::new(&ground.given, &bodies, &library, &Arc::default(), &Arc::default());
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
         let bench = Self { _dir: dir, ground, library, files, sealer, runtime };
         let bucket = testing::bucket("vault");
@@ -71,7 +76,7 @@ impl Bench {
     }
 
     fn plan(&self) -> SetId {
-        plan_set(&self.ground, &*self.sealer.bodies, u64::MAX - 1, &Excluded::default())
+        plan_set(&self.ground.given, &*self.sealer.bodies, u64::MAX - 1, &Excluded::default())
             .unwrap()
             .unwrap()
     }
@@ -220,7 +225,7 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
         assert_eq!(given_up, 0);
     }
     // By itself it is left alone until its wait is over, and what waits is not due.
-    assert!(!bench.sealer.is_due().unwrap());
+    assert!(!crate::policy::is_due(&bench.ground, &bench.sealer).unwrap());
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
     // Nor does it matter how often it was tried: a crash costs an attempt like this one.
@@ -282,8 +287,9 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     bench.put("later", 700_000);
     let places = bench.queue();
     let excluded = Excluded::default();
-    let set =
-        plan_set(&bench.ground, &*bench.sealer.bodies, places[0], &excluded).unwrap().unwrap();
+    let set = plan_set(&bench.ground.given, &*bench.sealer.bodies, places[0], &excluded)
+        .unwrap()
+        .unwrap();
     let sealer = &bench.sealer;
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
     let said = || {
@@ -314,6 +320,6 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     sealer.note_progress(&sealer.row(next).unwrap(), 0).unwrap();
     let (_, planned) = progress.bytes();
     assert!(later.abs_diff(planned) <= later / 2, "{later} {planned}");
-    assert_eq!(sealer.seal_all(Cause::Order).unwrap().objects, 1);
+    assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 1);
     assert_eq!(progress.bytes(), (planned, planned));
 }

@@ -84,7 +84,7 @@ impl Sealer {
             carrying.push(self.library.store(platter, slot)?);
             let report = brought.and_then(|()| self.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
-                verification::note(&self.ground, platter, &report)?;
+                verification::note(&self.given, platter, &report)?;
                 let verdict = verdict(platter, &report);
                 let tracks = report.unreadable.iter().map(|track| track.get()).collect();
                 reports.insert(platter, tracks);
@@ -108,7 +108,7 @@ impl Sealer {
         carried.into_iter().collect::<Result<(), _>>()?;
         self.note_unreadable(reports)?;
         self.advance(set, |row| row.state = SetState::Verified)?;
-        self.ground.fail.pass("seal-verified");
+        self.given.fail.pass("seal-verified");
         Ok(Verdict::Good)
     }
 
@@ -116,9 +116,9 @@ impl Sealer {
     pub(super) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
         match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(Err(ArchiveError::Undecoded { .. })) => self.read_later(platter),
-            None if self.ground.medium.decodes_later() => {
+            None if self.given.medium.decodes_later() => {
                 let report = self.read_later(platter);
-                self.ground.fail.pass("verify-platter");
+                self.given.fail.pass("verify-platter");
                 report
             }
             Some(read) => read,
@@ -132,7 +132,7 @@ impl Sealer {
         let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
         let mut under_way: Option<Reading> = None;
         let mut part = self.progress.part();
-        let mut is_done = self.ground.medium.decodes_later();
+        let mut is_done = self.given.medium.decodes_later();
         let work = move |pace: &Pace| {
             if is_done {
                 return Pass::Whole;
@@ -149,7 +149,7 @@ impl Sealer {
                     Err(error)
                 }
             };
-            sealer.ground.fail.pass("verify-platter");
+            sealer.given.fail.pass("verify-platter");
             *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
             is_done = true;
             Pass::Whole
@@ -176,7 +176,7 @@ impl Sealer {
         let tracks = reader.map().tracks();
         let track_bytes = track_bytes(&reader);
         while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
-            self.ground.check_stopping()?;
+            self.given.check_stopping()?;
             let done = found.tracks_done();
             part.at(u64::from(done) * track_bytes);
             if !pace.goes_on(done) && done < tracks {
@@ -190,12 +190,12 @@ impl Sealer {
     pub(super) fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
         let source = self.files.open(platter)?;
         source.forget_cached();
-        let expected = Some((self.ground.archive, platter));
+        let expected = Some((self.given.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
     }
 
     fn note_unreadable(&self, reports: BTreeMap<PlatterId, Vec<u32>>) -> Result<()> {
-        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+        self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, unreadable) in reports {
                 let key = platter.to_bytes().to_vec();
                 if let Some(mut row) = rows::get::<PlatterRow>(tx, PLATTERS, &key)? {
@@ -208,7 +208,8 @@ impl Sealer {
     }
 
     fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
-        let found: Option<PlatterRow> = rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
+        let found: Option<PlatterRow> =
+            rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
         let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
         Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
     }
@@ -226,7 +227,7 @@ impl Sealer {
             tracing::warn!(%platter, %error, "verification waits for the decode service");
             let again = std::time::Instant::now() + AGAIN;
             while std::time::Instant::now() < again {
-                self.ground.check_stopping()?;
+                self.given.check_stopping()?;
                 std::thread::sleep(LOOK);
             }
         }
@@ -243,7 +244,7 @@ impl Sealer {
     /// Platters that are stored: one, or all.
     pub(crate) fn stored_platters(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
         let all: Vec<(Vec<u8>, PlatterRow)> =
-            rows_in(&*self.ground.kv, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows_in(&*self.given.catalog, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut stored = Vec::new();
         for (key, row) in all {
             let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
@@ -251,7 +252,7 @@ impl Sealer {
                 continue;
             };
             // A set under way is verified by its sealing.
-            let set: Option<SetRow> = rows::get(&*self.ground.kv, SETS, &row.set.to_bytes())?;
+            let set: Option<SetRow> = rows::get(&*self.given.catalog, SETS, &row.set.to_bytes())?;
             if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
                 let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
                 let (slot, set) = (SlotIndex::new(slot), row.set);
@@ -268,13 +269,13 @@ impl Sealer {
 
     /// Reads a stored platter whole again. What is wrong with it is in the report.
     pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
-        self.ground.check_stopping()?;
+        self.given.check_stopping()?;
         let &Stored { platter, slot, set, tracks, bytes: _ } = stored;
         let outcome = Outcome::default();
         let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
         let mut part = self.progress.part();
         let work = Box::new(move || {
-            if sealer.ground.medium.decodes_later() {
+            if sealer.given.medium.decodes_later() {
                 return;
             }
             let report = sealer.read_whole(platter, &mut part);
@@ -285,7 +286,7 @@ impl Sealer {
         let brought = library_driver::wait(answer).map_err(ArchiveError::from);
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
-            (Ok(()), None) if self.ground.medium.decodes_later() => {
+            (Ok(()), None) if self.given.medium.decodes_later() => {
                 self.read_whole(platter, &mut self.progress.part())
             }
             (Ok(()), Some(read)) => read,
@@ -297,7 +298,7 @@ impl Sealer {
             }
         };
         if let Ok(report) = &report {
-            verification::note(&self.ground, platter, report)?;
+            verification::note(&self.given, platter, report)?;
         }
         let failed = |error: String| VerifiedPlatter {
             platter,

@@ -1,0 +1,50 @@
+//! When staged bodies are sealed without being asked.
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use fulgurite_catalog::{Direction, KeyRange, ReadView as _, keys};
+use fulgurite_units::UnixTime;
+
+use crate::Result;
+use crate::commit::rows_in;
+use crate::ground::Ground;
+use crate::rows::{self, QUEUE, QueueRow};
+use crate::seal::{Excluded, Sealer};
+
+/// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
+pub(crate) fn is_due(ground: &Ground, sealer: &Sealer) -> Result<bool> {
+    let under_way = sealer.under_way(Instant::now())?;
+    if under_way.is_ready || under_way.is_full {
+        return Ok(under_way.is_ready);
+    }
+    let (policy, excluded) = (&ground.config.seal, &under_way.excluded);
+    let staged = rows::totals(&*ground.kv)?.staged_bytes.saturating_sub(excluded.bytes);
+    if staged >= policy.staged_bytes.get() {
+        return Ok(true);
+    }
+    let oldest = oldest_but(ground, excluded)?;
+    Ok(oldest.is_some_and(|arrived| ground.now().since(arrived) >= policy.age))
+}
+
+/// When the first staged body came that is not left alone.
+fn oldest_but(ground: &Ground, excluded: &Excluded) -> Result<Option<UnixTime>> {
+    let all = KeyRange::prefix(b"");
+    if excluded.is_empty() {
+        let first: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &all, 1)?;
+        return Ok(first.first().map(|(_, row)| row.arrived));
+    }
+    let mut found = Ok(None);
+    ground.kv.scan(QUEUE, &all, Direction::Ascending, &mut |key, value| {
+        match keys::KeyReader::new(key).u64() {
+            Ok(place) if excluded.contains(place) => return ControlFlow::Continue(()),
+            Ok(_) => {
+                let row = rows::decode::<QueueRow>(QUEUE, value);
+                found = row.map(|row| Some(row.arrived));
+            }
+            Err(error) => found = Err(error.into()),
+        }
+        ControlFlow::Break(())
+    })?;
+    found
+}
