@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fulgurite_library::Machine;
 use fulgurite_platters::Progress;
 use fulgurite_platters::library_driver::LibraryWatch;
+use fulgurite_platters::verification::{self, Verification};
 use fulgurite_units::{Clock, PlatterId, UploadId};
 
 use crate::config::ArchiveConfig;
@@ -20,7 +21,6 @@ use crate::pipeline::Workers;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
-use crate::verification::{self, Verification};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, list, multipart, orphan_report, put, read, restore, status};
 
@@ -354,7 +354,7 @@ impl Archive {
     /// When the catalog fails.
     pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
         let ground = Arc::clone(&self.ground);
-        blocking(move || verification::of(&ground.given, platter)).await
+        blocking(move || Ok(verification::of(&ground.given, platter)?)).await
     }
 
     /// Segments that the catalog does not name, with what is in them.

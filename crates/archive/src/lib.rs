@@ -34,7 +34,6 @@ mod orphan_report;
 #[doc(hidden)]
 pub mod outside;
 mod pipeline;
-mod plan;
 mod policy;
 mod private;
 mod put;
@@ -42,7 +41,6 @@ mod read;
 mod recover;
 mod restore;
 mod rows;
-mod seal;
 mod shard_reader;
 mod space;
 mod startup;
@@ -50,8 +48,6 @@ pub mod status;
 mod sync;
 #[cfg(test)]
 mod testing;
-mod verification;
-mod write_set;
 
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, Result};
@@ -61,6 +57,7 @@ pub use fulgurite_catalog::CatalogError;
 pub use fulgurite_platters::library_driver::{
     LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd,
 };
+pub use fulgurite_platters::verification::{Verification, VerifiedSector, VerifiedTrack};
 pub use fulgurite_platters::{
     DecodeStatus, DecodeWorker, Progress, Stop, WorkerOptions, WorkerTotals,
 };
@@ -75,4 +72,3 @@ pub use object::{
 pub use put::ObjectWriter;
 pub use read::ObjectReader;
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};
-pub use verification::{Verification, VerifiedSector, VerifiedTrack};

@@ -56,8 +56,6 @@ pub const ENTRY_RECORD_BYTES_MAX: usize = 256 << 10;
 pub const SCAN_BUFFER_BYTES: usize = 512 << 10;
 /// Smallest free stretch of a segment whose blocks are given back before the segment goes.
 pub const PUNCH_BYTES_MIN: u64 = 1 << 20;
-/// Most bodies one platter-set plan holds in memory while it is sorted.
-pub const PLAN_BODIES_MAX: usize = 200_000;
 /// Rows changed by one catalog transaction of a batch step (release, expiry, recovery).
 pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 /// Bytes of rows that a recovery writes to the new catalog in one batch.
@@ -99,16 +97,6 @@ pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
 pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
 /// Floor and reserve of a small disk are one part of it in so many.
 pub const SPACE_SHARE: u64 = 16;
-/// Faults of its own after which a set is given up and planned anew on other platters.
-pub const SET_FAULTS_MAX: u32 = 3;
-/// Sets that wait to be tried again, or were given up a short time ago, beyond which no more are
-/// begun: trouble that meets every set must not plan all that is staged.
-pub const SETS_WAITING_MAX: usize = 4;
-/// How long a set waits after the first time it could not go on; twice as long each time after.
-pub const SEAL_RETRY: Duration = Duration::from_secs(10);
-/// How long it waits at most.
-pub const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
-
 /// Most bytes that S3 lets names, user metadata and tags have in an entry.
 const ENTRY_NAMED_BYTES_MAX: usize = BUCKET_NAME_BYTES_MAX
     + KEY_BYTES_MAX

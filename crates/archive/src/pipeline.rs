@@ -16,17 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use fulgurite_platters::Progress;
 use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
+use fulgurite_platters::limits::SEAL_RETRY;
+use fulgurite_platters::{Cause, Progress, Sealer, Troubles};
 use fulgurite_units::{ByteCount, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
 use crate::bodies::StagedBodies;
 use crate::forget::Forgetting;
 use crate::ground::Ground;
-use crate::limits::SEAL_RETRY;
 use crate::restore::Restorer;
-use crate::seal::{Cause, Sealer, Troubles};
 use crate::status::{SealReport, Status, VerifyReport};
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, policy, startup};
 
@@ -264,7 +263,7 @@ fn run_sealing(
             }
         }
         "sealing".clone_into(&mut lock(shown));
-        let outcome = ground.panics.run("sealing", || sealer.seal_all(cause));
+        let outcome = ground.panics.run("sealing", || Ok(sealer.seal_all(cause)?));
         sealer.rests();
         let failed = match &outcome {
             Ok(_) => sealer.trouble(),

@@ -4,13 +4,13 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, keys};
+use fulgurite_platters::{Excluded, Sealer};
 use fulgurite_units::UnixTime;
 
 use crate::Result;
 use crate::commit::rows_in;
 use crate::ground::Ground;
 use crate::rows::{self, QUEUE, QueueRow};
-use crate::seal::{Excluded, Sealer};
 
 /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
 pub(crate) fn is_due(ground: &Ground, sealer: &Sealer) -> Result<bool> {

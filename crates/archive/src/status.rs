@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _};
-use fulgurite_glass::SectorMargins;
-use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
+use fulgurite_platters::status::set_status;
+use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::DecodeStatus;
+use crate::Result;
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::ground::Ground;
@@ -18,9 +19,9 @@ use crate::rows::{
     self, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
     SETS, SetRow,
 };
-use crate::{ArchiveError, Result};
 
 pub use crate::orphan_report::OrphanedSegment;
+pub use fulgurite_platters::status::{SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// The archive at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,68 +164,6 @@ pub struct FailedRestore {
     pub error: String,
 }
 
-/// What sealing has trouble with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SealTrouble {
-    /// The set that waits; none for bodies whose set was given up.
-    pub set: Option<SetId>,
-    /// Times in a row that it did not go on.
-    pub tries: u32,
-    /// Why the last time.
-    pub error: String,
-    /// When it began.
-    pub since: UnixTime,
-    /// Seconds until it is tried again by itself.
-    pub retry_seconds: u64,
-    /// Ciphertext bytes that wait.
-    pub bytes: u64,
-}
-
-impl std::fmt::Display for SealTrouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { tries, error, retry_seconds, .. } = self;
-        let bytes = ByteCount::new(self.bytes);
-        match self.set {
-            Some(set) => write!(f, "set {set} ({bytes}) waits")?,
-            None => write!(f, "{bytes} of a set that was given up wait")?,
-        }
-        write!(f, ", next try in {retry_seconds} s, after {tries} in vain: {error}")
-    }
-}
-
-/// One platter-set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetStatus {
-    /// Its id.
-    pub set: SetId,
-    /// `planned`, `written`, `verified`, `stored` or `released`.
-    pub state: String,
-    /// Information platters written.
-    pub information_platters: u32,
-    /// Redundancy platters written.
-    pub redundancy_platters: u32,
-    /// User bytes (ciphertext) in it.
-    pub bytes: u64,
-}
-
-/// What sealing did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SealReport {
-    /// Sets sealed.
-    pub sets: Vec<SetStatus>,
-    /// Objects whose last body went to glass.
-    pub objects: u64,
-    /// Ciphertext bytes sealed.
-    pub bytes: u64,
-    /// Wall seconds.
-    pub seconds: f64,
-    /// Bodies that would not survive on their platter, or are damaged, and stay staged.
-    pub kept_staged: u64,
-    /// Those of them whose staged bytes are not what was ingested; they are set aside.
-    #[serde(default)]
-    pub damaged: u64,
-}
-
 /// A staged body that is not what was ingested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedBody {
@@ -263,31 +202,6 @@ pub struct DamagedCopy {
     pub error: String,
 }
 
-/// One platter read whole.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VerifiedPlatter {
-    /// Which.
-    pub platter: PlatterId,
-    /// Of which set.
-    pub set: SetId,
-    /// Sectors read.
-    pub sectors: u64,
-    /// Sectors that could not be read.
-    pub sectors_failed: u64,
-    /// Smallest count of redundancy sectors left in any track.
-    pub margin_min: u32,
-    /// Tracks that needed the large group.
-    pub tracks_by_group: u64,
-    /// Tracks that this platter alone cannot give back.
-    pub tracks_unreadable: u64,
-    /// How far its sectors are from failing, in hundredths of the decoder's effort; nothing where
-    /// the medium does not decode.
-    #[serde(default)]
-    pub sector_margins: Option<SectorMargins>,
-    /// Why it could not be read at all, if so.
-    pub error: Option<String>,
-}
-
 /// Where a piece of an object lies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardPlace {
@@ -316,7 +230,7 @@ pub(crate) fn status(ground: &Ground, activity: String) -> Result<Status> {
     let sets: Vec<(Vec<u8>, SetRow)> =
         rows_in(&*ground.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
     let sets =
-        sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>>>()?;
+        sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>, _>>()?;
     let day = ground.config.day.as_secs_f64();
     let (orphaned_segments, orphaned_bytes) = orphan_totals(ground)?;
     let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
@@ -435,20 +349,6 @@ fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
 
 /// A real day.
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
-
-pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
-    let id: [u8; 16] = key.try_into().map_err(|_| ArchiveError::Corrupt {
-        what: "a set row has a key that is no set id".to_owned(),
-    })?;
-    let count = |ids: &[PlatterId]| u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    Ok(SetStatus {
-        set: SetId::from_bytes(id),
-        state: row.state.name().to_owned(),
-        information_platters: count(&row.information),
-        redundancy_platters: count(&row.redundancy),
-        bytes: row.bytes,
-    })
-}
 
 /// Where an object's bytes are.
 pub(crate) fn locate(

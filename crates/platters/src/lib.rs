@@ -17,10 +17,17 @@ mod medium;
 #[doc(hidden)]
 pub mod outside;
 mod panics;
+mod plan;
 mod platter_files;
 pub mod progress;
 pub mod rows;
+mod seal;
 mod shard;
+pub mod status;
+#[cfg(test)]
+mod testing;
+pub mod verification;
+mod write_set;
 
 pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting};
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
@@ -31,4 +38,5 @@ pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
 pub use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
 pub use progress::Progress;
+pub use seal::{Cause, Excluded, Sealer, Stored, Troubles, UnderWay};
 pub use shard::{Shard, cipher_crc, joined_crc};

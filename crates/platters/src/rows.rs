@@ -17,7 +17,7 @@ mod older_plans;
 
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::row::{self, Read, Row, read_as};
-use fulgurite_catalog::{KeyRange, Space, Transaction};
+use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction};
 use fulgurite_glass::{Geometry, SectorMargins};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
@@ -206,6 +206,36 @@ pub fn plan_of(set: SetId, position: u16) -> KeyRange {
 #[must_use]
 pub fn slot_key(slot: u32) -> Vec<u8> {
     KeyWriter::new().u32(slot).finish()
+}
+
+/// The row under `key`.
+pub(crate) fn get<T: Row>(view: &dyn ReadView, space: Space, key: &[u8]) -> Result<Option<T>> {
+    Ok(row::get(view, space, key)?)
+}
+
+/// Writes `row` under `key`.
+pub(crate) fn put<T: Row>(
+    tx: &mut Transaction<'_>,
+    space: Space,
+    key: Vec<u8>,
+    row: &T,
+) -> Result<()> {
+    Ok(row::put(tx, space, key, row)?)
+}
+
+/// At most `limit` rows of `range` with their keys, the first ones.
+pub(crate) fn rows_in<T: Row>(
+    view: &dyn ReadView,
+    space: Space,
+    range: &KeyRange,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, T)>> {
+    Ok(row::rows_in(view, space, range, limit)?)
+}
+
+/// The row in these bytes.
+pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
+    Ok(row::decode(space, bytes)?)
 }
 
 /// Counts shards that no body needs any more off their platters.

@@ -6,18 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
 use fulgurite_library::TrackSpan;
-use fulgurite_platters::PlatterFileSource;
-use fulgurite_platters::library_driver::{self, Due, Pace, Pass, Verify};
-use fulgurite_platters::progress::{Part, platter_bytes};
-use fulgurite_units::{PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
+use fulgurite_units::{ErrorKind, PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
 
 use super::Sealer;
-use crate::commit::rows_in;
+use crate::library_driver::{self, Due, Pace, Pass, Verify};
+use crate::progress::{Part, platter_bytes};
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
 use crate::status::VerifiedPlatter;
-use crate::verification;
 use crate::write_set::glass_error;
-use crate::{ArchiveError, ErrorKind, Result};
+use crate::{PlatterFileSource, PlattersError, Result, verification};
 
 /// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
 const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
@@ -28,13 +25,13 @@ pub(super) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
 
 /// A platter in its slot.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored {
+pub struct Stored {
     platter: PlatterId,
     slot: SlotIndex,
     set: SetId,
     tracks: u32,
     /// Bytes of all its tracks.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 /// A verification under way, with the platter open.
@@ -45,14 +42,14 @@ type Reading = (PlatterReader<PlatterFileSource>, Verification);
 pub(super) enum Verdict {
     Good,
     /// What is wrong with it: it is to be written again.
-    Scrap(ArchiveError),
+    Scrap(PlattersError),
 }
 
 /// What is wrong with a platter that was read whole; unreadable tracks are not, for its set has
 /// them.
 fn verdict(platter: PlatterId, report: &VerifyReport) -> Verdict {
     let wrong =
-        |reason: String| Verdict::Scrap(ArchiveError::PlatterUnreadable { platter, reason });
+        |reason: String| Verdict::Scrap(PlattersError::PlatterUnreadable { platter, reason });
     if let Some(reason) = mismatch(report) {
         return wrong(reason);
     }
@@ -80,7 +77,7 @@ impl Sealer {
         let mut reports = BTreeMap::new();
         let (mut scrap, mut failed) = (None, None);
         for (platter, slot, outcome, answer) in reading {
-            let brought = library_driver::wait(answer).map_err(ArchiveError::from);
+            let brought = library_driver::wait(answer);
             carrying.push(self.library.store(platter, slot)?);
             let report = brought.and_then(|()| self.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
@@ -92,7 +89,7 @@ impl Sealer {
             });
             match verdict {
                 Ok(Verdict::Good) => {}
-                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+                Err(PlattersError::Stopping) => return Err(PlattersError::Stopping),
                 Err(error) if error.kind() != ErrorKind::Corrupt => failed = Some(error),
                 Ok(Verdict::Scrap(error)) | Err(error) => {
                     tracing::error!(%platter, %set, %error, "platter fails verification");
@@ -115,14 +112,14 @@ impl Sealer {
     /// What a drive found, or what is found later where decoding takes longer than a drive waits.
     pub(super) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
         match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(Err(ArchiveError::Undecoded { .. })) => self.read_later(platter),
+            Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
             None if self.given.medium.decodes_later() => {
                 let report = self.read_later(platter);
                 self.given.fail.pass("verify-platter");
                 report
             }
             Some(read) => read,
-            None => Err(ArchiveError::Internal { what: "a drive read nothing".to_owned() }),
+            None => Err(PlattersError::Internal { what: "a drive read nothing".to_owned() }),
         }
     }
 
@@ -221,7 +218,7 @@ impl Sealer {
         loop {
             part.at(0);
             let error = match self.read_whole(platter, &mut part) {
-                Err(error @ ArchiveError::Undecoded { .. }) => error,
+                Err(error @ PlattersError::Undecoded { .. }) => error,
                 read => return read,
             };
             tracing::warn!(%platter, %error, "verification waits for the decode service");
@@ -242,9 +239,12 @@ impl Sealer {
     }
 
     /// Platters that are stored: one, or all.
-    pub(crate) fn stored_platters(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
+    ///
+    /// # Errors
+    /// When it is not stored, or the catalog fails.
+    pub fn stored_platters(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
         let all: Vec<(Vec<u8>, PlatterRow)> =
-            rows_in(&*self.given.catalog, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows::rows_in(&*self.given.catalog, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut stored = Vec::new();
         for (key, row) in all {
             let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
@@ -262,13 +262,16 @@ impl Sealer {
         }
         if let Some(only) = only.filter(|_| stored.is_empty()) {
             let what = format!("platter {only} is not stored in this archive");
-            return Err(ArchiveError::InvalidArgument { what });
+            return Err(PlattersError::InvalidArgument { what });
         }
         Ok(stored)
     }
 
     /// Reads a stored platter whole again. What is wrong with it is in the report.
-    pub(crate) fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
+    ///
+    /// # Errors
+    /// When it is stopping, or the catalog fails.
+    pub fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
         self.given.check_stopping()?;
         let &Stored { platter, slot, set, tracks, bytes: _ } = stored;
         let outcome = Outcome::default();
@@ -283,18 +286,18 @@ impl Sealer {
         });
         let span = TrackSpan::new(TrackIndex::new(0), tracks);
         let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
-        let brought = library_driver::wait(answer).map_err(ArchiveError::from);
+        let brought = library_driver::wait(answer);
         let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
         let report = match (brought, report) {
             (Ok(()), None) if self.given.medium.decodes_later() => {
                 self.read_whole(platter, &mut self.progress.part())
             }
             (Ok(()), Some(read)) => read,
-            (Err(ArchiveError::Stopping), _) => return Err(ArchiveError::Stopping),
+            (Err(PlattersError::Stopping), _) => return Err(PlattersError::Stopping),
             // Of one platter that no machine brings, the others can be verified all the same.
             (Err(error), _) => Err(error),
             (Ok(()), None) => {
-                Err(ArchiveError::Internal { what: "a drive read nothing".to_owned() })
+                Err(PlattersError::Internal { what: "a drive read nothing".to_owned() })
             }
         };
         if let Ok(report) = &report {

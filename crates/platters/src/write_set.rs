@@ -13,16 +13,14 @@ use fulgurite_glass::{
     Blank, FormatVersion, InformationTrack, ListEntry, ListWriter, NoFaults, PlatterHeader,
     PlatterReader, PlatterRole, PlatterWriter, SetEncoder, SetMember, WriteDrive, list_entry_bytes,
 };
-use fulgurite_platters::{
-    Bodies, Given, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles, Progress,
-    cipher_crc, joined_crc,
-};
 use fulgurite_units::{ObjectId, PlatterId, SetId, error_chain};
 
-use crate::commit::rows_in;
 use crate::limits::{CHUNK_BYTES, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SetRow};
-use crate::{ArchiveError, Result};
+use crate::{
+    Bodies, Given, Ingested, Panics, PlatterFileSink, PlatterFileSource, PlatterFiles,
+    PlattersError, Progress, Result, cipher_crc, joined_crc,
+};
 
 type Writer = PlatterWriter<PlatterFileSink>;
 
@@ -56,22 +54,22 @@ pub(crate) struct SetWriting<'a> {
 /// An error of the platter format met while writing.
 pub(crate) fn glass_error(
     platter: PlatterId,
-) -> impl Fn(fulgurite_glass::GlassError) -> ArchiveError {
+) -> impl Fn(fulgurite_glass::GlassError) -> PlattersError {
     move |error| {
         use fulgurite_glass::GlassError;
         let reason = error_chain(&error);
         // It is not the platter's fault that nobody decodes it.
         if let GlassError::Medium { .. } = error {
-            return ArchiveError::Undecoded { platter, reason };
+            return PlattersError::Undecoded { platter, reason };
         }
         // Nor that the disk fails or is full. A file that is too short is the platter's.
         if let GlassError::Io { source, .. } = error
             && source.kind() != std::io::ErrorKind::UnexpectedEof
         {
             let path = std::path::PathBuf::from(format!("{platter}.glass"));
-            return ArchiveError::io("write or read", &path)(source);
+            return PlattersError::io("write or read", &path)(source);
         }
-        ArchiveError::PlatterUnreadable { platter, reason }
+        PlattersError::PlatterUnreadable { platter, reason }
     }
 }
 
@@ -99,7 +97,7 @@ impl SetWriting<'_> {
 
     fn platter_row(&self, platter: PlatterId) -> Result<PlatterRow> {
         rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?.ok_or_else(|| {
-            ArchiveError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
+            PlattersError::Corrupt { what: format!("platter {platter} has no row in the catalog") }
         })
     }
 
@@ -174,7 +172,7 @@ impl SetWriting<'_> {
         let mut writer = self.begin(position, platter, members)?;
         let range = rows::plan_of(self.set, position);
         let plan: Vec<(Vec<u8>, PlanRow)> =
-            rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+            rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
         let mut buffer = Vec::new();
         let half = plan.len() / 2;
         for (index, (_, shard)) in plan.iter().enumerate() {
@@ -256,7 +254,7 @@ impl SetWriting<'_> {
         let entry = self.bodies.entry(shard.place, shard.sealed_bytes)?;
         let sealed = entry.unwrap_or_else(|| vec![0; planned]);
         if sealed.len() != planned {
-            return Err(ArchiveError::Internal {
+            return Err(PlattersError::Internal {
                 what: format!(
                     "the entry of body {} has {} bytes, not the planned {planned}",
                     shard.body_id,
@@ -309,7 +307,7 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             let is_piece = |row: &PlanRow| row.bytes != row.body_bytes;
             let noted: Vec<(Vec<u8>, PlanRow)> = plan
                 .into_iter()
@@ -340,7 +338,7 @@ impl SetWriting<'_> {
             let position = u16::try_from(position).unwrap_or(u16::MAX);
             let range = rows::plan_of(self.set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             for (_, shard) in plan {
                 let Some(body) = self.bodies.body(shard.place)? else { continue };
                 let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);
@@ -375,7 +373,7 @@ fn in_parallel(
     let work = || panics.run("a write drive", &work);
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let died = || Err(ArchiveError::Internal { what: "a write drive died".to_owned() });
+        let died = || Err(PlattersError::Internal { what: "a write drive died".to_owned() });
         let ended = running.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died()));
         ended.fold(Ok(()), Result::and)
     })

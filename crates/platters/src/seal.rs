@@ -23,29 +23,28 @@ use std::time::Instant;
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_platters::library_driver::LiveLibrary;
-use fulgurite_platters::progress::{Progress, platter_bytes, sets_bytes};
-use fulgurite_platters::{
-    self as platters, Bodies, Given, Kept, MediumHandle, Placed, PlatterFiles, Shard,
-};
-use fulgurite_units::{PlatterId, SetId, SlotIndex, UnixTime, error_chain};
+use fulgurite_units::{ErrorKind, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
-use crate::commit::rows_in;
+use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
 use crate::plan::{drop_orphan_plans, drop_plan, plan_set};
+use crate::progress::{Progress, platter_bytes, sets_bytes};
 use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
 use crate::status::{SealReport, set_status};
 use crate::write_set::SetWriting;
-use crate::{ArchiveError, ErrorKind, Result};
+use crate::{
+    Bodies, Given, Kept, MediumHandle, Placed, PlatterFiles, PlattersError, Released, Result, Shard,
+};
 
-pub(crate) use self::troubles::{Excluded, Troubles};
+pub use self::troubles::{Excluded, Troubles};
+pub use self::verifying::Stored;
 use self::verifying::Verdict;
 
 /// Seals sets. One is enough; the catalog's states keep two from meeting.
 #[derive(Clone, Debug)]
-pub(crate) struct Sealer {
+pub struct Sealer {
     given: Arc<Given>,
     bodies: Arc<dyn Bodies>,
     library: LiveLibrary,
@@ -57,7 +56,7 @@ pub(crate) struct Sealer {
 
 /// What began a pass over all that is to be sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The policy, or the end of a wait: what still waits is left alone.
     Due,
     /// The operator: nothing waits.
@@ -66,26 +65,26 @@ pub(crate) enum Cause {
 
 /// What is begun or waits.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub struct UnderWay {
     /// A set that was begun can go on, or bodies of one that was given up can be planned again.
-    pub(crate) is_ready: bool,
+    pub is_ready: bool,
     /// So many wait that no more may begin.
-    pub(crate) is_full: bool,
+    pub is_full: bool,
     /// What is to be left alone.
-    pub(crate) excluded: Excluded,
+    pub excluded: Excluded,
 }
 
 /// How an attempt to finish a set ended.
 #[derive(Debug)]
 enum End {
-    Released(Released),
+    Released(Sealed),
     /// Its bodies are planned anew, later; why. None are left when all were deleted.
-    GivenUp(Option<ArchiveError>),
+    GivenUp(Option<PlattersError>),
 }
 
 /// What became of a set's bodies.
 #[derive(Clone, Copy, Debug, Default)]
-struct Released {
+struct Sealed {
     objects: u64,
     bodies: u64,
     bytes: u64,
@@ -96,7 +95,9 @@ struct Released {
 }
 
 impl Sealer {
-    pub(crate) fn new(
+    /// One that has nothing to do yet.
+    #[must_use]
+    pub fn new(
         given: &Arc<Given>,
         bodies: &Arc<dyn Bodies>,
         library: &LiveLibrary,
@@ -115,7 +116,10 @@ impl Sealer {
     }
 
     /// What is begun or waits at this time.
-    pub(crate) fn under_way(&self, now: Instant) -> Result<UnderWay> {
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub fn under_way(&self, now: Instant) -> Result<UnderWay> {
         let is_ready = |set: &SetId| !self.troubles.is_waiting(*set, now);
         Ok(UnderWay {
             is_ready: self.troubles.is_any_ripe(now) || self.unfinished()?.iter().any(is_ready),
@@ -125,19 +129,20 @@ impl Sealer {
     }
 
     /// Nothing is under way any more.
-    pub(crate) fn rests(&self) {
+    pub fn rests(&self) {
         self.progress.set(0, 0);
     }
 
     /// What the set that has waited longest waits for, if any does.
-    pub(crate) fn trouble(&self) -> Option<String> {
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
         let (troubles, _) = self.troubles.shown(Instant::now());
         troubles.into_iter().next().map(|trouble| trouble.error)
     }
 
     fn unfinished(&self) -> Result<Vec<SetId>> {
         let all: Vec<(Vec<u8>, SetRow)> =
-            rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows::rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
         all.into_iter()
             .filter(|(_, row)| row.state < SetState::Released)
             .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
@@ -146,7 +151,10 @@ impl Sealer {
 
     /// Finishes sets that were begun, then seals everything staged when this was called. A set that
     /// cannot go on is left for later, and the error of the first of them returned in the end.
-    pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
+    ///
+    /// # Errors
+    /// What stopped the first set that did not go on.
+    pub fn seal_all(&self, cause: Cause) -> Result<SealReport> {
         let started = Instant::now();
         drop_orphan_plans(&self.given)?;
         self.give_up_unwritable()?;
@@ -167,11 +175,11 @@ impl Sealer {
             };
             let released = self.attempt(set, &mut report, &mut failed)?;
             // What has no room now finds none for the next set either.
-            if released.is_none() && matches!(failed.last(), Some(ArchiveError::Full { .. })) {
+            if released.is_none() && matches!(failed.last(), Some(PlattersError::Full { .. })) {
                 break;
             }
             // What was set aside is not planned again; a set that only kept bodies would be.
-            let is_kept = |r: Released| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
+            let is_kept = |r: Sealed| r.bodies == 0 && r.bytes == 0 && r.damaged == 0;
             if released.is_some_and(is_kept) {
                 break;
             }
@@ -186,8 +194,8 @@ impl Sealer {
         &self,
         set: SetId,
         report: &mut SealReport,
-        failed: &mut Vec<ArchiveError>,
-    ) -> Result<Option<Released>> {
+        failed: &mut Vec<PlattersError>,
+    ) -> Result<Option<Sealed>> {
         let finish = || self.finish_set(set, report);
         let error = match self.given.panics.run("sealing", finish) {
             Ok(End::Released(released)) => {
@@ -196,7 +204,9 @@ impl Sealer {
             }
             Ok(End::GivenUp(None)) => return Ok(None),
             Ok(End::GivenUp(Some(error))) => error,
-            Err(error @ (ArchiveError::Stopping | ArchiveError::Catalog(_))) => return Err(error),
+            Err(error @ (PlattersError::Stopping | PlattersError::Catalog(_))) => {
+                return Err(error);
+            }
             Err(error) => self.leave(set, error)?,
         };
         failed.push(error);
@@ -205,10 +215,10 @@ impl Sealer {
 
     /// Leaves a set that met an error for later, or gives it up when it was its own fault too
     /// often.
-    fn leave(&self, set: SetId, error: ArchiveError) -> Result<ArchiveError> {
+    fn leave(&self, set: SetId, error: PlattersError) -> Result<PlattersError> {
         let row = self.row(set)?;
         let is_own =
-            matches!(error, ArchiveError::Internal { .. }) || error.kind() == ErrorKind::Corrupt;
+            matches!(error, PlattersError::Internal { .. }) || error.kind() == ErrorKind::Corrupt;
         if is_own && row.state < SetState::Verified {
             let faults = self.count_fault(set)?;
             if faults >= SET_FAULTS_MAX {
@@ -227,7 +237,7 @@ impl Sealer {
     }
 
     /// Gives a set up, and notes that its bodies wait; what `why` they do.
-    fn abandon(&self, set: SetId, why: Option<ArchiveError>) -> Result<Option<ArchiveError>> {
+    fn abandon(&self, set: SetId, why: Option<PlattersError>) -> Result<Option<PlattersError>> {
         let row = self.row(set)?;
         let (old, new) = self.give_up(set, &row)?;
         let text = why.as_ref().map(|error| error_chain(error)).unwrap_or_default();
@@ -242,14 +252,14 @@ impl Sealer {
 
     fn row(&self, set: SetId) -> Result<SetRow> {
         rows::get(&*self.given.catalog, SETS, &set.to_bytes())?
-            .ok_or_else(|| ArchiveError::Internal { what: format!("set {set} has no row") })
+            .ok_or_else(|| PlattersError::Internal { what: format!("set {set} has no row") })
     }
 
     fn advance(&self, set: SetId, change: impl FnOnce(&mut SetRow) + Send + 'static) -> Result<()> {
         self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             let key = set.to_bytes().to_vec();
             let Some(mut row) = rows::get::<SetRow>(tx, SETS, &key)? else {
-                return Err(ArchiveError::Internal { what: format!("set {set} has no row") });
+                return Err(PlattersError::Internal { what: format!("set {set} has no row") });
             };
             change(&mut row);
             rows::put(tx, SETS, key, &row)
@@ -257,7 +267,7 @@ impl Sealer {
     }
 
     fn finish_set(&self, set: SetId, report: &mut SealReport) -> Result<End> {
-        let mut released = Released::default();
+        let mut released = Sealed::default();
         let (before, _) = self.progress.bytes();
         loop {
             self.given.check_stopping()?;
@@ -365,13 +375,13 @@ impl Sealer {
             return Ok(slots.into_iter().map(SlotIndex::new).collect());
         }
         let used: Vec<(Vec<u8>, PlatterId)> =
-            rows_in(&*self.given.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
+            rows::rows_in(&*self.given.catalog, SLOTS, &KeyRange::prefix(b""), usize::MAX)?;
         let mut taken = BTreeSet::new();
         for (key, _) in used {
             taken.insert(keys::KeyReader::new(&key).u32()?);
         }
         let zones = zones(&self.given.shape, &taken);
-        let slots = choose_zones(&zones, platters.len()).map_err(|error| ArchiveError::Full {
+        let slots = choose_zones(&zones, platters.len()).map_err(|error| PlattersError::Full {
             what: format!("the library has no room for a set: {error}"),
         })?;
         let placed: Vec<(PlatterId, u32)> =
@@ -391,13 +401,13 @@ impl Sealer {
     }
 
     /// Points rows at glass and gives staged bytes back, a batch of shards at a time.
-    fn release(&self, set: SetId, row: &SetRow) -> Result<Released> {
-        let mut total = Released::default();
+    fn release(&self, set: SetId, row: &SetRow) -> Result<Sealed> {
+        let mut total = Sealed::default();
         let mut kept_bodies = BTreeSet::new();
         for (position, &platter) in (0u16..).zip(&row.information) {
             let range = rows::plan_of(set, position);
             let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
+                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
             let found: Option<PlatterRow> =
                 rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
             let unreadable = found.map(|row| row.unreadable_tracks).unwrap_or_default();
@@ -442,8 +452,8 @@ impl Sealer {
 }
 
 /// A set that is no more, and whose end nobody explained.
-fn gone(set: SetId) -> ArchiveError {
-    ArchiveError::Internal { what: format!("set {set} was given up") }
+fn gone(set: SetId) -> PlattersError {
+    PlattersError::Internal { what: format!("set {set} was given up") }
 }
 
 fn zones(shape: &fulgurite_library::LibraryShape, taken: &BTreeSet<u32>) -> Vec<ZoneState> {
@@ -493,7 +503,7 @@ impl Fate {
         tx: &mut Transaction<'_>,
         bodies: &dyn Bodies,
         platter: PlatterId,
-    ) -> Result<platters::Released> {
+    ) -> Result<Released> {
         bodies.kept(tx, &self.damaged, Kept::Damaged)?;
         bodies.kept(tx, &self.unreadable, Kept::Unreadable)?;
         let released = bodies.placed(tx, &self.safe)?;

@@ -3,14 +3,12 @@
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
 use fulgurite_glass::{SectorMargins, SectorReading, VerifyReport};
-use fulgurite_platters::Given;
 use fulgurite_units::{PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};
 
-use crate::commit::rows_in;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, MARGINS, TrackRow, VERIFIED, VerificationRow};
-use crate::{ArchiveError, Result};
+use crate::{Given, PlattersError, Result};
 
 /// The last verification of a platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +70,7 @@ fn forget_tracks(given: &Given, platter: PlatterId) -> Result<()> {
     let all = KeyRange::prefix(&platter.to_bytes());
     loop {
         let old: Vec<(Vec<u8>, TrackRow)> =
-            rows_in(&*given.catalog, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
+            rows::rows_in(&*given.catalog, MARGINS, &all, ROWS_PER_TRANSACTION_MAX)?;
         if old.is_empty() {
             return Ok(());
         }
@@ -109,19 +107,22 @@ pub(crate) fn note(given: &Given, platter: PlatterId, report: &VerifyReport) -> 
 }
 
 /// What was found, or nothing if the platter was never verified.
-pub(crate) fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
+///
+/// # Errors
+/// When the catalog fails.
+pub fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
     let view = given.catalog.snapshot();
     let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {
         return Ok(None);
     };
     let range = KeyRange::prefix(&platter.to_bytes());
-    let rows: Vec<(Vec<u8>, TrackRow)> = rows_in(&*view, MARGINS, &range, usize::MAX)?;
+    let rows: Vec<(Vec<u8>, TrackRow)> = rows::rows_in(&*view, MARGINS, &range, usize::MAX)?;
     let track = |(key, TrackRow(bytes)): (Vec<u8>, TrackRow)| {
         let mut key = KeyReader::new(&key);
         key.fixed::<16>()?;
         let sectors = bytes.into_iter().map(|byte| {
             SectorReading::from_byte(byte).map(VerifiedSector::from).ok_or_else(|| {
-                ArchiveError::Corrupt { what: format!("{byte} stands for no sector's reading") }
+                PlattersError::Corrupt { what: format!("{byte} stands for no sector's reading") }
             })
         });
         Ok(VerifiedTrack { track: key.u32()?, sectors: sectors.collect::<Result<_>>()? })

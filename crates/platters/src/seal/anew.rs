@@ -21,8 +21,7 @@ use crate::plan::drop_plan;
 use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
-use crate::verification;
-use crate::{ArchiveError, Result};
+use crate::{PlattersError, Result, verification};
 
 /// Rows that change for one body.
 const ROWS_PER_BODY: usize = 4;
@@ -134,7 +133,7 @@ fn forget(tx: &mut Transaction<'_>, set: SetId, platters: &[PlatterId]) -> Resul
     let key = set.to_bytes().to_vec();
     let state = rows::get::<SetRow>(tx, SETS, &key)?.map(|row| row.state);
     if state.is_none_or(|state| state >= SetState::Verified) {
-        return Err(ArchiveError::Internal { what: format!("set {set} cannot be given up") });
+        return Err(PlattersError::Internal { what: format!("set {set} cannot be given up") });
     }
     for platter in platters {
         let id = platter.to_bytes();

@@ -69,24 +69,26 @@ struct State {
 
 /// The troubles of sealing, shared with what shows them.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles(Mutex<State>);
+pub struct Troubles(Mutex<State>);
 
 /// Places in the queue that planning leaves alone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Excluded {
+pub struct Excluded {
     places: Vec<Places>,
     /// Ciphertext bytes of theirs.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl Excluded {
     /// Whether the body in this place is left alone.
-    pub(crate) fn contains(&self, place: u64) -> bool {
+    #[must_use]
+    pub fn contains(&self, place: u64) -> bool {
         self.places.iter().any(|places| places.contain(place))
     }
 
     /// Whether nothing is left alone.
-    pub(crate) const fn is_empty(&self) -> bool {
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 }
@@ -186,7 +188,8 @@ impl Troubles {
 
     /// For people and machines that watch, the oldest first; and how many sets were given up since
     /// start.
-    pub(crate) fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
+    #[must_use]
+    pub fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
         let state = self.lock();
         let show = |set: Option<SetId>, trouble: &Trouble| SealTrouble {
             set,

@@ -1,12 +1,9 @@
-//! Where new platters may go.
+//! Where new platters may go, and sets that fail, wait, are given up, or rest.
 
 use fulgurite_catalog::{Direction, ReadView as _};
 
 use super::*;
-use crate::bodies::{StagedBodies, queued_body};
-use crate::ground::Ground;
-use crate::rows::{BODIES, QUEUE};
-use crate::testing;
+use crate::testing::{self, Held};
 
 #[test]
 fn nobody_is_given_a_spare_slot() {
@@ -24,73 +21,41 @@ fn nobody_is_given_a_spare_slot() {
     assert!(zones.iter().filter_map(|zone| zone.next).all(|slot| !shape.is_spare(slot)));
 }
 
-/// A ground with a library on it and a sealer, without threads of its own.
+/// A catalog with a library on it and a sealer, without threads of its own.
 struct Bench {
     _dir: tempfile::TempDir,
-    ground: Arc<Ground>,
+    given: Arc<Given>,
+    held: Arc<Held>,
     library: LiveLibrary,
     files: PlatterFiles,
     sealer: Sealer,
-    runtime: tokio::runtime::Runtime,
 }
 
 impl Bench {
     fn new() -> Self {
-        let dir = testing::dir();
-        let ground = testing::ground(&dir);
-        let library = &ground.config.library;
-        let library =
-            LiveLibrary::start(library, fulgurite_units::ByteCount::mib(1), &ground.panics)
-                .unwrap();
-        let files = ground.given.files.clone();
-        let bodies = StagedBodies::of(&ground);
-        let sealer =
-            Sealer::new(&ground.given, &bodies, &library, &Arc::default(), &Arc::default());
-        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
-        let bench = Self { _dir: dir, ground, library, files, sealer, runtime };
-        let bucket = testing::bucket("vault");
-        bench.runtime.block_on(crate::list::create_bucket(&bench.ground, &bucket)).unwrap();
-        bench
-    }
-
-    fn put(&self, name: &str, bytes: usize) {
-        let options = crate::PutOptions {
-            class: crate::StorageClass::DeepArchive,
-            meta: crate::ObjectMeta::default(),
-            condition: crate::WriteCondition::default(),
-            claim: crate::BodyClaim { bytes: Some(bytes as u64), ..crate::BodyClaim::default() },
-        };
-        let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-        self.runtime.block_on(async {
-            let begun = crate::ObjectWriter::begin(&self.ground, &bucket, &key, options);
-            let mut writer = begun.unwrap();
-            writer.write(bytes::Bytes::from(vec![9; bytes])).await.unwrap();
-            writer.finish(None).await.unwrap();
-        });
-    }
-
-    fn delete(&self, name: &str) {
-        let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-        let deleted = crate::put::delete(&self.ground, &bucket, &key);
-        assert!(self.runtime.block_on(deleted).unwrap());
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let given = Arc::new(testing::given(dir.path()));
+        let options = testing::library();
+        let track_size = fulgurite_units::ByteCount::mib(1);
+        let library = LiveLibrary::start(&options, track_size, &given.panics).unwrap();
+        let held = Arc::<Held>::default();
+        let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
+        let sealer = Sealer::new(&given, &bodies, &library, &Arc::default(), &Arc::default());
+        let files = given.files.clone();
+        Self { _dir: dir, given, held, library, files, sealer }
     }
 
     fn plan(&self) -> SetId {
-        plan_set(&self.ground.given, &*self.sealer.bodies, u64::MAX - 1, &Excluded::default())
-            .unwrap()
-            .unwrap()
+        self.plan_until(u64::MAX - 1)
     }
 
-    /// Places in the queue, in order.
-    fn queue(&self) -> Vec<u64> {
-        let rows: Vec<(Vec<u8>, rows::QueueRow)> =
-            rows_in(&*self.ground.kv, QUEUE, &KeyRange::prefix(b""), usize::MAX).unwrap();
-        rows.iter().map(|(key, _)| keys::KeyReader::new(key).u64().unwrap()).collect()
+    fn plan_until(&self, until: u64) -> SetId {
+        plan_set(&self.given, &*self.held, until, &Excluded::default()).unwrap().unwrap()
     }
 
     fn count(&self, space: fulgurite_catalog::Space) -> usize {
-        self.ground
-            .kv
+        self.given
+            .catalog
             .range(space, &KeyRange::prefix(b""), Direction::Ascending, 9999)
             .unwrap()
             .len()
@@ -104,10 +69,6 @@ impl Bench {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         file.set_len(file.metadata().unwrap().len() / 2).unwrap();
     }
-
-    fn totals(&self) -> rows::Totals {
-        rows::totals(&*self.ground.kv).unwrap()
-    }
 }
 
 impl Drop for Bench {
@@ -120,10 +81,10 @@ impl Drop for Bench {
 fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
-        bench.put(name, 50_000);
+        bench.held.put(name, 50_000);
     }
     let set = bench.plan();
-    let (before, places) = (bench.sealer.row(set).unwrap(), bench.queue());
+    let (before, places) = (bench.sealer.row(set).unwrap(), bench.held.places());
     for fault in 1..=SET_FAULTS_MAX {
         let row = bench.sealer.row(set).unwrap();
         assert_eq!(row.state, SetState::Planned);
@@ -134,27 +95,27 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
         assert!(matches!(verdict, Verdict::Scrap(_)), "{verdict:?}");
         assert_eq!(bench.sealer.count_fault(set).unwrap(), fault);
     }
-    let why = ArchiveError::Internal { what: "it was bad".to_owned() };
+    let why = PlattersError::Internal { what: "it was bad".to_owned() };
     bench.sealer.abandon(set, Some(why)).unwrap();
     assert!(before.platters().all(|(_, platter)| !bench.files.exists(platter)));
     for space in [SETS, PLATTERS, SLOTS, PLANS, FAULTS, rows::VERIFIED, rows::MARGINS] {
         assert_eq!(bench.count(space), 0, "{space:?}");
     }
     let moved: Vec<u64> = places.iter().map(|place| place + 3).collect();
-    assert_eq!(bench.queue(), moved, "the bodies are behind everything else");
-    assert!(moved.iter().all(|place| queued_body(&*bench.ground.kv, *place).unwrap().is_some()));
+    assert_eq!(bench.held.places(), moved, "the bodies are behind everything else");
+    assert!(moved.iter().all(|place| bench.held.body(*place).unwrap().is_some()));
     // They wait, if nobody orders; an order has them sealed, on platters that never were before.
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
     assert_eq!((troubles.len(), given_up), (1, 1));
     assert!(troubles[0].error.contains("it was bad") && troubles[0].set.is_none());
-    bench.put("d", 1_000);
+    bench.held.put("d", 1_000);
     let report = bench.sealer.seal_all(Cause::Order).unwrap();
     assert_eq!((report.objects, report.kept_staged), (4, 0));
     let after = bench.sealer.row(report.sets[0].set).unwrap();
     assert!(after.platters().all(|(_, new)| before.platters().all(|(_, old)| old != new)));
     assert!(bench.sealer.trouble().is_none());
-    assert_eq!((bench.totals().objects_on_glass, bench.totals().staged_bytes), (4, 0));
+    assert_eq!((bench.held.on_glass(), bench.held.places().len()), (4, 0));
 }
 
 /// Programs of before planned with geometries whose platters have no room for their header.
@@ -162,7 +123,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
 fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_once() {
     let bench = Bench::new();
     for name in ["a", "b"] {
-        bench.put(name, 50_000);
+        bench.held.put(name, 50_000);
     }
     let set = bench.plan();
     bench.sealer.advance(set, |row| row.geometry.sector_payload_bytes = 128).unwrap();
@@ -170,62 +131,48 @@ fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_onc
     assert_eq!((report.objects, report.sets.len()), (2, 1));
     assert_ne!(report.sets[0].set, set);
     assert!(bench.sealer.trouble().is_none());
-    assert_eq!((bench.totals().objects_on_glass, bench.totals().staged_bytes), (2, 0));
+    assert_eq!((bench.held.on_glass(), bench.held.places().len()), (2, 0));
 }
 
 #[test]
 fn giving_up_is_done_again_after_a_crash_in_the_middle_of_it() {
     let bench = Bench::new();
     for name in ["a", "b", "c"] {
-        bench.put(name, 50_000);
+        bench.held.put(name, 50_000);
     }
     let set = bench.plan();
     // A crash left one body moved, and the set as it was.
     let first = bench.sealer.places(set).unwrap()[0];
-    bench
-        .ground
-        .committer
-        .commit_blocking(move |tx: &mut Transaction<'_>| {
-            let Some((queue, _, mut body)) = queued_body(tx, first)? else { panic!("queued") };
-            let new = rows::with_totals(tx, |totals| {
-                totals.sequence += 1;
-                totals.sequence
-            })?;
-            tx.delete(QUEUE, rows::sequence_key(first))?;
-            body.queued = Some(new);
-            rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
-            rows::put(tx, QUEUE, rows::sequence_key(new), &queue)
-        })
-        .unwrap();
+    bench.held.give_new_places(&[first]);
     let row = bench.sealer.row(set).unwrap();
     let (_, new) = bench.sealer.give_up(set, &row).unwrap();
     assert_eq!(new.len(), 1);
     assert_eq!(new[0].clone().count(), 2, "two bodies were still to be moved");
-    assert_eq!((bench.queue().len(), bench.count(SETS), bench.count(PLANS)), (3, 0, 0));
+    assert_eq!((bench.held.places().len(), bench.count(SETS), bench.count(PLANS)), (3, 0, 0));
     assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 3);
 }
 
 #[test]
 fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
     let bench = Bench::new();
-    bench.put("a", 50_000);
+    bench.held.put("a", 50_000);
     let set = bench.plan();
     let row = bench.sealer.row(set).unwrap();
     // A folder stands where its first platter is to be written.
     let in_the_way = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&in_the_way).unwrap();
     for number in 0..12_u32 {
-        bench.put(&format!("other {number}"), 1_000);
+        bench.held.put(&format!("other {number}"), 1_000);
         let failed = bench.sealer.seal_all(Cause::Order).unwrap_err();
-        assert!(matches!(failed, ArchiveError::Io { .. }), "{failed:?}");
-        assert_eq!(bench.totals().objects_on_glass, u64::from(number) + 1, "the others go on");
-        assert_eq!(bench.queue().len(), 1);
+        assert!(matches!(failed, PlattersError::Io { .. }), "{failed:?}");
+        assert_eq!(bench.held.on_glass(), u64::from(number) + 1, "the others go on");
+        assert_eq!(bench.held.places().len(), 1);
         let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
         assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
     }
     // By itself it is left alone until its wait is over, and what waits is not due.
-    assert!(!crate::policy::is_due(&bench.ground, &bench.sealer).unwrap());
+    assert!(!bench.sealer.under_way(Instant::now()).unwrap().is_ready);
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
     // Nor does it matter how often it was tried: a crash costs an attempt like this one.
@@ -238,58 +185,51 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
 #[test]
 fn a_set_of_which_everything_was_deleted_goes() {
     let bench = Bench::new();
-    bench.put("a", 50_000);
+    bench.held.put("a", 50_000);
     let set = bench.plan();
     let row = bench.sealer.row(set).unwrap();
     let in_the_way = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&in_the_way).unwrap();
     bench.sealer.seal_all(Cause::Order).unwrap_err();
     assert!(bench.sealer.trouble().is_some());
-    bench.delete("a");
+    bench.held.delete("a");
     std::fs::remove_dir(&in_the_way).unwrap();
-    bench.put("b", 10);
+    bench.held.put("b", 10);
     assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 1);
     assert!(bench.sealer.trouble().is_none());
-    let gone: Option<SetRow> = rows::get(&*bench.ground.kv, SETS, &set.to_bytes()).unwrap();
+    let gone: Option<SetRow> = rows::get(&*bench.given.catalog, SETS, &set.to_bytes()).unwrap();
     assert_eq!((gone, bench.count(PLANS)), (None, 0));
 }
 
 #[test]
 fn a_verification_that_rests_behind_every_track_finds_the_same() {
     let bench = Bench::new();
-    bench.put("a", 400_000);
+    bench.held.put("a", 400_000);
     let set = bench.plan();
     bench.sealer.write(set, &bench.sealer.row(set).unwrap()).unwrap();
     let platter = bench.sealer.row(set).unwrap().information[0];
     let whole = bench.sealer.read_whole(platter, &mut bench.sealer.progress.part()).unwrap();
     let (mut work, outcome) = bench.sealer.verification(platter);
     let span = fulgurite_library::TrackSpan::new(fulgurite_units::TrackIndex::new(0), whole.tracks);
-    let halt = Arc::<fulgurite_platters::library_driver::Halt>::default();
+    let halt = Arc::<crate::library_driver::Halt>::default();
     halt.ask();
-    let pace = fulgurite_platters::library_driver::Pace::new(halt, span, std::time::Duration::ZERO);
+    let pace = crate::library_driver::Pace::new(halt, span, std::time::Duration::ZERO);
     let mut rests = Vec::new();
-    while let fulgurite_platters::library_driver::Pass::Rests { tracks_done } = work(&pace) {
+    while let crate::library_driver::Pass::Rests { tracks_done } = work(&pace) {
         rests.push(tracks_done);
     }
     assert_eq!(rests, (1..whole.tracks).collect::<Vec<u32>>());
     assert_eq!(bench.sealer.outcome(platter, &outcome).unwrap(), whole);
-    assert_eq!(
-        work(&pace),
-        fulgurite_platters::library_driver::Pass::Whole,
-        "there is nothing left to do"
-    );
+    assert_eq!(work(&pace), crate::library_driver::Pass::Whole, "there is nothing left to do");
 }
 
 #[test]
 fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     let bench = Bench::new();
-    bench.put("a", 400_000);
-    bench.put("later", 700_000);
-    let places = bench.queue();
-    let excluded = Excluded::default();
-    let set = plan_set(&bench.ground.given, &*bench.sealer.bodies, places[0], &excluded)
-        .unwrap()
-        .unwrap();
+    bench.held.put("a", 400_000);
+    bench.held.put("later", 700_000);
+    let places = bench.held.places();
+    let set = bench.plan_until(places[0]);
     let sealer = &bench.sealer;
     let (before, progress) = (1_000, Arc::clone(&sealer.progress));
     let said = || {

@@ -6,14 +6,12 @@ use std::ops::ControlFlow;
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
 use fulgurite_glass::{Geometry, list_entry_bytes};
 use fulgurite_layout::{Push, SetPlan, SetPlanner, StagedBody};
-use fulgurite_platters::{Bodies, Given, Waiting};
 use fulgurite_units::{ObjectId, PlatterId, SetId};
 
-use crate::body::random_bytes;
 use crate::limits::{PLAN_BODIES_MAX, ROWS_PER_TRANSACTION_MAX};
 use crate::rows::{self, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SetRow, SetState};
 use crate::seal::Excluded;
-use crate::{ArchiveError, Result};
+use crate::{Bodies, Given, PlattersError, Result, Waiting};
 
 /// Staged bodies in order of arrival up to the place `until`, enough to fill a set.
 fn candidates(
@@ -80,14 +78,23 @@ pub(crate) fn plan_set(
     Ok(Some(write_plan(given, &found, &plan)?))
 }
 
-fn internal(error: impl std::fmt::Display) -> ArchiveError {
-    ArchiveError::Internal { what: format!("planning: {error}") }
+/// An id from the operating system's entropy source.
+fn random_id() -> Result<[u8; 16]> {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).map_err(|error| PlattersError::Internal {
+        what: format!("the operating system gives no entropy: {error}"),
+    })?;
+    Ok(id)
+}
+
+fn internal(error: impl std::fmt::Display) -> PlattersError {
+    PlattersError::Internal { what: format!("planning: {error}") }
 }
 
 fn write_plan(given: &Given, found: &[Waiting], plan: &SetPlan) -> Result<SetId> {
-    let set = SetId::from_random(random_bytes()?);
+    let set = SetId::from_random(random_id()?);
     let geometry = &given.geometry;
-    let fresh = || Ok::<_, ArchiveError>(PlatterId::from_random(random_bytes()?));
+    let fresh = || Ok::<_, PlattersError>(PlatterId::from_random(random_id()?));
     let information: Vec<PlatterId> =
         plan.platters.iter().map(|_| fresh()).collect::<Result<_>>()?;
     let redundancy: Vec<PlatterId> =

@@ -1,0 +1,114 @@
+//! What operators are shown of the glass tier: sets, what sealing did and has trouble with, what
+//! was found of a platter that was read whole.
+
+use fulgurite_glass::SectorMargins;
+use fulgurite_units::{ByteCount, PlatterId, SetId, UnixTime};
+use serde::{Deserialize, Serialize};
+
+use crate::rows::SetRow;
+use crate::{PlattersError, Result};
+
+/// What sealing has trouble with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealTrouble {
+    /// The set that waits; none for bodies whose set was given up.
+    pub set: Option<SetId>,
+    /// Times in a row that it did not go on.
+    pub tries: u32,
+    /// Why the last time.
+    pub error: String,
+    /// When it began.
+    pub since: UnixTime,
+    /// Seconds until it is tried again by itself.
+    pub retry_seconds: u64,
+    /// Ciphertext bytes that wait.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for SealTrouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tries, error, retry_seconds, .. } = self;
+        let bytes = ByteCount::new(self.bytes);
+        match self.set {
+            Some(set) => write!(f, "set {set} ({bytes}) waits")?,
+            None => write!(f, "{bytes} of a set that was given up wait")?,
+        }
+        write!(f, ", next try in {retry_seconds} s, after {tries} in vain: {error}")
+    }
+}
+
+/// One platter-set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetStatus {
+    /// Its id.
+    pub set: SetId,
+    /// `planned`, `written`, `verified`, `stored` or `released`.
+    pub state: String,
+    /// Information platters written.
+    pub information_platters: u32,
+    /// Redundancy platters written.
+    pub redundancy_platters: u32,
+    /// User bytes (ciphertext) in it.
+    pub bytes: u64,
+}
+
+/// What sealing did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SealReport {
+    /// Sets sealed.
+    pub sets: Vec<SetStatus>,
+    /// Objects whose last body went to glass.
+    pub objects: u64,
+    /// Ciphertext bytes sealed.
+    pub bytes: u64,
+    /// Wall seconds.
+    pub seconds: f64,
+    /// Bodies that would not survive on their platter, or are damaged, and stay staged.
+    pub kept_staged: u64,
+    /// Those of them whose staged bytes are not what was ingested; they are set aside.
+    #[serde(default)]
+    pub damaged: u64,
+}
+
+/// One platter read whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedPlatter {
+    /// Which.
+    pub platter: PlatterId,
+    /// Of which set.
+    pub set: SetId,
+    /// Sectors read.
+    pub sectors: u64,
+    /// Sectors that could not be read.
+    pub sectors_failed: u64,
+    /// Smallest count of redundancy sectors left in any track.
+    pub margin_min: u32,
+    /// Tracks that needed the large group.
+    pub tracks_by_group: u64,
+    /// Tracks that this platter alone cannot give back.
+    pub tracks_unreadable: u64,
+    /// How far its sectors are from failing, in hundredths of the decoder's effort; nothing where
+    /// the medium does not decode.
+    #[serde(default)]
+    pub sector_margins: Option<SectorMargins>,
+    /// Why it could not be read at all, if so.
+    pub error: Option<String>,
+}
+
+/// What is shown of the set under this key.
+///
+/// # Errors
+/// When the key is none of a set.
+pub fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
+    let id: [u8; 16] = key.try_into().map_err(|_| PlattersError::Corrupt {
+        what: "a set row has a key that is no set id".to_owned(),
+    })?;
+    let count = |ids: &[PlatterId]| u32::try_from(ids.len()).unwrap_or(u32::MAX);
+    Ok(SetStatus {
+        set: SetId::from_bytes(id),
+        state: row.state.name().to_owned(),
+        information_platters: count(&row.information),
+        redundancy_platters: count(&row.redundancy),
+        bytes: row.bytes,
+    })
+}

@@ -1,0 +1,241 @@
+//! The glass tier in a folder, and bodies in memory that it can be given, for tests.
+
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, RangeInclusive};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_catalog::{Committer, FjallConfig, FjallStore, KeyValue, Transaction};
+use fulgurite_glass::Geometry;
+use fulgurite_library::{LibraryShape, Policy};
+use fulgurite_units::{ArchiveId, ByteCount, Clock, ObjectId, UnixTime};
+
+use crate::config::{LibraryOptions, MediumOptions};
+use crate::rows::SPACES;
+use crate::{
+    Backlog, Bodies, FailPoints, Given, Ingested, Kept, Placed, PlatterFiles, ReadAt, Released,
+    Result, Shard, SimulatedMedium, Waiting, cipher_crc,
+};
+
+const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
+/// Fail points that are passed, none of which is armed.
+const POINTS: &[&str] = &[
+    "seal-planned",
+    "write-half",
+    "write-synced",
+    "write-platter",
+    "seal-written",
+    "verify-platter",
+    "seal-verified",
+    "seal-stored",
+    "release-batch",
+    "release-freed",
+    "seal-released",
+];
+/// Bytes of each entry.
+const ENTRY_BYTES: u32 = 100;
+
+pub(crate) fn library() -> LibraryOptions {
+    LibraryOptions {
+        shape: LibraryShape::small(),
+        time_scale: 0.0,
+        seed: 1,
+        policy: Policy::default(),
+        log: None,
+    }
+}
+
+/// What the glass tier works with in this folder.
+pub(crate) fn given(folder: &Path) -> Given {
+    let (catalog, platters) = (folder.join("catalog"), folder.join("platters"));
+    std::fs::create_dir(&catalog).unwrap();
+    std::fs::create_dir(&platters).unwrap();
+    let store = FjallStore::open(&catalog, &SPACES, &FjallConfig::default()).unwrap();
+    let catalog = Arc::new(store);
+    let shape = library().shape;
+    let committer = Committer::start(Arc::clone(&catalog) as Arc<dyn KeyValue>).unwrap();
+    Given {
+        archive: ArchiveId::from_bytes([9; 16]),
+        catalog,
+        committer: Arc::new(committer),
+        files: PlatterFiles::new(platters),
+        medium: Arc::new(SimulatedMedium::new(&MediumOptions::perfect(1), 1).unwrap()),
+        geometry: Geometry::profile("demo").unwrap(),
+        shard_size: ByteCount::new(4_000_000_000),
+        shape,
+        clock: Clock::new(|| NOW),
+        panics: Arc::default(),
+        fail: Arc::new(FailPoints::new(POINTS, None).unwrap()),
+        stopping: Arc::default(),
+    }
+}
+
+/// Bodies in memory, each a file by itself. What a transaction says of them is so at once.
+#[derive(Debug, Default)]
+pub(crate) struct Held(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    waiting: BTreeMap<u64, Body>,
+    on_glass: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Body {
+    id: ObjectId,
+    name: String,
+    bytes: Arc<[u8]>,
+    placed: Vec<Shard>,
+}
+
+impl Body {
+    /// Bytes from the start that lie on glass without a gap.
+    fn placed_bytes(&self) -> u64 {
+        let next =
+            |end, shard: &Shard| if shard.body_offset == end { end + shard.bytes } else { end };
+        self.placed.iter().fold(0, next)
+    }
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+}
+
+impl Held {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn put(&self, name: &str, bytes: usize) {
+        let mut state = self.lock();
+        let place = state.next();
+        let id = ObjectId::from_bytes(u128::from(place).to_le_bytes());
+        let body =
+            Body { id, name: name.to_owned(), bytes: vec![9; bytes].into(), placed: Vec::new() };
+        state.waiting.insert(place, body);
+    }
+
+    pub(crate) fn delete(&self, name: &str) {
+        self.lock().waiting.retain(|_, body| body.name != name);
+    }
+
+    /// Places of bodies that wait, in order.
+    pub(crate) fn places(&self) -> Vec<u64> {
+        self.lock().waiting.keys().copied().collect()
+    }
+
+    /// Bodies that wait no more.
+    pub(crate) fn on_glass(&self) -> u64 {
+        self.lock().on_glass
+    }
+
+    pub(crate) fn give_new_places(&self, places: &[u64]) -> Option<RangeInclusive<u64>> {
+        let mut state = self.lock();
+        let mut range: Option<RangeInclusive<u64>> = None;
+        for place in places {
+            let Some(body) = state.waiting.remove(place) else { continue };
+            let new = state.next();
+            state.waiting.insert(new, body);
+            range = Some(range.map_or(new..=new, |range| *range.start()..=new));
+        }
+        range
+    }
+}
+
+/// Bytes in memory.
+struct Bytes(Arc<[u8]>);
+
+impl ReadAt for Bytes {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let from = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[from..from + buffer.len()]);
+        Ok(())
+    }
+}
+
+impl Bodies for Held {
+    fn backlog(&self) -> Result<Backlog> {
+        let state = self.lock();
+        let bytes = state.waiting.values().map(|body| body.bytes.len() as u64).sum();
+        Ok(Backlog { last: state.last, bytes })
+    }
+
+    fn waiting(
+        &self,
+        until: u64,
+        wanted: &dyn Fn(u64) -> bool,
+        take: &mut dyn FnMut(Waiting) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let waiting = self.lock().waiting.clone();
+        for (place, body) in waiting.range(..=until).filter(|(place, _)| wanted(**place)) {
+            let waits = Waiting {
+                place: *place,
+                body: body.id,
+                file: body.id,
+                near: body.name.clone().into_bytes(),
+                bytes: body.bytes.len() as u64,
+                from: body.placed_bytes(),
+                entry_bytes: ENTRY_BYTES,
+            };
+            if take(waits).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn body(&self, place: u64) -> Result<Option<Ingested>> {
+        Ok(self.lock().waiting.get(&place).map(|body| {
+            let mut crc = cipher_crc();
+            crc.update(&body.bytes);
+            let (bytes, placed) = (body.bytes.len() as u64, body.placed.clone());
+            Ingested { body: body.id, bytes, digest: crc.finalize(), placed }
+        }))
+    }
+
+    fn open(&self, place: u64) -> Result<Option<Box<dyn ReadAt>>> {
+        let state = self.lock();
+        let found = state.waiting.get(&place).map(|body| Arc::clone(&body.bytes));
+        Ok(found.map(|bytes| -> Box<dyn ReadAt> { Box::new(Bytes(bytes)) }))
+    }
+
+    fn entry(&self, place: u64, planned_bytes: u32) -> Result<Option<Vec<u8>>> {
+        Ok(self.lock().waiting.get(&place).map(|_| vec![7; planned_bytes as usize]))
+    }
+
+    fn placed(&self, _tx: &mut Transaction<'_>, safe: &[Placed]) -> Result<Released> {
+        let mut released = Released::default();
+        let mut state = self.lock();
+        for placed in safe {
+            let Some(body) = state.waiting.get_mut(&placed.place) else { continue };
+            body.placed.push(placed.shard);
+            released.bytes += placed.shard.bytes;
+            if body.placed_bytes() == body.bytes.len() as u64 {
+                state.waiting.remove(&placed.place);
+                state.on_glass += 1;
+                released.bodies += 1;
+                released.files += 1;
+            }
+        }
+        Ok(released)
+    }
+
+    fn kept(&self, _tx: &mut Transaction<'_>, places: &[u64], why: Kept) -> Result<()> {
+        if why == Kept::Damaged {
+            self.lock().waiting.retain(|place, _| !places.contains(place));
+        }
+        Ok(())
+    }
+
+    fn again(
+        &self,
+        _tx: &mut Transaction<'_>,
+        places: &[u64],
+    ) -> Result<Option<RangeInclusive<u64>>> {
+        Ok(self.give_new_places(places))
+    }
+}
