@@ -352,7 +352,7 @@ impl Sealer {
     }
 
     fn scrap(&self, row: &SetRow) -> Result<()> {
-        Ok(row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))?)
+        row.platters().try_for_each(|(_, platter)| self.files.scrap(platter))
     }
 
     /// Every platter was read back and is in its slot. After a crash here as well: the library
