@@ -3,7 +3,7 @@
 //! ```text
 //!  socket -> server -+-> page                        health, metrics, what a browser sees
 //!            TLS,    +-> admin -----------> archive  the operator's calls, each signed for itself
-//!            HTTP/1, +-> s3 -> s3s -------> archive  SigV4, chunks, XML; S3 words <-> archive words
+//!            HTTP/1, +-> s3 -> s3s -------> archive  SigV4, chunks, XML; to our words and back
 //!            limits
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! `twin plan`: the cheapest libraries that take an ingest and meet the objective of reads.
 //!
-//! The search is `fulgurite_twin::glass::plan`; here are its inputs as flags, threads for its runs, and
-//! its answer as a table, as JSON and, with `--out`, as `plan.json` and `plan.svg`.
+//! The search is `fulgurite_twin::glass::plan`; here are its inputs as flags, threads for its runs,
+//! and its answer as a table, as JSON and, with `--out`, as `plan.json` and `plan.svg`.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -71,7 +71,9 @@ impl Events {
             _ = self.stopping.wait_for(|is_stopping| *is_stopping) => Seen::End(WatchEnd::Stopped),
             seen = self.watch.next() => seen?,
             // A client that is gone is found out when it is written to.
-            () = tokio::time::sleep(EVENTS_SILENCE_MAX) => return Some(Bytes::from_static(b":\n\n")),
+            () = tokio::time::sleep(EVENTS_SILENCE_MAX) => {
+                return Some(Bytes::from_static(b":\n\n"));
+            }
         };
         self.is_over = matches!(seen, Seen::End(_));
         Some(match &seen {

@@ -257,8 +257,9 @@ impl Gateway {
     }
 }
 
-/// Whether a browser will show the answer as a page or a part of one. Objects have the origin of the
-/// page that is given keys: a document among them must not act for it. Other clients do not say so.
+/// Whether a browser will show the answer as a page or a part of one. Objects have the origin of
+/// the page that is given keys: a document among them must not act for it. Other clients do not say
+/// so.
 fn is_shown(headers: &HeaderMap) -> bool {
     headers.get("sec-fetch-dest").is_some_and(|dest| dest != "empty")
 }

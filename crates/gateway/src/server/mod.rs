@@ -1,6 +1,7 @@
 //! Sockets: listening, TLS, HTTP/1 connections, and a stop that lets running requests finish.
 //!
-//! What a request means is `s3`'s, `admin`'s and `page`'s business; this module only carries bytes and bounds time.
+//! What a request means is `s3`'s, `admin`'s and `page`'s business; this module only carries bytes
+//! and bounds time.
 
 mod connections;
 mod gateway;

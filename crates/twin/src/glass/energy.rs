@@ -3,7 +3,8 @@
 //!
 //! The weights of a shuttle's operations, in units of a start, are what ratios of two policies are
 //! compared with. What a unit is in joules says [`START_JOULES`], unless a battery
-//! ([`crate::glass::scenario::Battery`]) or a cost table ([`crate::glass::plan::CostTable`]) says otherwise.
+//! ([`crate::glass::scenario::Battery`]) or a cost table ([`crate::glass::plan::CostTable`]) says
+//! otherwise.
 
 use fulgurite_library::Action;
 
