@@ -43,8 +43,8 @@ pub struct ArchiveConfig {
     /// Seal policy.
     pub seal: SealPolicy,
     /// A larger object is shared out to several platters of its set, to be read by several drives
-    /// at the same time (Silica section 6). What it means for a geometry, see
-    /// [`fulgurite_layout::split_bytes`].
+    /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
+    /// of a platter.
     pub shard_size: ByteCount,
     /// The simulated medium.
     pub medium: MediumOptions,

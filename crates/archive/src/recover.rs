@@ -25,11 +25,10 @@ mod salvaged;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use fulgurite_platters::PlatterFiles;
+use fulgurite_platters::{PlatterFiles, Recovered};
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use self::found::Bodies;
-use self::glass::Glass;
 use self::logs::{Segment, Told};
 use self::objects::Objects;
 use self::opened::Opened;
@@ -186,8 +185,8 @@ pub fn recover(
     report.steps.keys = watch.lap();
 
     let mut bodies = Bodies::new();
-    let glass = Glass::open(&opened, &platters, &mut report);
-    glass.read_lists(&opened, &mut bodies, &mut report, progress);
+    let glass = glass::open(&opened, &platters, &mut report);
+    glass::read_lists(&glass, &opened, &mut bodies, &mut report, progress);
     let listed = DoubtList::read(&opened.paths)?;
     let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
     report.steps.glass = watch.lap();
@@ -249,7 +248,7 @@ fn read_damaged(paths: &Paths, is_forced: bool, report: &mut RecoverReport) -> R
 }
 
 fn find_archive(platters: &[std::path::PathBuf], segments: &[Segment]) -> Option<ArchiveId> {
-    let on_glass = glass::find_archive(platters).ok().flatten();
+    let on_glass = fulgurite_platters::find_archive(platters).ok().flatten();
     on_glass.or_else(|| segments.iter().find_map(logs::archive_of))
 }
 
@@ -331,9 +330,9 @@ fn count_unexplained(opened: &Opened, bodies: &Bodies, salvaged: &Salvaged) -> u
 }
 
 /// Refuses to make an empty catalog beside logs that hold something.
-fn refuse_nothing(opened: &Opened, has_none: bool, glass: &Glass, told: &Told) -> Result<()> {
+fn refuse_nothing(opened: &Opened, has_none: bool, glass: &Recovered, told: &Told) -> Result<()> {
     let held: Vec<&Segment> = told.segments.iter().filter(|segment| segment.may_hold()).collect();
-    let is_nothing = has_none && glass.headers.is_empty();
+    let is_nothing = has_none && glass.sets() == 0;
     if !is_nothing || held.is_empty() || opened.slots.is_empty() {
         return Ok(());
     }
@@ -354,7 +353,7 @@ fn write_rows(
     objects: Objects,
     mut salvaged: Salvaged,
     parts: Vec<(PartEntry, BodyRow)>,
-    glass: &Glass,
+    glass: &Recovered,
     places: &Places<'_>,
     report: &mut RecoverReport,
 ) -> Result<Sums> {
@@ -390,7 +389,7 @@ fn write_rows(
     }
     write_uploads(&mut writer, &uploads, &mut sums)?;
     report.uploads = uploads.uploads.len() as u64;
-    glass.write_sets(&mut writer, opened, &salvaged, &sums)?;
+    glass::write_sets(glass, &mut writer, opened, &salvaged, &sums)?;
     write_sums(&mut writer, &mut sums, opened.run)?;
     writer.flush()?;
     Ok(sums)

@@ -34,7 +34,7 @@ use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 pub(crate) use fulgurite_platters::Shard;
 pub(crate) use fulgurite_platters::rows::{
     FAULTS, MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow,
-    VERIFIED, VerificationRow, slot_key,
+    VERIFIED, VerificationRow,
 };
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fulgurite_platters::Recovered;
 use fulgurite_units::{ObjectId, PlatterId, SetId};
 
-use super::glass::Glass;
 use super::logs::Segment;
 use super::objects::{Look, WholeBody};
 use super::opened::Opened;
@@ -21,7 +21,7 @@ const UNSYNCED_SEGMENTS: usize = 2;
 
 /// What is there.
 pub(super) struct Places<'a> {
-    glass: &'a Glass,
+    glass: &'a Recovered,
     safe: BTreeSet<PlatterId>,
     files: Files,
     /// The last segments of each run.
@@ -32,7 +32,7 @@ pub(super) struct Places<'a> {
 impl<'a> Places<'a> {
     pub(super) fn new(
         opened: &Opened,
-        glass: &'a Glass,
+        glass: &'a Recovered,
         segments: &[Segment],
         salvaged: &Salvaged,
     ) -> Self {

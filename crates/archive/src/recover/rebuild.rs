@@ -35,7 +35,12 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn put<T: Row>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
-        self.batch.put(space, key, rows::encode(row)?)?;
+        self.put_bytes(space, key, rows::encode(row)?)
+    }
+
+    /// Writes a row that is bytes already.
+    pub(super) fn put_bytes(&mut self, space: Space, key: Vec<u8>, bytes: Vec<u8>) -> Result<()> {
+        self.batch.put(space, key, bytes)?;
         if self.batch.bytes() >= RECOVERY_BATCH_BYTES {
             self.flush()?;
         }

@@ -1,0 +1,348 @@
+//! What platters say when there is no catalog: the file lists of all platters, and of those that
+//! are missing, by their sets.
+//!
+//! ```text
+//! every *.glass -> header -> file list (own codes, else its set) -> entries, sealed
+//! members of sets that are missing -> their lists from the set -> the same
+//! ```
+//!
+//! Whose entry it is, and whether a key opens it, is the caller's to know. Rows of sets, platters
+//! and slots are made here, and written by the caller, who has the catalog in the making.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_catalog::Space;
+use fulgurite_catalog::row::{self, Row};
+use fulgurite_glass::{
+    GlassError, ListEntry, ListReader, Member, NoFaults, PlatterHeader, PlatterReader, SetDecoder,
+    SetMember, TrackBuffer,
+};
+use fulgurite_library::LibraryShape;
+use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, error_chain};
+
+use crate::rows::{
+    self, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow, VERIFIED,
+    VerificationRow,
+};
+use crate::{MediumHandle, PlatterFileSource, Result, Shard, SimulatedMedium};
+
+type Reader = PlatterReader<PlatterFileSource>;
+
+/// All platters of an archive.
+#[derive(Debug)]
+pub struct Recovered {
+    medium: MediumHandle,
+    archive: ArchiveId,
+    readers: BTreeMap<PlatterId, Reader>,
+    headers: BTreeMap<SetId, PlatterHeader>,
+}
+
+/// A shard, as the file list of its platter has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The body that it is of.
+    pub body: ObjectId,
+    /// Bytes of the body's ciphertext.
+    pub body_bytes: u64,
+    /// Where it is.
+    pub shard: Shard,
+    /// The body's entry, sealed.
+    pub sealed: Vec<u8>,
+}
+
+/// How far the lists are read, and what came of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListsRead {
+    /// Platters whose lists were read, or could not be.
+    pub platters: u64,
+    /// All there are.
+    pub platters_total: u64,
+    /// Of those read, platters that are missing, so that their sets were asked.
+    pub rebuilt: u64,
+    /// Entries found.
+    pub entries: u64,
+    /// Why lists cannot be used.
+    pub unusable: Vec<String>,
+}
+
+/// What else is known of platters whose rows are written again.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// Bytes on each platter that rows name.
+    pub live: &'a BTreeMap<PlatterId, u64>,
+    /// Their last verifications.
+    pub verified: &'a BTreeMap<PlatterId, VerificationRow>,
+    /// What these found of tracks, by row key.
+    pub margins: &'a BTreeMap<Vec<u8>, TrackRow>,
+}
+
+/// The archive that most platters say they are of.
+///
+/// # Errors
+/// When a file cannot be opened.
+pub fn find_archive(paths: &[PathBuf]) -> Result<Option<ArchiveId>> {
+    let mut counts: BTreeMap<ArchiveId, usize> = BTreeMap::new();
+    for path in paths {
+        let source = PlatterFileSource::open(path)?;
+        if let Ok(reader) = PlatterReader::open(source, None, &NoFaults) {
+            *counts.entry(reader.header().archive).or_default() += 1;
+        }
+    }
+    Ok(counts.into_iter().max_by_key(|&(_, count)| count).map(|(archive, _)| archive))
+}
+
+/// The platter that a file's name says it is.
+fn named_platter(path: &Path) -> Option<PlatterId> {
+    path.file_stem()?.to_str()?.parse().ok()
+}
+
+impl Recovered {
+    /// Opens every platter file of `paths` that can be used; why each of the others cannot.
+    #[must_use]
+    pub fn open(
+        archive: ArchiveId,
+        medium: &Arc<SimulatedMedium>,
+        paths: &[PathBuf],
+    ) -> (Self, Vec<String>) {
+        let medium = MediumHandle::urgent(medium);
+        let (readers, headers) = (BTreeMap::new(), BTreeMap::new());
+        let mut found = Self { medium, archive, readers, headers };
+        let mut unusable = Vec::new();
+        for path in paths {
+            match found.open_one(path) {
+                Ok(reader) => {
+                    let header = reader.header();
+                    found.headers.entry(header.set).or_insert_with(|| header.clone());
+                    found.readers.insert(header.platter, reader);
+                }
+                Err(reason) => {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    unusable.push(format!("{name}: {reason}"));
+                }
+            }
+        }
+        (found, unusable)
+    }
+
+    /// Platters that can be used.
+    #[must_use]
+    pub fn platters(&self) -> u64 {
+        self.readers.len() as u64
+    }
+
+    /// Sets that they are of.
+    #[must_use]
+    pub fn sets(&self) -> u64 {
+        self.headers.len() as u64
+    }
+
+    fn open_one(&self, path: &Path) -> Result<Reader, String> {
+        let platter = named_platter(path).ok_or("its name is not a platter id")?;
+        let source = PlatterFileSource::open(path).map_err(|e| error_chain(&e))?;
+        PlatterReader::open(source, Some((self.archive, platter)), &self.medium)
+            .map_err(|e| error_chain(&e))
+    }
+
+    /// Whether the file of this platter is there.
+    #[must_use]
+    pub fn has(&self, platter: PlatterId) -> bool {
+        self.readers.contains_key(&platter)
+    }
+
+    /// The platters of sets of which every written platter is there.
+    pub fn whole_sets(&self) -> impl Iterator<Item = (SetId, PlatterId)> + '_ {
+        let is_whole = |header: &PlatterHeader| {
+            header.members.iter().flatten().all(|member| self.has(member.platter))
+        };
+        self.headers.iter().filter(move |(_, header)| is_whole(header)).flat_map(
+            |(&set, header)| {
+                header.members.iter().flatten().map(move |member| (set, member.platter))
+            },
+        )
+    }
+
+    /// Reads the file list of every information platter there is or was, the oldest set first, and
+    /// gives `take` each entry with its platter.
+    pub fn read_lists(
+        &self,
+        take: &mut dyn FnMut(Listed),
+        progress: &mut dyn FnMut(&ListsRead),
+    ) -> ListsRead {
+        let mut sets: Vec<&PlatterHeader> = self.headers.values().collect();
+        sets.sort_by_key(|header| header.created);
+        let platters_total = sets.iter().map(|h| information_members(h).count() as u64).sum();
+        let mut read = ListsRead { platters_total, ..ListsRead::default() };
+        for header in sets {
+            for (position, member) in information_members(header) {
+                read.rebuilt += u64::from(!self.has(member));
+                match self.read_list(header, position) {
+                    Ok(entries) => {
+                        read.entries += entries.len() as u64;
+                        entries.into_iter().for_each(|entry| take(listed(member, entry)));
+                    }
+                    Err(reason) => read.unusable.push(format!("file list of {member}: {reason}")),
+                }
+                read.platters += 1;
+                progress(&read);
+            }
+        }
+        read
+    }
+
+    fn read_list(&self, header: &PlatterHeader, position: usize) -> Result<Vec<ListEntry>, String> {
+        let member = header.members[position].ok_or("it was never written")?;
+        let (from, to) = (member.data_bytes, member.data_bytes + member.list_bytes);
+        let mut list = ListReader::new(member.platter);
+        let own = self.readers.get(&member.platter);
+        let mut entries = Vec::new();
+        let mut take = |list: &mut ListReader| -> Result<(), GlassError> {
+            while let Some(entry) = list.next_entry()? {
+                entries.push(entry);
+            }
+            Ok(())
+        };
+        let mut decoder = SetDecoder::new(header);
+        let members = self.members(header);
+        let track_bytes = header.geometry.track_user_bytes() as u64;
+        let mut buffer = TrackBuffer::new();
+        let mut offset = from;
+        while offset < to {
+            let track = header.geometry.address(offset).track;
+            let own_read = own.map(|own| own.read_track(track, &self.medium, &mut buffer));
+            if !matches!(own_read, Some(Ok(_))) {
+                decoder
+                    .recover_track(track, &members, position, &self.medium, &mut buffer)
+                    .map_err(|e| error_chain(&e))?;
+            }
+            let start = u64::from(track.get()) * track_bytes;
+            let until = to.min(start + track_bytes);
+            let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            for piece in buffer.user_bytes(within(offset), within(until) - within(offset)) {
+                list.push(piece);
+                take(&mut list).map_err(|e| error_chain(&e))?;
+            }
+            offset = until;
+        }
+        list.finish().map_err(|e| error_chain(&e))?;
+        Ok(entries)
+    }
+
+    fn members(&self, header: &PlatterHeader) -> Vec<Member<'_, PlatterFileSource>> {
+        header
+            .members
+            .iter()
+            .map(|member| match member {
+                None => Member::NotWritten,
+                Some(member) => {
+                    self.readers.get(&member.platter).map_or(Member::Lost, Member::Platter)
+                }
+            })
+            .collect()
+    }
+
+    /// Makes the rows of sets and platters, each platter in a slot of its own, and has `put` write
+    /// them: space, key, bytes of the row.
+    ///
+    /// # Errors
+    /// Those of `put`, and when a row does not encode.
+    pub fn write_sets<E: From<crate::PlattersError>>(
+        &self,
+        shape: &LibraryShape,
+        told: Told<'_>,
+        put: &mut dyn FnMut(Space, Vec<u8>, Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut next_slot = 0;
+        for (set, header) in &self.headers {
+            for (position, member) in (0u16..).zip(&header.members) {
+                let Some(member) = member else { continue };
+                let slot = home(shape, next_slot);
+                next_slot += 1;
+                let row = PlatterRow {
+                    set: *set,
+                    position,
+                    slot,
+                    data_bytes: member.data_bytes,
+                    list_bytes: member.list_bytes,
+                    list_entries: self
+                        .readers
+                        .get(&member.platter)
+                        .map_or(0, |r| r.header().list_entries),
+                    live_bytes: told.live.get(&member.platter).copied().unwrap_or(0),
+                    unreadable_tracks: Vec::new(),
+                };
+                if let Some(slot) = slot {
+                    put(SLOTS, rows::slot_key(slot), bytes(&member.platter)?)?;
+                }
+                let key = member.platter.to_bytes().to_vec();
+                if let Some(verified) = told.verified.get(&member.platter) {
+                    put(VERIFIED, key.clone(), bytes(verified)?)?;
+                    let of_platter = told.margins.range(key.clone()..);
+                    for (track, row) in of_platter.take_while(|(track, _)| track.starts_with(&key))
+                    {
+                        put(MARGINS, track.clone(), bytes(row)?)?;
+                    }
+                }
+                put(PLATTERS, key, bytes(&row)?)?;
+            }
+            put(SETS, set.to_bytes().to_vec(), bytes(&set_row(header))?)?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a row.
+fn bytes<T: Row>(row: &T) -> Result<Vec<u8>> {
+    Ok(row::encode(row)?)
+}
+
+/// The slot of the platter of this number: zone by zone, as at first, so that no two of a set share
+/// one. None when there is none left.
+fn home(shape: &LibraryShape, number: u32) -> Option<u32> {
+    let zone_slots = shape.slot_count() / shape.zone_count().max(1);
+    let (zone, place) = (number % shape.zone_count(), number / shape.zone_count());
+    let slot = zone * zone_slots + place;
+    (place < zone_slots && !shape.is_spare(SlotIndex::new(slot))).then_some(slot)
+}
+
+/// A set as the header of any of its platters says it, which was released as far as is known.
+fn set_row(header: &PlatterHeader) -> SetRow {
+    let (information, redundancy) =
+        header.members.split_at(usize::from(header.geometry.set_information_platters));
+    let ids = |members: &[Option<SetMember>]| -> Vec<PlatterId> {
+        members.iter().flatten().map(|member| member.platter).collect()
+    };
+    SetRow {
+        state: SetState::Released,
+        geometry: header.geometry.clone(),
+        created: header.created,
+        generation: header.generation,
+        information: ids(information),
+        redundancy: ids(redundancy),
+        bytes: information.iter().flatten().map(|member| member.data_bytes).sum(),
+        redundancy_bytes: redundancy
+            .iter()
+            .flatten()
+            .map(|member| member.data_bytes)
+            .max()
+            .unwrap_or(0),
+        damaged: Vec::new(),
+    }
+}
+
+/// The information platters that a set has or had, with their positions.
+fn information_members(header: &PlatterHeader) -> impl Iterator<Item = (usize, PlatterId)> + '_ {
+    let information = usize::from(header.geometry.set_information_platters);
+    header.members[..information]
+        .iter()
+        .enumerate()
+        .filter_map(|(position, member)| member.map(|member| (position, member.platter)))
+}
+
+/// An entry of the list of `platter`.
+fn listed(platter: PlatterId, entry: ListEntry) -> Listed {
+    let ListEntry { object, offset, length, body_offset, body_bytes, sealed } = entry;
+    let shard = Shard { platter, offset, body_offset, bytes: length, crc: None };
+    Listed { body: object, body_bytes, shard, sealed }
+}
