@@ -28,3 +28,13 @@ pub const FAIL_POINTS: [&str; 25] = [
     "delete-shredded",
     "delete-freed",
 ];
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn those_of_the_glass_tier_are_among_them() {
+        for point in fulgurite_platters::FAIL_POINTS {
+            assert!(super::FAIL_POINTS.contains(&point), "{point}");
+        }
+    }
+}

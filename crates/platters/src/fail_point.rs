@@ -8,6 +8,21 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Those that the glass tier passes, in the order of a set's life.
+pub const FAIL_POINTS: [&str; 11] = [
+    "seal-planned",
+    "write-half",
+    "write-synced",
+    "write-platter",
+    "seal-written",
+    "verify-platter",
+    "seal-verified",
+    "seal-stored",
+    "release-batch",
+    "release-freed",
+    "seal-released",
+];
+
 /// The fail point that is armed, if any.
 #[derive(Debug)]
 pub struct FailPoints {

@@ -33,7 +33,7 @@ mod write_set;
 pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting};
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
-pub use fail_point::FailPoints;
+pub use fail_point::{FAIL_POINTS, FailPoints};
 pub use given::Given;
 pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;

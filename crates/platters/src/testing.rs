@@ -13,25 +13,11 @@ use fulgurite_units::{ArchiveId, ByteCount, Clock, ObjectId, UnixTime};
 use crate::config::{LibraryOptions, MediumOptions};
 use crate::rows::SPACES;
 use crate::{
-    Backlog, Bodies, FailPoints, Given, Ingested, Kept, Placed, PlatterFiles, ReadAt, Released,
-    Result, Shard, SimulatedMedium, Waiting, cipher_crc,
+    Backlog, Bodies, FAIL_POINTS, FailPoints, Given, Ingested, Kept, Placed, PlatterFiles, ReadAt,
+    Released, Result, Shard, SimulatedMedium, Waiting, cipher_crc,
 };
 
 const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
-/// Fail points that are passed, none of which is armed.
-const POINTS: &[&str] = &[
-    "seal-planned",
-    "write-half",
-    "write-synced",
-    "write-platter",
-    "seal-written",
-    "verify-platter",
-    "seal-verified",
-    "seal-stored",
-    "release-batch",
-    "release-freed",
-    "seal-released",
-];
 /// Bytes of each entry.
 const ENTRY_BYTES: u32 = 100;
 
@@ -65,7 +51,7 @@ pub(crate) fn given(folder: &Path) -> Given {
         shape,
         clock: Clock::new(|| NOW),
         panics: Arc::default(),
-        fail: Arc::new(FailPoints::new(POINTS, None).unwrap()),
+        fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
         stopping: Arc::default(),
     }
 }
