@@ -26,7 +26,6 @@ pub use glass::fleet::{Fleet, FleetResult};
 pub use glass::result::RunResult;
 pub use glass::scenario::Scenario;
 pub use glass::served::{Served, ServedResult};
-pub use glass::{Observer, run, run_observed, run_reads};
 pub use runner::{Runner, Serial};
 pub use trace::{Trace, TraceRead};
 pub use workload::Workload;

@@ -1,5 +1,6 @@
-//! A queue with several servers, M/M/n, on the engine's agenda: a known answer to hold the agenda
-//! against, and a model that every simulator can be timed with.
+//! A queue with several servers, M/M/n: the smallest system there is to simulate. Its waits are
+//! known in closed form, so that it shows whether the engine is right; and every simulator can do
+//! it, so that they can be timed with it.
 //!
 //! ```text
 //! arrivals (exponential) --> waiting --> n servers (exponential) --> gone
@@ -10,96 +11,227 @@
 use std::collections::VecDeque;
 
 use fulgurite_units::{Duration, Instant, Seed};
+use serde::{Deserialize, Serialize};
 
-use crate::engine::Agenda;
+use crate::Error;
+use crate::engine::histogram::{Histogram, Quantiles};
+use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::workload::Exponentials;
 
 /// Customers that arrive at random and are served one after another by equal servers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queue {
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
     /// Servers.
     pub servers: u32,
     /// Arrivals per second over what all servers can serve; below 1.
     pub load: f64,
-    /// Customers until the end. One takes a second to be served, on average.
+    /// How long one takes to be served, on average.
+    pub service: Duration,
+    /// Customers until the end.
     pub customers: u64,
 }
 
-/// What a run of a queue measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Queued {
-    /// Mean seconds a customer waited before service.
-    pub wait_mean: f64,
+/// What a run of a queue measured; times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// The seed.
+    pub seed: u64,
+    /// How long customers waited before they were served.
+    pub wait: Quantiles,
+    /// What theory says of that.
+    pub theory: Theory,
+    /// Share of the servers' time that they served.
+    pub busy: f64,
+    /// Customers waiting, at most.
+    pub queue_max: u64,
+    /// Simulated time until the last customer was gone.
+    pub makespan: f64,
     /// Events: arrivals and ends of service.
     pub events: u64,
+    /// A number that differs as soon as any event, its order or its time differs.
+    pub hash: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Next {
-    Arrival,
-    Served,
+/// Waits in a queue that has been there for ever, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Theory {
+    /// Mean.
+    pub mean: f64,
+    /// 99th percentile.
+    pub p99: f64,
 }
 
-impl Queue {
-    /// Runs until the last customer is served.
-    #[must_use]
-    pub fn run(&self, seed: u64) -> Queued {
-        let mut random = Seed::new(seed).stream();
-        let mut exponential = |mean: f64| -(1.0 - random.unit()).ln() * mean;
-        let gap = 1.0 / (f64::from(self.servers) * self.load);
-        let mut agenda = Agenda::new();
-        let mut waiting: VecDeque<Instant> = VecDeque::new();
-        let (mut free, mut arrived, mut events) = (self.servers, 0, 0);
-        let mut waited = Duration::ZERO;
-        agenda.push(Instant::ZERO, Next::Arrival);
-        while let Some((now, next)) = agenda.pop() {
-            events += 1;
-            match next {
-                Next::Arrival => {
-                    arrived += 1;
-                    waiting.push_back(now);
-                    if arrived < self.customers {
-                        let gap = Duration::from_secs_f64(exponential(gap));
-                        agenda.push(now + gap, Next::Arrival);
-                    }
-                }
-                Next::Served => free += 1,
-            }
-            if free > 0
-                && let Some(since) = waiting.pop_front()
-            {
-                free -= 1;
-                waited = waited + now.since(since);
-                agenda.push(now + Duration::from_secs_f64(exponential(1.0)), Next::Served);
-            }
+impl Scenario {
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        let refuse =
+            |field, value: String, expected| Err(Error::Parameter { field, value, expected });
+        if !(1..=10_000).contains(&self.servers) {
+            return refuse("servers", self.servers.to_string(), "from 1 to 10000");
         }
-        Queued { wait_mean: waited.as_secs_f64() / arrived.max(1) as f64, events }
+        if !(self.load > 0.0 && self.load < 1.0) {
+            return refuse("load", self.load.to_string(), "above 0 and below 1");
+        }
+        if self.service == Duration::ZERO {
+            return refuse("service", self.service.to_string(), "above 0");
+        }
+        if self.customers == 0 {
+            return refuse("customers", "0".to_owned(), "at least 1");
+        }
+        Ok(())
     }
 
-    /// The mean wait in theory, by Erlang's formula C.
+    /// What theory says of the waits, by Erlang's formula C: somebody waits with that chance, and
+    /// then for an exponential time.
     #[must_use]
-    pub fn wait_in_theory(&self) -> f64 {
+    pub fn theory(&self) -> Theory {
         let servers = f64::from(self.servers);
         let offered = servers * self.load;
         // Erlang B by its recursion, which cannot overflow; C from it.
         let b = (1..=self.servers).fold(1.0, |b, n| offered * b / (f64::from(n) + offered * b));
         let c = b / (1.0 - self.load * (1.0 - b));
-        c / (servers * (1.0 - self.load))
+        let each = self.service.as_secs_f64() / (servers * (1.0 - self.load));
+        Theory { mean: c * each, p99: (c / 0.01).ln().max(0.0) * each }
+    }
+}
+
+/// The queue.
+#[derive(Debug)]
+pub struct Queue {
+    scenario: Scenario,
+    waiting: VecDeque<Instant>,
+    free: u32,
+    times: Exponentials,
+    wait: Histogram,
+    served: Duration,
+    queue_max: usize,
+}
+
+/// What comes to a queue by itself: the end of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct Served;
+
+/// What there is to see of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A customer came.
+    Came,
+    /// One is served from now on.
+    Begun {
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// One is gone.
+    Gone,
+}
+
+/// When customers come.
+#[derive(Debug)]
+struct Customers {
+    gaps: Exponentials,
+    gap: f64,
+    at: Instant,
+    left: u64,
+}
+
+impl Iterator for Customers {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        self.left = self.left.checked_sub(1)?;
+        self.at = self.at + Duration::from_secs_f64(self.gaps.draw() * self.gap);
+        Some(self.at)
+    }
+}
+
+impl System for Queue {
+    const NAME: &'static str = "queue";
+    type Scenario = Scenario;
+    type Arrival = Instant;
+    type Next = Served;
+    type Seen<'a> = Seen;
+    type Result = Waits;
+
+    fn new(scenario: &Scenario, seed: &Seed, _: &mut Agenda<Served>) -> Result<Self, Error> {
+        scenario.validate()?;
+        Ok(Self {
+            scenario: *scenario,
+            waiting: VecDeque::new(),
+            free: scenario.servers,
+            times: Exponentials::new(seed, b"service"),
+            wait: Histogram::default(),
+            served: Duration::ZERO,
+            queue_max: 0,
+        })
+    }
+
+    fn arrivals(scenario: &Scenario, seed: &Seed) -> Result<impl Iterator<Item = Instant>, Error> {
+        let gaps = Exponentials::new(seed, b"arrivals");
+        let rate = f64::from(scenario.servers) * scenario.load / scenario.service.as_secs_f64();
+        let left = scenario.customers;
+        Ok(Customers { gaps, gap: 1.0 / rate, at: Instant::ZERO, left })
+    }
+
+    fn arrives_at(arrival: &Instant) -> Instant {
+        *arrival
+    }
+
+    fn arrive<O: Observer<Self>>(&mut self, at: &Instant, stage: &mut Stage<'_, Self, O>) {
+        stage.note(1);
+        stage.show(Seen::Came);
+        self.waiting.push_back(*at);
+        self.begin(stage);
+        self.queue_max = self.queue_max.max(self.waiting.len());
+    }
+
+    fn happen<O: Observer<Self>>(&mut self, _: Served, stage: &mut Stage<'_, Self, O>) {
+        stage.note(2);
+        stage.show(Seen::Gone);
+        self.free += 1;
+        self.begin(stage);
+    }
+
+    fn is_done(&self) -> bool {
+        self.free == self.scenario.servers
+    }
+
+    fn result(self, ended: Ended) -> Waits {
+        let makespan = ended.at.since(Instant::ZERO).as_secs_f64();
+        let all = makespan * f64::from(self.scenario.servers);
+        Waits {
+            seed: ended.seed,
+            wait: self.wait.quantiles(),
+            theory: self.scenario.theory(),
+            busy: if all > 0.0 { self.served.as_secs_f64() / all } else { 0.0 },
+            queue_max: self.queue_max as u64,
+            makespan,
+            events: ended.events,
+            hash: ended.hash,
+        }
+    }
+}
+
+impl Queue {
+    /// Whoever has waited longest is served, if there is a server for it.
+    fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
+        if self.free == 0 {
+            return;
+        }
+        let Some(since) = self.waiting.pop_front() else { return };
+        let waited = stage.now().since(since);
+        self.free -= 1;
+        self.wait.add(waited);
+        let mean = self.scenario.service.as_secs_f64();
+        let takes = Duration::from_secs_f64(self.times.draw() * mean);
+        self.served = self.served + takes;
+        stage.show(Seen::Begun { waited });
+        stage.put(stage.now() + takes, Served);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::Queue;
-
-    #[test]
-    fn the_mean_wait_is_the_one_of_theory() {
-        for (servers, load) in [(1, 0.5), (20, 0.9)] {
-            let queue = Queue { servers, load, customers: 400_000 };
-            let (found, theory) = (queue.run(1).wait_mean, queue.wait_in_theory());
-            assert!((found / theory - 1.0).abs() < 0.06, "{found} for {theory}");
-        }
-        assert!(
-            (Queue { servers: 1, load: 0.5, customers: 1 }.wait_in_theory() - 1.0).abs() < 1e-9
-        );
-    }
-}
+mod tests;

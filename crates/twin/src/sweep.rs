@@ -262,7 +262,7 @@ fn varied(scenario: &Table, set: &Table, chosen: &[(&str, &Value)]) -> Result<Sc
         table = change(table, &shuttles, &[])?;
     }
     let made = parse(&table)?;
-    crate::glass::check(&made).map_err(|error| error.to_string())?;
+    crate::engine::check::<crate::glass::Glass>(&made).map_err(|error| error.to_string())?;
     Ok(made)
 }
 

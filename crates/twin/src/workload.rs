@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::TRACE_READS_MAX;
 use crate::{Error, Trace};
+pub(crate) use draws::Exponentials;
 pub use envelope::{Burst, Envelope, Modulation};
 pub use ingest::{Ingest, IngestWrites, TraceWrite};
 pub use jobs::Jobs;

@@ -55,7 +55,7 @@ impl JobRunner for Threads {
     fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
         let work = |index: usize| {
             let job = &jobs[index];
-            fulgurite_twin::run(&job.scenario, job.seed).map_err(|error| error.to_string())
+            fulgurite_twin::glass::run(&job.scenario, job.seed).map_err(|error| error.to_string())
         };
         share(self.0, jobs.len(), work, done);
     }

@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use clap::builder::PossibleValuesParser;
 use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_library::{
-    Event, Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
+    Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
 };
+use fulgurite_twin::engine::Observer;
 use fulgurite_twin::experiment::changed;
 use fulgurite_twin::glass::course::{Course, Recorder};
 use fulgurite_twin::glass::scenario::{Recovery, Writes};
+use fulgurite_twin::glass::{Glass, Seen, run_observed};
 use fulgurite_twin::report::{ResultRow, run_page};
-use fulgurite_twin::{Constraints, Observer, RunResult, Scenario, run_observed};
+use fulgurite_twin::{Constraints, RunResult, Scenario};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
@@ -191,7 +193,7 @@ fn simulate(
 ) -> anyhow::Result<Watched> {
     let wrong_scenario = |error| wrong("scenario", &error, Exit::Config);
     if log.is_none() && !report {
-        let result = fulgurite_twin::run(scenario, seed).map_err(wrong_scenario)?;
+        let result = fulgurite_twin::glass::run(scenario, seed).map_err(wrong_scenario)?;
         return Ok((result, None));
     }
     let logging = log.map(|path| Logging::new(scenario, path)).transpose()?;
@@ -229,18 +231,20 @@ impl<W: std::io::Write> Logging<W> {
     }
 }
 
-impl<W: std::io::Write> Observer for Logging<W> {
-    fn event(&mut self, now: Instant, event: &Event) {
-        let written = self.log.event(now, event);
-        self.note(written);
+impl<W: std::io::Write> Observer<Glass> for Logging<W> {
+    fn see(&mut self, now: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => {
+                let written = self.log.event(now, event);
+                self.note(written);
+            }
+            Seen::Output(output) => {
+                let written = self.log.output(output);
+                self.note(written);
+            }
+            Seen::Stepped(_) => {}
+        }
     }
-
-    fn output(&mut self, _: Instant, output: &fulgurite_library::Output) {
-        let written = self.log.output(output);
-        self.note(written);
-    }
-
-    fn stepped(&mut self, _: &Library) {}
 }
 
 /// A number of a run: its name, how it is shown, and where it is.

@@ -80,7 +80,7 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
     out.text(format!("seed {}: served, twin", result.seed))?;
     for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
         let Compared { served, twin } = compared;
-        let pair = |of: fn(&fulgurite_twin::glass::result::Quantiles) -> f64| {
+        let pair = |of: fn(&fulgurite_twin::engine::histogram::Quantiles) -> f64| {
             format!("{}, {}", seconds(of(served)), seconds(of(twin)))
         };
         out.text(format!(

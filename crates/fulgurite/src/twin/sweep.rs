@@ -125,7 +125,7 @@ fn run_all(sweep: &Sweep, seeds: &[u64], threads: usize) -> anyhow::Result<Vec<R
     results.resize_with(jobs.len(), || None);
     let work = |index: usize| {
         let job = &jobs[index];
-        fulgurite_twin::run(&job.scenario, job.seed)
+        fulgurite_twin::glass::run(&job.scenario, job.seed)
             .map_err(|error| wrong("scenario", &error, Exit::Config))
     };
     share(threads, jobs.len(), work, &mut |index, result| {

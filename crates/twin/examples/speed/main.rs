@@ -17,9 +17,11 @@ mod measure;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_twin::engine;
+use fulgurite_twin::glass::run;
 use fulgurite_twin::glass::scenario::{Recovery, Scenario, Writes};
-use fulgurite_twin::queue::Queue;
-use fulgurite_twin::{Fleet, Runner, Workload, run};
+use fulgurite_twin::queue::{self, Queue};
+use fulgurite_twin::{Fleet, Runner, Workload};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 
 use measure::{Clock, peak_bytes};
@@ -97,16 +99,15 @@ fn fleet(libraries: u32, days: u64) {
 
 /// M/M/20 at 90 % load.
 fn queue(customers: u64) {
-    let queue = Queue { servers: 20, load: 0.9, customers };
+    let service = Duration::from_secs(1);
+    let scenario = queue::Scenario { servers: 20, load: 0.9, service, customers };
     let clock = Clock::start();
-    let queued = queue.run(1);
+    let waits = engine::run::<Queue>(&scenario, 1).unwrap();
     let (processor, wall) = clock.seconds();
     println!(
         "{{\"events\":{},\"processor_s\":{processor:.4},\"wall_s\":{wall:.4},\"wait_mean\":{:.4},\
          \"wait_in_theory\":{:.4}}}",
-        queued.events,
-        queued.wait_mean,
-        queue.wait_in_theory()
+        waits.events, waits.wait.mean, waits.theory.mean
     );
 }
 

@@ -24,7 +24,7 @@ const LOW_BITS: u32 = 64;
 
 /// A heap of things to come.
 #[derive(Clone, Debug)]
-pub(crate) struct Agenda<T> {
+pub struct Agenda<T> {
     heap: BinaryHeap<Reverse<u128>>,
     /// The top of the heap has happened.
     has_happened: bool,
@@ -40,7 +40,11 @@ impl<T: Copy> Agenda<T> {
         Self { heap, has_happened: false, things: Vec::new(), unused: Vec::new(), sequence: 0 }
     }
 
-    pub(crate) fn push(&mut self, at: Instant, what: T) {
+    /// Puts something on the agenda.
+    ///
+    /// # Panics
+    /// When a million things are to come already.
+    pub fn push(&mut self, at: Instant, what: T) {
         self.sequence += 1;
         let place = self.put(what);
         let low = self.sequence << PLACE_BITS | u64::from(place);

@@ -3,11 +3,27 @@
 //! Logarithmic buckets with 512 steps per doubling: a quantile is off by at most 0.1 %.
 
 use fulgurite_units::Duration;
-
-use crate::glass::result::Quantiles;
+use serde::{Deserialize, Serialize};
 
 /// Steps per doubling, as a power of two.
 const STEP_BITS: u32 = 9;
+
+/// What is said of many times, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// How many.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile: the paper's tail.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
 
 /// A histogram of durations.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,8 @@ use super::{
     ExperimentError, Job, JobResult, JobRunner, Progress, Report, SourceFile, Suite, Verdict,
     run_all,
 };
-use crate::glass::result::{DriveTime, Quantiles, RunResult};
+use crate::engine::histogram::Quantiles;
+use crate::glass::result::{DriveTime, RunResult};
 
 /// Answers each job with numbers that follow from its scenario, one after the other.
 pub(crate) struct StandIn;
@@ -374,7 +375,7 @@ fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
     (skewed.writes, skewed.policy) = (siege.writes, Policy::fulgurite());
     (skewed.measure_from, skewed.measure_until) = (siege.measure_from, siege.measure_until);
     for (scenario, seed, waiting) in [(siege, 97, 10_000), (skewed, 33, 2_000)] {
-        let result = crate::run(&scenario, seed).unwrap();
+        let result = crate::glass::run(&scenario, seed).unwrap();
         assert!(result.queue_max > waiting, "{} reads waited at most", result.queue_max);
         let oldest = result.unverified_age_max / 3600.0;
         assert!(oldest <= 24.0, "seed {seed}: a platter was unverified for {oldest:.1} h");

@@ -4,6 +4,7 @@ use fulgurite_library::{Action, Counters, Travel};
 use fulgurite_units::{Duration, Instant};
 
 use super::batteries::Batteries;
+use crate::engine::Ended;
 use crate::engine::histogram::Histogram;
 use crate::glass::result::{DriveTime, RunResult};
 use crate::glass::scenario::Scenario;
@@ -33,8 +34,6 @@ pub(crate) struct Accounts {
     pub(crate) eject_bay_max: u64,
     pub(crate) unverified_age_max: Duration,
     pub(crate) last_end: Instant,
-    hash: u64,
-    pub(crate) events: u64,
 }
 
 impl Accounts {
@@ -66,21 +65,11 @@ impl Accounts {
             eject_bay_max: 0,
             unverified_age_max: Duration::ZERO,
             last_end: Instant::ZERO,
-            hash: 0xcbf2_9ce4_8422_2325,
-            events: 0,
         }
     }
 
     pub(crate) fn is_measured(&self, at: Instant) -> bool {
         self.from <= at && at < self.until
-    }
-
-    /// An event came about.
-    pub(crate) fn event(&mut self, now: Instant, kind: u64) {
-        self.events += 1;
-        let mixed = (self.hash.rotate_left(23) ^ now.as_nanos() ^ (kind << 32))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.hash = mixed ^ (mixed >> 29);
     }
 
     /// A machine was busy with something until now.
@@ -127,7 +116,7 @@ impl Accounts {
         counters: &Counters,
         batteries: &Batteries,
         drives: usize,
-        seed: u64,
+        ended: Ended,
     ) -> RunResult {
         #[expect(clippy::cast_precision_loss, reason = "shares are rounded anyway")]
         let share = |ns: u64| {
@@ -142,7 +131,7 @@ impl Accounts {
             0.0
         };
         RunResult {
-            seed,
+            seed: ended.seed,
             completion: self.completion.quantiles(),
             reads: self.reads,
             bytes: self.bytes,
@@ -167,8 +156,8 @@ impl Accounts {
             age_max: Duration::from_nanos(counters.age_max_ns).as_secs_f64(),
             queue_max: self.queue_max as u64,
             makespan: self.last_end.since(Instant::ZERO).as_secs_f64(),
-            events: self.events,
-            hash: self.hash,
+            events: ended.events,
+            hash: ended.hash,
             wall_seconds: 0.0,
         }
     }

@@ -12,12 +12,13 @@ mod columns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_library::{Action, CommandId, Event, Library, Machine, Outcome, Output, RequestId};
+use fulgurite_library::{Action, CommandId, Event, Machine, Outcome, Output, RequestId};
 use fulgurite_units::Instant;
 use serde::Serialize;
 
+use crate::engine::Observer;
 use crate::glass::scenario::Scenario;
-use crate::glass::{Observer, is_new};
+use crate::glass::{Glass, Seen, is_new};
 use columns::{Ages, Grid, Level, Times};
 
 /// A number that goes up and down: in each column its mean, and the least and the most.
@@ -238,7 +239,17 @@ impl Recorder {
     }
 }
 
-impl Observer for Recorder {
+impl Observer<Glass> for Recorder {
+    fn see(&mut self, now: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => self.event(now, event),
+            Seen::Output(output) => self.output(now, output),
+            Seen::Stepped(_) => {}
+        }
+    }
+}
+
+impl Recorder {
     fn event(&mut self, now: Instant, event: &Event) {
         self.pass(now);
         match *event {
@@ -282,8 +293,6 @@ impl Observer for Recorder {
             Output::Halt { .. } | Output::Traveled(_) => {}
         }
     }
-
-    fn stepped(&mut self, _: &Library) {}
 }
 
 fn work_of(action: &Action) -> Work {

@@ -22,7 +22,8 @@ use fulgurite_units::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::histogram::Histogram;
-use crate::glass::result::{DriveTime, Quantiles, RunResult};
+use crate::engine::histogram::Quantiles;
+use crate::glass::result::{DriveTime, RunResult};
 use crate::runner::{Runner, collect};
 use crate::{Error, Scenario, TraceRead};
 use library::LibraryRun;

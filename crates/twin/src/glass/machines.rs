@@ -32,8 +32,10 @@ struct Machinery {
 
 /// Which machine, on the agenda: small, for each event moves some of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Device {
+pub enum Device {
+    /// A shuttle, by its index.
     Shuttle(u16),
+    /// A drive, by its index.
     Drive(u16),
 }
 

@@ -30,9 +30,10 @@ mod supply;
 pub mod tape;
 
 pub(crate) use files::shard_sizes;
+pub use machines::Device;
 pub(crate) use machines::{Machines, Work};
-pub(crate) use run::{Next, unavailable_platters};
-pub use run::{Observer, Silent, check, run, run_observed, run_reads};
+pub(crate) use run::unavailable_platters;
+pub use run::{Glass, Next, Seen, run, run_observed};
 pub(crate) use supply::is_new;
 
 #[cfg(test)]

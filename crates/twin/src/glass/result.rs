@@ -2,22 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Times of many reads or travels, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quantiles {
-    /// How many.
-    pub count: u64,
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// 99.9th percentile: the paper's tail.
-    pub p999: f64,
-    /// Largest.
-    pub max: f64,
-}
+use crate::engine::histogram::Quantiles;
 
 /// Shares of the drives' time, over all drives and the measured window; they add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,12 @@
-//! One run: events in order, until nothing is left to be done.
+//! A glass library in a run: the controller, the machines around it, and the reads under way.
 
 use fulgurite_library::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
     RailPosition, RequestId, Source, TrackSpan,
 };
 use fulgurite_units::{
-    ByteCount, Controller as _, DriveIndex, Instant, Outbox, RandomStream, Seed, ShuttleIndex,
+    ByteCount, Controller as _, DriveIndex, Instant, Outbox, PlatterId, RandomStream, Seed,
+    ShuttleIndex,
 };
 
 use super::accounts::Accounts;
@@ -15,7 +16,7 @@ use super::files::{
 };
 use super::machines::{Device, Machines, Work};
 use super::supply::{Supply, is_new, number_of, stored_id};
-use crate::engine::Agenda;
+use crate::engine::{self, Agenda, Ended, Observer, Stage, System};
 use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
@@ -26,69 +27,15 @@ use crate::{Error, TraceRead};
 /// reach, but some draws are lost.
 const RECOVERY_RETRIES: u8 = 16;
 
-/// Watches a run, event by event.
-pub trait Observer {
+/// What there is to see of a glass library.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
     /// The controller is told something.
-    fn event(&mut self, now: Instant, event: &Event);
+    Event(&'a Event),
     /// The controller answered.
-    fn output(&mut self, now: Instant, output: &Output);
+    Output(&'a Output),
     /// The controller has taken an event.
-    fn stepped(&mut self, library: &Library);
-    /// Whether enough was seen: the run ends here, whatever is still to come.
-    fn has_enough(&self) -> bool {
-        false
-    }
-}
-
-/// Watches nothing, at no cost.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Silent;
-
-impl Observer for Silent {
-    fn event(&mut self, _: Instant, _: &Event) {}
-    fn output(&mut self, _: Instant, _: &Output) {}
-    fn stepped(&mut self, _: &Library) {}
-}
-
-/// Watches if there is somebody.
-impl<O: Observer> Observer for Option<O> {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.iter_mut().for_each(|one| one.event(now, event));
-    }
-
-    fn output(&mut self, now: Instant, output: &Output) {
-        self.iter_mut().for_each(|one| one.output(now, output));
-    }
-
-    fn stepped(&mut self, library: &Library) {
-        self.iter_mut().for_each(|one| one.stepped(library));
-    }
-
-    fn has_enough(&self) -> bool {
-        self.as_ref().is_some_and(Observer::has_enough)
-    }
-}
-
-/// Two watch; either may end the run.
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.0.event(now, event);
-        self.1.event(now, event);
-    }
-
-    fn output(&mut self, now: Instant, output: &Output) {
-        self.0.output(now, output);
-        self.1.output(now, output);
-    }
-
-    fn stepped(&mut self, library: &Library) {
-        self.0.stepped(library);
-        self.1.stepped(library);
-    }
-
-    fn has_enough(&self) -> bool {
-        self.0.has_enough() || self.1.has_enough()
-    }
+    Stepped(&'a Library),
 }
 
 /// Runs a scenario.
@@ -96,46 +43,19 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
 /// # Errors
 /// When a parameter is out of range.
 pub fn run(scenario: &Scenario, seed: u64) -> Result<RunResult, Error> {
-    run_observed(scenario, seed, &mut Silent)
+    engine::run::<Glass>(scenario, seed)
 }
 
 /// Runs a scenario that somebody watches.
 ///
 /// # Errors
 /// When a parameter is out of range.
-pub fn run_observed<O: Observer>(
+pub fn run_observed<O: Observer<Glass>>(
     scenario: &Scenario,
     seed: u64,
     observer: &mut O,
 ) -> Result<RunResult, Error> {
-    let reads = scenario.workload.reads(Seed::new(seed).child(b"workload"))?;
-    run_reads(scenario, seed, reads, observer)
-}
-
-/// Runs a scenario with these reads, in the order of time, in place of those of its workload, of
-/// which only the placement counts.
-///
-/// # Errors
-/// When a parameter is out of range.
-pub fn run_reads<O: Observer>(
-    scenario: &Scenario,
-    seed: u64,
-    reads: impl Iterator<Item = TraceRead>,
-    observer: &mut O,
-) -> Result<RunResult, Error> {
-    let root = Seed::new(seed);
-    let mut run = Run::new(scenario, &root, observer)?;
-    run.play(reads);
-    if let Some(since) = run.supply.backlog.oldest() {
-        run.note_unverified(since, run.now);
-    }
-    let drives = run.drives;
-    let counters = *run.library.counters();
-    let shortfall = run.supply.backlog.shortfall();
-    let mut result = run.accounts.result(scenario, &counters, &run.batteries, drives, seed);
-    result.verify_shortfall_bytes =
-        shortfall.map(|tracks| tracks.saturating_mul(scenario.track_size.get()));
-    Ok(result)
+    engine::run_observed::<Glass, O>(scenario, seed, observer)
 }
 
 /// Platters of a scenario that cannot be fetched in a run with this seed.
@@ -147,22 +67,18 @@ pub(crate) fn unavailable_platters(scenario: &Scenario, seed: u64) -> Result<usi
     Ok((0..scenario.platters).filter(|&platter| supply.is_unavailable(platter)).count())
 }
 
-/// Whether a scenario can be run, without running it.
-///
-/// # Errors
-/// When a parameter is out of range.
-pub fn check(scenario: &Scenario) -> Result<(), Error> {
-    scenario.workload.reads(Seed::new(0))?;
-    Run::new(scenario, &Seed::new(0), &mut Silent).map(|_| ())
-}
-
 /// Something on the agenda.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Next {
+pub enum Next {
+    /// A command of a machine comes to its end.
     Done(CommandId, Device),
+    /// A drive looks whether its pass is over.
     Alarm(DriveIndex),
+    /// A shuttle passes where it has to say so.
     Passed(CommandId, Device, RailPosition),
+    /// A machine breaks.
     Break(Machine),
+    /// A machine works again.
     Repair(Machine),
     /// A flat battery is changed.
     Swap(ShuttleIndex),
@@ -170,15 +86,16 @@ pub(crate) enum Next {
     Look,
     /// A new platter comes out, on this panel.
     Write(PanelIndex),
+    /// The controller asked to be told.
     Timer,
 }
 
-struct Run<'a, O> {
-    scenario: &'a Scenario,
-    observer: &'a mut O,
+/// A glass library with simulated machines.
+#[derive(Debug)]
+pub struct Glass {
+    scenario: Scenario,
     library: Library,
     machines: Machines,
-    agenda: Agenda<Next>,
     supply: Supply,
     files: Files,
     placement: PlacementSampler,
@@ -188,14 +105,21 @@ struct Run<'a, O> {
     out: Outbox<Output>,
     pending: Vec<Event>,
     timer: Option<Instant>,
-    now: Instant,
     drives: usize,
-    /// Reads that have not come yet.
-    more_reads: bool,
 }
 
-impl<'a, O: Observer> Run<'a, O> {
-    fn new(scenario: &'a Scenario, seed: &Seed, observer: &'a mut O) -> Result<Self, Error> {
+/// The run that a library is in.
+type On<'o, O> = Stage<'o, Glass, O>;
+
+impl System for Glass {
+    const NAME: &'static str = "glass";
+    type Scenario = Scenario;
+    type Arrival = TraceRead;
+    type Next = Next;
+    type Seen<'a> = Seen<'a>;
+    type Result = RunResult;
+
+    fn new(scenario: &Scenario, seed: &Seed, agenda: &mut Agenda<Next>) -> Result<Self, Error> {
         scenario.validate()?;
         let library = Library::with_policy(&scenario.library, scenario.policy.clone())?;
         let shape = &scenario.library;
@@ -203,14 +127,17 @@ impl<'a, O: Observer> Run<'a, O> {
         let placement = scenario.workload.placement;
         let placement =
             PlacementSampler::new(placement, scenario.platters, seed.child(b"placement"))?;
-        let mut agenda = Agenda::new();
         for fault in &scenario.faults {
             agenda.push(Instant::ZERO + fault.at, Next::Break(fault.machine));
             if let Some(repaired) = fault.repaired_at {
                 agenda.push(Instant::ZERO + repaired, Next::Repair(fault.machine));
             }
         }
-        let mut run = Self {
+        begin_writes(scenario, agenda);
+        if scenario.battery.is_some() {
+            agenda.push(Instant::ZERO, Next::Look);
+        }
+        Ok(Self {
             machines: Machines::new(scenario, drives, &seed.child(b"machines")),
             supply: Supply::new(scenario, &seed.child(b"supply"))?,
             accounts: Accounts::new(scenario),
@@ -220,161 +147,165 @@ impl<'a, O: Observer> Run<'a, O> {
             out: Outbox::new(),
             pending: Vec::new(),
             timer: None,
-            now: Instant::ZERO,
-            more_reads: true,
-            scenario,
-            observer,
+            scenario: scenario.clone(),
             library,
-            agenda,
             placement,
             drives,
-        };
-        run.begin_writes();
-        if scenario.battery.is_some() {
-            run.agenda.push(Instant::ZERO, Next::Look);
-        }
-        Ok(run)
+        })
     }
 
-    fn begin_writes(&mut self) {
-        let panels = (0..self.scenario.library.panels).map(PanelIndex::new);
-        match self.scenario.writes {
-            Writes::None => {}
-            Writes::Saturated { .. } => {
-                // One for each drive, and one more.
-                for panel in panels {
-                    for _ in 0..=self.scenario.library.drives_per_panel() {
-                        self.agenda.push(Instant::ZERO, Next::Write(panel));
-                    }
-                }
+    fn arrivals(
+        scenario: &Scenario,
+        seed: &Seed,
+    ) -> Result<impl Iterator<Item = TraceRead>, Error> {
+        scenario.workload.reads(seed.child(b"workload"))
+    }
+
+    fn arrives_at(read: &TraceRead) -> Instant {
+        read.at
+    }
+
+    /// A file is read: a request for each shard of it.
+    fn arrive<O: Observer<Self>>(&mut self, read: &TraceRead, stage: &mut On<'_, O>) {
+        let measured = self.accounts.is_measured(read.at);
+        let shard_size = self.scenario.shard_size;
+        let sizes = shard_sizes(read.size, shard_size);
+        let (arrived, size) = (read.at, read.size);
+        // The file itself counts as a shard until all are asked for.
+        let file = File { arrived, size, left: 1, measured, failed: false };
+        let file = self.files.files.insert(file);
+        for size in sizes {
+            let platter = self.placement.draw();
+            if self.supply.is_unavailable(platter) {
+                self.recover(file, platter, size, stage);
+            } else {
+                let tracks = tracks_of(&self.scenario, size, &mut self.offsets);
+                self.request(file, platter, tracks, false, stage);
             }
-            Writes::Every { .. } => {
-                self.agenda.push(Instant::ZERO, Next::Write(PanelIndex::new(0)));
-            }
         }
+        self.accounts.queue_max = self.accounts.queue_max.max(self.files.shards.len());
+        self.shard_ended(file, true, stage.now());
     }
 
-    /// Reads come in order of time; between them, whatever is on the agenda happens.
-    fn play(&mut self, reads: impl Iterator<Item = TraceRead>) {
-        for read in reads {
-            self.happen_until(read.at);
-            if self.observer.has_enough() {
-                return;
-            }
-            self.now = read.at;
-            self.arrive(&read);
-        }
-        self.more_reads = false;
-        while self.files.files.len() > 0
-            && !self.observer.has_enough()
-            && let Some((at, next)) = self.agenda.pop()
-        {
-            self.happen(at, next);
-        }
-    }
-
-    fn happen_until(&mut self, until: Instant) {
-        while self.agenda.next_at().is_some_and(|at| at <= until)
-            && !self.observer.has_enough()
-            && let Some((at, next)) = self.agenda.pop()
-        {
-            self.happen(at, next);
-        }
-    }
-
-    fn happen(&mut self, at: Instant, next: Next) {
-        self.now = at;
+    fn happen<O: Observer<Self>>(&mut self, next: Next, stage: &mut On<'_, O>) {
+        let at = stage.now();
         match next {
             Next::Done(command, device) => {
                 if let Some(work) = self.machines.done(command, device) {
-                    self.ended(&work);
+                    self.ended(&work, stage);
                 }
             }
             Next::Alarm(drive) => {
-                if let Some(work) = self.machines.alarm(at, drive, &mut self.agenda) {
-                    self.ended(&work);
+                if let Some(work) = self.machines.alarm(at, drive, stage.agenda()) {
+                    self.ended(&work, stage);
                 }
             }
             Next::Passed(command, device, at) => {
                 if self.machines.is_under_way(command, device) {
-                    self.step(Event::Passed { command, at });
+                    self.step(Event::Passed { command, at }, stage);
                 }
             }
             Next::Break(machine) => {
                 self.machines.break_down(machine);
-                self.step(Event::Broke { machine });
+                self.step(Event::Broke { machine }, stage);
             }
             Next::Repair(machine) => {
                 self.machines.repair(machine);
-                self.step(Event::Repaired { machine });
+                self.step(Event::Repaired { machine }, stage);
                 if let Machine::Shuttle(shuttle) = machine {
                     self.batteries.tell_again(shuttle);
-                    self.report(shuttle);
+                    self.report(shuttle, stage);
                 }
             }
             Next::Swap(shuttle) => {
                 self.batteries.swap(shuttle, at);
-                self.happen(at, Next::Repair(Machine::Shuttle(shuttle)));
+                self.happen(Next::Repair(Machine::Shuttle(shuttle)), stage);
             }
             Next::Look => {
                 for shuttle in self.batteries.shuttles() {
-                    self.look(shuttle, None);
+                    self.look(shuttle, None, stage);
                 }
-                self.agenda.push(at + LOOK, Next::Look);
+                stage.put(at + LOOK, Next::Look);
             }
-            Next::Write(panel) => self.write(panel),
+            Next::Write(panel) => self.write(panel, stage),
             Next::Timer => {
                 if self.timer == Some(at) {
                     self.timer = None;
-                    self.step(Event::Timer);
+                    self.step(Event::Timer, stage);
                 }
             }
         }
     }
 
+    fn is_done(&self) -> bool {
+        self.files.files.len() == 0
+    }
+
+    fn result(mut self, ended: Ended) -> RunResult {
+        if let Some(since) = self.supply.backlog.oldest() {
+            self.note_unverified(since, ended.at);
+        }
+        let shortfall = self.supply.backlog.shortfall();
+        let track_size = self.scenario.track_size.get();
+        let Self { scenario, library, batteries, drives, accounts, .. } = self;
+        let counters = *library.counters();
+        let result = accounts.result(&scenario, &counters, &batteries, drives, ended);
+        RunResult {
+            verify_shortfall_bytes: shortfall.map(|tracks| tracks.saturating_mul(track_size)),
+            ..result
+        }
+    }
+}
+
+impl Glass {
     /// A new platter comes out; the next one follows.
-    fn write(&mut self, panel: PanelIndex) {
+    fn write<O: Observer<Self>>(&mut self, panel: PanelIndex, stage: &mut On<'_, O>) {
         if let Writes::Every { interval, .. } = self.scenario.writes {
             let next = (panel.get() + 1) % self.scenario.library.panels;
-            self.agenda.push(self.now + interval, Next::Write(PanelIndex::new(next)));
-            if self.now <= Instant::ZERO + self.scenario.measure_until {
-                let under_way = self.machines.passing_tracks(self.now);
-                self.supply.backlog.window_ends(self.now, under_way);
+            stage.put(stage.now() + interval, Next::Write(PanelIndex::new(next)));
+            if stage.now() <= Instant::ZERO + self.scenario.measure_until {
+                let under_way = self.machines.passing_tracks(stage.now());
+                self.supply.backlog.window_ends(stage.now(), under_way);
             }
         }
-        let event = self.supply.new_platter(panel, self.now);
+        let event = self.supply.new_platter(panel, stage.now());
         let most = self.supply.waiting.iter().copied().max().unwrap_or(0);
         self.accounts.eject_bay_max = self.accounts.eject_bay_max.max(most);
-        self.step(event);
+        self.step(event, stage);
     }
 
     /// Works out the level of a battery, and says it. A flat one stops its shuttle; whether it did.
-    fn look(&mut self, shuttle: ShuttleIndex, operation: Option<(&Action, Instant)>) -> bool {
+    fn look<O: Observer<Self>>(
+        &mut self,
+        shuttle: ShuttleIndex,
+        operation: Option<(&Action, Instant)>,
+        stage: &mut On<'_, O>,
+    ) -> bool {
         let machine = Machine::Shuttle(shuttle);
         if self.machines.is_broken(machine) {
             return false;
         }
-        let flat = self.batteries.passed(shuttle, self.now, operation);
+        let flat = self.batteries.passed(shuttle, stage.now(), operation);
         if let Some(battery) = self.batteries.of().filter(|_| flat) {
-            self.agenda.push(self.now + battery.swap, Next::Swap(shuttle));
+            stage.put(stage.now() + battery.swap, Next::Swap(shuttle));
             self.machines.break_down(machine);
-            self.step(Event::Broke { machine });
+            self.step(Event::Broke { machine }, stage);
         } else {
-            self.report(shuttle);
+            self.report(shuttle, stage);
         }
         flat
     }
 
-    fn report(&mut self, shuttle: ShuttleIndex) {
+    fn report<O: Observer<Self>>(&mut self, shuttle: ShuttleIndex, stage: &mut On<'_, O>) {
         if let Some(event) = self.batteries.news(shuttle) {
-            self.step(event);
+            self.step(event, stage);
         }
     }
 
-    fn ended(&mut self, work: &Work) {
+    fn ended<O: Observer<Self>>(&mut self, work: &Work, stage: &mut On<'_, O>) {
         let action = work.command.action;
         if let Machine::Shuttle(shuttle) = action.machine()
-            && self.look(shuttle, Some((&action, work.started)))
+            && self.look(shuttle, Some((&action, work.started)), stage)
         {
             return;
         }
@@ -391,22 +322,22 @@ impl<'a, O: Observer> Run<'a, O> {
             | Action::Seek { .. }
             | Action::Read { .. } => false,
         };
-        self.accounts.worked(&action, new, work.started, self.now);
+        self.accounts.worked(&action, new, work.started, stage.now());
         if new {
-            self.handled_new(&action, work);
+            self.handled_new(&action, work, stage.now());
         }
         let answer = self.machines.answer(work);
-        self.step(answer);
+        self.step(answer, stage);
     }
 
     /// A new platter was moved, or a pass over it came to its end.
-    fn handled_new(&mut self, action: &Action, work: &Work) {
+    fn handled_new(&mut self, action: &Action, work: &Work, now: Instant) {
         let backlog = &mut self.supply.backlog;
         match *action {
             Action::VerifyPass { platter, .. } => {
                 let tracks = self.machines.tracks_done(work);
                 backlog.passed(number_of(platter), tracks);
-                if self.accounts.is_measured(self.now) {
+                if self.accounts.is_measured(now) {
                     self.accounts.verified_tracks += u64::from(tracks);
                 }
             }
@@ -427,48 +358,39 @@ impl<'a, O: Observer> Run<'a, O> {
         }
     }
 
-    /// A file is read: a request for each shard of it.
-    fn arrive(&mut self, read: &TraceRead) {
-        let measured = self.accounts.is_measured(read.at);
-        let shard_size = self.scenario.shard_size;
-        let sizes = shard_sizes(read.size, shard_size);
-        let (arrived, size) = (read.at, read.size);
-        // The file itself counts as a shard until all are asked for.
-        let file = File { arrived, size, left: 1, measured, failed: false };
-        let file = self.files.files.insert(file);
-        for size in sizes {
-            let platter = self.placement.draw();
-            if self.supply.is_unavailable(platter) {
-                self.recover(file, platter, size);
-            } else {
-                let tracks = tracks_of(self.scenario, size, &mut self.offsets);
-                self.request(file, platter, tracks, false);
-            }
-        }
-        self.accounts.queue_max = self.accounts.queue_max.max(self.files.shards.len());
-        self.shard_ended(file, true);
-    }
-
     /// Reads other platters instead: of one set, the same tracks of each.
-    fn recover(&mut self, file: u32, platter: u32, size: ByteCount) {
+    fn recover<O: Observer<Self>>(
+        &mut self,
+        file: u32,
+        platter: u32,
+        size: ByteCount,
+        stage: &mut On<'_, O>,
+    ) {
         let stand_ins = self.supply.stand_ins(platter);
         self.files.files.get_mut(file).failed |= stand_ins.is_empty();
         let mut tracks = None;
         for platter in stand_ins {
             let drawn = tracks.filter(|_| self.supply.has_sets());
-            let drawn = drawn.unwrap_or_else(|| tracks_of(self.scenario, size, &mut self.offsets));
+            let drawn = drawn.unwrap_or_else(|| tracks_of(&self.scenario, size, &mut self.offsets));
             tracks = Some(drawn);
-            self.request(file, platter, drawn, true);
+            self.request(file, platter, drawn, true, stage);
         }
     }
 
-    fn request(&mut self, file: u32, platter: u32, tracks: TrackSpan, recovers: bool) {
+    fn request<O: Observer<Self>>(
+        &mut self,
+        file: u32,
+        platter: u32,
+        tracks: TrackSpan,
+        recovers: bool,
+        stage: &mut On<'_, O>,
+    ) {
         let retries = if recovers { RECOVERY_RETRIES } else { 1 };
         self.files.files.get_mut(file).left += 1;
-        self.ask(Shard { file, platter, tracks, retries, recovers });
+        self.ask(Shard { file, platter, tracks, retries, recovers }, stage);
     }
 
-    fn ask(&mut self, shard: Shard) {
+    fn ask<O: Observer<Self>>(&mut self, shard: Shard, stage: &mut On<'_, O>) {
         let deadline = self.files.files.get_mut(shard.file).arrived + OBJECTIVE;
         let number = self.files.shards.insert(shard);
         let event = Event::Read {
@@ -478,86 +400,86 @@ impl<'a, O: Observer> Run<'a, O> {
             tracks: shard.tracks,
             deadline,
         };
-        self.step(event);
+        self.step(event, stage);
     }
 
     /// Steps the controller, and carries out what it answers.
-    fn step(&mut self, event: Event) {
-        self.step_once(event);
+    fn step<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
+        self.step_once(event, stage);
         while let Some(event) = self.pending.pop() {
-            self.step_once(event);
+            self.step_once(event, stage);
         }
-        self.set_timer();
+        self.set_timer(stage);
     }
 
-    fn step_once(&mut self, event: Event) {
-        self.accounts.event(self.now, kind_of(&event));
-        self.observer.event(self.now, &event);
-        self.library.step(self.now, event, &mut self.out);
-        self.observer.stepped(&self.library);
+    fn step_once<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
+        stage.note(kind_of(&event));
+        stage.show(Seen::Event(&event));
+        self.library.step(stage.now(), event, &mut self.out);
+        stage.show(Seen::Stepped(&self.library));
         let mut out = std::mem::take(&mut self.out);
         for output in out.as_slice() {
-            self.observer.output(self.now, output);
-            self.carry_out(output);
+            stage.show(Seen::Output(output));
+            self.carry_out(output, stage);
         }
         out.clear();
         self.out = out;
     }
 
-    fn set_timer(&mut self) {
+    fn set_timer<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) {
         if let Some(due) = self.library.deadline()
             && self.timer.is_none_or(|timer| due < timer)
         {
             self.timer = Some(due);
-            self.agenda.push(due, Next::Timer);
+            stage.put(due, Next::Timer);
         }
     }
 
-    fn carry_out(&mut self, output: &Output) {
+    fn carry_out<O: Observer<Self>>(&mut self, output: &Output, stage: &mut On<'_, O>) {
         match *output {
             Output::Do(ref command) => {
                 if let Action::Mount { platter, slot: _, .. } = command.action
                     && is_new(platter)
                 {
-                    self.mounts_new(platter);
+                    self.mounts_new(platter, stage);
                 }
-                self.machines.start(self.now, command, &mut self.agenda);
+                self.machines.start(stage.now(), command, stage.agenda());
             }
-            Output::Halt { command } => self.machines.halt(self.now, command, &mut self.agenda),
+            Output::Halt { command } => self.machines.halt(stage.now(), command, stage.agenda()),
             Output::Traveled(ref travel) => {
-                self.accounts.traveled(travel, self.scenario, self.now);
+                self.accounts.traveled(travel, &self.scenario, stage.now());
             }
-            Output::Finished { request, outcome } => self.finished(request, outcome),
-            Output::Rejected { request, .. } => self.unavailable(request),
+            Output::Finished { request, outcome } => self.finished(request, outcome, stage.now()),
+            Output::Rejected { request, .. } => self.unavailable(request, stage.now()),
         }
     }
 
     /// A new platter is in a drive; if it is for the first time, the next may come out.
-    fn mounts_new(&mut self, platter: fulgurite_units::PlatterId) {
+    fn mounts_new<O: Observer<Self>>(&mut self, platter: PlatterId, stage: &mut On<'_, O>) {
         let Some(panel) = self.supply.mounted(platter) else { return };
-        if matches!(self.scenario.writes, Writes::Saturated { .. }) && self.more_reads {
-            self.agenda.push(self.now, Next::Write(panel));
+        if matches!(self.scenario.writes, Writes::Saturated { .. }) && stage.more_to_come() {
+            stage.put(stage.now(), Next::Write(panel));
         }
     }
 
-    fn finished(&mut self, request: RequestId, outcome: Outcome) {
+    fn finished(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Read => {
                 if let Some(number) = shard_number(request) {
                     let shard = self.files.shards.remove(number);
-                    self.shard_ended(shard.file, true);
+                    self.shard_ended(shard.file, true, now);
                 }
             }
             Outcome::Verified => {
                 if let Some(since) = self.supply.verified(request) {
-                    self.note_unverified(since, self.now);
+                    self.note_unverified(since, now);
                 }
                 if let Some(event) = self.supply.store(request) {
                     self.pending.push(event);
                 }
             }
             Outcome::Stored | Outcome::Canceled => {}
-            Outcome::Failed(_) => self.unavailable(request),
+            Outcome::Failed(_) => self.unavailable(request, now),
         }
     }
 
@@ -569,7 +491,7 @@ impl<'a, O: Observer> Run<'a, O> {
     }
 
     /// A request cannot be served: other platters of the set are read instead.
-    fn unavailable(&mut self, request: RequestId) {
+    fn unavailable(&mut self, request: RequestId, now: Instant) {
         if request.get() >= NEW_PLATTER {
             return;
         }
@@ -595,10 +517,10 @@ impl<'a, O: Observer> Run<'a, O> {
                 deadline,
             });
         }
-        self.shard_ended(shard.file, reads > 0);
+        self.shard_ended(shard.file, reads > 0, now);
     }
 
-    fn shard_ended(&mut self, file: u32, read: bool) {
+    fn shard_ended(&mut self, file: u32, read: bool, now: Instant) {
         let state = self.files.files.get_mut(file);
         state.left -= 1;
         state.failed |= !read;
@@ -606,7 +528,7 @@ impl<'a, O: Observer> Run<'a, O> {
             return;
         }
         let file = self.files.files.remove(file);
-        self.accounts.last_end = self.now;
+        self.accounts.last_end = now;
         if !file.measured {
             return;
         }
@@ -616,7 +538,24 @@ impl<'a, O: Observer> Run<'a, O> {
         }
         self.accounts.reads += 1;
         self.accounts.bytes += file.size.get();
-        self.accounts.completion.add(self.now.since(file.arrived));
+        self.accounts.completion.add(now.since(file.arrived));
+    }
+}
+
+/// New platters that come out by themselves, the first of them.
+fn begin_writes(scenario: &Scenario, agenda: &mut Agenda<Next>) {
+    let panels = (0..scenario.library.panels).map(PanelIndex::new);
+    match scenario.writes {
+        Writes::None => {}
+        Writes::Saturated { .. } => {
+            // One for each drive, and one more.
+            for panel in panels {
+                for _ in 0..=scenario.library.drives_per_panel() {
+                    agenda.push(Instant::ZERO, Next::Write(panel));
+                }
+            }
+        }
+        Writes::Every { .. } => agenda.push(Instant::ZERO, Next::Write(PanelIndex::new(0))),
     }
 }
 

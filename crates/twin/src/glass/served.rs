@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::engine::histogram::Histogram;
-use crate::glass::result::Quantiles;
+use crate::engine::histogram::Quantiles;
 
 /// Reads are told apart by how long they had until they were due: up to these, and longer.
 const DUE_WITHIN: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(5 * 3600)];

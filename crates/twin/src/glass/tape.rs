@@ -16,7 +16,7 @@ use std::ops::Range;
 use fulgurite_units::{ByteCount, Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::glass::result::Quantiles;
+use crate::engine::histogram::Quantiles;
 use crate::workload::Placement;
 use crate::{Error, TraceRead};
 

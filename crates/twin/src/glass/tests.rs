@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 
 use fulgurite_library::{
-    Event, Library, LibraryShape, Machine, MechanicsParameters, Output, PanelIndex, Policy,
-    RailPosition, ShelfIndex, Throughput,
+    Event, LibraryShape, Machine, MechanicsParameters, Output, PanelIndex, Policy, RailPosition,
+    ShelfIndex, Throughput,
 };
 use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Duration, Instant, PlatterId, Ratio, ShuttleIndex,
 };
 
-use super::{Observer, run, run_observed};
+use super::{Glass, Seen, run, run_observed};
+use crate::engine::Observer;
 use crate::glass::scenario::{Battery, FaultPlan, Recovery, Scenario, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
@@ -61,19 +62,19 @@ struct Checker {
     given_way: bool,
 }
 
-impl Observer for Checker {
-    fn event(&mut self, _: Instant, event: &Event) {
-        self.asked += u64::from(matches!(event, Event::Read { .. }));
-    }
-
-    fn output(&mut self, _: Instant, output: &Output) {
-        self.answered +=
-            u64::from(matches!(output, Output::Finished { .. } | Output::Rejected { .. }));
-    }
-
-    fn stepped(&mut self, library: &Library) {
-        library.check();
-        self.given_way |= library.counters().give_ways > 0;
+impl Observer<Glass> for Checker {
+    fn see(&mut self, _: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => self.asked += u64::from(matches!(event, Event::Read { .. })),
+            Seen::Output(output) => {
+                let ends = matches!(output, Output::Finished { .. } | Output::Rejected { .. });
+                self.answered += u64::from(ends);
+            }
+            Seen::Stepped(library) => {
+                library.check();
+                self.given_way |= library.counters().give_ways > 0;
+            }
+        }
     }
 }
 
@@ -117,16 +118,12 @@ fn what_cannot_be_had_is_read_from_others_of_the_set() {
 #[derive(Default)]
 struct Asked(BTreeSet<PlatterId>);
 
-impl Observer for Asked {
-    fn event(&mut self, _: Instant, event: &Event) {
-        if let Event::Read { platter, .. } = event {
+impl Observer<Glass> for Asked {
+    fn see(&mut self, _: Instant, seen: Seen<'_>) {
+        if let Seen::Event(Event::Read { platter, .. }) = seen {
             self.0.insert(*platter);
         }
     }
-
-    fn output(&mut self, _: Instant, _: &Output) {}
-
-    fn stepped(&mut self, _: &Library) {}
 }
 
 /// With all reads on one platter, and that out of reach.

@@ -2,14 +2,15 @@
 
 use std::cell::Cell;
 
-use fulgurite_library::{Event, Library, Outcome, Output, RequestId};
+use fulgurite_library::{Event, Outcome, Output, RequestId};
 use fulgurite_units::{Instant, Ratio, Seed};
 
 use super::split::Share;
 use super::stop::{Stop, Stopper};
 use crate::engine::histogram::Histogram;
+use crate::engine::{Observer, run_arrivals};
 use crate::glass::result::RunResult;
-use crate::glass::{Observer, run_reads};
+use crate::glass::{Glass, Seen};
 use crate::{Error, Scenario, TraceRead};
 
 /// What one library did.
@@ -59,7 +60,7 @@ pub(super) fn run(
         failed: 0,
         ends: Vec::with_capacity(share.joints.len()),
     };
-    let result = run_reads(&scenario, seed, reads, &mut watch)?;
+    let result = run_arrivals::<Glass, _>(&scenario, seed, reads, &mut watch)?;
     watch.end_pending();
     let stopped_at = watch.stopper.stopped_at;
     let Watch { completion, reads, bytes, failed, ends, .. } = watch;
@@ -121,7 +122,21 @@ impl Watch<'_> {
     }
 }
 
-impl Observer for Watch<'_> {
+impl Observer<Glass> for Watch<'_> {
+    fn see(&mut self, now: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => self.event(now, event),
+            Seen::Output(output) => self.output(now, output),
+            Seen::Stepped(_) => {}
+        }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.stopper.stopped_at.is_some()
+    }
+}
+
+impl Watch<'_> {
     fn event(&mut self, now: Instant, event: &Event) {
         self.stopper.passed(now);
         let &Event::Read { request, .. } = event else { return };
@@ -141,11 +156,5 @@ impl Observer for Watch<'_> {
             Output::Finished { .. } | Output::Do(_) | Output::Halt { .. } | Output::Traveled(_) => {
             }
         }
-    }
-
-    fn stepped(&mut self, _: &Library) {}
-
-    fn has_enough(&self) -> bool {
-        self.stopper.stopped_at.is_some()
     }
 }

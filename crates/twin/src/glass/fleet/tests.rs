@@ -4,10 +4,11 @@ use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 
 use super::{Fleet, FleetResult, Stop};
+use crate::Runner;
+use crate::glass::run;
 use crate::glass::scenario::{FaultPlan, Recovery, Scenario, Writes};
 use crate::runner::Serial;
 use crate::workload::{Placement, Workload};
-use crate::{Runner, run};
 
 fn fleet(libraries: u32, unavailable: f64) -> Fleet {
     let mut workload = Workload::typical();

@@ -9,24 +9,23 @@ use fulgurite_library::{
 use fulgurite_units::{ByteCount, DriveIndex, Ratio, ShuttleIndex};
 
 use super::*;
+use crate::engine::Observer;
 use crate::glass::scenario::{FaultPlan, Recovery, Scenario, Writes};
-use crate::glass::{Observer, run_observed};
+use crate::glass::{Glass, Seen, run_observed};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const TRACK: ByteCount = ByteCount::new(20_000_000);
 
 struct Logging(LogWriter<Vec<u8>>);
 
-impl Observer for Logging {
-    fn event(&mut self, now: Instant, event: &Event) {
-        self.0.event(now, event).unwrap();
+impl Observer<Glass> for Logging {
+    fn see(&mut self, now: Instant, seen: Seen<'_>) {
+        match seen {
+            Seen::Event(event) => self.0.event(now, event).unwrap(),
+            Seen::Output(output) => self.0.output(output).unwrap(),
+            Seen::Stepped(_) => {}
+        }
     }
-
-    fn output(&mut self, _: Instant, output: &Output) {
-        self.0.output(output).unwrap();
-    }
-
-    fn stepped(&mut self, _: &Library) {}
 }
 
 /// Reads for some hours, new platters, and machines that break.
