@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId};
 
 /// Something that happened, from the archive or from the machines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// Tracks of a stored platter are wanted.
@@ -173,7 +173,7 @@ pub enum Outcome {
 }
 
 /// Why a command, and with it a request, failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
     /// The platter is not where it should be.
@@ -204,7 +204,7 @@ impl fmt::Display for Fault {
 }
 
 /// Neighboring tracks of one platter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrackSpan {
     /// The first track.

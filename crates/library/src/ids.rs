@@ -85,7 +85,7 @@ impl RailPosition {
 }
 
 /// A machine, or a piece of rail, that can break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Machine {
     /// A shuttle; it stands where it broke and bars the way.

@@ -116,7 +116,7 @@ pub struct Queue {
 pub struct Served;
 
 /// What there is to see of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Seen {
     /// A customer came.
     Came,
@@ -181,7 +181,7 @@ impl System for Queue {
     }
 
     fn arrive<O: Observer<Self>>(&mut self, at: &Instant, stage: &mut Stage<'_, Self, O>) {
-        stage.note(1);
+        stage.note(&Seen::Came);
         stage.show(Seen::Came);
         self.waiting.push_back(*at);
         self.begin(stage);
@@ -189,7 +189,7 @@ impl System for Queue {
     }
 
     fn happen<O: Observer<Self>>(&mut self, _: Served, stage: &mut Stage<'_, Self, O>) {
-        stage.note(2);
+        stage.note(&Seen::Gone);
         stage.show(Seen::Gone);
         self.free += 1;
         self.begin(stage);

@@ -100,7 +100,7 @@ fn a_scenario_is_run() {
                   23.4 min
             events                       8,354       5,648       8,354               8,354 
                      5,648
-            hash                  f7cae215791ede40 72749b87d48f5bb1
+            hash                  794a949e11037816 384d8f7b30c6cd82
             constraints           held; verification not asked about: a new platter always
                 waits
             exit: 0

@@ -16,6 +16,7 @@ mod run;
 mod system;
 
 pub use agenda::Agenda;
+pub(crate) use hash::RunHash;
 pub use observer::{Observer, Silent};
 pub use run::{Ended, Stage, check, run, run_arrivals, run_observed};
 pub use system::System;

@@ -6,6 +6,8 @@
 //!   agenda ----'                        '--> observer
 //! ```
 
+use std::hash::{Hash, Hasher as _};
+
 use fulgurite_units::{Instant, Seed};
 
 use super::hash::RunHash;
@@ -59,11 +61,12 @@ impl<S: System, O: Observer<S>> Stage<'_, S, O> {
         self.more_to_come
     }
 
-    /// An event: it is counted, and goes into the hash with the time.
+    /// An event: it is counted, and goes into the hash with the time. Events of one system are of
+    /// one type, so that those that differ in anything are different.
     #[inline]
-    pub const fn note(&mut self, kind: u64) {
+    pub fn note(&mut self, event: &impl Hash) {
         self.events += 1;
-        self.hash.note(self.now, kind);
+        self.hash.note(self.now, event);
     }
 
     /// Shows something to the observer.
@@ -109,7 +112,7 @@ pub fn run_arrivals<S: System, O: Observer<S>>(
     let system = S::new(scenario, &Seed::new(seed), &mut agenda)?;
     let stage = Stage {
         agenda,
-        hash: RunHash::new(),
+        hash: RunHash::default(),
         events: 0,
         observer,
         now: Instant::ZERO,
@@ -118,7 +121,7 @@ pub fn run_arrivals<S: System, O: Observer<S>>(
     let mut run = Run { system, stage };
     run.play(arrivals);
     let Run { system, stage } = run;
-    let (events, hash) = (stage.events, stage.hash.value());
+    let (events, hash) = (stage.events, stage.hash.finish());
     Ok(system.result(Ended { seed, at: stage.now, events, hash }))
 }
 

@@ -18,9 +18,12 @@ mod library;
 mod split;
 mod stop;
 
+use std::hash::Hasher as _;
+
 use fulgurite_units::{Duration, Instant, Seed};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::RunHash;
 use crate::engine::histogram::Histogram;
 use crate::engine::histogram::Quantiles;
 use crate::glass::result::{DriveTime, RunResult};
@@ -198,6 +201,7 @@ struct Sum {
     measured: u64,
     completion: Histogram,
     drive_time: DriveTime,
+    hash: RunHash,
     result: FleetResult,
 }
 
@@ -222,7 +226,7 @@ impl Sum {
         sum.failed += failed;
         let stopped = stopped_at.map(|at| at.since(Instant::ZERO).as_secs_f64());
         sum.stopped = sum.stopped.into_iter().chain(stopped).reduce(f64::min);
-        sum.hash = (sum.hash.rotate_left(23) ^ of.hash).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash.write_u64(of.hash);
         self.count(&of);
     }
 
@@ -262,6 +266,7 @@ impl Sum {
             seed,
             libraries: fleet.libraries,
             completion: self.completion.quantiles(),
+            hash: self.hash.finish(),
             drive_time: DriveTime {
                 read: part(time.read),
                 verify: part(time.verify),

@@ -413,7 +413,7 @@ impl Glass {
     }
 
     fn step_once<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
-        stage.note(kind_of(&event));
+        stage.note(&event);
         stage.show(Seen::Event(&event));
         self.library.step(stage.now(), event, &mut self.out);
         stage.show(Seen::Stepped(&self.library));
@@ -556,27 +556,5 @@ fn begin_writes(scenario: &Scenario, agenda: &mut Agenda<Next>) {
             }
         }
         Writes::Every { .. } => agenda.push(Instant::ZERO, Next::Write(PanelIndex::new(0))),
-    }
-}
-
-/// A number for the kind of an event and whom it concerns, for the hash of a run.
-fn kind_of(event: &Event) -> u64 {
-    match event {
-        Event::Completed { command } => command.get() << 3,
-        Event::Halted { command, tracks_done } => {
-            (command.get() << 3) ^ 1 ^ (u64::from(*tracks_done) << 24)
-        }
-        Event::Failed { command, .. } => (command.get() << 3) ^ 2,
-        Event::Passed { command, at } => (command.get() << 3) ^ 7 ^ (at.get() << 16),
-        Event::Read { request, slot, .. } => {
-            (request.get() << 3) ^ 3 ^ (u64::from(slot.get()) << 20)
-        }
-        Event::Verify { request, .. } => (request.get() << 3) ^ 4,
-        Event::Store { request, .. } => (request.get() << 3) ^ 5,
-        Event::Cancel { request } => (request.get() << 3) ^ 6,
-        Event::Battery { shuttle, percent } => {
-            (u64::from(shuttle.get()) << 3) ^ 7 ^ (u64::from(*percent) << 20)
-        }
-        Event::Broke { .. } | Event::Repaired { .. } | Event::Timer => 7,
     }
 }

