@@ -24,16 +24,14 @@ mod error;
 mod figure;
 mod file;
 mod judge;
-pub(crate) mod metric;
 mod outcome;
 mod plan;
-mod probe;
+mod published;
 mod runner;
 mod suite;
 
-pub use base::{Unknown, changed};
-pub(crate) use base::{change, parse, resolve};
-pub use beside::Beside;
+pub use base::{Base, Bases, Unknown};
+pub use beside::{Aside, AsideNumber, Beside};
 pub(crate) use curve::median;
 pub use error::{ErrorKind, ExperimentError};
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
@@ -41,12 +39,10 @@ pub use file::{
     Axis, Check, Derived, DerivedKind, Figure, FigureKind, Fitted, Limit, Measure, PaperPoint,
     Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
 };
-pub use metric::metric_names;
 pub use outcome::{
     BaseReport, Details, Expected, Kind, Made, Ours, Report, Row, StatementReport, Verdict, Working,
 };
-pub(crate) use plan::{label, number, per_panel};
-pub use probe::{CurveProbe, MachineOperation, Probe, Quantity, SizeStatistic, Statistic};
+pub use published::{CurveProbe, NoProbe, Probe, Published};
 pub use runner::{Job, JobResult, JobRunner, Progress};
 pub use suite::{SourceFile, Suite, run_all};
 

@@ -1,25 +1,30 @@
-//! The digital twin of the glass library: the live controller, driven by a discrete-event engine
-//! instead of machines.
+//! The digital twin: storage systems driven by a discrete-event engine instead of machines.
 //!
 //! ```text
-//! workload --> trace --> engine <-- Command, Event --> fulgurite_library::Library
-//!                          '--> device models, failures --> run result --> experiments, reports
+//! scenario, seed --> engine <-- System: glass (the live controller of the library), queue
+//!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!
 //! Everything is simulated and says so; a run is a pure function of its scenario and its seed.
 
+mod columns;
+pub mod constraints;
 pub mod engine;
 pub mod error;
 pub mod experiment;
 pub mod glass;
 pub mod import;
+pub mod measured;
 pub mod queue;
 pub mod report;
+pub mod reported;
 pub mod runner;
+pub mod scenario;
 pub mod sweep;
 pub mod trace;
 pub mod workload;
 
+pub use columns::Curve;
 pub use error::{Error, ErrorKind};
 pub use glass::constraints::Constraints;
 pub use glass::fleet::{Fleet, FleetResult};

@@ -16,12 +16,22 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::engine::histogram::{Histogram, Quantiles};
 use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::experiment::{Aside, AsideNumber, NoProbe, Published, Unit, median};
+use crate::measured::{Dimension, Made, Measured};
+use crate::scenario;
 use crate::workload::Exponentials;
+
+mod reported;
+
+pub use reported::{Course, Recorder};
 
 /// Customers that arrive at random and are served one after another by equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
+    /// What is simulated.
+    #[serde(default)]
+    pub system: Named,
     /// Servers.
     pub servers: u32,
     /// Arrivals per second over what all servers can serve; below 1.
@@ -30,6 +40,15 @@ pub struct Scenario {
     pub service: Duration,
     /// Customers until the end.
     pub customers: u64,
+}
+
+/// The name of the system in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    /// A queue.
+    #[default]
+    Queue,
 }
 
 /// What a run of a queue measured; times in seconds.
@@ -96,6 +115,54 @@ impl Scenario {
         let c = b / (1.0 - self.load * (1.0 - b));
         let each = self.service.as_secs_f64() / (servers * (1.0 - self.load));
         Theory { mean: c * each, p99: (c / 0.01).ln().max(0.0) * each }
+    }
+}
+
+impl scenario::Scenario for Scenario {
+    fn check(&self) -> Result<(), Error> {
+        self.validate()
+    }
+
+    /// All that come are measured.
+    fn window(&self) -> [Duration; 2] {
+        [Duration::ZERO, Duration::from_nanos(u64::MAX)]
+    }
+}
+
+impl Measured for Waits {
+    const MADE: &'static [Made<Self>] =
+        &[("wait_over_theory", |run| run.wait.mean / run.theory.mean)];
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn dimension(metric: &str) -> Dimension {
+        match metric {
+            "busy" => Dimension::Share,
+            "makespan" => Dimension::Time,
+            _ if metric.starts_with("wait.") && metric != "wait.count" => Dimension::Time,
+            _ if metric.starts_with("theory.") => Dimension::Time,
+            _ => Dimension::Number,
+        }
+    }
+}
+
+impl Published for Queue {
+    type Probe = NoProbe;
+    type Curve = NoProbe;
+    const TIMES: &'static str = "wait.";
+
+    fn aside(_: &Scenario, runs: &[&Waits]) -> Aside {
+        let value = median(&runs.iter().map(|run| run.wait.mean).collect::<Vec<_>>());
+        let (name, title) = ("wait_s", "Mean wait");
+        let words = Some(format!("mean wait {value:.2} s"));
+        let number = AsideNumber { name, title, value, unit: Unit::Seconds, words };
+        Aside { numbers: vec![number], ..Aside::default() }
     }
 }
 

@@ -20,6 +20,7 @@ mod scale;
 mod style;
 mod sweep;
 
+pub(crate) use course::lasting;
 pub use course::{ResultRow, run_page};
 pub use draw::figure;
 pub use page::{Head, html};

@@ -13,22 +13,20 @@
 use serde::Serialize;
 use toml::{Table, Value};
 
-use crate::experiment::{Job, Unit, metric_names};
-use crate::experiment::{change, label, median, metric, number, parse, per_panel, resolve};
-use crate::glass::result::RunResult;
-use crate::glass::scenario::Scenario;
+use crate::engine::{System, check};
+use crate::experiment::{Job, Unit, median};
+use crate::measured::{self, Measured, check_metrics};
+use crate::scenario::{Scenario as _, change, label, number, parse};
 
 /// Combinations of a sweep, at most: a table and a picture of more can be read by nobody.
 pub const POINTS_MAX: usize = 400;
 /// Fields of a sweep, at most: a table has rows and columns.
 pub const FIELDS_MAX: usize = 2;
-/// Shuttles of the whole library, in place of a field: there is none for them.
-pub const SHUTTLES: &str = "shuttles";
 
 /// A field and the values it takes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Over {
-    /// The dotted path of a field, or [`SHUTTLES`].
+    /// The dotted path of a field, or a word of the system.
     pub field: String,
     /// Its values, in the order they are shown.
     pub values: Vec<Value>,
@@ -36,11 +34,11 @@ pub struct Over {
 
 /// One combination.
 #[derive(Clone, Debug)]
-pub struct SweepPoint {
+pub struct SweepPoint<C> {
     /// The value of each field, as written.
     pub labels: Vec<String>,
     /// What is simulated.
-    pub scenario: std::sync::Arc<Scenario>,
+    pub scenario: std::sync::Arc<C>,
 }
 
 /// Why there is no sweep.
@@ -53,13 +51,13 @@ pub struct Refused {
 }
 
 /// All combinations, the last field changing fastest.
-#[derive(Clone, Debug)]
-pub struct Sweep {
+#[derive(Debug)]
+pub struct Sweep<S: System> {
     over: Vec<Over>,
-    points: Vec<SweepPoint>,
+    points: Vec<SweepPoint<S::Scenario>>,
 }
 
-impl Sweep {
+impl<S: System> Sweep<S> {
     /// The combinations of the values of `over`, in a scenario of which `set` changes other fields.
     ///
     /// # Errors
@@ -67,11 +65,11 @@ impl Sweep {
     pub fn new(scenario: &Table, set: &Table, over: Vec<Over>) -> Result<Self, Refused> {
         Self::checked(&over).map_err(|problem| Refused { at: String::new(), problem })?;
         let count = over.iter().map(|over| over.values.len()).product();
-        let scenario =
-            resolve(scenario.clone()).map_err(|problem| Refused { at: String::new(), problem })?;
+        let scenario = S::Scenario::resolve(scenario.clone())
+            .map_err(|problem| Refused { at: String::new(), problem })?;
         let mut points = Vec::with_capacity(count);
         for number in 0..count {
-            points.push(point(&scenario, set, &over, number)?);
+            points.push(point::<S>(&scenario, set, &over, number)?);
         }
         Ok(Self { over, points })
     }
@@ -105,14 +103,14 @@ impl Sweep {
 
     /// The combinations, the last field changing fastest.
     #[must_use]
-    pub fn points(&self) -> &[SweepPoint] {
+    pub fn points(&self) -> &[SweepPoint<S::Scenario>] {
         &self.points
     }
 
     /// The runs: all seeds of the first point, then those of the next one.
     #[must_use]
-    pub fn jobs(&self, seeds: &[u64]) -> Vec<Job> {
-        let of = |point: &SweepPoint| {
+    pub fn jobs(&self, seeds: &[u64]) -> Vec<Job<S::Scenario>> {
+        let of = |point: &SweepPoint<S::Scenario>| {
             let scenario = std::sync::Arc::clone(&point.scenario);
             let job = move |&seed| Job { scenario: std::sync::Arc::clone(&scenario), seed };
             seeds.iter().map(job).collect::<Vec<_>>()
@@ -131,44 +129,32 @@ impl Sweep {
         &self,
         metrics: &[String],
         seeds: &[u64],
-        results: &[RunResult],
+        results: &[S::Result],
     ) -> Result<SweepResult, String> {
         assert_eq!(results.len(), self.points.len() * seeds.len(), "one result for each job");
-        check_metrics(metrics)?;
+        check_metrics::<S::Result>(metrics)?;
         let field = |over: &Over| SweepField {
             field: over.field.clone(),
             values: over.values.iter().map(label).collect(),
             numbers: over.values.iter().map(number).collect(),
         };
         let metric = |name: &String| {
-            let of = |runs: &[RunResult]| {
+            let of = |runs: &[S::Result]| {
                 let values: Option<Vec<f64>> =
-                    runs.iter().map(|run| metric::value(run, name)).collect();
+                    runs.iter().map(|run| measured::value(run, name)).collect();
                 Cell::of(values.unwrap_or_default())
             };
             let cells: Vec<Cell> = results.chunks(seeds.len()).map(of).collect();
             let largest = cells.iter().map(|cell| cell.median).fold(0.0, f64::max);
-            let unit = metric::Dimension::of(name).unit(largest);
+            let unit = S::Result::dimension(name).unit(largest);
             SweepMetric { name: name.clone(), unit, cells }
         };
         Ok(SweepResult {
             fields: self.over.iter().map(field).collect(),
             seeds: seeds.to_vec(),
             metrics: metrics.iter().map(metric).collect(),
-            hashes: results.iter().map(|run| run.hash).collect(),
+            hashes: results.iter().map(Measured::hash).collect(),
         })
-    }
-}
-
-/// Whether all of these are names of numbers of a run.
-///
-/// # Errors
-/// Names the first that is none, and all that are.
-pub fn check_metrics(names: &[String]) -> Result<(), String> {
-    let known = metric_names();
-    match names.iter().find(|name| !known.contains(name)) {
-        Some(name) => Err(format!("no metric {name}: it is one of {}", known.join(", "))),
-        None => Ok(()),
     }
 }
 
@@ -181,7 +167,7 @@ pub struct SweepResult {
     pub seeds: Vec<u64>,
     /// The numbers asked for.
     pub metrics: Vec<SweepMetric>,
-    /// [`RunResult::hash`] of each run: all seeds of a combination together.
+    /// [`Measured::hash`] of each run: all seeds of a combination together.
     pub hashes: Vec<u64>,
 }
 
@@ -228,12 +214,12 @@ impl Cell {
 }
 
 /// The combination of this number.
-fn point(
+fn point<S: System>(
     scenario: &Table,
     set: &Table,
     over: &[Over],
     number: usize,
-) -> Result<SweepPoint, Refused> {
+) -> Result<SweepPoint<S::Scenario>, Refused> {
     let mut rest = number;
     let mut chosen = Vec::new();
     for over in over.iter().rev() {
@@ -241,7 +227,7 @@ fn point(
         rest /= over.values.len();
     }
     chosen.reverse();
-    let made = varied(scenario, set, &chosen).map_err(|problem| {
+    let made = varied::<S>(scenario, set, &chosen).map_err(|problem| {
         let says = chosen.iter().map(|(field, value)| format!("{field}={}", label(value)));
         Refused { at: says.collect::<Vec<_>>().join(" and "), problem }
     })?;
@@ -249,20 +235,17 @@ fn point(
     Ok(SweepPoint { labels, scenario: std::sync::Arc::new(made) })
 }
 
-fn varied(scenario: &Table, set: &Table, chosen: &[(&str, &Value)]) -> Result<Scenario, String> {
+fn varied<S: System>(
+    scenario: &Table,
+    set: &Table,
+    chosen: &[(&str, &Value)],
+) -> Result<S::Scenario, String> {
     let mut set = set.clone();
-    for (field, value) in chosen.iter().filter(|(field, _)| *field != SHUTTLES) {
+    for (field, value) in chosen {
         set.insert((*field).to_owned(), (*value).clone());
     }
-    let mut table = change(scenario.clone(), &set, &[])?;
-    // Last, for it depends on the number of panels.
-    if let Some((_, value)) = chosen.iter().find(|(field, _)| *field == SHUTTLES) {
-        let mut shuttles = Table::new();
-        shuttles.insert("library.shuttles_per_panel".to_owned(), per_panel(&table, value)?);
-        table = change(table, &shuttles, &[])?;
-    }
-    let made = parse(&table)?;
-    crate::engine::check::<crate::glass::Glass>(&made).map_err(|error| error.to_string())?;
+    let made = parse(&change::<S::Scenario>(scenario.clone(), &set, &[])?)?;
+    check::<S>(&made).map_err(|error| error.to_string())?;
     Ok(made)
 }
 

@@ -4,8 +4,14 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use fulgurite_twin::experiment::{Beside, Expected, Kind, Report, Row, SourceFile, Suite, Verdict};
+use fulgurite_twin::experiment::{
+    Beside, ErrorKind, Expected, ExperimentError, Kind, Published, Report, Row, SourceFile, Suite,
+    Verdict,
+};
+use fulgurite_twin::glass::Glass;
+use fulgurite_twin::queue::Queue;
 use fulgurite_twin::report::{Head, html, relation};
+use fulgurite_twin::scenario::SystemName;
 
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
@@ -15,12 +21,13 @@ use crate::progress::count_bar;
 /// Flags of `twin paper`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PaperArgs {
-    /// Statements to look at (E4, L2, ...); all, if none are named
-    #[arg(value_name = "STATEMENT")]
-    statements: Vec<String>,
-    /// Folder of the statements and their base scenarios
-    #[arg(long, value_name = "DIR", default_value = "experiments/silica")]
-    experiments: PathBuf,
+    /// The paper: silica, which it is if none is named; then statements to look at (E4, L2, ...),
+    /// all, if none are named
+    #[arg(value_name = "PAPER|STATEMENT")]
+    words: Vec<String>,
+    /// Folder of the statements and their base scenarios, in place of `experiments/PAPER`
+    #[arg(long, value_name = "DIR")]
+    experiments: Option<PathBuf>,
     /// At most this many seeds of each run
     #[arg(long, value_name = "N")]
     seeds: Option<NonZero<u32>>,
@@ -32,14 +39,55 @@ pub(crate) struct PaperArgs {
     out: Option<PathBuf>,
 }
 
-/// Runs `twin paper`.
+/// A paper whose statements the twin is held against.
+#[derive(Clone, Copy, Debug)]
+struct Paper {
+    /// What it is called here, and its folder of experiments.
+    name: &'static str,
+    system: SystemName,
+    title: &'static str,
+    simulated: &'static str,
+}
+
+/// All papers.
+const PAPERS: [Paper; 1] = [Paper {
+    name: "silica",
+    system: SystemName::Glass,
+    title: "Project Silica (SOSP 2023)",
+    simulated: "The glass library of Silica (SOSP 2023), simulated; no machine was moved.",
+}];
+
+/// Runs `twin paper`. The paper may be left out, as when there was but one.
 pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
-    let refuse = |error: fulgurite_twin::experiment::ExperimentError| {
-        anyhow::Error::from(Coded::new(Exit::Config, error.to_string()))
+    let named = args.words.first().and_then(|word| PAPERS.iter().find(|of| of.name == word));
+    let statements = &args.words[usize::from(named.is_some())..];
+    let paper = named.unwrap_or(&PAPERS[0]);
+    match paper.system {
+        SystemName::Glass => hold::<Glass>(paper, statements, args, out),
+        SystemName::Queue => hold::<Queue>(paper, statements, args, out),
+    }
+}
+
+fn hold<S: Published>(
+    paper: &Paper,
+    statements: &[String],
+    args: &PaperArgs,
+    out: &Output,
+) -> anyhow::Result<()> {
+    let refuse = |error: ExperimentError| {
+        let names = PAPERS.map(|paper| paper.name).join(", ");
+        let message = if error.kind() == ErrorKind::NotFound {
+            format!("{error}, and no paper has that name: {names}")
+        } else {
+            error.to_string()
+        };
+        anyhow::Error::from(Coded::new(Exit::Config, message))
     };
-    let mut suite = Suite::read(&read(&args.experiments)?).map_err(refuse)?;
-    if !args.statements.is_empty() {
-        suite = suite.only(&args.statements).map_err(refuse)?;
+    let folder = Path::new("experiments").join(paper.name);
+    let folder = args.experiments.as_ref().unwrap_or(&folder);
+    let mut suite = Suite::<S>::read(&read(folder)?).map_err(refuse)?;
+    if !statements.is_empty() {
+        suite = suite.only(statements).map_err(refuse)?;
     }
     if let Some(seeds) = args.seeds {
         suite = suite.with_seeds(seeds.get()).map_err(refuse)?;
@@ -52,17 +100,17 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
     });
     bar.finish_and_clear();
     if let Some(path) = &args.out {
-        let page = html(&report, &head(threads, started.elapsed().as_secs_f64()));
+        let page = html(&report, &head(paper, threads, started.elapsed().as_secs_f64()));
         std::fs::write(path, page)
             .with_context(|| format!("cannot write \"{}\"", path.display()))?;
     }
     print(&report, out)
 }
 
-fn head(threads: usize, took: f64) -> Head {
+fn head(paper: &Paper, threads: usize, took: f64) -> Head {
     Head {
-        simulated: "The glass library of Silica (SOSP 2023), simulated; no machine was moved."
-            .to_owned(),
+        paper: paper.title.to_owned(),
+        simulated: paper.simulated.to_owned(),
         commit: format!("version {}", env!("CARGO_PKG_VERSION")),
         command: std::env::args().collect::<Vec<_>>().join(" "),
         machine: format!("{threads} threads, {took:.0} s"),
@@ -111,15 +159,12 @@ fn print(report: &Report, out: &Output) -> anyhow::Result<()> {
     out.text(format!("{} checks hit, {} runs", counts.join(", "), report.jobs))
 }
 
-/// The tail of a run, and what may not be given up for it.
+/// What is said beside a run: its tail, and what may not be given up for it.
 fn beside(statement: &str, of: &Beside) -> String {
-    format!(
-        "     {statement:<10} {:<26} tail {:.2} h, {:.1} TB verified, constraints {}",
-        of.run,
-        of.tail_s / 3600.0,
-        of.verified_bytes / 1e12,
-        of.constraints.line()
-    )
+    let words = of.aside.numbers.iter().filter_map(|number| number.words.as_deref());
+    let constraints = format!("constraints {}", of.aside.constraints.line());
+    let all: Vec<&str> = words.chain([constraints.as_str()]).collect();
+    format!("     {statement:<10} {:<26} {}", of.run, all.join(", "))
 }
 
 fn line(row: &Row) -> String {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use fulgurite_twin::Runner;
+use fulgurite_twin::engine::{self, System};
 use fulgurite_twin::experiment::{Job, JobResult, JobRunner};
 
 /// As many threads as there are processors, unless somebody says otherwise.
@@ -51,11 +52,11 @@ impl Runner for Threads {
     }
 }
 
-impl JobRunner for Threads {
-    fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+impl<S: System> JobRunner<S> for Threads {
+    fn run(&self, jobs: &[Job<S::Scenario>], done: &mut dyn FnMut(usize, JobResult<S::Result>)) {
         let work = |index: usize| {
             let job = &jobs[index];
-            fulgurite_twin::glass::run(&job.scenario, job.seed).map_err(|error| error.to_string())
+            engine::run::<S>(&job.scenario, job.seed).map_err(|error| error.to_string())
         };
         share(self.0, jobs.len(), work, done);
     }

@@ -8,13 +8,15 @@ use fulgurite_library::log::{End, LogError, LogWriter};
 use fulgurite_library::{
     Library, LibraryShape, MechanicsParameters, POLICY_NAMES, Policy, Throughput,
 };
-use fulgurite_twin::engine::Observer;
-use fulgurite_twin::experiment::changed;
-use fulgurite_twin::glass::course::{Course, Recorder};
-use fulgurite_twin::glass::scenario::{Recovery, Writes};
-use fulgurite_twin::glass::{Glass, Seen, run_observed};
+use fulgurite_twin::Scenario;
+use fulgurite_twin::engine::{self, Observer, Silent, System, run_observed};
+use fulgurite_twin::glass::scenario::{Named, Recovery, Writes};
+use fulgurite_twin::glass::{Glass, Seen};
+use fulgurite_twin::measured::Measured;
+use fulgurite_twin::queue::{self, Queue};
 use fulgurite_twin::report::{ResultRow, run_page};
-use fulgurite_twin::{Constraints, RunResult, Scenario};
+use fulgurite_twin::reported::{Number, Reported, Shown};
+use fulgurite_twin::scenario::{Head, SystemName, changed};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
@@ -89,6 +91,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         _ => (2_000, 1_000_000_000),
     };
     let scenario = Scenario {
+        system: Named::Glass,
         library: LibraryShape { spare_slots_per_shelf: 1, ..LibraryShape::mdu() },
         policy: Policy::named(&args.policy)?,
         mechanics: MechanicsParameters::PAPER,
@@ -112,51 +115,56 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
 
 /// Runs `twin run`.
 pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
+    match read_toml::<Head>(&args.scenario)?.system {
+        SystemName::Glass => run_system::<Glass>(args, out),
+        SystemName::Queue => run_system::<Queue>(args, out),
+    }
+}
+
+fn run_system<S: Logged>(args: &RunArgs, out: &Output) -> anyhow::Result<()>
+where
+    S::Result: Send,
+{
     let shown = format!("\"{}\"", args.scenario.display());
-    let scenario = read_scenario(args, &shown)?;
+    let scenario = read_scenario::<S::Scenario>(args, &shown)?;
     let count = usize::try_from(args.seeds.get())?;
     let bar = count_bar("seeds", args.seeds.get(), false);
-    let mut results: Vec<Option<anyhow::Result<Watched>>> = Vec::new();
+    let mut results: Vec<Option<anyhow::Result<Watched<S>>>> = Vec::new();
     results.resize_with(count, || None);
     let work = |index: usize| {
         let log = args.log.as_deref().filter(|_| index == 0);
         let seed = args.first_seed.saturating_add(index as u64);
-        simulate(&scenario, seed, log, args.report.is_some())
+        simulate::<S>(&scenario, seed, log, args.report.is_some())
     };
     share(thread_count(args.threads), count, work, &mut |index, result| {
         bar.inc(1);
         results[index] = Some(result);
     });
     bar.finish_and_clear();
-    let results: Vec<Watched> = results.into_iter().flatten().collect::<Result<_, _>>()?;
-    let (results, courses): (Vec<RunResult>, Vec<Option<Course>>) = results.into_iter().unzip();
-    let constraints = Constraints::of(&scenario);
+    let results: Vec<Watched<S>> = results.into_iter().flatten().collect::<Result<_, _>>()?;
+    let (results, courses): (Vec<S::Result>, Vec<Option<S::Course>>) = results.into_iter().unzip();
     for result in &results {
-        let held = constraints.findings(result);
+        let held = S::findings(&scenario, result);
         out.json(&json!({ "type": "run", "run": result, "constraints": held }))?;
     }
-    let mut metrics = METRICS.to_vec();
-    if scenario.battery.is_some() {
-        metrics.extend(BATTERY_METRICS);
-    }
-    if results.iter().all(|result| result.verify_shortfall_bytes.is_some()) {
-        metrics.push(SHORTFALL);
-    }
-    let rows = print(&results, &metrics, out)?;
-    let summary = constraints.summary(&results);
-    out.json(&json!({ "type": "constraints", "of": constraints, "summary": summary }))?;
+    let rows = print(&results, &S::rows(&scenario, &results), out)?;
+    let (of, summary) = (S::constraints(&scenario), S::summary(&scenario, &results));
+    out.json(&json!({ "type": "constraints", "of": of, "summary": summary }))?;
     out.text(format!("{:<22}{}", "constraints", summary.line()))?;
     let Some(folder) = &args.report else { return Ok(()) };
-    let courses: Vec<Course> = courses.into_iter().flatten().collect();
+    let courses: Vec<S::Course> = courses.into_iter().flatten().collect();
     let facts = facts(&args.scenario, &args.set, args.first_seed, args.seeds, &scenario)?;
     let json = json!({ "scenario": scenario, "runs": results, "courses": courses });
-    write_report(folder, "run", &run_page(&scenario, &courses, &rows, &facts), &json)
+    write_report(folder, "run", &run_page::<S>(&scenario, &courses, &rows, &facts), &json)
 }
 
-fn read_scenario(args: &RunArgs, shown: &str) -> anyhow::Result<Scenario> {
+fn read_scenario<C: fulgurite_twin::scenario::Scenario>(
+    args: &RunArgs,
+    shown: &str,
+) -> anyhow::Result<C> {
     if args.set.is_empty() {
-        let scenario: Scenario = read_toml(&args.scenario)?;
-        scenario.validate().map_err(|error| {
+        let scenario: C = read_toml(&args.scenario)?;
+        scenario.check().map_err(|error| {
             wrong(&located(&args.scenario, &error.to_string()), &error, Exit::Config)
         })?;
         return Ok(scenario);
@@ -182,32 +190,65 @@ pub(super) fn changes(set: &[(String, toml::Value)]) -> anyhow::Result<toml::Tab
 }
 
 /// What a run measured, and its course if that was recorded.
-type Watched = (RunResult, Option<Course>);
+type Watched<S> = (<S as System>::Result, Option<<S as Reported>::Course>);
+
+/// A system whose runs may be logged.
+trait Logged: Reported {
+    type Log: Observer<Self>;
+
+    fn log(scenario: &Self::Scenario, path: &Path) -> anyhow::Result<Self::Log>;
+
+    /// Ends a log, and says whether all of it was written.
+    fn end(log: Self::Log) -> anyhow::Result<()>;
+}
+
+impl Logged for Glass {
+    type Log = Logging<std::io::BufWriter<std::fs::File>>;
+
+    fn log(scenario: &Scenario, path: &Path) -> anyhow::Result<Self::Log> {
+        Logging::new(scenario, path)
+    }
+
+    fn end(Logging { log, failed }: Self::Log) -> anyhow::Result<()> {
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+        log.end(End::Stopped)?;
+        Ok(())
+    }
+}
+
+impl Logged for Queue {
+    type Log = Silent;
+
+    fn log(_: &queue::Scenario, _: &Path) -> anyhow::Result<Silent> {
+        let message = "--log: a queue has no library, and only libraries have logs";
+        Err(Coded::new(Exit::Usage, message).into())
+    }
+
+    fn end(_: Silent) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
 
 /// Runs one seed; with its log written, and its course recorded, if that is asked for.
-fn simulate(
-    scenario: &Scenario,
+fn simulate<S: Logged>(
+    scenario: &S::Scenario,
     seed: u64,
     log: Option<&Path>,
     report: bool,
-) -> anyhow::Result<Watched> {
+) -> anyhow::Result<Watched<S>> {
     let wrong_scenario = |error| wrong("scenario", &error, Exit::Config);
     if log.is_none() && !report {
-        let result = fulgurite_twin::glass::run(scenario, seed).map_err(wrong_scenario)?;
+        let result = engine::run::<S>(scenario, seed).map_err(wrong_scenario)?;
         return Ok((result, None));
     }
-    let logging = log.map(|path| Logging::new(scenario, path)).transpose()?;
-    let mut watching = (logging, report.then(|| Recorder::new(scenario, seed)));
-    let result = run_observed(scenario, seed, &mut watching).map_err(wrong_scenario)?;
-    let (logging, recorder) = watching;
-    match logging.map(|Logging { log, failed }| (log, failed)) {
-        Some((_, Some(error))) => return Err(error.into()),
-        Some((log, None)) => {
-            log.end(End::Stopped)?;
-        }
-        None => {}
-    }
-    Ok((result, recorder.map(Recorder::finish)))
+    let log = log.map(|path| S::log(scenario, path)).transpose()?;
+    let mut watching = (log, report.then(|| S::recorder(scenario, seed)));
+    let result = run_observed::<S, _>(scenario, seed, &mut watching).map_err(wrong_scenario)?;
+    let (log, recorder) = watching;
+    log.map(S::end).transpose()?;
+    Ok((result, recorder.map(S::course)))
 }
 
 /// Writes the log of a simulated library.
@@ -247,56 +288,14 @@ impl<W: std::io::Write> Observer<Glass> for Logging<W> {
     }
 }
 
-/// A number of a run: its name, how it is shown, and where it is.
-type Metric = (&'static str, fn(f64) -> String, fn(&RunResult) -> f64);
-
-#[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const METRICS: [Metric; 27] = [
-    ("completion median", seconds, |r| r.completion.p50),
-    ("completion p99", seconds, |r| r.completion.p99),
-    ("completion p99.9", seconds, |r| r.completion.p999),
-    ("completion max", seconds, |r| r.completion.max),
-    ("drives read", percent, |r| r.drive_time.read),
-    ("drives verify", percent, |r| r.drive_time.verify),
-    ("drives switch", percent, |r| r.drive_time.switch),
-    ("drives idle", percent, |r| r.drive_time.idle),
-    ("travel mean", seconds, |r| r.travel.mean),
-    ("travel p99.9", seconds, |r| r.travel.p999),
-    ("congestion", percent, |r| r.congestion),
-    ("give-ways", number, |r| r.give_ways as f64),
-    ("fetches", number, |r| r.fetches as f64),
-    ("steals", number, |r| r.steals as f64),
-    ("platter operations", number, |r| r.platter_operations as f64),
-    ("starts per operation", ratio, |r| per_operation(r, r.starts as f64)),
-    ("meters per operation", ratio, |r| per_operation(r, r.meters)),
-    ("crabs per operation", ratio, |r| per_operation(r, r.crabs as f64)),
-    ("reads", number, |r| r.reads as f64),
-    ("reads failed", number, |r| r.failed as f64),
-    ("queue max", number, |r| r.queue_max as f64),
-    ("eject bay max", number, |r| r.eject_bay_max as f64),
-    ("age max", seconds, |r| r.age_max),
-    ("unverified max", seconds, |r| r.unverified_age_max),
-    ("verified TB", ratio, |r| r.verified_bytes as f64 / 1e12),
-    ("makespan", seconds, |r| r.makespan),
-    ("events", number, |r| r.events as f64),
-];
-
-/// Besides, where shuttles run on batteries.
-#[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const BATTERY_METRICS: [Metric; 3] = [
-    ("charges", number, |r| r.charges as f64),
-    ("batteries flat", number, |r| r.flat as f64),
-    ("battery min", percent, |r| r.battery_min as f64 / 100.0),
-];
-
-/// Besides, where new platters come at an interval and for two days.
-#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
-const SHORTFALL: Metric =
-    ("shortfall TB", ratio, |r| r.verify_shortfall_bytes.unwrap_or_default() as f64 / 1e12);
-
-#[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]
-fn per_operation(result: &RunResult, value: f64) -> f64 {
-    value / (result.platter_operations.max(1) as f64)
+/// A number of a run in words.
+fn show(shown: Shown, value: f64) -> String {
+    match shown {
+        Shown::Time => seconds(value),
+        Shown::Share => percent(value),
+        Shown::Count => number(value),
+        Shown::Decimal => ratio(value),
+    }
 }
 
 fn ratio(value: f64) -> String {
@@ -316,24 +315,24 @@ fn number(value: f64) -> String {
 const COLUMNS_MAX: usize = 5;
 
 /// Prints all metrics, and hands on what it printed.
-fn print(
-    results: &[RunResult],
-    metrics: &[Metric],
+fn print<R: Measured>(
+    results: &[R],
+    numbers: &[Number<R>],
     out: &Output,
 ) -> anyhow::Result<Vec<ResultRow>> {
     let mut medians = serde_json::Map::new();
     let mut rows = Vec::new();
     let seeds: String =
-        results.iter().take(COLUMNS_MAX).map(|r| format!("{:>12}", r.seed)).collect();
+        results.iter().take(COLUMNS_MAX).map(|r| format!("{:>12}", r.seed())).collect();
     out.text(format!("{:<22}{:>12}{:>12}{:>12}   seeds{seeds}", "", "median", "min", "max"))?;
-    for &(name, show, of) in metrics {
+    for &Number { name, shown, of } in numbers {
         let mut values: Vec<f64> = results.iter().map(of).collect();
-        let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(*v)).collect();
+        let each: Vec<String> = values.iter().take(COLUMNS_MAX).map(|v| show(shown, *v)).collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
         let median = values[values.len() / 2];
         medians.insert(name.replace([' ', '-'], "_").replace('.', "_"), json!(median));
-        let all = [median, min, max].map(show);
+        let all = [median, min, max].map(|value| show(shown, value));
         let wide = |texts: &[String]| -> String {
             texts.iter().map(|text| format!("{text:>12}")).collect()
         };
@@ -341,7 +340,7 @@ fn print(
         rows.push(ResultRow { name: name.to_owned(), all, each });
     }
     out.json(&json!({ "type": "medians", "seeds": results.len(), "medians": medians }))?;
-    let hashes: Vec<String> = results.iter().map(|r| format!("{:016x}", r.hash)).collect();
+    let hashes: Vec<String> = results.iter().map(|r| format!("{:016x}", r.hash())).collect();
     out.text(format!("{:<22}{}", "hash", hashes.join(" ")))?;
     Ok(rows)
 }

@@ -3,9 +3,14 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use fulgurite_twin::RunResult;
+use fulgurite_twin::engine::{self, System};
+use fulgurite_twin::glass::Glass;
+use fulgurite_twin::measured::check_metrics;
+use fulgurite_twin::queue::Queue;
 use fulgurite_twin::report::{sweep_page, with_range};
-use fulgurite_twin::sweep::{Over, Refused, Sweep, SweepMetric, SweepResult, check_metrics};
+use fulgurite_twin::reported::Reported;
+use fulgurite_twin::scenario::{Head, SystemName};
+use fulgurite_twin::sweep::{Over, Refused, Sweep, SweepMetric, SweepResult};
 use serde_json::json;
 
 use super::pool::{share, thread_count};
@@ -35,12 +40,9 @@ pub(crate) struct SweepArgs {
     /// The first of them
     #[arg(long, value_name = "SEED", default_value = "1")]
     first_seed: u64,
-    /// What to show of the runs, by the name it has in `run --json`; may be given several times
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_values = ["completion.p999", "completion.p50", "unverified_age_max"]
-    )]
+    /// What to show of the runs, by the name it has in `run --json`; may be given several times;
+    /// by default what suits the system, such as `completion.p999`
+    #[arg(long, value_name = "NAME")]
     metric: Vec<String>,
     /// Runs at one time; by default as many as there are processors
     #[arg(long, value_name = "N")]
@@ -81,13 +83,24 @@ fn over(text: &str) -> Result<Over, String> {
 
 /// Runs `twin sweep`.
 pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
-    check_metrics(&args.metric)
+    match read_toml::<Head>(&args.scenario)?.system {
+        SystemName::Glass => sweep_system::<Glass>(args, out),
+        SystemName::Queue => sweep_system::<Queue>(args, out),
+    }
+}
+
+fn sweep_system<S: Reported>(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
+    let metrics: Vec<String> = match args.metric.as_slice() {
+        [] => S::SWEPT.iter().map(|name| (*name).to_owned()).collect(),
+        asked => asked.to_vec(),
+    };
+    check_metrics::<S::Result>(&metrics)
         .map_err(|problem| Coded::new(Exit::Usage, format!("--metric: {problem}")))?;
-    let sweep = planned(args)?;
+    let sweep = planned::<S>(args)?;
     let seeds: Vec<u64> =
         (0..args.seeds.get()).map(|seed| args.first_seed.saturating_add(seed)).collect();
     let results = run_all(&sweep, &seeds, thread_count(args.threads))?;
-    let result = sweep.result(&args.metric, &seeds, &results).map_err(anyhow::Error::msg)?;
+    let result = sweep.result(&metrics, &seeds, &results).map_err(anyhow::Error::msg)?;
     print(&sweep, &result, out)?;
     let Some(folder) = &args.report else { return Ok(()) };
     let scenario = &sweep.points()[0].scenario;
@@ -97,7 +110,7 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
 }
 
 /// All combinations, each of which can be run.
-fn planned(args: &SweepArgs) -> anyhow::Result<Sweep> {
+fn planned<S: System>(args: &SweepArgs) -> anyhow::Result<Sweep<S>> {
     let table: toml::Table = read_toml(&args.scenario)?;
     let set = changes(&args.set)?;
     if let Some(over) = args.over.iter().find(|over| set.contains_key(&over.field)) {
@@ -118,14 +131,18 @@ fn planned(args: &SweepArgs) -> anyhow::Result<Sweep> {
 }
 
 /// The results of all jobs, in their order, whatever thread ran them.
-fn run_all(sweep: &Sweep, seeds: &[u64], threads: usize) -> anyhow::Result<Vec<RunResult>> {
+fn run_all<S: System>(
+    sweep: &Sweep<S>,
+    seeds: &[u64],
+    threads: usize,
+) -> anyhow::Result<Vec<S::Result>> {
     let jobs = sweep.jobs(seeds);
     let bar = count_bar("runs", jobs.len() as u64, false);
-    let mut results: Vec<Option<anyhow::Result<RunResult>>> = Vec::new();
+    let mut results: Vec<Option<anyhow::Result<S::Result>>> = Vec::new();
     results.resize_with(jobs.len(), || None);
     let work = |index: usize| {
         let job = &jobs[index];
-        fulgurite_twin::glass::run(&job.scenario, job.seed)
+        engine::run::<S>(&job.scenario, job.seed)
             .map_err(|error| wrong("scenario", &error, Exit::Config))
     };
     share(threads, jobs.len(), work, &mut |index, result| {
@@ -136,7 +153,7 @@ fn run_all(sweep: &Sweep, seeds: &[u64], threads: usize) -> anyhow::Result<Vec<R
     results.into_iter().flatten().collect()
 }
 
-fn print(sweep: &Sweep, result: &SweepResult, out: &Output) -> anyhow::Result<()> {
+fn print<S: System>(sweep: &Sweep<S>, result: &SweepResult, out: &Output) -> anyhow::Result<()> {
     json_points(sweep, result, out)?;
     let seeds = match result.seeds.as_slice() {
         [only] => format!("seed {only}"),
@@ -153,7 +170,11 @@ fn print(sweep: &Sweep, result: &SweepResult, out: &Output) -> anyhow::Result<()
 }
 
 /// A line for each combination, with everything that was asked for.
-fn json_points(sweep: &Sweep, result: &SweepResult, out: &Output) -> anyhow::Result<()> {
+fn json_points<S: System>(
+    sweep: &Sweep<S>,
+    result: &SweepResult,
+    out: &Output,
+) -> anyhow::Result<()> {
     let seeds = result.seeds.len();
     for (index, point) in sweep.points().iter().enumerate() {
         let fields = result.fields.iter().zip(&point.labels);

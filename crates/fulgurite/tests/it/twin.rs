@@ -344,14 +344,14 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "run", "key.toml"],
         expect![[r#"
-            err: fulgurite: "key.toml" is wrong: TOML parse error at line 3, column 1
+            err: fulgurite: "key.toml" is wrong: TOML parse error at line 4, column 1
             err:   |
-            err: 3 | plates = 2000
+            err: 4 | plates = 2000
             err:   | ^^^^^^
-            err: unknown field `plates`, expected one of `library`, `policy`, `mechanics`,
-                `throughput`, `track_size`, `platters`, `shard_size`, `unavailable`,
-                `recovery_reads`, `recovery`, `workload`, `writes`, `faults`, `battery`,
-                `measure_from`, `measure_until`
+            err: unknown field `plates`, expected one of `system`, `library`, `policy`,
+                `mechanics`, `throughput`, `track_size`, `platters`, `shard_size`,
+                `unavailable`, `recovery_reads`, `recovery`, `workload`, `writes`, `faults`,
+                `battery`, `measure_from`, `measure_until`
             exit: 3
         "#]],
     );
@@ -360,7 +360,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "run", "value.toml"],
         expect![[r#"
-            err: fulgurite: "value.toml": line 13: panels is 3, but must be from 1 to 2
+            err: fulgurite: "value.toml": line 14: panels is 3, but must be from 1 to 2
             exit: 3
         "#]],
     );
@@ -376,10 +376,10 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "replay", "small.toml"],
         expect![[r#"
-        err: fulgurite: "small.toml": line 1: expected a fulgurite-library-log, found
-            "throughput = 60"
-        exit: 8
-    "#]],
+            err: fulgurite: "small.toml": line 1: expected a fulgurite-library-log, found
+                "system = \"glass\""
+            exit: 8
+        "#]],
     );
     check(
         folder,
@@ -394,7 +394,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
         folder,
         &["twin", "paper", "--experiments", "."],
         expect![[r#"
-            err: fulgurite: ./key.toml:8: unknown field `faults`, expected one of `id`,
+            err: fulgurite: ./key.toml:9: unknown field `faults`, expected one of `id`,
                 `title`, `setting`, `section`, `paper`, `own`, `fitted`, `explanation`,
                 `contradiction`, `seeds`, `run`, `derived`, `check`, `figure`
             exit: 3
@@ -536,10 +536,10 @@ fn a_sweep_that_cannot_be_run_says_where() {
     sweep(
         &["--over", "throughput=30,60"],
         expect![[r#"
-        err: fulgurite: "small.toml": line 13 with throughput=30: panels is 3, but must
-            be from 1 to 2
-        exit: 3
-    "#]],
+            err: fulgurite: "small.toml": line 14 with throughput=30: panels is 3, but must
+                be from 1 to 2
+            exit: 3
+        "#]],
     );
 }
 
@@ -566,4 +566,133 @@ fn what_a_library_was_asked_is_asked_of_the_twin() {
     let scale = ["twin", "served", "run.log", "--time-scale", "0"];
     let said = fulgurite(&scale).current_dir(folder).output().unwrap();
     assert_eq!(said.status.code(), Some(3));
+}
+
+const QUEUE: &str =
+    "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 20000\n";
+
+/// The same commands for another system: what a file is of, it says.
+#[test]
+fn a_queue_is_run_and_swept_as_a_library_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("queue.toml"), QUEUE).unwrap();
+    check(
+        folder,
+        &["twin", "run", "queue.toml", "--set", "servers=1", "--report", "out"],
+        expect![[r#"
+                                        median         min         max   seeds           1
+            wait mean                   933 ms      933 ms      933 ms              933 ms
+            mean in theory               1.0 s       1.0 s       1.0 s               1.0 s
+            wait p99                     7.6 s       7.6 s       7.6 s               7.6 s
+            p99 in theory                7.8 s       7.8 s       7.8 s               7.8 s
+            servers busy               49.41 %     49.41 %     49.41 %             49.41 %
+            customers                   20,000      20,000      20,000              20,000
+            queue max                       11          11          11                  11
+            makespan                   11.09 h     11.09 h     11.09 h             11.09 h
+            events                      40,000      40,000      40,000              40,000
+            hash                  5cdf379b49a5a14e
+            constraints           none
+            err: fulgurite: the report is "out/run.html"
+            exit: 0
+        "#]],
+    );
+    let page = fs::read_to_string(folder.join("out/run.html")).unwrap();
+    assert!(page.contains("<title>Simulated run of queue.toml</title>"));
+    assert!(page.contains("<b>Customers waiting</b>"));
+    check(
+        folder,
+        &["twin", "sweep", "queue.toml", "--over", "load=0.3,0.9", "--seeds", "1"],
+        expect![[r#"
+            wait.mean, s, simulated, seed 1
+              load
+              0.3    0.0933
+              0.9    3.19
+
+            wait.p99, s, simulated, seed 1
+              load
+              0.3    1.72
+              0.9    13.7
+
+            2 runs
+            exit: 0
+        "#]],
+    );
+}
+
+#[test]
+fn what_another_system_refuses_is_named_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("queue.toml"), QUEUE).unwrap();
+    check(
+        folder,
+        &["twin", "run", "queue.toml", "--log", "run.log"],
+        expect![[r#"
+        err: fulgurite: --log: a queue has no library, and only libraries have logs
+        exit: 2
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "run", "queue.toml", "--set", "load=1"],
+        expect![[r#"
+        err: fulgurite: "queue.toml" with --set load=1: load is 1, but must be above 0
+            and below 1
+        exit: 3
+    "#]],
+    );
+    fs::write(folder.join("rack.toml"), QUEUE.replace("queue", "rack")).unwrap();
+    check(
+        folder,
+        &["twin", "run", "rack.toml"],
+        expect![[r#"
+        err: fulgurite: "rack.toml" is wrong: TOML parse error at line 1, column 10
+        err:   |
+        err: 1 | system = "rack"
+        err:   |          ^^^^^^
+        err: unknown variant `rack`, expected `glass` or `queue`
+        exit: 3
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "sweep", "rack.toml", "--over", "load=0.3"],
+        expect![[r#"
+        err: fulgurite: "rack.toml" is wrong: TOML parse error at line 1, column 10
+        err:   |
+        err: 1 | system = "rack"
+        err:   |          ^^^^^^
+        err: unknown variant `rack`, expected `glass` or `queue`
+        exit: 3
+    "#]],
+    );
+}
+
+/// The paper may be named, or left out as when there was but one.
+#[test]
+fn a_paper_is_named_or_is_silica() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named = lines(&root, &["--json", "twin", "paper", "silica", "L2", "--seeds", "1"]);
+    assert!(named.len() > 2 && named[0]["id"].as_str().unwrap().starts_with("L2."));
+    assert_eq!(named, lines(&root, &["--json", "twin", "paper", "L2", "--seeds", "1"]));
+    check(
+        &root,
+        &["twin", "paper", "pelican"],
+        expect![[r#"
+        err: fulgurite: no file makes statement pelican, and no paper has that name:
+            silica
+        exit: 3
+    "#]],
+    );
+    check(
+        folder.path(),
+        &["twin", "paper", "silica"],
+        expect![[r#"
+        err: fulgurite: cannot open folder "experiments/silica": No such file or
+            directory (os error 2)
+        exit: 4
+    "#]],
+    );
 }

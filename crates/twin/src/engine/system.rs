@@ -6,6 +6,8 @@ use fulgurite_units::{Instant, Seed};
 
 use super::{Agenda, Ended, Observer, Stage};
 use crate::Error;
+use crate::measured::Measured;
+use crate::scenario::Scenario;
 
 /// A system that can be simulated.
 ///
@@ -22,7 +24,7 @@ pub trait System: Debug + Sized {
     /// What a scenario file says behind `system =`.
     const NAME: &'static str;
     /// What is simulated.
-    type Scenario: Clone + Debug;
+    type Scenario: Scenario;
     /// What comes from without, like the read of a file.
     type Arrival;
     /// Something on the agenda.
@@ -30,7 +32,7 @@ pub trait System: Debug + Sized {
     /// What an observer is shown.
     type Seen<'a>: Copy;
     /// What a run measures.
-    type Result: Clone + Debug;
+    type Result: Measured;
 
     /// Everything as it is before the first arrival; what will happen by itself is put on the
     /// agenda.

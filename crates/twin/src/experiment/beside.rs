@@ -1,40 +1,68 @@
 //! What stands beside a tail: whether its runs held the constraints, and what was verified. A
 //! comparison of tails in which one side dropped work says so in its title, whoever wrote that.
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use toml::Spanned;
 
-use super::curve::{Measured, median};
-use super::file::{Check, Measure, PointRef};
-use super::metric;
+use super::Published;
+use super::curve::Measured;
+use super::file::{Check, Measure, PointRef, Unit};
 use super::outcome::Row;
 use super::plan::PlannedPoint;
-use crate::glass::constraints::{Constraints, Summary};
-use crate::glass::result::RunResult;
+use crate::constraints::Summary;
 
-/// Metrics of which a title says what they were bought with.
-const TIMES: &str = "completion.";
-/// One that verifies less than this share of what another does dropped work.
-const VERIFIED_SHARE: f64 = 0.9;
+/// One that does less than this share of the work of another dropped some.
+const WORK_SHARE: f64 = 0.9;
 
-/// One point of a run: its tail, and what may not be given up for it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beside {
-    /// The run, with its point.
-    pub run: String,
-    /// Median over the seeds of the 99.9th percentile of reads, in seconds.
-    pub tail_s: f64,
-    /// Median of the bytes verified in the window.
-    pub verified_bytes: f64,
-    /// The oldest unverified platter of any seed, in seconds.
-    pub unverified_age_s: f64,
-    /// Median of the energy of an operation, in starts.
-    pub energy_per_operation: f64,
+/// What is said of the runs of one point, whatever is looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Aside {
+    /// Numbers, each over all seeds.
+    pub numbers: Vec<AsideNumber>,
+    /// Work that a comparison may not drop: how much, and what it is called, like "verifies".
+    pub work: Option<(f64, &'static str)>,
     /// Which constraints are held.
     pub constraints: Summary,
 }
 
-impl Measured<'_> {
+/// A number that stands beside others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AsideNumber {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// Its name on a page.
+    pub title: &'static str,
+    /// The number.
+    pub value: f64,
+    /// The unit it is shown in.
+    pub unit: Unit,
+    /// How it is said in a line, if it is.
+    pub words: Option<String>,
+}
+
+/// One point of a run, and what is said of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beside {
+    /// The run, with its point.
+    pub run: String,
+    /// What is said.
+    pub aside: Aside,
+}
+
+/// One object: the run, each number by its name, the constraints.
+impl Serialize for Beside {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("run", &self.run)?;
+        for number in &self.aside.numbers {
+            map.serialize_entry(number.name, &number.value)?;
+        }
+        map.serialize_entry("constraints", &self.aside.constraints)?;
+        map.end()
+    }
+}
+
+impl<S: Published> Measured<'_, S> {
     /// What stands beside every point of every run; a run that failed has nothing.
     pub(crate) fn beside_all(&self) -> Vec<Beside> {
         let runs = self.statement.runs.iter().map(Spanned::get_ref);
@@ -44,8 +72,8 @@ impl Measured<'_> {
     }
 
     /// What stands beside the points that a check of times looks at.
-    pub(crate) fn beside_check(&self, check: &Check) -> Vec<Beside> {
-        let times = check.metric.as_ref().is_some_and(|metric| metric.starts_with(TIMES));
+    pub(crate) fn beside_check(&self, check: &Check<S>) -> Vec<Beside> {
+        let times = check.metric.as_ref().is_some_and(|metric| metric.starts_with(S::TIMES));
         let points: &[PointRef] = match &check.measure {
             Measure::Value(point) => std::slice::from_ref(point),
             Measure::Ratio(points) => points,
@@ -68,35 +96,24 @@ impl Measured<'_> {
 
     fn beside(&self, run: &str, point: &PlannedPoint) -> Option<Beside> {
         let results = point.jobs.iter().map(|&job| self.results[job].as_ref().ok());
-        let results: Vec<&RunResult> = results.collect::<Option<_>>()?;
-        let constraints = Constraints::of(&self.plan.jobs[*point.jobs.first()?].scenario);
-        let all = |of: &dyn Fn(&RunResult) -> f64| -> Vec<f64> {
-            results.iter().map(|result| of(result)).collect()
-        };
-        #[expect(clippy::cast_precision_loss, reason = "bytes of a run are below 2^53")]
-        let verified = all(&|of| of.verified_bytes as f64);
-        let energy = |of: &RunResult| metric::value(of, "energy_per_operation").unwrap_or(0.0);
+        let results: Vec<&S::Result> = results.collect::<Option<_>>()?;
+        let scenario = &self.plan.jobs[*point.jobs.first()?].scenario;
         let at = if point.label.is_empty() { String::new() } else { format!("@{}", point.label) };
-        Some(Beside {
-            run: format!("{run}{at}"),
-            tail_s: median(&all(&|of| of.completion.p999)),
-            verified_bytes: median(&verified),
-            unverified_age_s: all(&|of| of.unverified_age_max).into_iter().fold(0.0, f64::max),
-            energy_per_operation: median(&all(&energy)),
-            constraints: constraints.summary(results.iter().copied()),
-        })
+        Some(Beside { run: format!("{run}{at}"), aside: S::aside(scenario, &results) })
     }
 }
 
 /// What the two sides of a comparison dropped, in words.
 pub(crate) fn dropped(sides: &[Beside]) -> Vec<String> {
     let [a, b] = sides else { return Vec::new() };
-    let missed = |of: &Beside| of.constraints.missed().map(|what| format!("{}: {what}", of.run));
+    let missed =
+        |of: &Beside| of.aside.constraints.missed().map(|what| format!("{}: {what}", of.run));
     let less = |of: &Beside, other: &Beside| {
-        let share = of.verified_bytes / other.verified_bytes;
+        let ((does, verb), (other_does, _)) = (of.aside.work?, other.aside.work?);
+        let share = does / other_does;
         let (run, other) = (&of.run, &other.run);
-        (share < VERIFIED_SHARE)
-            .then(|| format!("{run} verifies {:.0} % of what {other} does", share * 100.0))
+        (share < WORK_SHARE)
+            .then(|| format!("{run} {verb} {:.0} % of what {other} does", share * 100.0))
     };
     [missed(a), missed(b), less(a, b), less(b, a)].into_iter().flatten().collect()
 }

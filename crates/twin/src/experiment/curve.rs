@@ -1,12 +1,11 @@
 //! A number along a run: at every point, for every seed.
 
-use std::collections::BTreeMap;
-
-use super::base::Base;
+use super::Published;
+use super::base::Bases;
 use super::file::{Derived, DerivedKind, Statement};
-use super::metric;
 use super::plan::Plan;
 use super::runner::JobResult;
+use crate::measured;
 
 /// A number at one point, for every seed.
 #[derive(Clone, Debug)]
@@ -23,15 +22,15 @@ pub(crate) struct Curve {
 }
 
 /// What the jobs measured, for one statement.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) results: &'a [JobResult],
-    pub(crate) statement: &'a Statement,
-    pub(crate) bases: &'a BTreeMap<String, Base>,
+#[derive(Debug)]
+pub(crate) struct Measured<'a, S: Published> {
+    pub(crate) plan: &'a Plan<S::Scenario>,
+    pub(crate) results: &'a [JobResult<S::Result>],
+    pub(crate) statement: &'a Statement<S>,
+    pub(crate) bases: &'a Bases,
 }
 
-impl Measured<'_> {
+impl<S: Published> Measured<'_, S> {
     /// The curve of a run, or of two.
     pub(crate) fn curve(&self, name: &str, metric: &str) -> Result<Curve, String> {
         let derived = self.statement.derived.iter().map(toml::Spanned::get_ref);
@@ -51,7 +50,7 @@ impl Measured<'_> {
                 let run = self.results[job].as_ref().map_err(|problem| {
                     format!("{name}@{}, seed {}: {problem}", point.label, self.plan.jobs[job].seed)
                 })?;
-                let value = metric::value(run, metric);
+                let value = measured::value(run, metric);
                 let none = || format!("{name}@{} has no {metric}", point.label);
                 samples.push(value.ok_or_else(none)?);
             }

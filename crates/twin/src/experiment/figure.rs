@@ -7,7 +7,8 @@ use super::beside::figure_title;
 use super::curve::{Curve, Measured, median};
 use super::file::{Axis, Figure, FigureKind, Limit, Unit};
 use super::outcome::Row;
-use super::plan::{label, number};
+use super::{CurveProbe as _, Published};
+use crate::scenario::{label, number};
 
 /// The name of the series of bars that are a run each.
 const BARS: &str = "twin";
@@ -73,17 +74,17 @@ pub struct Mark {
 }
 
 /// Names of the runs that a figure draws.
-pub(crate) fn runs(figure: &Figure) -> impl Iterator<Item = &str> {
+pub(crate) fn runs<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &str> {
     figure.series.iter().filter_map(|series| series.run.as_deref())
 }
 
 /// Names of the metrics that a figure draws.
-pub(crate) fn metrics(figure: &Figure) -> impl Iterator<Item = &String> {
+pub(crate) fn metrics<S: Published>(figure: &Figure<S>) -> impl Iterator<Item = &String> {
     figure.metric.iter().chain(figure.parts.iter().map(|part| &part.metric))
 }
 
 /// A label of the paper's points that no series has. The bars of a run each are one series.
-pub(crate) fn unknown_label(figure: &Figure) -> Option<&str> {
+pub(crate) fn unknown_label<S: Published>(figure: &Figure<S>) -> Option<&str> {
     let series = figure.series.iter().map(|series| series.label.as_str());
     let parts = figure.parts.iter().map(|part| part.label.as_str());
     let known: Vec<&str> = match figure.kind {
@@ -96,9 +97,9 @@ pub(crate) fn unknown_label(figure: &Figure) -> Option<&str> {
 }
 
 /// What to draw.
-pub(crate) fn data(
-    measured: &Measured<'_>,
-    figure: &Figure,
+pub(crate) fn data<S: Published>(
+    measured: &Measured<'_, S>,
+    figure: &Figure<S>,
     rows: &[Row],
 ) -> Result<FigureData, String> {
     let drawn: Vec<&str> = runs(figure).collect();
@@ -120,15 +121,19 @@ pub(crate) fn data(
     })
 }
 
-fn lines(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+fn lines<S: Published>(
+    measured: &Measured<'_, S>,
+    figure: &Figure<S>,
+) -> Result<Vec<PlotSeries>, String> {
     let mut all = Vec::new();
     for (index, source) in figure.series.iter().enumerate() {
         let metric = figure.metric.as_deref().unwrap_or_default();
         let points = match (&source.run, &source.curve) {
             (Some(run), None) => points(&measured.curve(run, metric)?, figure.unit),
             (None, Some(probe)) => {
-                let drawn = probe.points(measured.bases, figure.unit)?;
-                drawn.into_iter().map(|(x, label, y)| exact(x, label, y)).collect()
+                let drawn = probe.points(measured.bases)?;
+                let unit = figure.unit;
+                drawn.into_iter().map(|(x, label, y)| exact(x, label, unit.of(y))).collect()
             }
             (Some(_), Some(_)) | (None, None) => {
                 return Err(format!("series {} needs a run or a curve", source.label));
@@ -161,7 +166,10 @@ const fn exact(x: f64, label: String, y: f64) -> PlotPoint {
 
 /// Series of one point each are the bars of one series, named by the legend; or side by side, where
 /// they have places.
-fn bars(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+fn bars<S: Published>(
+    series: Vec<PlotSeries>,
+    figure: &Figure<S>,
+) -> Result<Vec<PlotSeries>, String> {
     if figure.series.iter().any(|source| source.place.is_some()) {
         return grouped(series, figure);
     }
@@ -178,7 +186,10 @@ fn bars(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, Str
 }
 
 /// Bars of one label are a series; those of one place stand side by side.
-fn grouped(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+fn grouped<S: Published>(
+    series: Vec<PlotSeries>,
+    figure: &Figure<S>,
+) -> Result<Vec<PlotSeries>, String> {
     let places = figure.series.iter().map(|source| source.place.clone());
     let places: Option<Vec<String>> = places.collect();
     let places = places.ok_or("all bars have places, or none")?;
@@ -201,7 +212,10 @@ fn grouped(series: Vec<PlotSeries>, figure: &Figure) -> Result<Vec<PlotSeries>, 
     if all.iter().all(has_all) { Ok(all) } else { Err("a series lacks a bar".to_owned()) }
 }
 
-fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, String> {
+fn stacked<S: Published>(
+    measured: &Measured<'_, S>,
+    figure: &Figure<S>,
+) -> Result<Vec<PlotSeries>, String> {
     let mut all = Vec::new();
     for (style, part) in figure.parts.iter().enumerate() {
         let mut stack = Vec::new();
@@ -218,7 +232,7 @@ fn stacked(measured: &Measured<'_>, figure: &Figure) -> Result<Vec<PlotSeries>, 
     Ok(all)
 }
 
-fn marks(figure: &Figure, series: &[PlotSeries]) -> Vec<Mark> {
+fn marks<S: Published>(figure: &Figure<S>, series: &[PlotSeries]) -> Vec<Mark> {
     let mark = |point: &super::file::PaperPoint| {
         let index = series.iter().position(|series| series.label == point.series)?;
         let name = label(&point.x);

@@ -6,12 +6,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use toml::{Spanned, Table, Value};
 
-use super::probe::{CurveProbe, Probe};
+use super::Published;
 
 /// One statement of a paper and how it is held against the twin.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Statement {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", bound(deserialize = ""))]
+pub struct Statement<S: Published> {
     /// Its name, like `E4`.
     pub id: String,
     /// What it is about, in a few words.
@@ -45,10 +45,10 @@ pub struct Statement {
     pub derived: Vec<Spanned<Derived>>,
     /// What has to hold.
     #[serde(rename = "check")]
-    pub checks: Vec<Spanned<Check>>,
+    pub checks: Vec<Spanned<Check<S>>>,
     /// The figure of the paper to draw.
     #[serde(default)]
-    pub figure: Option<Spanned<Figure>>,
+    pub figure: Option<Spanned<Figure<S>>>,
 }
 
 const fn seven() -> u32 {
@@ -122,9 +122,9 @@ pub enum DerivedKind {
 }
 
 /// Something that has to hold.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Check {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = ""))]
+pub struct Check<S: Published> {
     /// Its name, like `E4.silica-8`.
     pub id: String,
     /// What it says.
@@ -135,7 +135,7 @@ pub struct Check {
     /// The unit of `expected`, `band` and ours.
     pub unit: Unit,
     /// What is made of the number.
-    pub measure: Measure,
+    pub measure: Measure<S>,
     /// Lowest and highest value that hit, in `unit`; `inf` for no bound.
     pub band: [f64; 2],
     /// The paper's value, in `unit`, when it gives one.
@@ -146,9 +146,9 @@ pub struct Check {
 }
 
 /// What one number is made of many runs.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Measure {
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, bound(deserialize = ""))]
+pub enum Measure<S: Published> {
     /// The value at a point.
     Value(PointRef),
     /// The value at the first point over that at the second.
@@ -169,7 +169,7 @@ pub enum Measure {
     /// How well a straight line fits a curve: 1 is a line (coefficient of determination).
     Linear(String),
     /// Not a run at all.
-    Probe(Probe),
+    Probe(S::Probe),
 }
 
 /// A point of a run: `silica@8`, or `no-shuttles` for a run of one point.
@@ -277,9 +277,9 @@ impl Unit {
 }
 
 /// A figure of the paper, drawn again.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Figure {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = ""))]
+pub struct Figure<S: Published> {
     /// Its number in the paper.
     pub id: String,
     /// What it shows.
@@ -296,7 +296,7 @@ pub struct Figure {
     /// The vertical axis.
     pub y: Axis,
     /// What is drawn.
-    pub series: Vec<SeriesSource>,
+    pub series: Vec<SeriesSource<S>>,
     /// The parts of a stacked bar, from below.
     #[serde(default)]
     pub parts: Vec<Part>,
@@ -332,9 +332,9 @@ pub struct Axis {
 }
 
 /// What is drawn as one series: a run, a derived curve or the curve of a probe.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SeriesSource {
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, bound(deserialize = ""))]
+pub struct SeriesSource<S: Published> {
     /// What the legend says.
     pub label: String,
     /// For bars of one run each: the place of the bar, so that those of one label are a series.
@@ -345,7 +345,7 @@ pub struct SeriesSource {
     pub run: Option<String>,
     /// A curve that needs no run.
     #[serde(default)]
-    pub curve: Option<CurveProbe>,
+    pub curve: Option<S::Curve>,
     /// Color and shape, from 0 on, so that a system looks the same in every figure; without it, the
     /// number of the series.
     #[serde(default)]

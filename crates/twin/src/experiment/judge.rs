@@ -3,11 +3,16 @@
 
 use super::curve::{CurvePoint, Measured, median};
 use super::file::{Check, DerivedKind, Measure, PointRef};
-use super::metric::Dimension;
 use super::outcome::{Made, Ours, Working};
+use super::{Probe as _, Published};
+use crate::measured::{Dimension, Measured as _};
 
 /// Our value of a check, in its unit.
-pub(crate) fn ours(measured: &Measured<'_>, check: &Check, seeds_max: u32) -> Result<Ours, String> {
+pub(crate) fn ours<S: Published>(
+    measured: &Measured<'_, S>,
+    check: &Check<S>,
+    seeds_max: u32,
+) -> Result<Ours, String> {
     let metric = check.metric.as_deref().unwrap_or_default();
     let curve = |name: &String| measured.curve(name, metric).map(|curve| curve.points);
     let at = |point: &PointRef| {
@@ -49,7 +54,10 @@ pub(crate) fn ours(measured: &Measured<'_>, check: &Check, seeds_max: u32) -> Re
 }
 
 /// What our value of a check is made of; nothing where it is one number, or where there is none.
-pub(crate) fn working(measured: &Measured<'_>, check: &Check) -> Option<Working> {
+pub(crate) fn working<S: Published>(
+    measured: &Measured<'_, S>,
+    check: &Check<S>,
+) -> Option<Working> {
     let metric = check.metric.as_deref()?;
     let curve = |name: &String| measured.curve(name, metric).ok().map(|curve| curve.points);
     let points = |points: &[PointRef]| -> Option<Vec<CurvePoint>> {
@@ -75,7 +83,7 @@ pub(crate) fn working(measured: &Measured<'_>, check: &Check) -> Option<Working>
     let mut derived = measured.statement.derived.iter().map(toml::Spanned::get_ref);
     let dimension = match derived.find(|derived| derived.name == runs).map(|made| made.kind) {
         Some(DerivedKind::Ratio | DerivedKind::Saving) => Dimension::Share,
-        Some(DerivedKind::Excess) | None => Dimension::of(metric),
+        Some(DerivedKind::Excess) | None => S::Result::dimension(metric),
     };
     let unit = dimension.unit(largest(&medians));
     let of = medians.into_iter().map(|value| unit.of(value)).collect();

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use toml::{Table, Value};
 
-use super::base::{Base, change, parse};
+use super::Published;
+use super::base::{Base, Bases};
 use super::error::ExperimentError;
 use super::file::{Run, Sweep};
 use super::runner::Job;
 use super::suite::Loaded;
+use crate::scenario::{Scenario, change, label, number, parse};
 
 /// One point of a run: the jobs of its seeds.
 #[derive(Clone, Debug)]
@@ -24,22 +26,23 @@ pub(crate) struct PlannedPoint {
 }
 
 /// All jobs, and which of them belong to what.
-#[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) jobs: Vec<Job>,
+#[derive(Debug)]
+pub(crate) struct Plan<C> {
+    pub(crate) jobs: Vec<Job<C>>,
     /// For a statement and a run of it.
     points: BTreeMap<(String, String), Vec<PlannedPoint>>,
     known: BTreeMap<String, usize>,
 }
 
-impl Plan {
+impl<C: Scenario> Plan<C> {
     /// Plans every run of the statements.
-    pub(crate) fn new(
-        bases: &BTreeMap<String, Base>,
-        statements: &[Loaded],
+    pub(crate) fn new<S: Published<Scenario = C>>(
+        bases: &Bases,
+        statements: &[Loaded<S>],
         seeds_max: u32,
     ) -> Result<Self, ExperimentError> {
-        let mut plan = Self::default();
+        let (points, known) = (BTreeMap::new(), BTreeMap::new());
+        let mut plan = Self { jobs: Vec::new(), points, known };
         for loaded in statements {
             let place = loaded.place();
             let statement = &loaded.statement;
@@ -48,7 +51,7 @@ impl Plan {
                 let wrong = |field: &str, problem: String| {
                     place.meaning(offset, &format!("run {}: {field}", run.name), problem)
                 };
-                let Some(base) = bases.get(&run.base) else {
+                let Some(base) = bases.0.get(&run.base) else {
                     return Err(wrong("base", format!("there is no base {}", run.base)));
                 };
                 let seeds = statement.seeds.min(seeds_max);
@@ -68,7 +71,7 @@ impl Plan {
     }
 
     fn run(&mut self, base: &Base, run: &Run, seeds: u32) -> Result<Vec<PlannedPoint>, String> {
-        let table = change(base.table.clone(), &run.set, &run.unset)?;
+        let table = change::<C>(base.table.clone(), &run.set, &run.unset)?;
         let Some(sweep) = &run.sweep else {
             let jobs = self.seeds(&table, seeds)?;
             return Ok(vec![PlannedPoint { label: String::new(), x: 0.0, jobs }]);
@@ -77,7 +80,7 @@ impl Plan {
         let mut x = 0.0;
         for value in &sweep.values {
             let label = label(value);
-            let varied = vary(table.clone(), sweep, value)
+            let varied = vary::<C>(table.clone(), sweep, value)
                 .map_err(|problem| format!("{} = {label}: {problem}", sweep.of))?;
             let jobs = self
                 .seeds(&varied, seeds)
@@ -89,7 +92,7 @@ impl Plan {
     }
 
     fn seeds(&mut self, table: &Table, seeds: u32) -> Result<Vec<usize>, String> {
-        let scenario = Arc::new(parse(table)?);
+        let scenario = Arc::new(parse::<C>(table)?);
         let text = serde_json::to_string(&*scenario).map_err(|error| error.to_string())?;
         let mut jobs = Vec::new();
         for seed in 1..=u64::from(seeds) {
@@ -105,44 +108,9 @@ impl Plan {
 }
 
 /// The table at one point of a sweep.
-fn vary(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
+fn vary<C: Scenario>(table: Table, sweep: &Sweep, value: &Value) -> Result<Table, String> {
     let mut set = Table::new();
-    if sweep.of == "shuttles" {
-        set.insert("library.shuttles_per_panel".to_owned(), per_panel(&table, value)?);
-    } else {
-        set.insert(sweep.of.clone(), value.clone());
-    }
+    set.insert(sweep.of.clone(), value.clone());
     set.extend(sweep.also.iter().map(|path| (path.clone(), value.clone())));
-    change(table, &set, &[])
-}
-
-/// Shuttles of the library to shuttles of a panel.
-pub(crate) fn per_panel(table: &Table, value: &Value) -> Result<Value, String> {
-    let panels = table.get("library").and_then(|library| library.get("panels"));
-    let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;
-    let shuttles = value.as_integer().ok_or("shuttles are a whole number")?;
-    if panels < 1 || shuttles % panels != 0 {
-        return Err(format!("{shuttles} shuttles cannot be shared by {panels} panels"));
-    }
-    Ok(Value::Integer(shuttles / panels))
-}
-
-/// A value as a point is named by it.
-pub(crate) fn label(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Integer(_)
-        | Value::Float(_)
-        | Value::Boolean(_)
-        | Value::Datetime(_)
-        | Value::Array(_)
-        | Value::Table(_) => value.to_string(),
-    }
-}
-
-/// A value as a number, if it is one.
-pub(crate) fn number(value: &Value) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "values of a sweep are small")]
-    let integer = value.as_integer().map(|number| number as f64);
-    integer.or_else(|| value.as_float())
+    change::<C>(table, &set, &[])
 }

@@ -1,20 +1,19 @@
 //! All files together: read, checked against each other, planned, run and judged.
 
-use std::collections::BTreeMap;
-
-use super::base::{Base, read};
+use super::Published;
+use super::base::{Bases, read};
 use super::beside::{Beside, dropped, titled};
 use super::curve::Measured;
 use super::error::{ExperimentError, Whereabouts};
 use super::figure;
 use super::file::{Check, Measure, PointRef, Statement};
 use super::judge::{hits, ours, working};
-use super::metric::metric_names;
 use super::outcome::{
     BaseReport, Details, Expected, Ours, Report, Row, StatementReport, Verdict, Working,
 };
 use super::plan::Plan;
 use super::runner::{JobResult, JobRunner, Progress};
+use crate::measured::metric_names;
 
 /// One file, read by whoever may read files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +31,14 @@ impl SourceFile {
 }
 
 /// A statement and where it is written.
-#[derive(Clone, Debug)]
-pub(crate) struct Loaded {
+#[derive(Debug)]
+pub(crate) struct Loaded<S: Published> {
     pub(crate) file: String,
     pub(crate) text: String,
-    pub(crate) statement: Statement,
+    pub(crate) statement: Statement<S>,
 }
 
-impl Loaded {
+impl<S: Published> Loaded<S> {
     pub(crate) fn place(&self) -> Whereabouts<'_> {
         Whereabouts { file: &self.file, text: &self.text }
     }
@@ -47,10 +46,10 @@ impl Loaded {
 
 /// Statements and the base scenarios that they start from.
 #[derive(Debug)]
-pub struct Suite {
-    bases: BTreeMap<String, Base>,
-    statements: Vec<Loaded>,
-    plan: Plan,
+pub struct Suite<S: Published> {
+    bases: Bases,
+    statements: Vec<Loaded<S>>,
+    plan: Plan<S::Scenario>,
     seeds_max: u32,
 }
 
@@ -58,15 +57,15 @@ pub struct Suite {
 ///
 /// # Errors
 /// The first file that cannot be used. A run that fails is no error but a miss.
-pub fn run_all(
+pub fn run_all<S: Published>(
     files: &[SourceFile],
-    runner: &dyn JobRunner,
+    runner: &dyn JobRunner<S>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Report, ExperimentError> {
-    Ok(Suite::read(files)?.run(runner, progress))
+    Ok(Suite::<S>::read(files)?.run(runner, progress))
 }
 
-impl Suite {
+impl<S: Published> Suite<S> {
     /// Reads files; all of them are checked before anything runs.
     ///
     /// # Errors
@@ -77,11 +76,11 @@ impl Suite {
         };
         let places: Vec<Whereabouts<'_>> =
             files.iter().filter(is_base).map(SourceFile::place).collect();
-        let bases = read(&places)?;
+        let bases = read::<S::Scenario>(&places)?;
         let mut statements = Vec::new();
         for file in files.iter().filter(|file| !is_base(file)) {
             let place = file.place();
-            let statement: Statement =
+            let statement: Statement<S> =
                 toml::from_str(&file.text).map_err(|error| place.syntax(&error))?;
             let (file, text) = (file.name.clone(), file.text.clone());
             statements.push(Loaded { file, text, statement });
@@ -91,12 +90,12 @@ impl Suite {
     }
 
     fn planned(
-        bases: BTreeMap<String, Base>,
-        statements: Vec<Loaded>,
+        bases: Bases,
+        statements: Vec<Loaded<S>>,
         seeds_max: u32,
     ) -> Result<Self, ExperimentError> {
         let plan = Plan::new(&bases, &statements, seeds_max)?;
-        let metrics = metric_names();
+        let metrics = metric_names::<S::Result>();
         for loaded in &statements {
             verify(loaded, &plan, &metrics)?;
         }
@@ -137,9 +136,9 @@ impl Suite {
     }
 
     /// Runs and judges everything.
-    pub fn run(&self, runner: &dyn JobRunner, progress: &mut dyn FnMut(Progress)) -> Report {
+    pub fn run(&self, runner: &dyn JobRunner<S>, progress: &mut dyn FnMut(Progress)) -> Report {
         let jobs = &self.plan.jobs;
-        let mut results: Vec<JobResult> =
+        let mut results: Vec<JobResult<S::Result>> =
             jobs.iter().map(|_| Err("this run was not carried out".to_owned())).collect();
         let mut done = 0;
         runner.run(jobs, &mut |index, result| {
@@ -151,7 +150,7 @@ impl Suite {
         });
         let statements =
             self.statements.iter().map(|loaded| self.judge(loaded, &results)).collect();
-        let bases = self.bases.values().map(|base| BaseReport {
+        let bases = self.bases.0.values().map(|base| BaseReport {
             name: base.name.clone(),
             summary: base.summary.clone(),
             unknowns: base.unknowns.clone(),
@@ -159,7 +158,7 @@ impl Suite {
         Report { statements, bases: bases.collect(), jobs: jobs.len() }
     }
 
-    fn judge(&self, loaded: &Loaded, results: &[JobResult]) -> StatementReport {
+    fn judge(&self, loaded: &Loaded<S>, results: &[JobResult<S::Result>]) -> StatementReport {
         let statement = &loaded.statement;
         let measured = Measured { plan: &self.plan, results, statement, bases: &self.bases };
         let rows = statement.checks.iter().map(toml::Spanned::get_ref).map(|check| {
@@ -192,9 +191,9 @@ impl Suite {
     }
 }
 
-fn row(
-    statement: &Statement,
-    check: &Check,
+fn row<S: Published>(
+    statement: &Statement<S>,
+    check: &Check<S>,
     ours: Result<Ours, String>,
     working: Option<Working>,
     beside: &[Beside],
@@ -239,7 +238,11 @@ fn order(id: &str) -> (usize, u32, String) {
 }
 
 /// Every name in a check or a figure is one that exists.
-fn verify(loaded: &Loaded, plan: &Plan, metrics: &[String]) -> Result<(), ExperimentError> {
+fn verify<S: Published>(
+    loaded: &Loaded<S>,
+    plan: &Plan<S::Scenario>,
+    metrics: &[String],
+) -> Result<(), ExperimentError> {
     let (place, statement) = (loaded.place(), &loaded.statement);
     for spanned in &statement.derived {
         let (derived, offset) = (spanned.get_ref(), spanned.span().start);
@@ -291,7 +294,7 @@ fn verify(loaded: &Loaded, plan: &Plan, metrics: &[String]) -> Result<(), Experi
 }
 
 /// Points a measure looks at; whole curves by their name alone.
-fn named(measure: &Measure) -> Vec<PointRef> {
+fn named<S: Published>(measure: &Measure<S>) -> Vec<PointRef> {
     match measure {
         Measure::Value(point) => vec![point.clone()],
         Measure::Ratio(points) => points.to_vec(),
@@ -307,7 +310,11 @@ fn named(measure: &Measure) -> Vec<PointRef> {
 }
 
 /// The labels of the points of a run or derived curve.
-fn curve(statement: &Statement, plan: &Plan, name: &str) -> Result<Vec<String>, String> {
+fn curve<S: Published>(
+    statement: &Statement<S>,
+    plan: &Plan<S::Scenario>,
+    name: &str,
+) -> Result<Vec<String>, String> {
     let derived = statement.derived.iter().map(toml::Spanned::get_ref);
     let runs = match derived.clone().find(|derived| derived.name == name) {
         Some(derived) => derived.of.to_vec(),
@@ -322,7 +329,11 @@ fn curve(statement: &Statement, plan: &Plan, name: &str) -> Result<Vec<String>, 
     Ok(longest.iter().map(|point| point.label.clone()).collect())
 }
 
-fn find(statement: &Statement, plan: &Plan, point: &PointRef) -> Result<(), String> {
+fn find<S: Published>(
+    statement: &Statement<S>,
+    plan: &Plan<S::Scenario>,
+    point: &PointRef,
+) -> Result<(), String> {
     let labels = curve(statement, plan, &point.run)?;
     let found = match point.at.as_deref() {
         None => labels.len() == 1,

@@ -12,13 +12,15 @@ use super::{
     run_all,
 };
 use crate::engine::histogram::Quantiles;
+use crate::glass::Glass;
 use crate::glass::result::{DriveTime, RunResult};
+use crate::glass::scenario::Scenario;
 
 /// Answers each job with numbers that follow from its scenario, one after the other.
 pub(crate) struct StandIn;
 
-impl JobRunner for StandIn {
-    fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+impl JobRunner<Glass> for StandIn {
+    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<RunResult>)) {
         for (index, job) in jobs.iter().enumerate() {
             done(index, Ok(stand_in(job)));
         }
@@ -26,7 +28,7 @@ impl JobRunner for StandIn {
 }
 
 /// A tail that falls with shuttles and throughput and moves a little with the seed.
-fn stand_in(job: &Job) -> RunResult {
+fn stand_in(job: &Job<Scenario>) -> RunResult {
     let scenario = &job.scenario;
     let shuttles = f64::from(scenario.library.shuttles_per_panel * scenario.library.panels);
     let throughput = scenario.throughput.bytes_per_second() as f64 / 60e6;
@@ -95,12 +97,12 @@ fn small(statement: &str) -> Vec<SourceFile> {
 }
 
 fn run(statement: &str) -> Report {
-    run_all(&small(statement), &StandIn, &mut |_| ()).unwrap()
+    run_all::<Glass>(&small(statement), &StandIn, &mut |_| ()).unwrap()
 }
 
 #[test]
 fn every_statement_has_a_file_that_is_sound() {
-    let suite = Suite::read(&files()).unwrap();
+    let suite = Suite::<Glass>::read(&files()).unwrap();
     let ids: Vec<&str> = suite.ids().collect();
     expect![[r#"
         [
@@ -145,7 +147,8 @@ fn every_statement_has_a_file_that_is_sound() {
 fn what_needs_no_engine_holds_or_says_why() {
     let wanted: Vec<String> =
         "W1 W2 W3 W4 W5 W6 M1 M2 M3 M4 M5 L1 L2 L3 L4 E14".split(' ').map(str::to_owned).collect();
-    let suite = Suite::read(&files()).unwrap().only(&wanted).unwrap().with_seeds(1).unwrap();
+    let suite =
+        Suite::<Glass>::read(&files()).unwrap().only(&wanted).unwrap().with_seeds(1).unwrap();
     let report = suite.run(&StandIn, &mut |_| ());
     assert_eq!(report.jobs, 0);
     let misses: Vec<String> = report
@@ -226,7 +229,7 @@ fn a_row_has_what_json_promises() {
 #[test]
 fn the_same_run_is_made_once() {
     let twice = STATEMENT.replace("[[check]]", &format!("{}\n[[check]]", runs("again")));
-    let suite = Suite::read(&small(&twice)).unwrap();
+    let suite = Suite::<Glass>::read(&small(&twice)).unwrap();
     assert_eq!(suite.job_count(), 9);
     let mut seen = Vec::new();
     suite.run(&StandIn, &mut |progress| seen.push(progress));
@@ -244,12 +247,12 @@ fn runs(name: &str) -> String {
 #[test]
 fn a_failed_run_is_a_miss_that_says_why() {
     struct Broken;
-    impl JobRunner for Broken {
-        fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+    impl JobRunner<Glass> for Broken {
+        fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<RunResult>)) {
             (0..jobs.len()).for_each(|index| done(index, Err("the engine is not there".into())));
         }
     }
-    let report = run_all(&small(STATEMENT), &Broken, &mut |_| ()).unwrap();
+    let report = run_all::<Glass>(&small(STATEMENT), &Broken, &mut |_| ()).unwrap();
     let row = report.rows().next().unwrap();
     assert_eq!((row.verdict, row.ours), (Verdict::Miss, None));
     expect!["silica@8, seed 1: the engine is not there"]
@@ -299,7 +302,7 @@ fn mistakes_are_named_with_their_place() {
 }
 
 fn check(statement: &str, expect: Expect) {
-    let error: ExperimentError = Suite::read(&small(statement)).unwrap_err();
+    let error: ExperimentError = Suite::<Glass>::read(&small(statement)).unwrap_err();
     let text = error.to_string();
     let known = text.find(", expected one of").unwrap_or(text.len());
     expect.assert_eq(&text[..known]);
@@ -308,8 +311,8 @@ fn check(statement: &str, expect: Expect) {
 /// Verifies as much as it is told by policy: half with two customer slots, and late in a siege.
 struct Dropping;
 
-impl JobRunner for Dropping {
-    fn run(&self, jobs: &[Job], done: &mut dyn FnMut(usize, JobResult)) {
+impl JobRunner<Glass> for Dropping {
+    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<RunResult>)) {
         for (index, job) in jobs.iter().enumerate() {
             let mut result = stand_in(job);
             let drops = job.scenario.policy.customer_slots == 2;
@@ -323,7 +326,7 @@ impl JobRunner for Dropping {
 
 #[test]
 fn a_comparison_that_drops_work_says_so_in_its_title() {
-    let suite = Suite::read(&files()).unwrap();
+    let suite = Suite::<Glass>::read(&files()).unwrap();
     let suite = suite.only(&["B1".into(), "B2".into()]).unwrap().with_seeds(2).unwrap();
     let honest = suite.run(&StandIn, &mut |_| ());
     for statement in &honest.statements {
@@ -365,10 +368,10 @@ fn sieges_leave_no_new_platter_unverified_for_more_than_a_day() {
     let files = files();
     let bases = files.iter().filter(|file| file.name.starts_with("base-"));
     let places = bases.map(|file| Whereabouts { file: &file.name, text: &file.text });
-    let bases = super::base::read(&places.collect::<Vec<_>>()).unwrap();
-    let mut siege = super::base::parse(&bases["siege"].table).unwrap();
+    let bases = super::base::read::<Scenario>(&places.collect::<Vec<_>>()).unwrap();
+    let mut siege = bases.scenario::<Scenario>("siege").unwrap();
     siege.policy = Policy::fulgurite();
-    let mut skewed = super::base::parse(&bases["skew"].table).unwrap();
+    let mut skewed = bases.scenario::<Scenario>("skew").unwrap();
     let (from, to) = (&siege.workload.envelope, &mut skewed.workload.envelope);
     (to.warm_up, to.window, to.cool_down) = (from.warm_up, from.window, from.cool_down);
     to.burst = None;

@@ -11,6 +11,7 @@
 use fulgurite_units::Duration;
 use serde::Serialize;
 
+use crate::constraints::{self, Summary};
 use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 
@@ -36,40 +37,8 @@ pub enum Constraint {
     AnswerAll,
 }
 
-/// A constraint, and by how much it was missed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Finding {
-    /// Which.
-    pub constraint: Constraint,
-    /// Zero if it is held: seconds, bytes or reads. `None` if the run cannot tell.
-    pub missed_by: Option<f64>,
-}
-
-/// A constraint over several seeds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Held {
-    /// Which.
-    pub constraint: Constraint,
-    /// Seeds that can tell.
-    pub asked: usize,
-    /// Those of them that hold it.
-    pub held: usize,
-    /// The most by which one missed it, in seconds, bytes or reads.
-    pub missed_by: f64,
-}
-
-/// All constraints over the seeds of one scenario.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Summary {
-    /// Runs.
-    pub seeds: usize,
-    /// Runs that hold every constraint.
-    pub held: usize,
-    /// Each constraint.
-    pub each: Vec<Held>,
-    /// Why verification was not asked about, if it was not.
-    pub not_asked: Option<&'static str>,
-}
+/// A constraint of glass, and by how much it was missed.
+pub type Finding = constraints::Finding<Constraint>;
 
 impl Constraints {
     /// Those of a scenario.
@@ -109,72 +78,18 @@ impl Constraints {
     }
 }
 
-impl Summary {
-    /// Of the findings of each seed.
-    pub(crate) fn of(all: &[[Finding; 3]], not_asked: Option<&'static str>) -> Self {
-        let each = |constraint| {
-            let of = all.iter().flatten().filter(|finding| finding.constraint == constraint);
-            let known: Vec<f64> = of.filter_map(|finding| finding.missed_by).collect();
-            Held {
-                constraint,
-                asked: known.len(),
-                held: known.iter().filter(|missed_by| **missed_by <= 0.0).count(),
-                missed_by: known.iter().copied().fold(0.0, f64::max),
-            }
-        };
-        Self {
-            seeds: all.len(),
-            held: all.iter().filter(|run| run.iter().all(Finding::is_held)).count(),
-            each: Constraint::ALL.map(each).to_vec(),
-            not_asked,
+impl constraints::Constraint for Constraint {
+    const ALL: &'static [Self] = &[Self::VerifyWithin, Self::VerifyAsMuch, Self::AnswerAll];
+    const SUBJECT: &'static str = "verification";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::VerifyWithin => "verify-within",
+            Self::VerifyAsMuch => "verify-as-much",
+            Self::AnswerAll => "answer-all",
         }
     }
 
-    /// Whether every seed holds every constraint that it was asked about.
-    #[must_use]
-    pub const fn is_held(&self) -> bool {
-        self.held == self.seeds
-    }
-
-    /// What was dropped, in words; nothing if all constraints are held.
-    #[must_use]
-    pub fn missed(&self) -> Option<String> {
-        let missed = self.each.iter().filter(|of| of.held < of.asked).map(|of| {
-            let seeds = match of.asked {
-                1 => String::new(),
-                asked => format!(" ({} of {asked} seeds)", asked - of.held),
-            };
-            format!("{}{seeds}", of.constraint.missed(of.missed_by))
-        });
-        let missed: Vec<String> = missed.collect();
-        (!missed.is_empty()).then(|| missed.join("; "))
-    }
-
-    /// One line: which constraints are held, and which could not be asked about.
-    #[must_use]
-    pub fn line(&self) -> String {
-        let held = match (self.missed(), self.seeds) {
-            (Some(missed), 1) => format!("not held: {missed}"),
-            (Some(missed), seeds) => {
-                format!("held by {} of {seeds} seeds: {missed}", self.held)
-            }
-            (None, _) => "held".to_owned(),
-        };
-        let of_two_days = |of: &Held| of.constraint == Constraint::VerifyAsMuch;
-        let no_window = self.each.iter().find(|of| of_two_days(of)).is_some_and(|of| of.asked == 0);
-        match self.not_asked {
-            Some(why) => format!("{held}; verification not asked about: {why}"),
-            None if no_window => format!("{held}; no window of two days to ask about"),
-            None => held,
-        }
-    }
-}
-
-impl Constraint {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::VerifyWithin, Self::VerifyAsMuch, Self::AnswerAll];
-
-    /// What misses it, with the most of any seed.
     fn missed(self, by: f64) -> String {
         match self {
             Self::VerifyWithin => {
@@ -186,13 +101,9 @@ impl Constraint {
             Self::AnswerAll => format!("{by:.0} reads not answered"),
         }
     }
-}
 
-impl Finding {
-    /// Whether nothing says that it is missed.
-    #[must_use]
-    pub fn is_held(&self) -> bool {
-        self.missed_by.is_none_or(|by| by <= 0.0)
+    fn unasked(self) -> Option<&'static str> {
+        (self == Self::VerifyAsMuch).then_some("no window of two days to ask about")
     }
 }
 

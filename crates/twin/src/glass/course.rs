@@ -8,7 +8,7 @@
 //! nothing, so a run that is watched is the same run. Columns begin narrow; whenever the run is
 //! longer than all of them, each two become one.
 
-mod columns;
+mod pictures;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,21 +16,10 @@ use fulgurite_library::{Action, CommandId, Event, Machine, Outcome, Output, Requ
 use fulgurite_units::Instant;
 use serde::Serialize;
 
+use crate::columns::{Ages, Curve, Grid, Level, Times};
 use crate::engine::Observer;
 use crate::glass::scenario::Scenario;
 use crate::glass::{Glass, Seen, is_new};
-use columns::{Ages, Grid, Level, Times};
-
-/// A number that goes up and down: in each column its mean, and the least and the most.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Curve {
-    /// Mean over the column.
-    pub mean: Vec<f64>,
-    /// Least in it.
-    pub min: Vec<f64>,
-    /// Most in it.
-    pub max: Vec<f64>,
-}
 
 /// What a drive did: shares of each column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -1,4 +1,4 @@
-//! The engine: the live controller, with machines that only take their time.
+//! The glass library as a system: the live controller, with machines that only take their time.
 //!
 //! ```text
 //!   reads (a stream in order of time) --.
@@ -7,9 +7,8 @@
 //!                                                 '--- command + duration -------'
 //! ```
 //!
-//! Integer nanoseconds, the order (time, sequence), one random stream per machine: the same
-//! scenario and seed give the same run, event by event (`RunResult::hash`). Give-way between
-//! shuttles is not modeled here: it is what the controller's commands do.
+//! Each machine has a random stream of its own. Give-way between shuttles is not modeled here: it
+//! is what the controller's commands do.
 
 mod accounts;
 mod backlog;
@@ -20,7 +19,11 @@ pub(crate) mod energy;
 mod files;
 pub mod fleet;
 mod machines;
+mod metrics;
 pub mod plan;
+pub mod probe;
+mod published;
+mod reported;
 pub mod result;
 mod run;
 pub mod scenario;

@@ -4,15 +4,20 @@
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
 use crate::Error;
 use crate::glass::energy;
+use crate::scenario;
 use crate::workload::Workload;
 
 /// One simulated library under one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
+    /// What is simulated. A file may leave it out: it is a glass library then.
+    #[serde(default)]
+    pub system: Named,
     /// Racks, drives, shuttles.
     pub library: LibraryShape,
     /// How the controller decides.
@@ -47,6 +52,15 @@ pub struct Scenario {
     pub measure_from: Duration,
     /// Reads that arrive from here on are not measured any more.
     pub measure_until: Duration,
+}
+
+/// The name of the system in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    /// A glass library.
+    #[default]
+    Glass,
 }
 
 /// Which platters are read instead of one that cannot be fetched.
@@ -191,5 +205,39 @@ impl Scenario {
             return refuse(field, value.to_string(), expected);
         }
         Ok(())
+    }
+}
+
+impl scenario::Scenario for Scenario {
+    const WORDS: &'static [&'static str] = &["shuttles"];
+
+    fn check(&self) -> Result<(), Error> {
+        self.validate()?;
+        self.workload.validate()
+    }
+
+    fn window(&self) -> [Duration; 2] {
+        [self.measure_from, self.measure_until]
+    }
+
+    /// A policy given by name becomes the policy.
+    fn resolve(mut table: Table) -> Result<Table, String> {
+        if let Some(Value::String(name)) = table.get("policy") {
+            let policy = Policy::named(name).map_err(|error| error.to_string())?;
+            let value = Value::try_from(policy).map_err(|error| error.to_string())?;
+            table.insert("policy".to_owned(), value);
+        }
+        Ok(table)
+    }
+
+    /// Shuttles of the library become shuttles of a panel.
+    fn field(table: &Table, _: &str, value: &Value) -> Result<(String, Value), String> {
+        let panels = table.get("library").and_then(|library| library.get("panels"));
+        let panels = panels.and_then(Value::as_integer).ok_or("library.panels is not given")?;
+        let shuttles = value.as_integer().ok_or("shuttles are a whole number")?;
+        if panels < 1 || shuttles % panels != 0 {
+            return Err(format!("{shuttles} shuttles cannot be shared by {panels} panels"));
+        }
+        Ok(("library.shuttles_per_panel".to_owned(), Value::Integer(shuttles / panels)))
     }
 }

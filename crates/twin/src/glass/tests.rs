@@ -13,7 +13,7 @@ use fulgurite_units::{
 
 use super::{Glass, Seen, run, run_observed};
 use crate::engine::Observer;
-use crate::glass::scenario::{Battery, FaultPlan, Recovery, Scenario, Writes};
+use crate::glass::scenario::{Battery, FaultPlan, Named, Recovery, Scenario, Writes};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -35,6 +35,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
     let mut library = LibraryShape::small();
     library.spare_slots_per_shelf = 1;
     Scenario {
+        system: Named::Glass,
         library,
         policy,
         mechanics: MechanicsParameters::PAPER,

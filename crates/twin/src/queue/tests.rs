@@ -1,14 +1,21 @@
 //! The engine against what is known of a queue.
 
+use expect_test::{Expect, expect};
 use fulgurite_units::{Duration, Instant};
+use toml::{Table, Value};
 
-use super::{Queue, Scenario, Seen, Waits};
+use super::{Named, Queue, Scenario, Seen, Waits};
 use crate::engine::{Observer, run, run_arrivals, run_observed};
+use crate::experiment::{Job, JobResult, JobRunner, SourceFile, Suite, Verdict};
+use crate::report::{Facts, Head, html, run_page, sweep_page};
+use crate::reported::Reported;
+use crate::scenario::{Head as FileHead, SystemName, changed};
+use crate::sweep::{Over, Sweep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn queue(servers: u32, load: f64, customers: u64) -> Scenario {
-    Scenario { servers, load, service: SECOND, customers }
+    Scenario { system: Named::Queue, servers, load, service: SECOND, customers }
 }
 
 /// Bounds are three times what means over so many customers deviate by (a check of its own found
@@ -109,4 +116,170 @@ fn what_is_no_queue_is_refused() {
     refused(queue(1, f64::NAN, 1), "load");
     refused(queue(1, 0.5, 0), "customers");
     refused(Scenario { service: Duration::ZERO, ..queue(1, 0.5, 1) }, "service");
+}
+
+const FILE: &str =
+    "system = \"queue\"\nservers = 2\nload = 0.5\nservice = \"1s\"\ncustomers = 400\n";
+
+#[test]
+fn a_file_says_of_which_system_it_is() {
+    let system = |text: &str| toml::from_str::<FileHead>(text).map(|head| head.system);
+    assert_eq!(system(FILE), Ok(SystemName::Queue));
+    assert_eq!(system("platters = 3"), Ok(SystemName::Glass), "as before there were others");
+    expect![[r#"
+        TOML parse error at line 1, column 10
+          |
+        1 | system = "rack"
+          |          ^^^^^^
+        unknown variant `rack`, expected `glass` or `queue`
+    "#]]
+    .assert_eq(&system("system = \"rack\"").unwrap_err().to_string());
+    let file: Scenario = toml::from_str(FILE).unwrap();
+    assert_eq!(file, queue(2, 0.5, 400));
+    assert!(toml::from_str::<Scenario>(&FILE.replace("queue", "glass")).is_err());
+    let table: Table = toml::from_str(FILE).unwrap();
+    let set = |field: &str, value: Value| {
+        changed::<Scenario>(table.clone(), &Table::from_iter([(field.to_owned(), value)]))
+    };
+    assert_eq!(set("servers", 3.into()), Ok(queue(3, 0.5, 400)));
+    let refused = |field, value, expect: Expect| expect.assert_eq(&set(field, value).unwrap_err());
+    refused("load", 1.5.into(), expect!["load is 1.5, but must be above 0 and below 1"]);
+    refused(
+        "policy",
+        "silica".into(),
+        expect![
+            "unknown field `policy`, expected one of `system`, `servers`, `load`, `service`, \
+             `customers`"
+        ],
+    );
+}
+
+#[test]
+fn a_queue_is_swept_and_shown_like_any_system() {
+    let table: Table = toml::from_str(FILE).unwrap();
+    let over = |field: &str, values: Vec<Value>| Over { field: field.to_owned(), values };
+    let fields =
+        vec![over("servers", vec![1.into(), 8.into()]), over("load", vec![0.3.into(), 0.9.into()])];
+    let sweep = Sweep::<Queue>::new(&table, &Table::new(), fields).unwrap();
+    let run_job = |job: &Job<Scenario>| run::<Queue>(&job.scenario, job.seed).unwrap();
+    let results: Vec<Waits> = sweep.jobs(&[1, 2]).iter().map(run_job).collect();
+    let names: Vec<String> = Queue::SWEPT.iter().map(|name| (*name).to_owned()).collect();
+    let result = sweep.result(&names, &[1, 2], &results).unwrap();
+    let mean = |cell: usize| result.metrics[0].cells[cell].median;
+    assert!(mean(0) < mean(1) && mean(2) < mean(3), "a heavier load waits longer");
+    assert!(mean(3) < mean(1), "one queue for eight servers is shorter");
+    let page = sweep_page(&result, &Facts::default());
+    assert!(page.contains("servers") && page.contains("<svg"));
+    let wrong = vec![over("load", vec![0.5.into(), 1.0.into()])];
+    let refused = Sweep::<Queue>::new(&table, &Table::new(), wrong).unwrap_err();
+    assert_eq!(refused.at, "load=1.0");
+
+    let scenario = queue(2, 0.7, 500);
+    let courses: Vec<_> = [1, 2]
+        .map(|seed| {
+            let mut recorder = Queue::recorder(&scenario, seed);
+            let watched = run_observed::<Queue, _>(&scenario, seed, &mut recorder).unwrap();
+            assert_eq!(watched, run::<Queue>(&scenario, seed).unwrap());
+            let course = Queue::course(recorder);
+            assert!((course.end_s - watched.makespan).abs() < 1e-9);
+            let most = course.waiting.max.iter().copied().fold(0.0, f64::max);
+            assert!((most - watched.queue_max as f64).abs() < 1.5, "{most}");
+            let busy = course.served.mean.iter().sum::<f64>();
+            assert!(busy > 0.0 && course.served.max.iter().all(|served| *served <= 2.0));
+            course
+        })
+        .into();
+    let page = run_page::<Queue>(&scenario, &courses, &[], &Facts::default());
+    for title in ["Customers waiting", "Customers being served"] {
+        assert!(page.contains(&format!("<b>{title}</b>")), "{title}");
+    }
+    assert!(!page.contains("NaN"));
+}
+
+/// What Erlang says, as a paper would.
+const STATEMENT: &str = r#"
+id = "E1"
+title = "Erlang"
+setting = "M/M/2"
+section = "1"
+paper = "mean waits"
+seeds = 5
+
+[[run]]
+name = "queue"
+base = "two"
+sweep = { of = "load", values = [0.5, 0.7] }
+
+[[check]]
+id = "E1.mean"
+title = "the mean wait"
+metric = "wait.mean"
+unit = "s"
+measure = { value = "queue@0.5" }
+band = [0.28, 0.39]
+expected = 0.333
+fitted = false
+
+[[check]]
+id = "E1.theory"
+title = "over theory"
+metric = "wait_over_theory"
+unit = "1"
+measure = { largest = "queue" }
+band = [0.8, 1.2]
+fitted = false
+
+[[check]]
+id = "E1.busy"
+title = "busier than it is"
+metric = "busy"
+unit = "%"
+measure = { value = "queue@0.7" }
+band = [80, 90]
+fitted = false
+"#;
+
+struct Here;
+
+impl JobRunner<Queue> for Here {
+    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<Waits>)) {
+        for (index, job) in jobs.iter().enumerate() {
+            done(index, run::<Queue>(&job.scenario, job.seed).map_err(|error| error.to_string()));
+        }
+    }
+}
+
+#[test]
+fn statements_are_held_against_a_queue_like_any_system() {
+    let file = |name: &str, text: String| SourceFile { name: name.to_owned(), text };
+    let base = "name = \"two\"\nsummary = \"s\"\n\n[scenario]\n".to_owned() + FILE;
+    let base = base.replace("customers = 400", "customers = 40000");
+    let files = |base: &str, statement: &str| {
+        [file("base-two.toml", base.to_owned()), file("E1.toml", statement.to_owned())]
+    };
+    let suite = Suite::<Queue>::read(&files(&base, STATEMENT)).unwrap();
+    assert_eq!(suite.job_count(), 10);
+    let report = suite.run(&Here, &mut |_| ());
+    let verdicts: Vec<_> = report.rows().map(|row| (row.id.as_str(), row.verdict)).collect();
+    let [hit, miss] = [Verdict::Hit, Verdict::Miss];
+    assert_eq!(verdicts, [("E1.mean", hit), ("E1.theory", hit), ("E1.busy", miss)]);
+    let row = serde_json::to_value(report.rows().next().unwrap()).unwrap();
+    assert!(row["details"]["constraints"][0]["wait_s"].as_f64().unwrap() > 0.2, "{row}");
+    let head = Head { paper: "Erlang 1917".to_owned(), ..Head::default() };
+    assert!(html(&report, &head).contains("Erlang 1917, statement by statement."));
+
+    let refused = |base: &str, statement: &str, expect: Expect| {
+        let error = Suite::<Queue>::read(&files(base, statement)).unwrap_err().to_string();
+        expect.assert_eq(error.split(", expected").next().unwrap());
+    };
+    refused(
+        &base,
+        &STATEMENT.replace("wait.mean", "completion.mean"),
+        expect!["E1.toml:14: check E1.mean: metric: there is no metric completion.mean"],
+    );
+    refused(
+        &base.replace("\"queue\"", "\"glass\""),
+        STATEMENT,
+        expect!["base-two.toml:1: scenario: unknown variant `glass`"],
+    );
 }

@@ -1,13 +1,15 @@
 //! The page of a run: what waits, how old it is and what each machine does, over time, all below
 //! each other on one axis of time.
 
+use fulgurite_units::Duration;
+
 use super::canvas::{Canvas, Frame, Key, escape};
 use super::parts::{Facts, close, framed, open, put};
 use super::scale::{Scale, number};
+use crate::columns::Curve;
 use crate::experiment::Unit;
-use crate::experiment::metric::Dimension;
-use crate::glass::course::{Course, Curve};
-use crate::glass::scenario::Scenario;
+use crate::reported::{Course, CurvePicture, Picture, Reported, StripPicture};
+use crate::scenario::Scenario as _;
 
 /// Strengths of the cells of a strip.
 const STRENGTHS: u32 = 10;
@@ -16,9 +18,6 @@ const NAMED_MAX: usize = 24;
 /// A bound is drawn when at least this share of it is reached; else it would flatten the curve.
 const BOUND_SHARE: f64 = 0.25;
 
-/// Results in large letters: names of rows.
-const TOTALS: [&str; 5] =
-    ["completion median", "completion p99.9", "queue max", "unverified max", "drives idle"];
 /// Marks on the axis of time, at most, and the steps between them that people count in.
 const TICKS_MAX: f64 = 18.0;
 const TICK_STEPS: [f64; 12] = [0.25, 0.5, 1.0, 2.0, 3.0, 6.0, 12.0, 24.0, 60.0, 120.0, 360.0, 1e3];
@@ -39,39 +38,43 @@ pub struct ResultRow {
 /// # Panics
 /// Without a course.
 #[must_use]
-pub fn run_page(
-    scenario: &Scenario,
-    courses: &[Course],
+pub fn run_page<S: Reported>(
+    scenario: &S::Scenario,
+    courses: &[S::Course],
     rows: &[ResultRow],
     facts: &Facts,
 ) -> String {
     assert!(!courses.is_empty(), "a run has a course");
     let mut page = open(&format!("Simulated run of {}", facts.scenario), facts);
-    totals(&mut page, rows);
-    let time = TimeAxis::new(scenario, courses);
+    totals(&mut page, rows, S::TOTALS);
+    let time = TimeAxis::new(scenario.window(), courses);
     put(
         &mut page,
         format_args!(
             "<h2>Over time, seed {}</h2>\n<p class=\"soft\">Each column is {} of simulated time. \
              Lines are means, their shades go from the least to the most. The shaded time is the \
              measured one.{}</p>\n<div class=\"wide\">\n",
-            courses[0].seed,
-            lasting(courses[0].column_s),
+            courses[0].seed(),
+            lasting(courses[0].column_s()),
             if courses.len() > 1 { " Thin lines are the other seeds." } else { "" }
         ),
     );
-    waiting(&mut page, &time, courses);
-    new_platters(&mut page, &time, courses, scenario);
-    machines(&mut page, &time, &courses[0]);
+    for picture in S::pictures(scenario, courses) {
+        match picture {
+            Picture::Curve(curve) => plot(&mut page, &time, courses, &curve),
+            Picture::Strip(machines) => strip(&mut page, &time, &courses[0], &machines),
+            Picture::Nothing(why) => put(&mut page, format_args!("<p>{}</p>\n", escape(why))),
+        }
+    }
     page.push_str("</div>\n");
     results(&mut page, courses, rows);
     close(page, facts)
 }
 
 /// The few results that most look for, in large letters.
-fn totals(page: &mut String, rows: &[ResultRow]) {
+fn totals(page: &mut String, rows: &[ResultRow], names: &[&str]) {
     page.push_str("<div class=\"totals\">");
-    for row in rows.iter().filter(|row| TOTALS.contains(&row.name.as_str())) {
+    for row in rows.iter().filter(|row| names.contains(&row.name.as_str())) {
         let [median, min, max] = &row.all;
         let name = escape(&row.name);
         put(page, format_args!("<div class=\"total\"><b>{}</b>{name}", escape(median)));
@@ -83,7 +86,7 @@ fn totals(page: &mut String, rows: &[ResultRow]) {
     page.push_str("</div>\n");
 }
 
-fn results(page: &mut String, courses: &[Course], rows: &[ResultRow]) {
+fn results<C: Course>(page: &mut String, courses: &[C], rows: &[ResultRow]) {
     page.push_str(
         "<h2>Results</h2>\n<div class=\"scroll\"><table><thead><tr><th>What<th>Median<th>Min\
          <th>Max",
@@ -92,7 +95,7 @@ fn results(page: &mut String, courses: &[Course], rows: &[ResultRow]) {
     let each = rows.first().map_or(0, |row| row.each.len());
     let each = if each > 1 { each } else { 0 };
     for course in courses.iter().take(each) {
-        put(page, format_args!("<th>Seed {}", course.seed));
+        put(page, format_args!("<th>Seed {}", course.seed()));
     }
     page.push_str("</tr></thead><tbody>\n");
     for row in rows {
@@ -115,15 +118,14 @@ struct TimeAxis {
 }
 
 impl TimeAxis {
-    fn new(scenario: &Scenario, courses: &[Course]) -> Self {
-        let end = courses.iter().map(|course| course.end_s).fold(1.0, f64::max);
+    fn new<C: Course>(measured: [Duration; 2], courses: &[C]) -> Self {
+        let end = courses.iter().map(Course::end_s).fold(1.0, f64::max);
         let (name, unit) = match end {
             end if end < 3.0 * 3600.0 => ("min", 60.0),
             end if end <= 96.0 * 3600.0 => ("h", 3600.0),
             _ => ("days", 86_400.0),
         };
-        let [from, until] = [scenario.measure_from, scenario.measure_until]
-            .map(|at| at.as_secs_f64().min(end) / unit);
+        let [from, until] = measured.map(|at| at.as_secs_f64().min(end) / unit);
         Self { name, unit, end: end / unit, measured: [from, until] }
     }
 
@@ -148,148 +150,57 @@ impl TimeAxis {
     }
 
     /// The middle of a column of a course.
-    fn middle(&self, course: &Course, column: usize) -> f64 {
+    fn middle(&self, course: &impl Course, column: usize) -> f64 {
         let (from, to) = (count(column), count(column + 1));
-        let [from, to] = [from, to].map(|edge| (edge * course.column_s).min(course.end_s));
+        let [from, to] = [from, to].map(|edge| (edge * course.column_s()).min(course.end_s()));
         f64::midpoint(from, to) / self.unit
     }
 }
 
-/// A curve over time with its name.
-struct Plot<'a> {
-    title: &'a str,
-    note: &'a str,
-    dimension: Dimension,
-    bound: Option<(f64, &'a str)>,
-}
-
-impl Plot<'_> {
-    /// Draws the curve of the first course, and those of the others for comparison.
-    fn draw(
-        &self,
-        page: &mut String,
-        time: &TimeAxis,
-        courses: &[Course],
-        of: impl Fn(&Course) -> Curve,
-    ) {
-        let curves: Vec<Curve> = courses.iter().map(&of).collect();
-        let most = |curve: &Curve| curve.max.iter().copied().fold(0.0, f64::max);
-        let top = curves.iter().map(most).fold(0.0, f64::max);
-        let unit = self.dimension.unit(top);
-        let bound = self.bound.filter(|(bound, _)| top >= bound * BOUND_SHARE);
-        let tops = [top].into_iter().chain(bound.map(|(bound, _)| bound)).map(|top| unit.of(top));
-        let y = Scale::of(tops.chain([0.0]), false, false);
-        let mut legend = vec![(Key::Line(1), format!("seed {}", courses[0].seed))];
-        if courses.len() > 1 {
-            legend.push((Key::Other, "other seeds".to_owned()));
-        }
-        let title = format!("{}, simulated", self.title);
-        let mut canvas = Canvas::framed(Frame::STRIP, &title, &legend, time.scale(), y);
-        time.shade(&mut canvas);
-        canvas.y_axis(&self.axis(unit));
-        time.draw(&mut canvas);
-        for (course, curve) in courses.iter().zip(&curves).skip(1) {
-            let point =
-                |(column, mean): (usize, &f64)| [time.middle(course, column), unit.of(*mean)];
-            canvas.other(&curve.mean.iter().enumerate().map(point).collect::<Vec<_>>());
-        }
-        let first = &curves[0];
-        let point = |(column, mean): (usize, &f64)| {
-            let [mean, min, max] =
-                [*mean, first.min[column], first.max[column]].map(|value| unit.of(value));
-            [time.middle(&courses[0], column), mean, min, max]
-        };
-        canvas.curve(1, &first.mean.iter().enumerate().map(point).collect::<Vec<_>>(), false);
-        if let Some((bound, name)) = bound {
-            canvas.limit_named_left(unit.of(bound), name);
-        }
-        framed(page, self.title, self.note, &canvas.finish());
+/// Draws the curve of the first course, and those of the others for comparison.
+fn plot<C: Course>(page: &mut String, time: &TimeAxis, courses: &[C], picture: &CurvePicture) {
+    let most = |curve: &Curve| curve.max.iter().copied().fold(0.0, f64::max);
+    let top = picture.curves.iter().map(most).fold(0.0, f64::max);
+    let unit = picture.dimension.unit(top);
+    let bound = picture.bound.filter(|(bound, _)| top >= bound * BOUND_SHARE);
+    let tops = [top].into_iter().chain(bound.map(|(bound, _)| bound)).map(|top| unit.of(top));
+    let y = Scale::of(tops.chain([0.0]), false, false);
+    let mut legend = vec![(Key::Line(1), format!("seed {}", courses[0].seed()))];
+    if courses.len() > 1 {
+        legend.push((Key::Other, "other seeds".to_owned()));
     }
-
-    fn axis(&self, unit: Unit) -> String {
-        if unit == Unit::One {
-            return self.title.split(' ').next().unwrap_or_default().to_lowercase();
-        }
-        unit.suffix().trim().to_owned()
+    let title = format!("{}, simulated", picture.title);
+    let mut canvas = Canvas::framed(Frame::STRIP, &title, &legend, time.scale(), y);
+    time.shade(&mut canvas);
+    canvas.y_axis(&axis(picture.title, unit));
+    time.draw(&mut canvas);
+    for (course, curve) in courses.iter().zip(&picture.curves).skip(1) {
+        let point = |(column, mean): (usize, &f64)| [time.middle(course, column), unit.of(*mean)];
+        canvas.other(&curve.mean.iter().enumerate().map(point).collect::<Vec<_>>());
     }
-}
-
-fn waiting(page: &mut String, time: &TimeAxis, courses: &[Course]) {
-    let (dimension, bound) = (Dimension::Number, None);
-    let note = "(waiting or being read; a file is one for each platter it lies on)";
-    let plot = Plot { title: "Requests in the queue", note, dimension, bound };
-    plot.draw(page, time, courses, |course| course.requests.clone());
-    let (title, note) = ("Backlog of reads", "(user bytes of those requests, in whole tracks)");
-    let plot = Plot { title, note, dimension: Dimension::Bytes, bound };
-    plot.draw(page, time, courses, |course| course.backlog_bytes.clone());
-    let (title, note) = ("Age of the oldest request", "(at most, in each column)");
-    let plot = Plot { title, note, dimension: Dimension::Time, bound };
-    plot.draw(page, time, courses, |course| line(&course.oldest_request_s));
-}
-
-fn new_platters(page: &mut String, time: &TimeAxis, courses: &[Course], scenario: &Scenario) {
-    let most = |course: &Course| course.unverified.max.iter().copied().fold(0.0, f64::max);
-    if courses.iter().map(most).fold(0.0, f64::max) <= 0.0 {
-        page.push_str("<p>No new platters come out in this scenario.</p>\n");
-        return;
-    }
-    let note = "(in the eject bays, in drives and on their way)";
-    let (dimension, bound) = (Dimension::Number, None);
-    let plot = Plot { title: "Platters not verified yet", note, dimension, bound };
-    plot.draw(page, time, courses, |course| course.unverified.clone());
-    let within = scenario.policy.verify_within.as_secs_f64();
-    let note = format!(
-        "(at most, in each column; the policy puts verification off for {} at most)",
-        lasting(within)
-    );
-    let plot = Plot {
-        title: "Age of the oldest platter not verified yet",
-        note: &note,
-        dimension: Dimension::Time,
-        bound: Some((within, "bound of the policy")),
+    let first = &picture.curves[0];
+    let point = |(column, mean): (usize, &f64)| {
+        let [mean, min, max] =
+            [*mean, first.min[column], first.max[column]].map(|value| unit.of(value));
+        [time.middle(&courses[0], column), mean, min, max]
     };
-    plot.draw(page, time, courses, |course| line(&course.oldest_unverified_s));
-}
-
-/// A curve that has one value in each column.
-fn line(values: &[f64]) -> Curve {
-    Curve { mean: values.to_vec(), min: values.to_vec(), max: values.to_vec() }
-}
-
-fn machines(page: &mut String, time: &TimeAxis, course: &Course) {
-    let drives = |of: fn(&crate::glass::course::DriveCourse) -> &Vec<f64>| -> Vec<&[f64]> {
-        course.drives.iter().map(|drive| of(drive).as_slice()).collect()
-    };
-    let shuttles = |of: fn(&crate::glass::course::ShuttleCourse) -> &Vec<f64>| -> Vec<&[f64]> {
-        course.shuttles.iter().map(|shuttle| of(shuttle).as_slice()).collect()
-    };
-    let read = "(with the seeks, mounts and unmounts; share of each column)";
-    strip(
-        page,
-        time,
-        course,
-        ["Drives reading for customers", read, "drive"],
-        &drives(|d| &d.read),
-    );
-    let verify = "(with the mounts and unmounts of new platters; share of each column)";
-    strip(page, time, course, ["Drives verifying", verify, "drive"], &drives(|d| &d.verify));
-    let work = "(moving, crabbing, picking and placing; share of each column)";
-    strip(page, time, course, ["Shuttles at work", work, "shuttle"], &shuttles(|s| &s.work));
-    let charge = shuttles(|shuttle| &shuttle.charge);
-    if charge.iter().any(|shares| shares.iter().any(|share| *share > 0.0)) {
-        let note = "(share of each column)";
-        strip(page, time, course, ["Shuttles charging", note, "shuttle"], &charge);
+    canvas.curve(1, &first.mean.iter().enumerate().map(point).collect::<Vec<_>>(), false);
+    if let Some((bound, name)) = bound {
+        canvas.limit_named_left(unit.of(bound), name);
     }
+    framed(page, picture.title, &picture.note, &canvas.finish());
+}
+
+fn axis(title: &str, unit: Unit) -> String {
+    if unit == Unit::One {
+        return title.split(' ').next().unwrap_or_default().to_lowercase();
+    }
+    unit.suffix().trim().to_owned()
 }
 
 /// A row for each machine, the stronger the busier it is.
-fn strip(
-    page: &mut String,
-    time: &TimeAxis,
-    course: &Course,
-    [title, note, machine]: [&str; 3],
-    machines: &[&[f64]],
-) {
+fn strip(page: &mut String, time: &TimeAxis, course: &impl Course, picture: &StripPicture<'_>) {
+    let StripPicture { title, note, machine, rows: machines } = picture;
     if machines.is_empty() {
         return;
     }
@@ -313,8 +224,9 @@ fn strip(
         for (index, shares) in machines.iter().enumerate() {
             let (above, below) = (high - count(index) - 0.06, high - count(index) - 0.94);
             for [from, to] in spans(shares, strength) {
-                let edge =
-                    |column: usize| (count(column) * course.column_s).min(course.end_s) / time.unit;
+                let edge = |column: usize| {
+                    (count(column) * course.column_s()).min(course.end_s()) / time.unit
+                };
                 cells.push([edge(from), edge(to), below, above]);
             }
         }
@@ -345,7 +257,7 @@ fn spans(shares: &[f64], strength: u32) -> Vec<[usize; 2]> {
 }
 
 /// A time in the largest unit of which it has at least one.
-fn lasting(seconds: f64) -> String {
+pub(crate) fn lasting(seconds: f64) -> String {
     let (value, unit) = match seconds {
         seconds if seconds < 60.0 => (seconds, "s"),
         seconds if seconds < 3600.0 => (seconds / 60.0, "min"),

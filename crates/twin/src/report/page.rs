@@ -7,11 +7,15 @@ use super::draw::figure;
 use super::relation::{in_words, relation};
 use super::scale::number;
 use super::style::STYLE;
-use crate::experiment::{Expected, Kind, Report, Row, StatementReport, Unit, Verdict};
+use crate::experiment::{
+    AsideNumber, Beside, Expected, Kind, Report, Row, StatementReport, Unit, Verdict,
+};
 
 /// What the report is about, from whoever ran it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
+    /// The paper, like `Project Silica (SOSP 2023)`.
+    pub paper: String,
     /// What is simulated, in a sentence.
     pub simulated: String,
     /// The commit of the program.
@@ -53,9 +57,13 @@ fn put(page: &mut String, arguments: std::fmt::Arguments<'_>) {
 
 fn opening(page: &mut String, report: &Report, head: &Head) {
     page.push_str("<h1>The twin against the paper</h1>\n");
-    page.push_str(
-        "<p class=\"soft\">Project Silica (SOSP 2023), statement by statement. Everything on this \
-         page is simulated or computed; nothing was measured on real machines.</p>\n<dl>",
+    put(
+        page,
+        format_args!(
+            "<p class=\"soft\">{}, statement by statement. Everything on this page is simulated or \
+         computed; nothing was measured on real machines.</p>\n<dl>",
+            escape(&head.paper)
+        ),
     );
     let runs = format!("{} different runs", report.jobs);
     let rows = [
@@ -227,31 +235,30 @@ fn constraints(page: &mut String, report: &Report) {
         "<h2>Constraints beside the tails</h2>\n<p class=\"soft\">A tail can be bought with \
          work that is put off or dropped. Medians over the seeds; the oldest platter is that of \
          all of them.\
-         </p>\n<div class=\"scroll\"><table><thead><tr><th>Statement<th>Run<th>99.9th percentile\
-         <th>Verified in the window<th>Oldest unverified<th>Energy of an operation, in starts\
-         <th>Constraints</tr></thead><tbody>\n",
+         </p>\n<div class=\"scroll\"><table><thead><tr><th>Statement<th>Run",
     );
+    for number in own.iter().flat_map(|statement| &statement.beside).take(1).flat_map(numbers) {
+        put(page, format_args!("<th>{}", escape(number.title)));
+    }
+    page.push_str("<th>Constraints</tr></thead><tbody>\n");
     for statement in own {
         for of in &statement.beside {
-            let class = if of.constraints.is_held() { "hit" } else { "miss" };
-            put(
-                page,
-                format_args!(
-                    "<tr><td>{}<td>{}<td class=\"number\">{}<td class=\"number\">{}\
-                     <td class=\"number\">{}<td class=\"number\">{}\
-                     <td class=\"{class}\">{}</tr>\n",
-                    escape(&statement.id),
-                    escape(&of.run),
-                    with_unit(Unit::Hours.of(of.tail_s), Unit::Hours),
-                    with_unit(Unit::Terabytes.of(of.verified_bytes), Unit::Terabytes),
-                    with_unit(Unit::Hours.of(of.unverified_age_s), Unit::Hours),
-                    number(of.energy_per_operation),
-                    escape(&of.constraints.line()),
-                ),
-            );
+            let class = if of.aside.constraints.is_held() { "hit" } else { "miss" };
+            let (id, run) = (escape(&statement.id), escape(&of.run));
+            put(page, format_args!("<tr><td>{id}<td>{run}"));
+            for number in numbers(of) {
+                let shown = with_unit(number.unit.of(number.value), number.unit);
+                put(page, format_args!("<td class=\"number\">{shown}"));
+            }
+            let line = escape(&of.aside.constraints.line());
+            put(page, format_args!("<td class=\"{class}\">{line}</tr>\n"));
         }
     }
     page.push_str("</tbody></table></div>\n");
+}
+
+fn numbers(of: &Beside) -> &[AsideNumber] {
+    &of.aside.numbers
 }
 
 fn misses(page: &mut String, report: &Report) {

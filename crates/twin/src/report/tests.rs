@@ -5,18 +5,20 @@ use fulgurite_library::Policy;
 use super::{Facts, Head, ResultRow, html, in_words, relation, run_page, sweep_page};
 use crate::experiment::tests::{StandIn, files};
 use crate::experiment::{Expected, Job, Made, Report, Suite, Unit, Working};
+use crate::glass::Glass;
 use crate::glass::course::Recorder;
 use crate::glass::tests::scenario;
 use crate::sweep::{Over, Sweep};
 
 fn report(ids: &[&str]) -> Report {
     let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-    let suite = Suite::read(&files()).unwrap().only(&ids).unwrap().with_seeds(3).unwrap();
+    let suite = Suite::<Glass>::read(&files()).unwrap().only(&ids).unwrap().with_seeds(3).unwrap();
     suite.run(&StandIn, &mut |_| ())
 }
 
 fn head() -> Head {
     Head {
+        paper: "Project Silica (SOSP 2023)".into(),
         simulated: "a stand-in <for> the engine".into(),
         commit: "none".into(),
         command: "cargo test".into(),
@@ -59,7 +61,7 @@ fn constraints_stand_beside_the_tails_of_own_targets() {
 /// Writes the whole page where `FULGURITE_REPORT` says, to be looked at.
 #[test]
 fn every_statement_is_on_the_page() {
-    let suite = Suite::read(&files()).unwrap().with_seeds(1).unwrap();
+    let suite = Suite::<Glass>::read(&files()).unwrap().with_seeds(1).unwrap();
     let page = html(&suite.run(&StandIn, &mut |_| ()), &head());
     for id in suite.ids() {
         assert!(page.contains(&format!("id=\"{id}\"")), "{id}");
@@ -106,8 +108,8 @@ fn the_page_of_a_sweep_has_pictures_and_tables() {
         (vec![drives(), over("throughput", vec![30.into(), 60.into()])], 2),
         (vec![policies(), drives()], 2),
     ] {
-        let sweep = Sweep::new(&base, &toml::Table::new(), fields).unwrap();
-        let run = |job: &Job| crate::glass::run(&job.scenario, job.seed).unwrap();
+        let sweep = Sweep::<Glass>::new(&base, &toml::Table::new(), fields).unwrap();
+        let run = |job: &Job<_>| crate::glass::run(&job.scenario, job.seed).unwrap();
         let results: Vec<_> = sweep.jobs(&[1, 2]).iter().map(run).collect();
         let sweep = sweep.result(&metrics, &[1, 2], &results).unwrap();
         let page = sweep_page(&sweep, &Facts { scenario: "a<b.toml".into(), ..Facts::default() });
@@ -142,7 +144,7 @@ fn the_page_of_a_run_shows_it_over_time() {
         list: vec![("Seeds".into(), "1 to 2".into())],
         text: "platters = 300\n".into(),
     };
-    let page = run_page(&scenario, &courses, &[row], &facts);
+    let page = run_page::<Glass>(&scenario, &courses, &[row], &facts);
     check_svg(&page);
     assert!(page.contains("<title>Simulated run of small.toml</title>"));
     for title in [

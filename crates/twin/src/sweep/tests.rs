@@ -5,6 +5,8 @@ use fulgurite_library::Policy;
 use toml::{Table, Value};
 
 use super::{Over, POINTS_MAX, Refused, Sweep, check_metrics};
+use crate::glass::Glass;
+use crate::glass::result::RunResult;
 use crate::glass::run;
 use crate::glass::tests::scenario;
 
@@ -19,7 +21,7 @@ fn over<const N: usize>(field: &str, values: [impl Into<Value>; N]) -> Over {
 #[test]
 fn all_combinations_run_and_results_are_where_they_belong() {
     let two = vec![over("shuttles", [2, 4]), over("throughput", [30, 60, 210])];
-    let sweep = Sweep::new(&base(), &Table::new(), two).unwrap();
+    let sweep = Sweep::<Glass>::new(&base(), &Table::new(), two).unwrap();
     let labels: Vec<String> = sweep.points().iter().map(|point| point.labels.join(" ")).collect();
     assert_eq!(labels, ["2 30", "2 60", "2 210", "4 30", "4 60", "4 210"]);
     let seeds = [3, 4];
@@ -43,7 +45,8 @@ fn all_combinations_run_and_results_are_where_they_belong() {
 #[test]
 fn what_cannot_be_swept_is_refused_before_anything_runs() {
     let refused = |over: Vec<Over>, expect: Expect| {
-        let Refused { at, problem } = Sweep::new(&base(), &Table::new(), over).unwrap_err();
+        let Refused { at, problem } =
+            Sweep::<Glass>::new(&base(), &Table::new(), over).unwrap_err();
         // Without the list of fields that there are.
         let problem = problem.split(", expected").next().unwrap();
         let at = if at.is_empty() { at } else { format!("{at}:\n") };
@@ -78,7 +81,7 @@ fn a_policy_is_chosen_before_its_fields() {
     let mut set = Table::new();
     set.insert("policy.customer_slots".to_owned(), 2.into());
     let policies = over("policy", ["silica", "fulgurite"]);
-    let sweep = Sweep::new(&base(), &set, vec![policies]).unwrap();
+    let sweep = Sweep::<Glass>::new(&base(), &set, vec![policies]).unwrap();
     for point in sweep.points() {
         assert_eq!(point.scenario.policy.customer_slots, 2, "{:?}", point.labels);
     }
@@ -87,8 +90,11 @@ fn a_policy_is_chosen_before_its_fields() {
 
 #[test]
 fn metrics_have_names() {
-    assert_eq!(check_metrics(&["completion.p999".to_owned(), "utilization".to_owned()]), Ok(()));
-    let refused = check_metrics(&["tail".to_owned()]).unwrap_err();
+    assert_eq!(
+        check_metrics::<RunResult>(&["completion.p999".to_owned(), "utilization".to_owned()]),
+        Ok(())
+    );
+    let refused = check_metrics::<RunResult>(&["tail".to_owned()]).unwrap_err();
     assert!(refused.starts_with("no metric tail: it is one of "), "{refused}");
     assert!(refused.contains(", completion.p999, "), "{refused}");
 }

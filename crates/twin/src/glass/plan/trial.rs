@@ -5,10 +5,11 @@ use serde::Serialize;
 
 use super::{Candidate, PlanRequest};
 use crate::Error;
-use crate::glass::constraints::{Constraint, Finding, Summary};
+use crate::constraints::Summary;
+use crate::glass::constraints::{Constraint, Finding};
 use crate::glass::fleet::{Fleet, FleetResult, Stop};
 use crate::glass::result::DriveTime;
-use crate::glass::scenario::{Recovery, Scenario, Writes};
+use crate::glass::scenario::{Named, Recovery, Scenario, Writes};
 use crate::runner::Runner;
 
 /// Why a candidate is not enough.
@@ -126,6 +127,7 @@ pub(super) fn simulate(
     let glass = &request.glass;
     let platters = request.platters().div_ceil(u64::from(candidate.libraries));
     let each = Scenario {
+        system: Named::Glass,
         library: candidate.shape(request),
         policy: Policy::named(&candidate.policy)?,
         mechanics: request.mechanics,

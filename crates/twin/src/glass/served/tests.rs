@@ -10,7 +10,7 @@ use fulgurite_units::{ByteCount, DriveIndex, Ratio, ShuttleIndex};
 
 use super::*;
 use crate::engine::Observer;
-use crate::glass::scenario::{FaultPlan, Recovery, Scenario, Writes};
+use crate::glass::scenario::{FaultPlan, Named, Recovery, Scenario, Writes};
 use crate::glass::{Glass, Seen, run_observed};
 use crate::workload::{Envelope, Jobs, Placement, Profile, Sizes, Workload};
 
@@ -50,6 +50,7 @@ fn scenario(policy: Policy) -> Scenario {
     // Reads keep all drives busy: with a day for it nothing would be verified.
     let policy = Policy { verify_within: Duration::from_secs(1800), ..policy };
     Scenario {
+        system: Named::Glass,
         library: LibraryShape::small(),
         policy,
         mechanics: MechanicsParameters::PAPER,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::to_float;
 use crate::Error;
-use crate::experiment::base::{Base, parse};
+use crate::experiment::Bases;
 use crate::glass::scenario::Scenario;
 use crate::glass::shard_sizes;
 use crate::workload::{
@@ -80,15 +80,9 @@ impl Quantity {
     }
 }
 
-/// A base scenario.
-pub(super) fn scenario(bases: &BTreeMap<String, Base>, name: &str) -> Result<Scenario, String> {
-    let base = bases.get(name).ok_or_else(|| format!("there is no base {name}"))?;
-    parse(&base.table)
-}
-
 /// The workload of a base scenario.
-pub(super) fn workload(bases: &BTreeMap<String, Base>, name: &str) -> Result<Workload, String> {
-    Ok(scenario(bases, name)?.workload)
+pub(super) fn workload(bases: &Bases, name: &str) -> Result<Workload, String> {
+    Ok(bases.scenario::<Scenario>(name)?.workload)
 }
 
 /// A number of the sizes of reads.

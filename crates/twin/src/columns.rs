@@ -2,8 +2,18 @@
 //! run never depend on the order in which they were added.
 
 use fulgurite_units::{Duration, Instant};
+use serde::Serialize;
 
-use super::Curve;
+/// A number that goes up and down: in each column its mean, and the least and the most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Curve {
+    /// Mean over the column.
+    pub mean: Vec<f64>,
+    /// Least in it.
+    pub min: Vec<f64>,
+    /// Most in it.
+    pub max: Vec<f64>,
+}
 
 /// Columns, at most: about what a picture can show.
 const COLUMNS_MAX: u64 = 240;
@@ -12,7 +22,7 @@ const COLUMN_MIN: Duration = Duration::from_secs(60);
 
 /// How wide columns are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     column: u64,
     end: Option<u64>,
 }
@@ -24,21 +34,21 @@ impl Default for Grid {
 }
 
 impl Grid {
-    pub(super) const fn column(&self) -> Duration {
+    pub(crate) const fn column(&self) -> Duration {
         Duration::from_nanos(self.column)
     }
 
     /// Whether there is a column for all that happens until then.
-    pub(super) const fn reaches(&self, until: Instant) -> bool {
+    pub(crate) const fn reaches(&self, until: Instant) -> bool {
         until.as_nanos() <= self.column * COLUMNS_MAX
     }
 
-    pub(super) const fn coarsen(&mut self) {
+    pub(crate) const fn coarsen(&mut self) {
         self.column *= 2;
     }
 
     /// The same, ending then.
-    pub(super) const fn until(self, end: Instant) -> Self {
+    pub(crate) const fn until(self, end: Instant) -> Self {
         Self { end: Some(end.as_nanos()), ..self }
     }
 
@@ -62,7 +72,7 @@ impl Grid {
 
 /// A number that holds from one event to the next.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Level {
+pub(crate) struct Level {
     now: u64,
     columns: Vec<Held>,
 }
@@ -85,13 +95,13 @@ impl Held {
 }
 
 impl Level {
-    pub(super) fn change(&mut self, by: i64) {
+    pub(crate) fn change(&mut self, by: i64) {
         let changed = self.now.checked_add_signed(by);
         assert!(changed.is_some(), "nothing ends that did not begin");
         self.now = changed.unwrap_or(0);
     }
 
-    pub(super) fn hold(&mut self, grid: &Grid, from: Instant, to: Instant) {
+    pub(crate) fn hold(&mut self, grid: &Grid, from: Instant, to: Instant) {
         let now = self.now;
         for (number, begin, end) in grid.parts(from, to) {
             let area = u128::from(now) * u128::from(end - begin);
@@ -100,11 +110,11 @@ impl Level {
         }
     }
 
-    pub(super) fn coarsen(&mut self) {
+    pub(crate) fn coarsen(&mut self) {
         pairs(&mut self.columns, Held::with, Held::NONE);
     }
 
-    pub(super) fn curve(&self, grid: &Grid) -> Curve {
+    pub(crate) fn curve(&self, grid: &Grid) -> Curve {
         let mut curve = Curve::default();
         for (number, length) in grid.lengths() {
             let held = self.columns.get(number).copied().unwrap_or(Held::NONE);
@@ -118,13 +128,13 @@ impl Level {
 
 /// The age of the oldest of something, at most.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ages {
+pub(crate) struct Ages {
     columns: Vec<u64>,
 }
 
 impl Ages {
     /// The oldest, if there is one, was there since `oldest`.
-    pub(super) fn pass(
+    pub(crate) fn pass(
         &mut self,
         grid: &Grid,
         oldest: Option<Instant>,
@@ -138,11 +148,11 @@ impl Ages {
         }
     }
 
-    pub(super) fn coarsen(&mut self) {
+    pub(crate) fn coarsen(&mut self) {
         pairs(&mut self.columns, u64::max, 0);
     }
 
-    pub(super) fn seconds(&self, grid: &Grid) -> Vec<f64> {
+    pub(crate) fn seconds(&self, grid: &Grid) -> Vec<f64> {
         let age = |number: usize| self.columns.get(number).copied().unwrap_or(0);
         grid.lengths().map(|(number, _)| Duration::from_nanos(age(number)).as_secs_f64()).collect()
     }
@@ -150,23 +160,23 @@ impl Ages {
 
 /// Time spent on something.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Times {
+pub(crate) struct Times {
     columns: Vec<u64>,
 }
 
 impl Times {
-    pub(super) fn add(&mut self, grid: &Grid, from: Instant, to: Instant) {
+    pub(crate) fn add(&mut self, grid: &Grid, from: Instant, to: Instant) {
         for (number, begin, end) in grid.parts(from, to) {
             *at(&mut self.columns, number, 0) += end - begin;
         }
     }
 
-    pub(super) fn coarsen(&mut self) {
+    pub(crate) fn coarsen(&mut self) {
         pairs(&mut self.columns, std::ops::Add::add, 0);
     }
 
     /// Shares of the columns.
-    pub(super) fn shares(&self, grid: &Grid) -> Vec<f64> {
+    pub(crate) fn shares(&self, grid: &Grid) -> Vec<f64> {
         let spent = |number: usize| self.columns.get(number).copied().unwrap_or(0);
         grid.lengths().map(|(number, length)| float(u128::from(spent(number))) / length).collect()
     }

@@ -6,13 +6,10 @@ mod machines;
 mod placement;
 mod reads;
 
-use std::collections::BTreeMap;
-
 use fulgurite_units::Ratio;
 use serde::Deserialize;
 
-use super::base::{Base, number};
-use super::file::Unit;
+use crate::experiment::{self, Bases};
 use crate::glass::scenario::Scenario;
 use crate::glass::unavailable_platters;
 pub use machines::MachineOperation;
@@ -200,9 +197,8 @@ pub enum CurveProbe {
     IngressPeak,
 }
 
-impl Probe {
-    /// The number.
-    pub(crate) fn measure(&self, bases: &BTreeMap<String, Base>, seed: u64) -> Result<f64, String> {
+impl experiment::Probe for Probe {
+    fn measure(&self, bases: &Bases, seed: u64) -> Result<f64, String> {
         match self {
             Self::Machine { operation, statistic } => {
                 Ok(statistic.of(machines::times(*operation, seed)))
@@ -221,20 +217,18 @@ impl Probe {
                 reads::windows(&of?, &over?, *quantity, seed)
             }
             Self::HottestOverSecond { base } => {
-                reads::hottest_over_second(&reads::scenario(bases, base)?, seed)
+                reads::hottest_over_second(&bases.scenario(base)?, seed)
             }
             Self::UnavailablePlatters { base, share } => {
-                let scenario = Scenario { unavailable: *share, ..reads::scenario(bases, base)? };
+                let scenario =
+                    Scenario { unavailable: *share, ..bases.scenario::<Scenario>(base)? };
                 let count = unavailable_platters(&scenario, seed);
                 count.map(to_float).map_err(|error| error.to_string())
             }
             Self::WrittenOverRead { quantity } => reads::written_over_read(*quantity, seed),
             Self::HourlyTail { deviation } => reads::hourly_tail(*deviation, seed),
             Self::IngressPeak { days } => reads::ingress_peak(*days, seed),
-            Self::Scenario { base, field } => {
-                let base = bases.get(base).ok_or_else(|| format!("there is no base {base}"))?;
-                number(&base.table, field)
-            }
+            Self::Scenario { base, field } => bases.number(base, field),
             Self::ShapeAccepted { drives_per_read_rack, shuttles_per_panel } => {
                 Ok(placement::shape_accepted(*drives_per_read_rack, *shuttles_per_panel))
             }
@@ -260,25 +254,19 @@ impl Probe {
     }
 }
 
-impl CurveProbe {
-    /// Places, their names when they are no numbers, and values in a unit.
-    pub(crate) fn points(
-        &self,
-        bases: &BTreeMap<String, Base>,
-        unit: Unit,
-    ) -> Result<Vec<(f64, String, f64)>, String> {
+impl experiment::CurveProbe for CurveProbe {
+    fn points(&self, bases: &Bases) -> Result<Vec<(f64, String, f64)>, String> {
         let plain = |points: Vec<(f64, f64)>| {
             points.into_iter().map(|(x, y)| (x, String::new(), y)).collect::<Vec<_>>()
         };
-        let points = match self {
+        Ok(match self {
             Self::Machine(operation) => plain(machines::shares(*operation)),
             Self::MotionTime { meters } => plain(machines::motion(*meters)),
             Self::SizeClasses { base, quantity } => {
                 reads::size_classes(&reads::workload(bases, base)?, *quantity)?
             }
             Self::IngressPeak => reads::ingress_curve()?,
-        };
-        Ok(points.into_iter().map(|(x, label, y)| (x, label, unit.of(y))).collect())
+        })
     }
 }
 

@@ -1,0 +1,104 @@
+//! What runs of any system measure: numbers with names, and what each counts.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::experiment::Unit;
+
+/// A metric that is made of several fields.
+pub type Made<R> = (&'static str, fn(&R) -> f64);
+
+/// What one run measured. Its fields are metrics, by their dotted paths.
+pub trait Measured: Clone + Debug + Default + Serialize + Send + Sync + 'static {
+    /// Metrics made of fields.
+    const MADE: &'static [Made<Self>];
+
+    /// The seed of the run.
+    fn seed(&self) -> u64;
+
+    /// A number that differs as soon as any event, its order or its time differs.
+    fn hash(&self) -> u64;
+
+    /// What a metric counts.
+    fn dimension(metric: &str) -> Dimension;
+}
+
+/// What a metric counts, and so in which units it can be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dimension {
+    /// Seconds.
+    Time,
+    /// A share, 1 for all.
+    Share,
+    /// Bytes.
+    Bytes,
+    /// Anything else.
+    Number,
+}
+
+impl Dimension {
+    /// The unit that suits values of which this is the largest.
+    #[must_use]
+    pub fn unit(self, largest: f64) -> Unit {
+        match self {
+            Self::Time if largest < 1.0 => Unit::Milliseconds,
+            Self::Time if largest < 120.0 => Unit::Seconds,
+            Self::Time if largest < 7_200.0 => Unit::Minutes,
+            Self::Time => Unit::Hours,
+            Self::Share => Unit::Percent,
+            Self::Bytes if largest < 1e9 => Unit::Megabytes,
+            Self::Bytes if largest < 1e12 => Unit::Gigabytes,
+            Self::Bytes => Unit::Terabytes,
+            Self::Number => Unit::One,
+        }
+    }
+}
+
+/// A number of a run.
+pub(crate) fn value<R: Measured>(run: &R, name: &str) -> Option<f64> {
+    if let Some((_, made)) = R::MADE.iter().find(|(known, _)| *known == name) {
+        return Some(made(run));
+    }
+    let tree = serde_json::to_value(run).ok()?;
+    let mut place = &tree;
+    for word in name.split('.') {
+        place = place.get(word)?;
+    }
+    place.as_f64()
+}
+
+/// Every name a metric can have.
+#[must_use]
+pub fn metric_names<R: Measured>() -> Vec<String> {
+    let mut names: Vec<String> = R::MADE.iter().map(|(name, _)| (*name).to_owned()).collect();
+    if let Ok(Value::Object(fields)) = serde_json::to_value(R::default()) {
+        for (name, value) in fields {
+            match value {
+                Value::Object(parts) => {
+                    names.extend(parts.keys().map(|part| format!("{name}.{part}")));
+                }
+                Value::Null
+                | Value::Bool(_)
+                | Value::Number(_)
+                | Value::String(_)
+                | Value::Array(_) => names.push(name),
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+/// Whether all of these are names of numbers of a run.
+///
+/// # Errors
+/// Names the first that is none, and all that are.
+pub fn check_metrics<R: Measured>(names: &[String]) -> Result<(), String> {
+    let known = metric_names::<R>();
+    match names.iter().find(|name| !known.contains(name)) {
+        Some(name) => Err(format!("no metric {name}: it is one of {}", known.join(", "))),
+        None => Ok(()),
+    }
+}
