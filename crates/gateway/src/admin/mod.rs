@@ -21,6 +21,7 @@ mod routes;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, Progress};
@@ -36,36 +37,74 @@ use jiff::Timestamp;
 use s3s::Body;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use self::events::Events;
 use self::operator::CallFault;
-pub(crate) use self::operator::{CallGate, reads_authorization};
+use self::operator::CallGate;
+pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
 pub(crate) use self::routes::EVENTS;
 use crate::chain::chain;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
-use crate::server::Gateway;
 use crate::status::WholeStatus;
+use crate::{Credentials, Limits, ServerStatus};
 
 /// Everything under it is the operator's.
 pub(crate) const PREFIX: &str = "/-/";
 /// Lines that wait for a slow reader before the work itself waits.
 const LINES_WAITING: usize = 16;
 
-impl Gateway {
+/// What serves the operator.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    archive: Archive,
+    credentials: Credentials,
+    /// Another pair of keys that opens the calls.
+    operator: Option<Credentials>,
+    gate: CallGate,
+    calls: Arc<Semaphore>,
+    watchers: Arc<Semaphore>,
+    body_timeout: Duration,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Admin {
+    pub(crate) fn new(
+        archive: Archive,
+        (credentials, operator): (Credentials, Option<Credentials>),
+        limits: &Limits,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self {
+            archive,
+            credentials,
+            operator,
+            gate: CallGate::new(now_ms()),
+            calls: Arc::new(Semaphore::new(limits.admin_requests)),
+            watchers: Arc::new(Semaphore::new(limits.watchers)),
+            body_timeout: limits.body_timeout,
+            stopping,
+        }
+    }
+
     /// Lets a call in if it is the operator's, and serves it.
-    pub(crate) async fn admin(self: &Arc<Self>, parts: &Parts, body: Incoming) -> Response<Body> {
+    pub(crate) async fn answer(
+        &self,
+        parts: &Parts,
+        body: Incoming,
+        server: ServerStatus,
+    ) -> Response<Body> {
         let whole = Limited::new(body, ADMIN_BODY_BYTES_MAX).collect();
         let Ok(Ok(body)) = tokio::time::timeout(self.body_timeout, whole).await else {
             let message = "the body of the call is cut off, late or too long";
             return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
         };
         match self.admit_call(parts, &body.to_bytes()) {
-            Ok(()) => self.serve_call(parts).await,
+            Ok(()) => self.serve(parts, server).await,
             Err(fault @ CallFault::TooMany) => {
                 refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", &fault.to_string())
             }
@@ -81,15 +120,15 @@ impl Gateway {
         };
         let target = parts.uri.path_and_query().map_or("", PathAndQuery::as_str);
         let call = OperatorCall { method: parts.method.as_str(), target, body };
-        let admit = |keys| self.calls.admit(keys, authorization, &call, now_ms());
+        let admit = |keys| self.gate.admit(keys, authorization, &call, now_ms());
         match (admit(&self.credentials), &self.operator) {
             (Err(CallFault::Signature), Some(operator)) => admit(operator),
             (judged, _) => judged,
         }
     }
 
-    async fn serve_call(self: &Arc<Self>, parts: &Parts) -> Response<Body> {
-        let Ok(slot) = Arc::clone(&self.admin_requests).try_acquire_owned() else {
+    async fn serve(&self, parts: &Parts, server: ServerStatus) -> Response<Body> {
+        let Ok(slot) = Arc::clone(&self.calls).try_acquire_owned() else {
             let message = "too many admin calls are running";
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
         };
@@ -98,10 +137,10 @@ impl Gateway {
             return refuse(StatusCode::NOT_FOUND, "NotFound", "no such admin call");
         };
         match call {
-            Call::Status => answer(self.archive.status().await.map(|archive| {
-                let server = self.server_status();
-                WholeStatus { archive, server }
-            })),
+            Call::Status => {
+                let status = self.archive.status().await;
+                answer(status.map(|archive| WholeStatus { archive, server }))
+            }
             Call::Locate => self.locate(query).await,
             Call::Orphans => answer(self.archive.orphans().await),
             Call::DiscardOrphan => self.discard_orphan(query).await,
@@ -133,7 +172,7 @@ impl Gateway {
             return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
         };
         match self.archive.watch_library().await {
-            Ok(watch) => Events::new(watch, self.stopping.subscribe(), slot).response(),
+            Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
             Err(error) => answer::<Value>(Err(error)),
         }
     }
@@ -237,7 +276,7 @@ async fn follow<T: Serialize>(
 }
 
 /// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
+fn now_ms() -> u64 {
     u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0)
 }
 

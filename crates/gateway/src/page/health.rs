@@ -3,12 +3,17 @@
 //! Only a plain `GET` without any S3 authorization reaches them, so a bucket may be called
 //! `metrics`: S3 clients sign what they ask.
 
+use std::sync::Arc;
+
+use fulgurite_archive::Archive;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
+use tokio::sync::watch;
 
-use crate::server::Gateway;
+use super::Metrics;
+use crate::ServerStatus;
 
 /// One of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +41,38 @@ impl HealthPage {
     }
 }
 
-impl Gateway {
-    pub(crate) async fn health(&self, page: HealthPage) -> Response<Body> {
+/// What the pages are made of.
+#[derive(Debug)]
+pub(crate) struct Health {
+    archive: Archive,
+    metrics: Arc<Metrics>,
+    stopping: watch::Receiver<bool>,
+}
+
+impl Health {
+    pub(crate) const fn new(
+        archive: Archive,
+        metrics: Arc<Metrics>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { archive, metrics, stopping }
+    }
+
+    /// Why requests, or writes, cannot be served now; nothing when they can.
+    fn unready(&self) -> Option<String> {
+        if !self.archive.is_ready() || *self.stopping.borrow() {
+            return Some("it starts or stops".to_owned());
+        }
+        self.archive.write_refusal().map(|reason| format!("nothing can be written: {reason}"))
+    }
+
+    /// A page, of a server that has so many requests in progress.
+    pub(crate) async fn answer(
+        &self,
+        page: HealthPage,
+        in_progress: usize,
+        server: &ServerStatus,
+    ) -> Response<Body> {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
             HealthPage::Ready => match self.unready() {
@@ -59,8 +94,7 @@ impl Gateway {
                 if let Err(error) = &status {
                     tracing::warn!(%error, "the archive could not tell its status");
                 }
-                let (requests, server) = (self.requests_in_progress(), self.server_status());
-                let page = self.metrics.page(requests, &server, status.ok().as_ref());
+                let page = self.metrics.page(in_progress, server, status.ok().as_ref());
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }
         }

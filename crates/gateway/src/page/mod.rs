@@ -8,5 +8,5 @@ mod health;
 mod metrics;
 
 pub(crate) use self::asset::Asset;
-pub(crate) use self::health::HealthPage;
+pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{Finished, Metrics};

@@ -10,12 +10,11 @@ mod adapter;
 mod answers;
 mod chunks;
 mod digests;
+mod door;
 mod inbound;
-pub(crate) mod refuse;
+mod refuse;
 pub(crate) mod signature;
 
-pub(crate) use self::adapter::service;
 pub(crate) use self::answers::{Finisher, Refusal};
 pub(crate) use self::chunks::ChunkDecoder;
-pub(crate) use self::digests::ExpectedDigests;
-pub(crate) use self::inbound::InboundBody;
+pub(crate) use self::door::Door;

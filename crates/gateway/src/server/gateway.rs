@@ -16,45 +16,34 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
-use http::request::Parts;
+use http::header::{CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use jiff::Timestamp;
-use s3s::Body;
-use s3s::service::S3Service;
 use tokio::sync::{Semaphore, watch};
-use tracing::Instrument as _;
 
 use super::outbound::{OutboundBody, Record};
 use super::{Busy, Connections};
-use crate::admin::{self, CallGate};
+use crate::admin::{self, Admin};
 use crate::limits::DRAIN_BYTES_MAX;
-use crate::page::{Asset, HealthPage, Metrics, front};
+use crate::page::{Asset, Health, HealthPage, Metrics, front};
 use crate::request::{RequestContext, RequestIds};
-use crate::s3::signature::{self, Payload};
-use crate::s3::{self, ChunkDecoder, ExpectedDigests, Finisher, InboundBody, Refusal, refuse};
+use crate::s3::{self, Finisher, Refusal};
 use crate::{Credentials, Limits, Result, ServerStatus};
 
 /// Answers requests; shared by all connections.
 pub(crate) struct Gateway {
-    pub(crate) archive: Archive,
-    pub(crate) credentials: Credentials,
-    pub(crate) operator: Option<Credentials>,
-    s3: S3Service,
-    pub(crate) metrics: Arc<Metrics>,
+    s3: s3::Door,
+    admin: Admin,
+    health: Health,
+    metrics: Arc<Metrics>,
     ids: RequestIds,
     host_id: HeaderValue,
     requests: Arc<Semaphore>,
     requests_max: usize,
-    pub(crate) admin_requests: Arc<Semaphore>,
-    pub(crate) watchers: Arc<Semaphore>,
     connections: Arc<Connections>,
-    pub(crate) calls: CallGate,
-    pub(crate) body_timeout: Duration,
-    pub(crate) stopping: watch::Sender<bool>,
+    body_timeout: Duration,
+    stopping: watch::Sender<bool>,
 }
 
 impl fmt::Debug for Gateway {
@@ -64,40 +53,37 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
+    /// `operator` is another pair of keys for the operator's calls.
     pub(crate) fn new(
-        archive: Archive,
-        credentials: Credentials,
+        archive: &Archive,
+        (credentials, operator): (Credentials, Option<Credentials>),
         domain: Option<&str>,
         limits: &Limits,
         connections: Arc<Connections>,
     ) -> Result<Self> {
-        let s3 = s3::service(archive.clone(), domain)?;
+        let stopping = watch::Sender::new(false);
+        let metrics = Arc::new(Metrics::default());
+        let s3 = s3::Door::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
+        let keys = (credentials, operator);
+        let admin = Admin::new(archive.clone(), keys, limits, stopping.subscribe());
+        let health = Health::new(archive.clone(), Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
         // Names this process to its own operator, who can tell restarts apart; means nothing else.
         let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))
             .unwrap_or(HeaderValue::from_static("fulgurite"));
         Ok(Self {
-            archive,
-            credentials,
-            operator: None,
             s3,
-            metrics: Arc::new(Metrics::default()),
+            admin,
+            health,
+            metrics,
             ids,
             host_id,
             requests: Arc::new(Semaphore::new(limits.requests)),
             requests_max: limits.requests,
-            admin_requests: Arc::new(Semaphore::new(limits.admin_requests)),
-            watchers: Arc::new(Semaphore::new(limits.watchers)),
             connections,
-            calls: CallGate::new(admin::now_ms()),
             body_timeout: limits.body_timeout,
-            stopping: watch::Sender::new(false),
+            stopping,
         })
-    }
-
-    /// The same, with another pair of keys for the operator's calls.
-    pub(crate) fn with_operator(self, operator: Option<Credentials>) -> Self {
-        Self { operator, ..self }
     }
 
     /// From now on `/readyz` says no, so that a balancer sends requests elsewhere, and nobody
@@ -106,19 +92,11 @@ impl Gateway {
         self.stopping.send_replace(true);
     }
 
-    /// Why requests, or writes, cannot be served now; nothing when they can.
-    pub(crate) fn unready(&self) -> Option<String> {
-        if !self.archive.is_ready() || *self.stopping.borrow() {
-            return Some("it starts or stops".to_owned());
-        }
-        self.archive.write_refusal().map(|reason| format!("nothing can be written: {reason}"))
-    }
-
-    pub(crate) fn requests_in_progress(&self) -> usize {
+    fn requests_in_progress(&self) -> usize {
         self.requests_max - self.requests.available_permits()
     }
 
-    pub(crate) fn server_status(&self) -> ServerStatus {
+    fn server_status(&self) -> ServerStatus {
         ServerStatus {
             connections: self.connections.open() as u64,
             connections_max: self.connections.max() as u64,
@@ -128,14 +106,15 @@ impl Gateway {
 
     /// Answers one request.
     pub(crate) async fn handle(
-        self: &Arc<Self>,
+        &self,
         request: Request<Incoming>,
         busy: Busy,
     ) -> Response<OutboundBody> {
         let started = Instant::now();
         let (parts, body) = request.into_parts();
         if let Some(page) = HealthPage::of(&parts) {
-            let response = self.health(page).await;
+            let (in_progress, server) = (self.requests_in_progress(), self.server_status());
+            let response = self.health.answer(page, in_progress, &server).await;
             return response.map(|body| OutboundBody::new(body, None, None, busy));
         }
         if let Some(asset) = Asset::of(&parts) {
@@ -154,10 +133,10 @@ impl Gateway {
         let response = if resource.starts_with(admin::PREFIX) {
             // These last as long as their client likes: they say nothing about the others' times.
             context.set_operation(if resource == admin::EVENTS { "Events" } else { "Admin" });
-            self.admin(&parts, body).await
+            self.admin.answer(&parts, body, self.server_status()).await
         } else if let Ok(free) = Arc::clone(&self.requests).try_acquire_owned() {
             slot = Some(free);
-            self.s3(Request::from_parts(parts, body), &context).await
+            self.s3.answer(Request::from_parts(parts, body), &context).await
         } else {
             let message = "Please reduce your request rate.";
             Refusal::new("SlowDown", StatusCode::SERVICE_UNAVAILABLE, message).into_response()
@@ -192,69 +171,6 @@ impl Gateway {
         };
         response.map(|body| OutboundBody::new(body, Some(record), slot, busy))
     }
-
-    /// Judges head and signature, and binds the body to what they say of it.
-    fn admit(
-        &self,
-        parts: &mut Parts,
-        mut body: InboundBody,
-        context: &RequestContext,
-    ) -> Result<InboundBody, Refusal> {
-        refuse::check(parts)?;
-        let payload = signature::verify(parts, &self.credentials, Timestamp::now())?;
-        let mut sha256 = None;
-        match payload {
-            // Admission refuses it; until then it is known which operation was meant.
-            None => return Ok(body),
-            Some(Payload::Unsigned) => check_length(&parts.headers, &body)?,
-            Some(Payload::Digest(digest)) => {
-                check_length(&parts.headers, &body)?;
-                sha256 = Some(digest);
-            }
-            Some(Payload::Chunks { signer, is_trailed }) => {
-                let length = parts.headers.get("x-amz-decoded-content-length").cloned();
-                let is_number = |value: &HeaderValue| {
-                    value.to_str().is_ok_and(|text| text.parse::<u64>().is_ok())
-                };
-                let length = length.filter(is_number).ok_or_else(no_length)?;
-                parts.headers.insert(CONTENT_LENGTH, length);
-                body =
-                    body.with_chunks(ChunkDecoder::new(signer.map(|signer| *signer), is_trailed));
-            }
-        }
-        if let Some(digests) = ExpectedDigests::of(parts, sha256) {
-            body = body.with_digests(digests);
-        }
-        signature::strip(parts);
-        context.set_signed();
-        Ok(body)
-    }
-
-    async fn s3(
-        &self,
-        request: Request<Incoming>,
-        context: &Arc<RequestContext>,
-    ) -> Response<Body> {
-        let (mut parts, body) = request.into_parts();
-        let body = InboundBody::new(body, Arc::clone(context), self.body_timeout);
-        let body = match self.admit(&mut parts, body, context) {
-            Ok(body) => body,
-            Err(refusal) => return refusal.into_response(),
-        };
-        parts.extensions.insert(Arc::clone(context));
-        let request = Request::from_parts(parts, Body::http_body(body));
-        // The log lines of everything below name the request.
-        let span = tracing::error_span!("request", id = context.id());
-        match self.s3.call(request).instrument(span).await {
-            Ok(response) => response,
-            Err(error) => {
-                tracing::error!(id = context.id(), ?error, "an answer could not be written");
-                let message = "We encountered an internal error. Please try again.";
-                let status = StatusCode::INTERNAL_SERVER_ERROR;
-                Refusal::new("InternalError", status, message).into_response()
-            }
-        }
-    }
 }
 
 /// Whether a browser will show the answer as a page or a part of one. Objects have the origin of
@@ -270,19 +186,6 @@ fn sandbox(headers: &mut HeaderMap) {
     if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/pdf") {
         headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     }
-}
-
-/// Bodies whose length nobody knows before their end are not taken: AWS does not either.
-fn check_length(headers: &HeaderMap, body: &InboundBody) -> Result<(), Refusal> {
-    if headers.contains_key(CONTENT_LENGTH) || body.size_hint().exact().is_some() {
-        return Ok(());
-    }
-    Err(no_length())
-}
-
-fn no_length() -> Refusal {
-    let message = "You must provide the Content-Length HTTP header.";
-    Refusal::new("MissingContentLength", StatusCode::LENGTH_REQUIRED, message)
 }
 
 /// Reads what a refused client is still sending, up to a bound, so that it gets to read the answer

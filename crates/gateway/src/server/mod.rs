@@ -111,8 +111,8 @@ pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
     };
     let connections = Connections::new(limits.connections);
     let shown = Arc::clone(&connections);
-    let gateway = Gateway::new(archive, credentials, domain.as_deref(), &limits, shown)?;
-    let gateway = Arc::new(gateway.with_operator(operator));
+    let keys = (credentials, operator);
+    let gateway = Arc::new(Gateway::new(&archive, keys, domain.as_deref(), &limits, shown)?);
     Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
 }
 
