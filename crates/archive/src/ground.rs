@@ -398,10 +398,6 @@ impl Ground {
         })
     }
 
-    pub(crate) fn paths(&self) -> Paths {
-        Paths::new(&self.config.data)
-    }
-
     pub(crate) const fn log(&self, kind: LogKind) -> &Arc<SegmentLog> {
         match kind {
             LogKind::Staging => &self.staging,

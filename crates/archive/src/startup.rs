@@ -6,15 +6,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _, Transaction};
-use fulgurite_platters::PlatterFiles;
-use fulgurite_units::{ObjectId, PlatterId};
+use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
+use fulgurite_units::ObjectId;
 
 use crate::commit::{forget_shreds, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::recover::logs::with_entries;
-use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PLATTERS, PartRow, SHREDS};
+use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PartRow, SHREDS};
 use crate::{ArchiveError, Result};
 
 /// Destroys every key that a committed delete or overwrite left to be destroyed. Blocks.
@@ -51,20 +50,6 @@ pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>) -> Result<()> {
         ground.has_failed_shreds.store(true, Ordering::SeqCst);
     }
     finished
-}
-
-/// A platter file that the catalog does not know.
-fn unknown_platter(ground: &Arc<Ground>) -> Result<Option<PlatterId>> {
-    let files = PlatterFiles::new(ground.paths().platters());
-    for path in files.all()? {
-        let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);
-        let Some(Ok(platter)) = id else { continue };
-        let platter: PlatterId = platter;
-        if ground.kv.get(PLATTERS, &platter.to_bytes())?.is_none() {
-            return Ok(Some(platter));
-        }
-    }
-    Ok(None)
 }
 
 /// Those of `orphans` that have an entry in a log of `run`; they are counted.
@@ -133,7 +118,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     if orphans.is_empty() {
         return Ok(0);
     }
-    if let Some(platter) = unknown_platter(ground)? {
+    if let Some(platter) = ground.given.unknown()? {
         tracing::warn!(
             %platter,
             "a platter is not in the catalog, which may be older than the keys: none of {} keys \

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fulgurite_catalog::{Committer, FjallStore};
+use fulgurite_catalog::{Committer, FjallStore, ReadView as _};
 use fulgurite_glass::Geometry;
 use fulgurite_library::LibraryShape;
-use fulgurite_units::{ArchiveId, ByteCount, Clock, UnixTime};
+use fulgurite_units::{ArchiveId, ByteCount, Clock, PlatterId, UnixTime};
 
+use crate::rows::PLATTERS;
 use crate::{FailPoints, Panics, PlatterFiles, PlattersError, Result, SimulatedMedium};
 
 /// What the glass tier works with.
@@ -53,5 +54,21 @@ impl Given {
     /// When it is.
     pub fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(PlattersError::Stopping) } else { Ok(()) }
+    }
+
+    /// A platter file that no row names, if there is one: the catalog may be older than it.
+    ///
+    /// # Errors
+    /// When the disk or the catalog fails.
+    pub fn unknown(&self) -> Result<Option<PlatterId>> {
+        for path in self.files.all()? {
+            let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);
+            let Some(Ok(platter)) = id else { continue };
+            let platter: PlatterId = platter;
+            if self.catalog.get(PLATTERS, &platter.to_bytes())?.is_none() {
+                return Ok(Some(platter));
+            }
+        }
+        Ok(None)
     }
 }

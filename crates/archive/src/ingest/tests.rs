@@ -6,6 +6,7 @@ use fulgurite_catalog::{KeyRange, Transaction};
 
 use super::*;
 use crate::commit::{bodies, require_object, rows_in};
+use crate::ground::Paths;
 use crate::log::record::{EntryForm, RecordKind};
 use crate::log::scan::{Scanned, SegmentScan};
 use crate::log::{list_segments, segment_path};
@@ -27,7 +28,7 @@ struct Told {
 fn scan_logs(ground: &Ground) -> BTreeMap<ObjectId, Told> {
     let mut told: BTreeMap<ObjectId, Told> = BTreeMap::new();
     for kind in [LogKind::Staging, LogKind::Online] {
-        let dir = ground.paths().log(kind);
+        let dir = Paths::new(&ground.config.data).log(kind);
         for number in list_segments(&dir).unwrap() {
             let path = segment_path(&dir, number);
             let mut scan = SegmentScan::open(&path, kind, number).unwrap();
@@ -123,7 +124,10 @@ async fn check_objects(ground: &Arc<Ground>) {
     check_accounts(ground, &[]);
     ground.close_logs();
     for kind in [LogKind::Staging, LogKind::Online] {
-        assert_eq!(list_segments(&ground.paths().log(kind)).unwrap(), Vec::<u32>::new());
+        assert_eq!(
+            list_segments(&Paths::new(&ground.config.data).log(kind)).unwrap(),
+            Vec::<u32>::new()
+        );
     }
 }
 

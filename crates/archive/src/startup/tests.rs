@@ -1,5 +1,7 @@
 //! What a start destroys: keys that nothing names, of the last run only.
 
+use fulgurite_units::PlatterId;
+
 use super::*;
 use crate::commit::insert_object;
 use crate::log::LogKind;
@@ -85,7 +87,7 @@ fn a_platter_that_the_catalog_does_not_know_stops_the_sweep() {
     drop(ground);
     let ground = testing::ground(&dir);
     let stranger = PlatterId::from_random([7; 16]);
-    let path = PlatterFiles::new(ground.paths().platters()).path(stranger);
+    let path = ground.given.files.path(stranger);
     std::fs::write(&path, b"a platter").unwrap();
     assert_eq!(sweep_orphan_keys(&ground).unwrap(), 0);
     assert!(has_key(&ground, &orphan));
