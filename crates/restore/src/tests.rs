@@ -1,0 +1,321 @@
+//! The controller alone, step by step; `model` holds it against a simple one, `world` runs it with
+//! drives that take their time.
+
+mod model;
+mod world;
+
+use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, UnixTime};
+
+use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX, REST_MAX, VISITS_PER_DRIVE};
+use crate::log::{End, LogWriter, replay};
+use crate::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
+
+const MIB: u64 = 1 << 20;
+
+fn piece(place: u128, bytes: u64) -> Piece {
+    Piece { place: Some(Place::new(place)), bytes: ByteCount::new(bytes) }
+}
+
+fn at(seconds: u64) -> UnixTime {
+    UnixTime::from_millis(1_700_000_000_000 + seconds * 1000)
+}
+
+fn id(number: u64, index: u32) -> PieceId {
+    PieceId { restore: RestoreId::new(number), index }
+}
+
+/// A controller and the clock of its driver, in seconds.
+struct Driven {
+    restores: Restores,
+    now: u64,
+}
+
+impl Driven {
+    fn new(drives: usize) -> Self {
+        Self { restores: Restores::new(drives), now: 0 }
+    }
+
+    fn step(&mut self, event: Event) -> Vec<Command> {
+        let mut out = Outbox::new();
+        self.restores.step(Instant::from_nanos(self.now * 1_000_000_000), event, &mut out);
+        self.restores.check();
+        out.drain().collect()
+    }
+
+    fn ask(&mut self, number: u64, retrieval: Retrieval, pieces: &[Piece]) -> Vec<Command> {
+        let (restore, at, pieces) = (RestoreId::new(number), at(self.now), pieces.to_vec());
+        self.step(Event::Asked { restore, retrieval, at, pieces })
+    }
+
+    fn room(&mut self, mib: u64) {
+        assert_eq!(self.step(Event::Room { bytes: ByteCount::mib(mib) }), []);
+    }
+
+    /// Seconds until it has to be woken.
+    fn rests(&self) -> Option<u64> {
+        let until = self.restores.deadline()?;
+        Some(until.as_nanos() / 1_000_000_000 - self.now)
+    }
+
+    /// Time passes until it has to be woken.
+    fn wake(&mut self) -> Vec<Command> {
+        self.now += self.rests().unwrap();
+        self.step(Event::Timer)
+    }
+}
+
+/// The pieces of all fetches, visit by visit.
+fn fetched(commands: &[Command]) -> Vec<Vec<PieceId>> {
+    let pieces = |command: &Command| match command {
+        Command::Fetch { pieces, .. } => Some(pieces.clone()),
+        Command::Commit { .. } | Command::Forget { .. } => None,
+    };
+    commands.iter().filter_map(pieces).collect()
+}
+
+#[test]
+fn an_object_is_committed_when_its_last_piece_came() {
+    let mut driven = Driven::new(1);
+    let begun = driven.ask(7, Retrieval::Bulk, &[piece(1, 5), piece(2, 5)]);
+    assert_eq!(fetched(&begun), [[id(7, 0)], [id(7, 1)]]);
+    let due = at(12 * 3600);
+    let first = Command::Fetch { place: Some(Place::new(1)), pieces: vec![id(7, 0)], due };
+    assert_eq!(begun[0], first);
+    assert_eq!(driven.step(Event::Came { piece: id(7, 1) }), []);
+    let restore = RestoreId::new(7);
+    assert_eq!(driven.step(Event::Came { piece: id(7, 0) }), [Command::Commit { restore }]);
+    assert_eq!(driven.restores.taken(), ByteCount::new(10));
+    assert_eq!(driven.step(Event::Committed { restore }), []);
+    assert_eq!(
+        (driven.restores.taken(), driven.restores.count(Retrieval::Bulk)),
+        Default::default()
+    );
+}
+
+#[test]
+fn an_urgent_restore_is_fetched_next_whatever_waits() {
+    let mut driven = Driven::new(4);
+    driven.room(8 << 10);
+    for number in 0..10_000 {
+        let (restore, at) = (RestoreId::new(number), at(0));
+        let (retrieval, pieces) = (Retrieval::Bulk, vec![piece(u128::from(number), MIB)]);
+        let event = Event::Asked { restore, retrieval, at, pieces };
+        driven.restores.step(Instant::ZERO, event, &mut Outbox::new());
+    }
+    driven.restores.check();
+    let bulk = driven.restores.under_way.len();
+    assert_eq!(bulk, 256, "as much as is under way of a retrieval");
+    driven.now = 60;
+    let begun = driven.ask(10_000, Retrieval::Expedited, &[piece(5000, MIB), piece(8, MIB)]);
+    // What lies with it goes along, of a retrieval of which enough is under way, too.
+    assert_eq!(fetched(&begun), [vec![id(10_000, 0), id(5000, 0)], vec![id(10_000, 1)]]);
+    assert!(begun.iter().all(|c| matches!(c, Command::Fetch { due, .. } if *due == at(360))));
+}
+
+#[test]
+fn of_several_retrievals_what_is_due_first_comes_first() {
+    let mut driven = Driven::new(1);
+    driven.room(14);
+    let blocker = driven.ask(0, Retrieval::Expedited, &[piece(0, 14 * MIB)]);
+    assert_eq!(fetched(&blocker).len(), 1);
+    // Nothing finds room now. Due 12, 13, 5, 14 and 8 h after the first.
+    for (hours, retrieval) in [
+        (0, Retrieval::Bulk),
+        (1, Retrieval::Bulk),
+        (0, Retrieval::Standard),
+        (9, Retrieval::Standard),
+        (8, Retrieval::Expedited),
+    ] {
+        driven.now = hours * 3600;
+        let number = 1 + driven.restores.restores.len() as u64;
+        let mib = if retrieval == Retrieval::Expedited { 13 } else { 7 };
+        let none = driven.ask(number, retrieval, &[piece(number.into(), mib * MIB)]);
+        assert_eq!(none, [], "{number} finds no room");
+    }
+    let mut order = Vec::new();
+    let mut commands = driven.step(Event::Came { piece: id(0, 0) });
+    commands.extend(driven.step(Event::Committed { restore: RestoreId::new(0) }));
+    while let Some(piece) = fetched(&commands).first().map(|pieces| pieces[0]) {
+        assert_eq!(fetched(&commands).len(), 1, "there is room for one at a time");
+        order.push(piece.restore.get());
+        driven.step(Event::Came { piece });
+        commands = driven.step(Event::Committed { restore: piece.restore });
+    }
+    assert_eq!(order, [4, 6, 2, 3, 5]);
+}
+
+#[test]
+fn the_pieces_of_a_large_object_are_fetched_by_all_drives_at_once() {
+    let mut driven = Driven::new(4);
+    let pieces: Vec<Piece> = (0..16).map(|n| piece(n, 1 << 30)).collect();
+    let begun = driven.ask(1, Retrieval::Bulk, &pieces);
+    assert_eq!(fetched(&begun).len(), 4 * VISITS_PER_DRIVE, "one read and one fetched each");
+    let next = driven.step(Event::Came { piece: id(1, 3) });
+    assert_eq!(fetched(&next), [[id(1, 8)]]);
+}
+
+#[test]
+fn what_fails_rests_for_longer_each_time_and_is_never_given_up_for_good() {
+    let mut driven = Driven::new(1);
+    driven.ask(1, Retrieval::Expedited, &[piece(1, MIB), piece(2, MIB)]);
+    driven.ask(2, Retrieval::Expedited, &[piece(1, MIB)]);
+    let mut rests = Vec::new();
+    driven.step(Event::Came { piece: id(1, 1) });
+    driven.step(Event::Failed { piece: id(2, 0) });
+    for _ in 1..PIECE_TRIES_MAX {
+        assert_eq!(driven.step(Event::Failed { piece: id(1, 0) }), []);
+        assert!(driven.restores.taken() >= ByteCount::mib(2), "what came stays");
+        rests.push(driven.rests().unwrap());
+        // The other one that failed at this place is not taken along.
+        let tried = fetched(&driven.wake());
+        assert!(tried.contains(&vec![id(1, 0)]), "{tried:?}");
+        if tried.len() > 1 {
+            driven.step(Event::Came { piece: id(2, 0) });
+            driven.step(Event::Committed { restore: RestoreId::new(2) });
+        }
+    }
+    for _ in 0..12 {
+        let forget = Command::Forget { restore: RestoreId::new(1) };
+        assert_eq!(driven.step(Event::Failed { piece: id(1, 0) }), [forget]);
+        assert_eq!(driven.restores.taken(), ByteCount::ZERO);
+        rests.push(driven.rests().unwrap());
+        assert_eq!(fetched(&driven.wake()).concat(), [id(1, 0), id(1, 1)], "all of it anew");
+        driven.step(Event::Came { piece: id(1, 1) });
+        for _ in 1..PIECE_TRIES_MAX {
+            driven.step(Event::Failed { piece: id(1, 0) });
+            driven.wake();
+        }
+    }
+    assert_eq!(rests[..6], [10, 20, 40, 80, 160, 320]);
+    assert_eq!(rests[14], REST_MAX.as_nanos() / 1_000_000_000);
+    assert!(rests.is_sorted() && PIECE_REST == Duration::from_secs(rests[0]));
+}
+
+#[test]
+fn a_restore_that_gives_up_waits_for_what_is_under_way_and_fetches_nothing_more() {
+    let mut driven = Driven::new(1);
+    driven.ask(1, Retrieval::Bulk, &[piece(1, MIB), piece(2, MIB), piece(3, MIB)]);
+    for _ in 1..PIECE_TRIES_MAX {
+        driven.step(Event::Failed { piece: id(1, 0) });
+        driven.wake();
+    }
+    // The second rests when the first fails for the last time; the third is under way for long.
+    driven.step(Event::Failed { piece: id(1, 1) });
+    driven.step(Event::Failed { piece: id(1, 0) });
+    assert_eq!(driven.rests(), None);
+    driven.now += 3600;
+    assert_eq!(driven.step(Event::Timer), []);
+    let forget = Command::Forget { restore: RestoreId::new(1) };
+    assert_eq!(driven.step(Event::Came { piece: id(1, 2) }), [forget]);
+    assert_eq!(fetched(&driven.wake()).concat(), [id(1, 0), id(1, 1), id(1, 2)]);
+}
+
+#[test]
+fn a_piece_that_fails_does_not_hold_up_the_others_of_its_restore() {
+    let mut driven = Driven::new(1);
+    let pieces: Vec<Piece> = (0..4).map(|n| piece(n, 1 << 30)).collect();
+    driven.ask(1, Retrieval::Standard, &pieces);
+    assert_eq!(fetched(&driven.step(Event::Failed { piece: id(1, 0) })), [[id(1, 2)]]);
+    assert_eq!(fetched(&driven.step(Event::Came { piece: id(1, 1) })), [[id(1, 3)]]);
+}
+
+#[test]
+fn a_lost_copy_is_fetched_anew() {
+    let mut driven = Driven::new(1);
+    let restore = RestoreId::new(1);
+    driven.ask(1, Retrieval::Standard, &[piece(1, MIB)]);
+    for expected in [1, 2, 4] {
+        driven.step(Event::Came { piece: id(1, 0) });
+        assert_eq!(driven.step(Event::Lost { restore }), []);
+        assert_eq!(driven.restores.taken(), ByteCount::ZERO);
+        assert_eq!(driven.rests(), Some(expected * COPY_REST.as_nanos() / 1_000_000_000));
+        assert_eq!(fetched(&driven.wake()), [[id(1, 0)]]);
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_answered_and_no_more() {
+    let mut driven = Driven::new(1);
+    let pieces = [piece(1, MIB), piece(1, MIB), piece(2, 1 << 30), piece(3, MIB), piece(4, MIB)];
+    driven.ask(1, Retrieval::Standard, &pieces);
+    driven.step(Event::Failed { piece: id(1, 1) });
+    let restore = RestoreId::new(1);
+    assert_eq!(driven.step(Event::Forgotten { restore }), []);
+    assert_eq!(driven.restores.taken(), ByteCount::ZERO);
+    assert_eq!((driven.rests(), driven.restores.count(Retrieval::Standard)), (None, 0));
+    assert_eq!(driven.step(Event::Forgotten { restore }), [], "twice is once");
+    driven.step(Event::Came { piece: id(1, 0) });
+    driven.step(Event::Failed { piece: id(1, 2) });
+    assert!(driven.restores.under_way.is_empty() && driven.restores.visits.is_empty());
+}
+
+#[test]
+fn a_restore_that_is_asked_for_again_becomes_due_sooner_and_never_later() {
+    let mut driven = Driven::new(1);
+    driven.room(4);
+    driven.ask(1, Retrieval::Expedited, &[piece(1, 4 * MIB)]);
+    driven.ask(2, Retrieval::Standard, &[piece(2, MIB)]);
+    driven.ask(3, Retrieval::Bulk, &[piece(3, MIB)]);
+    driven.ask(3, Retrieval::Expedited, &[]);
+    // It was due in five hours before this, and is not put off.
+    driven.now = 11 * 3600;
+    driven.ask(2, Retrieval::Standard, &[]);
+    driven.step(Event::Came { piece: id(1, 0) });
+    let begun = driven.step(Event::Committed { restore: RestoreId::new(1) });
+    let due = |hundred_s: u64| at(hundred_s * 100);
+    let dues: Vec<_> = begun
+        .iter()
+        .map(|command| match command {
+            Command::Fetch { pieces, due, .. } => (pieces[0].restore.get(), *due),
+            Command::Commit { .. } | Command::Forget { .. } => panic!("{command:?}"),
+        })
+        .collect();
+    assert_eq!(dues, [(3, due(3)), (2, due(180))]);
+    assert_eq!(driven.restores.count(Retrieval::Bulk), 0);
+}
+
+#[test]
+fn bulk_leaves_room_for_what_is_urgent_and_what_cannot_fit_is_tried() {
+    let mut driven = Driven::new(8);
+    driven.room(100);
+    for number in 0..10 {
+        driven.ask(number, Retrieval::Bulk, &[piece(number.into(), 20 * MIB)]);
+    }
+    assert_eq!(driven.restores.taken(), ByteCount::mib(40));
+    let urgent = driven.ask(20, Retrieval::Expedited, &[piece(20, 60 * MIB)]);
+    assert_eq!(fetched(&urgent), [[id(20, 0)]]);
+    let large = driven.ask(21, Retrieval::Expedited, &[piece(21, 101 * MIB)]);
+    assert_eq!(fetched(&large), [[id(21, 0)]], "whether there is room is for the driver to say");
+}
+
+#[test]
+fn a_log_is_played_again_and_another_decision_is_found() {
+    let mut world = world::World::new(3, 11);
+    let mut log = LogWriter::new(Vec::new(), &world.restores).unwrap();
+    world.ask_many(200);
+    world.run(|now, event, commands| {
+        log.event(now, event).unwrap();
+        commands.iter().for_each(|command| log.command(command).unwrap());
+    });
+    let text = String::from_utf8(log.end(End::Stopped).unwrap()).unwrap();
+    let played = replay(text.as_bytes()).unwrap();
+    assert_eq!((played.end, &played.divergence), (Some(End::Stopped), &None));
+    assert!(played.events > 400 && played.commands > 400, "{played:?}");
+
+    let lines: Vec<&str> = text.lines().collect();
+    let fetch = lines.iter().rposition(|line| line.contains("\"fetch\"")).unwrap();
+    let mut without = lines.clone();
+    without.remove(fetch);
+    let played = replay(without.join("\n").as_bytes()).unwrap();
+    let found = played.divergence.unwrap();
+    assert_eq!((found.line, found.expected), (fetch as u64 + 1, None));
+    assert!(matches!(found.found, Some(Command::Fetch { .. })));
+
+    let cut = &text[..text.len() - 3];
+    assert_eq!(replay(cut.as_bytes()).unwrap().end, None);
+    let is_answer = |line: &&str| line.contains("drives") || line.contains("came");
+    let answers: Vec<&str> = lines.iter().copied().filter(is_answer).collect();
+    let impossible = replay((answers.join("\n") + "\n").as_bytes()).unwrap_err().to_string();
+    assert!(impossible.ends_with("is not under way"), "{impossible}");
+    assert!(replay(&b"{}\n"[..]).is_err());
+}
