@@ -62,6 +62,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
+        restore_log: None,
         day: Duration::from_secs(86_400),
         fail_point: None,
     })

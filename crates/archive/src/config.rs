@@ -61,6 +61,10 @@ pub struct ArchiveConfig {
     pub key_tables: Vec<PathBuf>,
     /// Expedited on `DEEP_ARCHIVE`.
     pub expedited: ExpeditedPolicy,
+    /// Where what the controller of restores is told and decides is written down, to be played
+    /// again; nowhere without a path. A log of an earlier start goes to the same path with `.1`
+    /// behind.
+    pub restore_log: Option<PathBuf>,
     /// Length of a restore day; shorter only for tests, shown as such by status.
     pub day: Duration,
     /// Name of a fail point, and how many passages it lets through before the process is killed.

@@ -26,6 +26,7 @@ use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
 use crate::pipeline::{Bells, Order};
 use crate::private;
+use crate::restore::Message;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
 use crate::{ArchiveError, Result};
@@ -76,7 +77,7 @@ pub(crate) struct Ground {
     pub(crate) run: u64,
     pub(crate) bells: Bells,
     /// The other ends of the bells, until the workers take them.
-    pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Order>)>>,
+    pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Message>)>>,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
     /// sweep of this start met them: parts of uploads.
     pub(crate) parts_in_doubt: AtomicU64,
@@ -419,6 +420,12 @@ impl Ground {
     /// The time of day.
     pub(crate) fn now(&self) -> UnixTime {
         self.clock.now()
+    }
+
+    /// Bytes of restored copies that there is room for, on the disk and in the logs' budget.
+    pub(crate) fn room_for_copies(&self) -> Result<u64> {
+        let in_budget = self.budget.max().saturating_sub(self.budget.used());
+        Ok(self.space.room()?.min(in_budget))
     }
 
     /// `Stopping` when the archive is being stopped; asked between the steps of long work.

@@ -1,7 +1,5 @@
 //! Every bound of the archive by name, and the relations between them.
 
-use std::time::Duration;
-
 use fulgurite_units::ByteCount;
 
 /// Shortest bucket name, in bytes (S3).
@@ -67,26 +65,20 @@ pub const SCAN_THREADS_MAX: usize = 8;
 pub const MARK_LOOK_BYTES: u64 = 16 << 20;
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
-/// By when a restore is due, from its request on: the times that S3 names for `GLACIER`.
-pub const EXPEDITED_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// The same of retrieval Standard.
-pub const STANDARD_WITHIN: Duration = Duration::from_secs(5 * 3600);
-/// The same of retrieval Bulk.
-pub const BULK_WITHIN: Duration = Duration::from_secs(12 * 3600);
-/// Bytes restored together before they are synced and committed; the last object goes beyond.
-pub const RESTORE_BATCH_BYTES: u64 = 256 << 20;
-/// Objects of a retrieval that are being restored at one time: all batches of it together.
-pub const RESTORE_OBJECTS_MAX: usize = 16_384;
-/// Objects restored together at most, however few drives there are.
-pub const RESTORE_BATCH_OBJECTS_MAX: usize = 4096;
-/// Requests of a retrieval held in order; more wait in the catalog for the next look.
-pub const RESTORE_AGENDA_MAX: usize = 16_384;
-/// How long a restore that failed waits before it is tried again.
-pub const RESTORE_RETRY: Duration = Duration::from_secs(30);
-/// How long restores wait that were not tried, for the catalog or the disk failed.
-pub const RESTORE_RETRY_SOON: Duration = Duration::from_secs(1);
-/// A look at all requests that took a second is not taken again within this many.
-pub const RESTORE_LOOK_PAUSE: u32 = 8;
+/// Restores of a retrieval whose pieces are known; more wait by their times alone.
+pub const RESTORES_HELD_MAX: usize = 16_384;
+/// Restored copies that are synced together at most, and committed behind it.
+pub const RESTORE_COMMITS_MAX: usize = 4096;
+/// Threads that put shards together out of a platter-set, or copy what is still staged.
+pub const RESTORE_WORKERS: usize = 4;
+/// Room for restored copies is told in steps of this: a little less or more changes nothing.
+pub const RESTORE_ROOM_STEP: u64 = 64 << 20;
+/// More room than this is not told: nothing needs it.
+pub const RESTORE_ROOM_MAX: u64 = 1 << 50;
+/// Size at which the log of the controller of restores ends.
+pub const RESTORE_LOG_BYTES_MAX: u64 = 64 << 20;
+/// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
+pub const RESTORE_GAP_TRACKS: u32 = 2;
 /// Frames of a restored copy that are authenticated before its time is extended: 16 MiB.
 pub const LOOK_FRAMES_MAX: u64 = 256;
 /// Free bytes that no body may take, when the configuration does not say: at most this.
@@ -111,7 +103,5 @@ const _: () = assert!(ENTRY_NAMED_BYTES_MAX <= ENTRY_LISTED_BYTES_MAX / 2, "with
 const _: () = assert!(ENTRY_LISTED_BYTES_MAX <= ENTRY_RECORD_BYTES_MAX, "logs take no less");
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
 const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");
-const _: () = assert!(EXPEDITED_WITHIN.as_secs() < STANDARD_WITHIN.as_secs(), "sooner is sooner");
-const _: () = assert!(STANDARD_WITHIN.as_secs() < BULK_WITHIN.as_secs(), "sooner is sooner");
-const _: () = assert!(RESTORE_BATCH_OBJECTS_MAX <= RESTORE_OBJECTS_MAX, "a batch may begin");
+const _: () = assert!(RESTORE_COMMITS_MAX > 0 && RESTORE_WORKERS > 0, "restores end");
 const _: () = assert!(SEGMENT_BYTES > CHUNK_BYTES as u64, "a segment holds a chunk");

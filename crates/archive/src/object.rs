@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+pub use fulgurite_restore::Retrieval;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::limits::{BULK_WITHIN, EXPEDITED_WITHIN, STANDARD_WITHIN};
 use crate::{ArchiveError, Result};
 
 /// Where an object lives, by the name S3 clients use.
@@ -224,33 +224,6 @@ pub struct BucketInfo {
     pub name: String,
     /// When it was made.
     pub created: UnixTime,
-}
-
-/// How fast a restore is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Retrieval {
-    /// Slowest and cheapest.
-    Bulk,
-    /// The default.
-    #[default]
-    Standard,
-    /// Fastest; not for `DEEP_ARCHIVE` unless the configuration maps it.
-    Expedited,
-}
-
-impl Retrieval {
-    /// All of them, the most urgent first.
-    pub(crate) const URGENT_FIRST: [Self; 3] = [Self::Expedited, Self::Standard, Self::Bulk];
-
-    /// By when a restore is due that was asked for at `asked`.
-    pub(crate) fn due(self, asked: UnixTime) -> UnixTime {
-        let within = match self {
-            Self::Bulk => BULK_WITHIN,
-            Self::Standard => STANDARD_WITHIN,
-            Self::Expedited => EXPEDITED_WITHIN,
-        };
-        UnixTime::from_millis(asked.as_millis().saturating_add(within.as_secs() * 1000))
-    }
 }
 
 /// A RestoreObject request.

@@ -4,14 +4,16 @@
 //! ```text
 //! PUT commits ---- wake ---> sealing thread: policy? plan, write, verify, store, release
 //! admin seal  ---- order --'
-//! RestoreObject -- wake ---> restoring thread: batches of restores, each on a thread of its own
+//! RestoreObject -- tell ---> restoring thread: drives the controller of restores
 //! every second ------------> expiring thread: copies whose time is over go, whatever is sealed
 //! ```
 //!
 //! Nothing is kept in a thread that a restart would miss: what is to be done is in rows. A panic
 //! fails what the thread was doing, and the thread goes on.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError, channel, sync_channel,
+};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -19,13 +21,13 @@ use std::time::Duration;
 use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
 use fulgurite_platters::limits::SEAL_RETRY;
 use fulgurite_platters::{Cause, Progress, Sealer, Troubles};
-use fulgurite_units::{ByteCount, PlatterId, error_chain};
+use fulgurite_units::{ByteCount, ObjectId, PlatterId, error_chain};
 use tokio::sync::oneshot;
 
 use crate::bodies::StagedBodies;
 use crate::forget::Forgetting;
 use crate::ground::Ground;
-use crate::restore::Restorer;
+use crate::restore::{self, Restorer};
 use crate::status::{SealReport, Status, VerifyReport};
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, policy, startup};
 
@@ -45,14 +47,14 @@ pub(crate) enum Order {
 #[derive(Debug)]
 pub(crate) struct Bells {
     pipeline: SyncSender<Order>,
-    restore: SyncSender<Order>,
+    pub(crate) restore: Sender<restore::Message>,
 }
 
 impl Bells {
     /// Bells, and the inboxes they ring in: the sealing thread's and the restoring thread's.
-    pub(crate) fn new() -> (Self, Receiver<Order>, Receiver<Order>) {
+    pub(crate) fn new() -> (Self, Receiver<Order>, Receiver<restore::Message>) {
         let (pipeline, pipeline_inbox) = sync_channel(INBOX_MAX);
-        let (restore, restore_inbox) = sync_channel(INBOX_MAX);
+        let (restore, restore_inbox) = channel();
         (Self { pipeline, restore }, pipeline_inbox, restore_inbox)
     }
 }
@@ -64,9 +66,10 @@ impl Ground {
         let _ = self.bells.pipeline.try_send(Order::Wake);
     }
 
-    /// A restore was asked for.
-    pub(crate) fn wake_restore(&self) {
-        let _ = self.bells.restore.try_send(Order::Wake);
+    /// A row asks for the restore of an object.
+    pub(crate) fn ask_restore(&self, object: ObjectId) {
+        // Without a thread that listens the next start finds the row.
+        let _ = self.bells.restore.send(restore::Message::Asked(object));
     }
 }
 
@@ -99,7 +102,9 @@ impl Workers {
         let sealing = Arc::<Progress>::default();
         let bodies = StagedBodies::of(ground);
         let sealer = Sealer::new(&ground.given, &bodies, &library, &troubles, &sealing);
-        let restorer = Restorer::new(ground, &library, &ground.given.files);
+        let answers = tokio::runtime::Handle::try_current()
+            .map_err(|e| ArchiveError::Internal { what: format!("no runtime: {e}") })?;
+        let restorer = Restorer::new(ground, &library, &ground.given.files, answers)?;
         let Some((pipeline_inbox, restore_inbox)) = lock(&ground.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
@@ -111,12 +116,11 @@ impl Workers {
         let threads = vec![
             spawn("expiring", move || run_expiring(&expired, &ends))?,
             spawn("sealing", move || run_sealing(&sealed, &sealer, &pipeline_inbox, &shown))?,
-            spawn("restoring", move || run_restoring(&restorer, &restore_inbox))?,
+            spawn("restoring", move || restorer.run(&restore_inbox))?,
             spawn("key-sweep", move || run_sweep(&swept))?,
             spawn("tending", move || run_tending(&tended))?,
         ];
         ground.wake_pipeline();
-        ground.wake_restore();
         let (ground, threads) = (Arc::clone(ground), Mutex::new(threads));
         let expiring = Mutex::new(Some(expiring));
         Ok(Self { ground, library, activity, troubles, sealing, expiring, threads })
@@ -211,10 +215,9 @@ impl Workers {
 
     pub(crate) fn stop(&self) -> Result<()> {
         self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
-        for bell in [&self.ground.bells.pipeline, &self.ground.bells.restore] {
-            // A thread that is gone needs no order.
-            let _ = bell.send(Order::Stop);
-        }
+        // A thread that is gone needs no order.
+        let _ = self.ground.bells.pipeline.send(Order::Stop);
+        let _ = self.ground.bells.restore.send(restore::Message::Stop);
         lock(&self.expiring).take();
         self.ground.medium.stop();
         // First the library, for a worker may wait for minutes of simulated mechanics.
@@ -344,22 +347,4 @@ fn run_tending(ground: &Arc<Ground>) {
         told = trouble;
         std::thread::park_timeout(tick);
     }
-}
-
-/// Ends when the batches under way have ended.
-fn run_restoring(restorer: &Restorer, inbox: &Receiver<Order>) {
-    std::thread::scope(|batches| {
-        loop {
-            let wait = restorer.begins_in().map_or(TICK, |due| due.min(TICK));
-            match inbox.recv_timeout(wait) {
-                Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            }
-            match restorer.panics().run("restoring", || restorer.begin_batches(batches)) {
-                Ok(()) => {}
-                Err(ArchiveError::Stopping) => return,
-                Err(error) => tracing::error!(%error, "restoring failed; it is tried again"),
-            }
-        }
-    });
 }

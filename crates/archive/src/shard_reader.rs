@@ -4,44 +4,37 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_glass::{
-    CodeLevel, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer,
+    CodeLevel, Geometry, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer, TrackMap,
 };
 use fulgurite_library::TrackSpan;
-use fulgurite_platters::library_driver::{self, Answer, Due, LiveLibrary};
+use fulgurite_platters::library_driver::{Due, LiveLibrary};
 use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles, cipher_crc};
+use fulgurite_restore::PieceId;
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
 use crate::ground::Ground;
+use crate::limits::RESTORE_GAP_TRACKS;
 use crate::log::LogWriter;
 use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
 use crate::{ArchiveError, Result};
 
 type Reader = PlatterReader<PlatterFileSource>;
 
-/// A shard wanted, for body `number` of the batch, into that body's room.
+/// A shard wanted, into the room of its body.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardWish {
-    pub(crate) number: usize,
+    pub(crate) piece: PieceId,
     pub(crate) shard: Shard,
     pub(crate) room: Arc<LogWriter>,
     /// By when it is to be there.
     pub(crate) due: UnixTime,
 }
 
-/// What reading gave, by the body's number.
+/// What became of shards: the CRC of each that came, and why each other did not.
 #[derive(Debug, Default)]
 pub(crate) struct ReadShards {
-    /// Offset, length and CRC of each shard that came.
-    pub(crate) pieces: BTreeMap<usize, Vec<(u64, u64, u64)>>,
-    /// Why a body did not come.
-    pub(crate) errors: BTreeMap<usize, String>,
-}
-
-impl ReadShards {
-    fn came(&mut self, wish: &ShardWish, crc: u64) {
-        let piece = (wish.shard.body_offset, wish.shard.bytes, crc);
-        self.pieces.entry(wish.number).or_default().push(piece);
-    }
+    pub(crate) came: Vec<(PieceId, u64)>,
+    pub(crate) failed: Vec<(PieceId, String)>,
 }
 
 /// Reads shards off the platters of an archive.
@@ -51,6 +44,8 @@ pub(crate) struct ShardReader {
     library: LiveLibrary,
     files: PlatterFiles,
     medium: MediumHandle,
+    /// Waits for the library's answers.
+    answers: tokio::runtime::Handle,
 }
 
 /// Where the tracks of one platter come from.
@@ -108,106 +103,63 @@ impl Tracks for WithSet<'_> {
 }
 
 impl ShardReader {
-    pub(crate) fn new(ground: &Arc<Ground>, library: &LiveLibrary, files: &PlatterFiles) -> Self {
+    pub(crate) fn new(
+        ground: &Arc<Ground>,
+        library: &LiveLibrary,
+        files: &PlatterFiles,
+        answers: tokio::runtime::Handle,
+    ) -> Self {
         Self {
             ground: Arc::clone(ground),
             library: library.clone(),
             files: files.clone(),
             medium: MediumHandle::urgent(&ground.medium),
+            answers,
         }
     }
 
-    /// Reads every wish into its room. The library is asked for all platters at once, and for all
-    /// others of a set as soon as one of it fails.
-    pub(crate) fn read(&self, wishes: Vec<ShardWish>) -> Result<ReadShards> {
-        let mut by_platter: BTreeMap<PlatterId, Vec<ShardWish>> = BTreeMap::new();
-        for wish in wishes {
-            by_platter.entry(wish.shard.platter).or_default().push(wish);
-        }
-        let visits: Vec<Visit> = by_platter
-            .into_iter()
-            .map(|(platter, wishes)| self.visit(platter, wishes))
-            .collect::<Result<_>>()?;
-        let mut all = ReadShards::default();
-        let mut recoveries = Vec::new();
-        for visit in visits {
-            let (platter, wishes) = (visit.platter, Arc::clone(&visit.wishes));
-            let Some((brought, left)) = self.end(visit, &mut all)? else { continue };
-            self.ground.check_stopping()?;
-            let left = left.into_iter().map(|index| wishes[index].clone()).collect();
-            recoveries.push(self.ask_set(platter, brought, left)?);
-        }
-        for recovery in recoveries {
-            self.read_from_set(recovery, &mut all)?;
-        }
-        Ok(all)
-    }
-
-    /// Has the library mount a platter and read what is wished of it.
-    fn visit(&self, platter: PlatterId, mut wishes: Vec<ShardWish>) -> Result<Visit> {
-        wishes.sort_by_key(|wish| wish.shard.offset);
-        let wishes = Arc::new(wishes);
-        let outcome: Arc<Mutex<Option<PlatterOutcome>>> = Arc::default();
-        let (access, shared) = (self.clone(), Arc::clone(&outcome));
-        let work_wishes = Arc::clone(&wishes);
-        let work = Box::new(move || {
-            access.ground.fail.pass("read-platter");
-            let read = access.read_platter(platter, &work_wishes);
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
-        });
-        let answer = match self.ask(platter, &wishes, work) {
-            Ok(answer) => Some(answer),
-            Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+    /// Has the library mount a platter and read what is wished of it. `then` is told what each
+    /// stretch of neighboring tracks gave, as soon as that ended.
+    pub(crate) fn visit(
+        &self,
+        platter: PlatterId,
+        wishes: Vec<ShardWish>,
+        then: impl FnOnce(Visited) + Clone + Send + 'static,
+    ) -> Result<()> {
+        let places = match self.rows(platter) {
+            Ok((row, set)) => Some((row.slot, Tracked::new(&set, &row))),
             Err(error) => {
-                tracing::warn!(%platter, %error, "the library cannot fetch a platter");
+                tracing::warn!(%platter, %error, "a platter cannot be looked up");
                 None
             }
         };
-        Ok(Visit { platter, wishes, outcome, answer })
-    }
-
-    /// Waits for a visit; whether the platter was brought, and which wishes it did not give, if
-    /// there are any.
-    fn end(&self, visit: Visit, all: &mut ReadShards) -> Result<Option<(bool, Vec<usize>)>> {
-        let Visit { platter, wishes, outcome, answer } = visit;
-        let brought = match answer.map(library_driver::wait) {
-            Some(Ok(())) => true,
-            None => false,
-            Some(Err(error)) => {
-                self.ground.check_stopping()?;
-                tracing::warn!(%platter, %error, "the library did not bring a platter");
-                false
-            }
+        let Some((Some(slot), tracked)) = places else {
+            tracing::warn!(%platter, "a platter has no slot in the library; its set is asked");
+            then(Visited { platter, brought: false, came: Vec::new(), left: wishes });
+            return Ok(());
         };
-        let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let left = match outcome.filter(|_| brought) {
-            Some(outcome) => {
-                for (index, crc) in outcome.came {
-                    all.came(&wishes[index], crc);
-                }
-                outcome.left
-            }
-            None => (0..wishes.len()).collect(),
-        };
-        Ok((!left.is_empty()).then_some((brought, left)))
-    }
-
-    /// Has the library mount a platter and run `work` over the tracks that `wishes` lie on.
-    fn ask(
-        &self,
-        platter: PlatterId,
-        wishes: &[ShardWish],
-        work: library_driver::Read,
-    ) -> Result<Answer> {
-        let (row, set) = self.rows(platter)?;
-        let Some(slot) = row.slot else {
-            return Err(ArchiveError::PlatterUnreadable {
-                platter,
-                reason: "it has no slot in the library".to_owned(),
+        for (span, wishes) in tracked.stretches(wishes) {
+            let (wishes, then) = (Arc::new(wishes), then.clone());
+            let outcome: Arc<Mutex<Option<PlatterOutcome>>> = Arc::default();
+            let (access, shared) = (self.clone(), Arc::clone(&outcome));
+            let work_wishes = Arc::clone(&wishes);
+            let work = Box::new(move || {
+                access.ground.fail.pass("read-platter");
+                let read = access.read_platter(platter, &work_wishes);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
             });
-        };
-        let span = span(&set, &row, wishes);
-        Ok(self.library.read(platter, SlotIndex::new(slot), span, self.due(wishes), work)?)
+            let due = self.due(&wishes);
+            let answer = self.library.read(platter, SlotIndex::new(slot), span, due, work)?;
+            self.answers.spawn(async move {
+                let brought = answer.ended().await;
+                if let Err(error) = &brought {
+                    tracing::warn!(%platter, %error, "the library did not bring a platter");
+                }
+                let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+                then(Visited::new(platter, brought.is_ok(), &wishes, outcome));
+            });
+        }
+        Ok(())
     }
 
     /// When the first of them is due.
@@ -255,39 +207,56 @@ impl ShardReader {
         outcome
     }
 
-    /// Asks the library for all other platters of a set at once.
-    fn ask_set(
+    /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
+    /// told when the last of them was brought, or was not.
+    pub(crate) fn ask_set(
         &self,
-        platter: PlatterId,
-        brought: bool,
-        wishes: Vec<ShardWish>,
-    ) -> Result<Recovery> {
+        visited: Visited,
+        then: impl FnOnce(Recovery) + Send + 'static,
+    ) -> Result<()> {
+        let Visited { platter, brought, left: wishes, .. } = visited;
         let (row, set) = self.rows(platter)?;
-        let (span, due) = (span(&set, &row, &wishes), self.due(&wishes));
-        let mut members = Vec::new();
+        let (span, due) = (Tracked::new(&set, &row).span(&wishes), self.due(&wishes));
+        let mut asked = Vec::new();
         for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
             let slot = self.rows(member)?.0.slot.filter(|_| self.files.exists(member));
             let answer = match slot.map(SlotIndex::new) {
                 Some(slot) => Some(self.library.read(member, slot, span, due, Box::new(|| {}))?),
                 None => None,
             };
-            members.push((member, answer));
+            asked.push((member, answer));
         }
-        Ok(Recovery { platter, brought, wishes, row, set, members })
+        self.answers.spawn(async move {
+            let mut members = Vec::new();
+            for (member, answer) in asked {
+                // For what has no slot or no file no drive is needed to find that out.
+                let ended = match answer {
+                    Some(answer) => answer.ended().await,
+                    None => Ok(()),
+                };
+                match ended {
+                    Ok(()) => members.push(member),
+                    Err(error) => {
+                        tracing::warn!(platter = %member, %error, "the library brings no platter");
+                    }
+                }
+            }
+            then(Recovery { platter, brought, wishes, row, set, members });
+        });
+        Ok(())
     }
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
     /// What the library did not bring is not looked at, though its file is there.
-    fn read_from_set(&self, recovery: Recovery, all: &mut ReadShards) -> Result<()> {
-        let Recovery { platter, brought, wishes, row, set, members: asked } = recovery;
-        let own = if brought { self.open(platter).ok() } else { None };
-        let opened = self.open_members(asked)?;
+    pub(crate) fn read_from_set(&self, recovery: &Recovery) -> ReadShards {
+        let Recovery { platter, brought, wishes, row, set, members: brought_members } = recovery;
+        let own = if *brought { self.open(*platter).ok() } else { None };
+        let opened = self.open_members(brought_members);
+        let mut all = ReadShards::default();
         let Some(some) = own.as_ref().or_else(|| opened.values().next()) else {
-            for wish in &wishes {
-                let reason = format!("platter {platter} and every other of its set are missing");
-                all.errors.insert(wish.number, reason);
-            }
-            return Ok(());
+            let reason = format!("platter {platter} and every other of its set are missing");
+            all.failed.extend(wishes.iter().map(|wish| (wish.piece, reason.clone())));
+            return all;
         };
         let mut members: Vec<Member<'_, PlatterFileSource>> = Vec::new();
         members.resize_with(usize::from(set.geometry.set_platters()), || Member::NotWritten);
@@ -303,29 +272,19 @@ impl ShardReader {
             access: self,
         };
         let mut current = Current::default();
-        for wish in &wishes {
+        for wish in wishes {
             match current.read_shard(some, &mut tracks, wish) {
-                Ok(crc) => all.came(wish, crc),
-                Err(reason) => {
-                    all.errors.insert(wish.number, reason);
-                }
+                Ok(crc) => all.came.push((wish.piece, crc)),
+                Err(reason) => all.failed.push((wish.piece, reason)),
             }
         }
-        Ok(())
+        all
     }
 
-    /// Waits until the library has brought each of them, and opens those that are there.
-    fn open_members(
-        &self,
-        members: Vec<(PlatterId, Option<Answer>)>,
-    ) -> Result<BTreeMap<PlatterId, Reader>> {
+    /// Opens those of a set that the library brought.
+    fn open_members(&self, members: &[PlatterId]) -> BTreeMap<PlatterId, Reader> {
         let mut opened = BTreeMap::new();
-        for (member, answer) in members {
-            if let Some(Err(error)) = answer.map(library_driver::wait) {
-                self.ground.check_stopping()?;
-                tracing::warn!(platter = %member, %error, "the library brings no platter");
-                continue;
-            }
+        for &member in members {
             match self.open(member) {
                 Ok(reader) => {
                     opened.insert(member, reader);
@@ -333,32 +292,54 @@ impl ShardReader {
                 Err(reason) => tracing::warn!(platter = %member, reason, "platter counts as lost"),
             }
         }
-        Ok(opened)
+        opened
     }
 }
 
-/// What the library was asked for of one platter.
+/// What a visit gave of its platter.
 #[derive(Debug)]
-struct Visit {
-    platter: PlatterId,
-    /// In order of place.
-    wishes: Arc<Vec<ShardWish>>,
-    outcome: Arc<Mutex<Option<PlatterOutcome>>>,
-    /// None when it could not be asked.
-    answer: Option<Answer>,
-}
-
-/// What a platter could not give, while the others of its set come.
-#[derive(Debug)]
-struct Recovery {
-    platter: PlatterId,
+pub(crate) struct Visited {
+    pub(crate) platter: PlatterId,
     /// Whether the platter itself is there, for those of its tracks that can be read.
     brought: bool,
-    wishes: Vec<ShardWish>,
+    /// The CRC of each shard that came.
+    pub(crate) came: Vec<(PieceId, u64)>,
+    /// What it did not give, in order of place.
+    pub(crate) left: Vec<ShardWish>,
+}
+
+impl Visited {
+    fn new(
+        platter: PlatterId,
+        brought: bool,
+        wishes: &[ShardWish],
+        outcome: Option<PlatterOutcome>,
+    ) -> Self {
+        let Some(outcome) = outcome.filter(|_| brought) else {
+            return Self { platter, brought, came: Vec::new(), left: wishes.to_vec() };
+        };
+        let came = outcome.came.into_iter().map(|(index, crc)| (wishes[index].piece, crc));
+        let left = outcome.left.into_iter().map(|index| wishes[index].clone());
+        Self { platter, brought, came: came.collect(), left: left.collect() }
+    }
+}
+
+/// What a platter could not give, with those of its set that were brought.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    platter: PlatterId,
+    brought: bool,
+    pub(crate) wishes: Vec<ShardWish>,
     row: PlatterRow,
     set: SetRow,
-    /// None of those that have no file or no slot: no drive is needed to find that out.
-    members: Vec<(PlatterId, Option<Answer>)>,
+    members: Vec<PlatterId>,
+}
+
+impl Recovery {
+    /// When the first of what is recovered is due.
+    pub(crate) fn due(&self) -> Option<UnixTime> {
+        self.wishes.iter().map(|wish| wish.due).min()
+    }
 }
 
 /// Which wishes came from their own platter, with their CRCs, and which did not.
@@ -368,18 +349,50 @@ struct PlatterOutcome {
     left: Vec<usize>,
 }
 
-/// The physical tracks that shards of a platter lie on, as one span.
-fn span(set: &SetRow, row: &PlatterRow, wishes: &[ShardWish]) -> TrackSpan {
-    let geometry = &set.geometry;
-    let map = geometry.map(geometry.tracks_for(row.data_bytes + row.list_bytes));
-    let (mut first, mut last) = (u32::MAX, 0);
-    for shard in wishes.iter().map(|wish| &wish.shard) {
-        let physical = |offset: u64| map.physical(geometry.address(offset).track);
-        first = first.min(physical(shard.offset).get());
-        last = last.max(physical(shard.offset + shard.bytes.max(1) - 1).get());
+/// Where on a platter the tracks of its shards are.
+struct Tracked {
+    geometry: Geometry,
+    map: TrackMap,
+}
+
+impl Tracked {
+    fn new(set: &SetRow, row: &PlatterRow) -> Self {
+        let geometry = set.geometry.clone();
+        let map = geometry.map(geometry.tracks_for(row.data_bytes + row.list_bytes));
+        Self { geometry, map }
     }
-    let first = first.min(last);
-    TrackSpan::new(fulgurite_units::TrackIndex::new(first), last - first + 1)
+
+    /// The first and the last physical track of a shard.
+    fn of(&self, shard: &Shard) -> (u32, u32) {
+        let at = |offset| self.map.physical(self.geometry.address(offset).track).get();
+        (at(shard.offset), at(shard.offset + shard.bytes.max(1) - 1))
+    }
+
+    /// The tracks that shards lie on, as one span.
+    fn span(&self, wishes: &[ShardWish]) -> TrackSpan {
+        let all = wishes.iter().map(|wish| self.of(&wish.shard));
+        let (first, last) =
+            all.fold((u32::MAX, 0), |(first, last), of| (first.min(of.0), last.max(of.1)));
+        let first = first.min(last);
+        TrackSpan::new(fulgurite_units::TrackIndex::new(first), last - first + 1)
+    }
+
+    /// Wishes in order of place, by stretches of tracks that are read in one go each.
+    fn stretches(&self, mut wishes: Vec<ShardWish>) -> Vec<(TrackSpan, Vec<ShardWish>)> {
+        wishes.sort_by_key(|wish| wish.shard.offset);
+        let mut stretches: Vec<(u32, Vec<ShardWish>)> = Vec::new();
+        for wish in wishes {
+            let (first, last) = self.of(&wish.shard);
+            match stretches.last_mut() {
+                Some((end, wishes)) if first <= end.saturating_add(RESTORE_GAP_TRACKS) => {
+                    *end = last.max(*end);
+                    wishes.push(wish);
+                }
+                _ => stretches.push((last, vec![wish])),
+            }
+        }
+        stretches.into_iter().map(|(_, wishes)| (self.span(&wishes), wishes)).collect()
+    }
 }
 
 /// The track at hand: shards side by side share it.

@@ -101,6 +101,12 @@ impl Space {
         (*self.lock(), self.reserve_wanted)
     }
 
+    /// Bytes that could be admitted now.
+    pub(crate) fn room(&self) -> Result<u64> {
+        let taken = self.admitted.load(Ordering::Relaxed).saturating_add(self.free_min);
+        Ok(self.free()?.saturating_sub(taken))
+    }
+
     /// `Full` unless there is room for `bytes` more, beside all that was admitted.
     pub(crate) fn check(&self, bytes: u64) -> Result<()> {
         self.fits(bytes, self.free()?, self.admitted.load(Ordering::Relaxed))

@@ -46,6 +46,7 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Standard,
+        restore_log: None,
         day: Duration::from_secs(86_400),
         fail_point: None,
     }

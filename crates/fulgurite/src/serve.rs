@@ -300,6 +300,7 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
             Expedited::Refuse => ExpeditedPolicy::Refuse,
             Expedited::Standard => ExpeditedPolicy::Standard,
         },
+        restore_log: config.restore.log.clone(),
         day: config.restore.day,
         fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?,
     })

@@ -43,6 +43,7 @@ use tokio::sync::oneshot;
 
 pub use self::due::Due;
 use self::log_file::LogFile;
+pub use self::log_file::begin_log;
 use self::refusal::Refusal;
 pub use self::watch::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd};
 use self::watch::{Watcher, Watchers};
@@ -65,6 +66,19 @@ pub struct Answer {
     ended: oneshot::Receiver<Result<(), Refusal>>,
     /// Held while it is a new platter that is not verified.
     unverified: Option<UnverifiedGuard>,
+}
+
+impl Answer {
+    /// Waits for it without a thread.
+    ///
+    /// # Errors
+    /// Why the request came to nothing.
+    pub async fn ended(self) -> Result<()> {
+        let Self { platter, ended, unverified } = self;
+        let ended = ended.await.map_err(|_| PlattersError::Stopping)?;
+        drop(unverified);
+        ended.map_err(|refusal| refusal.of(platter))
+    }
 }
 
 /// Makes the event of a request, given its number and the time.

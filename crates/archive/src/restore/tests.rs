@@ -2,8 +2,10 @@
 
 use fulgurite_units::{Duration, UnixTime};
 
+use super::queue::Queue;
 use super::*;
 use crate::commit::insert_object;
+use crate::log::LogKind;
 use crate::testing;
 
 fn at(text: &str) -> UnixTime {
@@ -66,5 +68,35 @@ async fn a_second_request_only_makes_a_restore_faster() {
         let refused = ask(&ground, "glass", days, Retrieval::Bulk).await;
         assert!(matches!(refused, Err(ArchiveError::InvalidArgument { .. })));
     }
+    tokio::task::spawn_blocking(move || drop(ground)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_finds_in_the_rows_what_is_asked_for_by_retrieval_and_time() {
+    let dir = testing::dir();
+    let open = tokio::task::spawn_blocking(move || (testing::ground(&dir), dir));
+    let (ground, _dir) = open.await.unwrap();
+    let put_rows = Arc::clone(&ground);
+    let rows = [(1, Retrieval::Bulk, 30), (2, Retrieval::Bulk, 10), (3, Retrieval::Standard, 20)];
+    tokio::task::spawn_blocking(move || {
+        let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
+            for (number, retrieval, at) in rows {
+                let requested = UnixTime::from_millis(at);
+                let mark = RestoreMark { days: 1, retrieval, requested, expiry: None };
+                let name = testing::name(&number.to_string());
+                let row = RestoreRow { name, mark, failures: 0, error: None };
+                rows::put(tx, RESTORES, vec![number; 16], &row)?;
+            }
+            Ok(())
+        };
+        put_rows.committer.commit_blocking(commit).unwrap();
+    })
+    .await
+    .unwrap();
+    let mut queue = Queue::of_rows(&ground).unwrap();
+    let mut first = |retrieval| queue.take(retrieval).map(|object| object.to_bytes()[0]);
+    let found = [Retrieval::Bulk, Retrieval::Bulk, Retrieval::Standard].map(&mut first);
+    assert_eq!(found, [Some(2), Some(1), Some(3)]);
+    assert_eq!(Retrieval::URGENT_FIRST.map(first), [None; 3]);
     tokio::task::spawn_blocking(move || drop(ground)).await.unwrap();
 }

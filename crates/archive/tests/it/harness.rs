@@ -56,6 +56,7 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
+        restore_log: None,
         day: Duration::from_secs(86_400),
         fail_point: None,
     }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use fulgurite_archive::{RestoreRequest, Retrieval, StorageClass};
 use fulgurite_library::log::{Entry, LogReader, Logged};
-use fulgurite_library::{Event, Output, RequestId};
-use fulgurite_units::{Duration, PlatterId};
+use fulgurite_library::{Action, Event, Output, RequestId};
+use fulgurite_units::{ByteCount, Duration, PlatterId};
 
 use crate::harness::{Client, config, key, noise};
 
@@ -19,7 +19,12 @@ async fn open(dir: &Path, time_scale: f64) -> Client {
     let mut config = config(&dir.join("data"));
     config.library.time_scale = time_scale;
     config.library.log = Some(dir.join("library.log"));
+    config.restore_log = Some(dir.join("restore.log"));
     Client::open(config).await
+}
+
+fn source(path: &Path) -> BufReader<File> {
+    BufReader::new(File::open(path).unwrap())
 }
 
 /// What the log holds by now; nothing until its first line is whole.
@@ -135,4 +140,91 @@ async fn a_recovery_asks_for_all_platters_of_the_set_at_once() {
     }
     // A short set, of 1 + 3: the platter itself, then the other three together.
     assert_eq!((asked.len(), most), (4, 3));
+}
+
+#[tokio::test]
+async fn the_shards_of_a_body_are_asked_for_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = config(&dir.path().join("data"));
+    // Platters of 16 tracks, and shards of two.
+    config.geometry.groups = 8;
+    config.shard_size = ByteCount::new(80 << 10);
+    config.library.log = Some(dir.path().join("library.log"));
+    let client = Client::open(config.clone()).await;
+    let body = noise(1, 400_000);
+    client.put("wide", StorageClass::DeepArchive, &body).await.unwrap();
+    client.archive.seal().await.unwrap();
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    config.library.time_scale = SLOW;
+    let client = Client::open(config).await;
+    client.restore("wide").await.unwrap();
+    client.restored("wide").await.unwrap();
+    assert!(client.get("wide", None).await.unwrap() == body);
+    client.archive.stop().await.unwrap();
+    let log = entries(dir.path());
+    let first_end = log.iter().position(|entry| finished(entry).is_some()).unwrap();
+    let asked: BTreeSet<_> =
+        log[..first_end].iter().filter_map(read_of).map(|read| read.1).collect();
+    assert_eq!(asked.len(), 4, "one drive for each shard");
+}
+
+#[tokio::test]
+async fn an_urgent_restore_is_fetched_next_and_what_was_decided_is_decided_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = open(dir.path(), 0.0).await;
+    let (count, mut platters) = (60, Vec::new());
+    let name = |number: u64| format!("file {number}");
+    for number in 0..count {
+        let body = noise(number, 100_000);
+        client.put(&name(number), StorageClass::Glacier, &body).await.unwrap();
+    }
+    client.archive.seal().await.unwrap();
+    for number in 0..count {
+        platters.push(platter(&client, &name(number)).await);
+    }
+    client.archive.stop().await.unwrap();
+    drop(client);
+    // One is lost, and comes from the others of its set.
+    let lost = platters[3];
+    std::fs::write(dir.path().join(format!("data/platters/{lost}.glass")), "broken").unwrap();
+
+    // A hundredth: a platter is fetched in half a second.
+    let client = open(dir.path(), 0.01).await;
+    for number in 1..count {
+        ask(&client, &name(number), Retrieval::Bulk).await;
+    }
+    ask(&client, &name(0), Retrieval::Expedited).await;
+    for number in 0..count {
+        client.restored(&name(number)).await.unwrap();
+    }
+    assert!(client.get("file 3", None).await.unwrap() == noise(3, 100_000));
+    client.archive.stop().await.unwrap();
+
+    let log = entries(dir.path());
+    let is_urgent = |entry: &Entry| {
+        read_of(entry).filter(|(.., left)| *left <= Duration::from_secs(300)).map(|read| read.0)
+    };
+    let (at, urgent) =
+        log.iter().enumerate().find_map(|(at, entry)| Some((at, is_urgent(entry)?))).unwrap();
+    let end = log.iter().position(|entry| finished(entry) == Some(urgent)).unwrap();
+    let mounts = |entries: &[Entry]| {
+        let is_mount = |entry: &&Entry| {
+            matches!(&entry.what, Logged::Output(Output::Do(command))
+                if matches!(command.action, Action::Mount { .. }))
+        };
+        entries.iter().filter(is_mount).count()
+    };
+    let (before, between, after) = (mounts(&log[..at]), mounts(&log[at..end]), mounts(&log[end..]));
+    // What four drives and four shuttles have at hand, twice.
+    assert!(between <= 16, "{between} between, {before} before, {after} after it");
+    assert!(after > 16, "{after} after it: most were still waiting");
+
+    let library = fulgurite_library::log::replay(source(&dir.path().join("library.log"))).unwrap();
+    assert_eq!(library.divergence, None);
+    let restores = fulgurite_restore::log::replay(source(&dir.path().join("restore.log"))).unwrap();
+    assert_eq!(restores.divergence, None);
+    assert_eq!(restores.end, Some(fulgurite_restore::log::End::Stopped));
+    assert!(restores.events > 3 * count && restores.commands >= 2 * count, "{restores:?}");
 }

@@ -8,7 +8,7 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity};
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 34] = [
+const SETTINGS: [(&str, Setter); 35] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -21,6 +21,7 @@ const SETTINGS: [(&str, Setter); 34] = [
     ("FULGURITE_STORAGE_RESERVE", |c, v| set_some(&mut c.storage.reserve, v)),
     ("FULGURITE_STORAGE_FORGET_WITHIN", |c, v| set(&mut c.storage.forget_within, v)),
     ("FULGURITE_RESTORE_EXPEDITED", |c, v| set_expedited(&mut c.restore.expedited, v)),
+    ("FULGURITE_RESTORE_LOG", |c, v| set_some(&mut c.restore.log, v)),
     ("FULGURITE_RESTORE_DAY", |c, v| set(&mut c.restore.day, v)),
     ("FULGURITE_KEYS_MASTER_KEY", |c, v| set_some(&mut c.keys.master_key, v)),
     ("FULGURITE_KEYS_TABLES", |c, v| set_paths(&mut c.keys.tables, v)),

@@ -88,6 +88,9 @@ pub(crate) struct Restore {
     pub(crate) expedited: Expedited,
     /// Length of a restore day; shorter only for tests.
     pub(crate) day: Duration,
+    /// Where what the controller of restores is told and decides is written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 /// What Expedited means for `DEEP_ARCHIVE`.
@@ -286,7 +289,7 @@ impl Default for Storage {
 
 impl Default for Restore {
     fn default() -> Self {
-        Self { expedited: Expedited::Refuse, day: Duration::from_secs(24 * 3600) }
+        Self { expedited: Expedited::Refuse, day: Duration::from_secs(24 * 3600), log: None }
     }
 }
 

@@ -176,6 +176,7 @@ fn every_setting_has_a_variable() {
     config.keys.master_key = Some("master.key".into());
     config.keys.tables = vec!["table".into(), "copy".into()];
     config.library.log = Some("library.log".into());
+    config.restore.log = Some("restore.log".into());
     config.seal.staged_bytes = Some(ByteCount::mib(1));
     config.storage.free_min = Some(ByteCount::mib(1));
     config.storage.reserve = Some(ByteCount::mib(1));

@@ -54,6 +54,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         master_key: None,
         key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Refuse,
+        restore_log: None,
         day: Duration::from_secs(86_400),
         fail_point: None,
     }

@@ -33,9 +33,7 @@ impl LogFile {
         let Some(path) = path else {
             return Ok(Self { open: None, path: PathBuf::new(), bytes_max });
         };
-        move_aside(path)?;
-        let create = || OpenOptions::new().write(true).create_new(true).open(path);
-        let file = create().map_err(PlattersError::io("create the library log", path))?;
+        let file = begin_log(path, "library log", FORMAT)?;
         let open = LogWriter::new(BufWriter::new(file), library)
             .map_err(|error| PlattersError::Internal { what: format!("library log: {error}") })?;
         Ok(Self { open: Some(open), path: path.to_owned(), bytes_max })
@@ -99,21 +97,28 @@ impl LogFile {
     }
 }
 
-/// Moves the log of an earlier start to `PATH.1`. What is no log stays, and is in the way.
-fn move_aside(path: &Path) -> Result<()> {
+/// Makes the file of a log that is called `name` and whose first line has `format` in it; one of an
+/// earlier start becomes `PATH.1`. What is no such log stays, and is in the way.
+///
+/// # Errors
+/// When it is, or the file cannot be made.
+pub fn begin_log(path: &Path, name: &str, format: &str) -> Result<File> {
     let mut begins = String::new();
     match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(PlattersError::io("open the library log", path)(error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(PlattersError::io("open the log", path)(error)),
         Ok(file) => {
             let read = file.take(64).read_to_string(&mut begins);
-            if read.is_err() || !(begins.is_empty() || begins.contains(FORMAT)) {
-                let what = format!("library log: \"{}\" is there and is none", path.display());
+            if read.is_err() || !(begins.is_empty() || begins.contains(format)) {
+                let what = format!("{name}: \"{}\" is there and is none", path.display());
                 return Err(PlattersError::InvalidArgument { what });
             }
+            let mut aside = path.as_os_str().to_owned();
+            aside.push(".1");
+            let moved = std::fs::rename(path, &aside);
+            moved.map_err(PlattersError::io("move the log aside", path))?;
         }
     }
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".1");
-    std::fs::rename(path, &aside).map_err(PlattersError::io("move the library log aside", path))
+    let create = OpenOptions::new().write(true).create_new(true).open(path);
+    create.map_err(PlattersError::io("create the log", path))
 }

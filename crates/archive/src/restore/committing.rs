@@ -1,0 +1,134 @@
+//! The thread that makes whole copies readable: all that wait are synced together, and committed.
+
+use std::sync::mpsc::{Receiver, Sender};
+
+use fulgurite_catalog::Transaction;
+use fulgurite_restore::RestoreId;
+use fulgurite_units::{Duration, ObjectId, UnixTime, error_chain};
+
+use super::copying::Whole;
+use super::{Message, expiry};
+use crate::commit::{account, find_object};
+use crate::ground::Ground;
+use crate::limits::RESTORE_COMMITS_MAX;
+use crate::log::{Extent, LogKind, LogWriter};
+use crate::rows::{
+    self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
+};
+use crate::{ArchiveError, Result};
+
+/// What became of a copy.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It is readable, or its object is gone.
+    Done,
+    /// Nothing of it is there.
+    Lost,
+}
+
+/// Works until nobody sends copies any more.
+pub(super) fn run(
+    ground: &Ground,
+    copies: &Receiver<(RestoreId, Whole)>,
+    answers: &Sender<Message>,
+) {
+    while let Ok(first) = copies.recv() {
+        let mut group = vec![first];
+        group.extend(copies.try_iter().take(RESTORE_COMMITS_MAX - 1));
+        let ids: Vec<RestoreId> = group.iter().map(|(id, _)| *id).collect();
+        let ended = ground.panics.catch("restoring", || commit_all(ground, group));
+        let ended = ended.unwrap_or_else(|_| ids.into_iter().map(|id| (id, End::Lost)).collect());
+        // The restoring thread may be gone already.
+        let _ = answers.send(Message::Ended(ended));
+    }
+}
+
+fn commit_all(ground: &Ground, group: Vec<(RestoreId, Whole)>) -> Vec<(RestoreId, End)> {
+    let writers = group.iter().flat_map(|(_, whole)| whole.rooms.iter());
+    if let Err(error) = LogWriter::sync_many(writers.map(|room| &*room.writer)) {
+        say(&error);
+        return group.into_iter().map(|(id, _)| (id, End::Lost)).collect();
+    }
+    // All are handed in before the first answer is waited for, so that they share syncs.
+    let mut waiting = Vec::new();
+    for (id, Whole { object, row, copies, rooms }) in group {
+        let (now, day) = (ground.now(), ground.config.day);
+        let commit = move |tx: &mut Transaction<'_>| -> Result<bool> {
+            commit_copies(tx, object, &row, copies, now, day)
+        };
+        waiting.push((id, ground.committer.submit_blocking(commit), rooms));
+    }
+    let mut ended = Vec::new();
+    for (id, ticket, rooms) in waiting {
+        let outcome = ticket.wait();
+        // When the catalog failed while it wrote nobody knows whether the rows are there.
+        let is_kept = match &outcome {
+            Ok(is_there) => *is_there,
+            Err(ArchiveError::Catalog(error)) => error.leaves_doubt(),
+            Err(_) => false,
+        };
+        if is_kept {
+            rooms.iter().for_each(|room| room.writer.keep());
+        }
+        ground.fail.pass("restore-committed");
+        let end = match outcome {
+            Ok(_) => End::Done,
+            Err(error) => {
+                say(&error);
+                End::Lost
+            }
+        };
+        ended.push((id, end));
+    }
+    ended
+}
+
+fn say(error: &ArchiveError) {
+    if !matches!(error, ArchiveError::Stopping) {
+        let error = error_chain(error);
+        tracing::error!(error, "a restored copy cannot be kept; it is made again");
+    }
+}
+/// Makes the copies of one object readable; `false` when the object is gone, or has its copy.
+fn commit_copies(
+    tx: &mut Transaction<'_>,
+    object_id: ObjectId,
+    row: &RestoreRow,
+    copied: Vec<(u32, ObjectId, Vec<Extent>)>,
+    now: UnixTime,
+    day: Duration,
+) -> Result<bool> {
+    let name = &row.name;
+    let found =
+        find_object(tx, &name.bucket, &name.key)?.filter(|object| object.object_id == object_id);
+    // A commit that was in doubt may have made a copy readable that was fetched once more.
+    let wanted = found.and_then(|object| {
+        let mark = object.restore.filter(|mark| mark.expiry.is_none())?;
+        Some((object, mark))
+    });
+    let Some((mut object, mark)) = wanted else {
+        tx.delete(RESTORES, object_id.to_bytes())?;
+        return Ok(false);
+    };
+    for (index, body_id, extents) in copied {
+        let body_key = rows::body_key(object_id, index);
+        let Some(mut body) = rows::get::<BodyRow>(tx, BODIES, &body_key)? else { continue };
+        assert_eq!(body.body_id, body_id, "a body keeps its place in its object");
+        account(tx, LogKind::Restored, &extents, true)?;
+        body.restored = Some(extents);
+        rows::put(tx, BODIES, body_key, &body)?;
+    }
+    // The days count from the request, but a copy that comes late still lives its days.
+    let from_request = expiry(mark.requested, mark.days, day);
+    let end = if from_request > now { from_request } else { expiry(now, mark.days, day) };
+    object.restore = Some(RestoreMark { expiry: Some(end), ..mark });
+    rows::put(tx, OBJECTS, rows::object_key_of(name), &object)?;
+    let place = ExpiryRow { name: name.clone() };
+    rows::put(tx, EXPIRIES, rows::expiry_key(end, object_id), &place)?;
+    tx.delete(RESTORES, object_id.to_bytes())?;
+    rows::with_totals(tx, |totals| {
+        totals.restores_waiting -= 1;
+        totals.restored += 1;
+    })?;
+    Ok(true)
+}

@@ -1,0 +1,254 @@
+//! One restore: its bodies, where their pieces are, and the room that they are brought into.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fulgurite_catalog::KeyValue as _;
+use fulgurite_platters::{cipher_crc, joined_crc};
+use fulgurite_restore::{Piece, Place};
+use fulgurite_units::{ByteCount, ObjectId, PlatterId};
+
+use crate::body::cipher_bytes;
+use crate::commit::{bodies, find_object};
+use crate::ground::Ground;
+use crate::limits::CHUNK_BYTES;
+use crate::log::{Extent, LogReader, LogWriter};
+use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
+use crate::space::Admission;
+use crate::{ArchiveError, Result};
+
+/// A restore that the controller knows.
+#[derive(Debug)]
+pub(super) struct Copying {
+    pub(super) object: ObjectId,
+    pub(super) row: RestoreRow,
+    parts: Vec<Part>,
+    pieces: Vec<Source>,
+    /// The CRC of each piece that came.
+    came: BTreeMap<u32, u64>,
+    /// As soon as it has begun: of each part one.
+    rooms: Vec<Room>,
+    /// When its failure was written down last.
+    pub(super) noted: Option<Instant>,
+}
+
+/// A body that is not there to be read, and its place in its object.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) index: u32,
+    pub(super) body: BodyRow,
+}
+
+/// Room for a body, given back when it is dropped before its copy is committed.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) writer: Arc<LogWriter>,
+    /// Until the copy is committed: its bytes are on the disk only after the last of them.
+    _admission: Admission,
+}
+
+/// Where a piece comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source {
+    Glass {
+        part: usize,
+        shard: Shard,
+    },
+    Staged {
+        part: usize,
+    },
+    /// It has no bytes: it stands for an object of which nothing is to be fetched.
+    Nothing,
+    /// What is to be fetched could not be found out.
+    Unknown,
+}
+
+/// A copy that is whole, on its way into the catalog.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) object: ObjectId,
+    pub(super) row: RestoreRow,
+    pub(super) copies: Vec<(u32, ObjectId, Vec<Extent>)>,
+    pub(super) rooms: Vec<Room>,
+}
+
+impl Copying {
+    /// What an object's restore is; none when the object is gone, or is another one by now.
+    pub(super) fn find(ground: &Ground, object: ObjectId, row: RestoreRow) -> Result<Option<Self>> {
+        let name = &row.name;
+        // One view: the object may be put again between the look at it and at its bodies.
+        let view = ground.kv.snapshot();
+        let found = find_object(&*view, &name.bucket, &name.key)?;
+        let Some(of_row) = found.filter(|found| found.object_id == object) else {
+            return Ok(None);
+        };
+        let all = (0..).zip(bodies(&*view, &of_row)?);
+        let parts: Vec<Part> = all
+            .filter(|(_, body)| body.restored.is_none())
+            .map(|(index, body)| Part { index, body })
+            .collect();
+        let mut pieces = Vec::new();
+        for (part, of) in parts.iter().enumerate() {
+            if of.body.log.is_some() {
+                pieces.push(Source::Staged { part });
+            } else {
+                pieces.extend(of.body.shards.iter().map(|&shard| Source::Glass { part, shard }));
+            }
+        }
+        if pieces.is_empty() {
+            pieces.push(Source::Nothing);
+        }
+        let (came, rooms) = (BTreeMap::new(), Vec::new());
+        Ok(Some(Self { object, row, parts, pieces, came, rooms, noted: None }))
+    }
+
+    /// A restore of which nothing more is known than that it is wanted.
+    pub(super) fn unknown(object: ObjectId, row: RestoreRow) -> Self {
+        let (parts, pieces, came) = (Vec::new(), vec![Source::Unknown], BTreeMap::new());
+        Self { object, row, parts, pieces, came, rooms: Vec::new(), noted: None }
+    }
+
+    /// Its pieces, as the controller is told of them.
+    pub(super) fn pieces(&self) -> Vec<Piece> {
+        let piece = |source: &Source| match *source {
+            Source::Glass { shard, .. } => {
+                Piece { place: Some(place(shard.platter)), bytes: ByteCount::new(shard.bytes) }
+            }
+            Source::Staged { part } => {
+                let bytes = ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
+                Piece { place: None, bytes }
+            }
+            Source::Nothing | Source::Unknown => Piece { place: None, bytes: ByteCount::ZERO },
+        };
+        self.pieces.iter().map(piece).collect()
+    }
+
+    pub(super) fn source(&self, index: u32) -> Source {
+        self.pieces[index as usize]
+    }
+
+    /// Makes room for its bodies, if that was not done; `false` when the object is gone, or has its
+    /// copy.
+    pub(super) fn begin(&mut self, ground: &Ground) -> Result<bool> {
+        let name = &self.row.name;
+        let found = find_object(&*ground.kv, &name.bucket, &name.key)?;
+        let found = found.filter(|found| found.object_id == self.object);
+        if found.and_then(|found| found.restore).is_none_or(|mark| mark.expiry.is_some()) {
+            return Ok(false);
+        }
+        if self.rooms.is_empty() {
+            self.rooms = self.parts.iter().map(|part| room(ground, part)).collect::<Result<_>>()?;
+        }
+        Ok(true)
+    }
+
+    pub(super) fn writer(&self, part: usize) -> Arc<LogWriter> {
+        Arc::clone(&self.rooms[part].writer)
+    }
+
+    pub(super) fn part(&self, part: usize) -> &Part {
+        &self.parts[part]
+    }
+
+    /// A piece is there.
+    pub(super) fn came(&mut self, index: u32, crc: u64) {
+        self.came.insert(index, crc);
+    }
+
+    /// Gives back what it holds.
+    pub(super) fn forget(&mut self) {
+        self.rooms.clear();
+        self.came.clear();
+    }
+
+    /// The copy, all of whose pieces came; or what is wrong with it. It holds nothing after.
+    pub(super) fn finish(&mut self) -> Result<Whole, String> {
+        let mut pieces: BTreeMap<usize, Vec<(u64, u64, u64)>> = BTreeMap::new();
+        for (index, source) in (0..).zip(&self.pieces) {
+            let crc = self.came.get(&index).copied().unwrap_or_default();
+            match *source {
+                Source::Glass { part, shard } => {
+                    pieces.entry(part).or_default().push((shard.body_offset, shard.bytes, crc));
+                }
+                Source::Staged { part } => {
+                    let bytes = cipher_bytes(self.parts[part].body.bytes);
+                    pieces.entry(part).or_default().push((0, bytes, crc));
+                }
+                Source::Nothing | Source::Unknown => {}
+            }
+        }
+        let rooms = std::mem::take(&mut self.rooms);
+        self.came.clear();
+        for (number, part) in self.parts.iter().enumerate() {
+            let pieces = pieces.remove(&number).unwrap_or_default();
+            let body = &part.body;
+            let joined = joined_crc(&pieces, cipher_bytes(body.bytes));
+            let is_empty = body.bytes == 0 && pieces.iter().all(|&(_, bytes, _)| bytes == 0);
+            if joined != Some(body.digest) && !is_empty {
+                return Err(format!("body {} is not what was ingested", body.body_id));
+            }
+        }
+        let copies = self
+            .parts
+            .iter()
+            .zip(&rooms)
+            .map(|(part, room)| (part.index, part.body.body_id, room.writer.extents()))
+            .collect();
+        Ok(Whole { object: self.object, row: self.row.clone(), copies, rooms })
+    }
+}
+
+/// How the controller knows a platter.
+fn place(platter: PlatterId) -> Place {
+    Place::new(u128::from_le_bytes(platter.to_bytes()))
+}
+
+/// The platter that the controller knows as this.
+pub(super) fn platter(place: Place) -> PlatterId {
+    PlatterId::from_bytes(place.get().to_le_bytes())
+}
+
+fn room(ground: &Ground, part: &Part) -> Result<Room> {
+    let bytes = cipher_bytes(part.body.bytes);
+    let admission = ground.space.admit(bytes)?;
+    let mut writer = ground.restored.writer(part.body.body_id, bytes)?;
+    writer.set_written(bytes);
+    Ok(Room { writer: Arc::new(writer), _admission: admission })
+}
+
+/// The staged bytes of a body, pinned, as long as they are there. The row is looked at again after
+/// the pin, for sealing may have released the bytes to glass before it.
+fn pin_staged(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<LogReader>> {
+    let Some((kind, extents)) = part.body.log.clone() else { return Ok(None) };
+    let reader = ground.log(kind).reader(extents);
+    let now: Option<BodyRow> = rows::get(&*ground.kv, BODIES, &rows::body_key(object, part.index))?;
+    Ok(now.is_some_and(|row| row.log.is_some()).then_some(reader))
+}
+
+/// Copies a body that is still staged; its CRC, or none when it is not staged any more.
+pub(super) fn copy_staged(
+    ground: &Ground,
+    object: ObjectId,
+    part: &Part,
+    writer: &LogWriter,
+) -> Result<Option<u64>> {
+    let Some(mut reader) = pin_staged(ground, object, part)? else { return Ok(None) };
+    let bytes = cipher_bytes(part.body.bytes);
+    let mut crc = cipher_crc();
+    let mut buffer = vec![0; CHUNK_BYTES];
+    let mut done = 0;
+    while done < bytes {
+        let now = usize::try_from(bytes - done).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+        reader.read_at(done, &mut buffer[..now])?;
+        crc.update(&buffer[..now]);
+        writer.write_at(done, &buffer[..now])?;
+        done += now as u64;
+    }
+    let crc = crc.finalize();
+    if crc != part.body.digest {
+        let what = format!("staged body {} is not what was ingested", part.body.body_id);
+        return Err(ArchiveError::Corrupt { what });
+    }
+    Ok(Some(crc))
+}
