@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! RestoreObject -> row in restores, object marked ongoing -> 202
-//! restoring thread: queue --Asked--> fulgurite_restore::Restores --Fetch--> library -> drive -> tracks
-//!                                        ^        |                  -> restored log (ciphertext)
+//! restoring thread: queue --Asked--> fulgurite_restore::Restores --Fetch--> library -> drive
+//!                                        ^        |           -> tracks -> restored log
 //!                                        |      Commit -> CRC -> sync -> copies committed
 //!                                        '--- Came, Failed, Committed, Lost
 //! ```

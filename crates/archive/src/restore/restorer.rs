@@ -5,7 +5,7 @@
 //!        Visited, Brought, Read --------------------> Came, Failed -------+--> Restores::step
 //!        Ended --------------------------------> Committed, Lost ---------'          |
 //! Fetch --> rooms, then: library (read_platter on a drive's thread)                  |
-//!                        bench   (what is staged; sets that shards are put together from) <-- Fetch
+//!                        bench (what is staged; sets that shards are put together of) <-- Fetch
 //! Commit --> the committing thread                                           <-----  Commit
 //! ```
 //!

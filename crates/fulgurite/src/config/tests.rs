@@ -195,7 +195,7 @@ fn every_setting_has_a_variable() {
             settings.push((format!("FULGURITE_{name}_{inner}").to_uppercase(), value));
         }
     }
-    assert_eq!(settings.len(), 34);
+    assert_eq!(settings.len(), 35);
     for (name, value) in settings {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let environment = [(name.clone(), text), (name.clone(), "\u{7f}".to_owned())];
@@ -210,6 +210,7 @@ fn every_setting_has_a_variable() {
             "FULGURITE_MEDIUM_DAMAGE",
             "FULGURITE_MEDIUM_MODEL",
             "FULGURITE_MEDIUM_STATISTICS",
+            "FULGURITE_RESTORE_LOG",
         ];
         let take = if plain.contains(&name.as_str()) { 1 } else { 2 };
         let loaded = Config::load(None, environment.into_iter().take(take), Overrides::default());
