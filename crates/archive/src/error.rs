@@ -158,20 +158,11 @@ impl ArchiveError {
     }
 }
 
-/// What is wrong with rows is the archive's own error; of the store it is the catalog's.
+/// What is wrong with rows is an error of its own, as platters have it; of the store it is the
+/// catalog's.
 impl From<CatalogError> for ArchiveError {
     fn from(error: CatalogError) -> Self {
-        let what = || error.to_string();
-        if matches!(error, CatalogError::Undecoded { .. }) {
-            return Self::Corrupt { what: what() };
-        }
-        if matches!(error, CatalogError::Newer { .. }) {
-            return Self::Newer { what: what() };
-        }
-        if matches!(error, CatalogError::Unencoded { .. }) {
-            return Self::Internal { what: what() };
-        }
-        Self::Catalog(error)
+        PlattersError::from(error).into()
     }
 }
 
