@@ -4,6 +4,10 @@
 //! alternate with ours in the same minute on the same disk, so that a noisy machine is noisy for
 //! both. A row names machine, commit and command; without them a number means nothing.
 //!
+//! `--against FOLDER` puts another release build of ours in the place of the plain tool, for
+//! example that of before a change: `target/release` of another checkout, with its program and
+//! its `examples/fill_catalog`. Whole benchmarks alternate then.
+//!
 //! Not a profiler and not a gate: targets are printed beside the rows, nothing fails on them.
 
 mod client;
@@ -18,13 +22,15 @@ mod start;
 mod twin;
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Serialize;
 
 use crate::shell;
 
+/// What another build of ours is called in the place of a peer.
+const OTHER_BUILD: &str = "the other build";
 /// Runs of which a row is the median.
 const REPEATS: usize = 3;
 
@@ -56,6 +62,7 @@ struct Measured {
 }
 
 /// What every benchmark needs.
+#[derive(Clone, Debug)]
 struct Bench {
     /// The release build of the archive.
     binary: PathBuf,
@@ -92,11 +99,12 @@ const OWN_BUILDS: [&str; 6] = ["recover", "codes", "signature", "ldpc", "twin", 
 pub(crate) fn run(args: &[String]) -> Result<()> {
     let mut name = None;
     let (mut is_json, mut is_recorded) = (false, false);
-    let mut objects = None;
+    let (mut objects, mut against) = (None, None);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--objects" => objects = Some(args.next().context("--objects COUNT")?.parse()?),
+            "--against" => against = Some(args.next().context("--against FOLDER")?),
             "--json" => is_json = true,
             "--record" => is_recorded = true,
             _ if name.is_none() && BENCHES.iter().any(|(known, _)| *known == arg.as_str()) => {
@@ -107,6 +115,10 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
     }
     let needs_server = name.is_none_or(|name| !OWN_BUILDS.contains(&name));
     let bench = Bench { objects, ..build(needs_server)? };
+    let other = against.map(|folder| bench.of(Path::new(folder))).transpose()?;
+    if other.is_some() && (!needs_server || name.is_none()) {
+        bail!("--against is for one benchmark of the server: not {}", OWN_BUILDS.join(", "));
+    }
     let (machine, commit) = (machine()?, commit()?);
     eprintln!("machine: {machine}\ncommit: {commit}");
     for (known, work) in BENCHES {
@@ -114,8 +126,11 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
             continue;
         }
         eprintln!("command: cargo xtask bench {known}");
-        empty(&bench.folder)?;
-        for measured in work(&bench).with_context(|| format!("benchmark {known}"))? {
+        let measured = match &other {
+            None => fresh(&bench, work),
+            Some(other) => alternating(&bench, other, work),
+        };
+        for measured in measured.with_context(|| format!("benchmark {known}"))? {
             let row = finish(known, measured, &machine, &commit);
             print(&row, is_json)?;
             if is_recorded {
@@ -124,6 +139,62 @@ pub(crate) fn run(args: &[String]) -> Result<()> {
         }
     }
     empty(&bench.folder)
+}
+
+impl Bench {
+    /// The same with the programs of another release build.
+    fn of(&self, release: &Path) -> Result<Self> {
+        // The server is started in a folder of its own.
+        let release = release.canonicalize().with_context(|| format!("no build {release:?}"))?;
+        let binary = release.join("fulgurite");
+        if !binary.is_file() {
+            bail!("{binary:?} is not there: build with cargo build --release -p fulgurite");
+        }
+        let fill_catalog = release.join("examples/fill_catalog");
+        Ok(Self { binary, fill_catalog, ..self.clone() })
+    }
+}
+
+/// A benchmark in an empty folder.
+fn fresh(bench: &Bench, work: fn(&Bench) -> Result<Vec<Measured>>) -> Result<Vec<Measured>> {
+    empty(&bench.folder)?;
+    work(bench)
+}
+
+/// A benchmark of two builds in turn, each as often; the other stands where the plain tool did.
+fn alternating(
+    bench: &Bench,
+    other: &Bench,
+    work: fn(&Bench) -> Result<Vec<Measured>>,
+) -> Result<Vec<Measured>> {
+    let mut all = Vec::new();
+    for round in 1..=REPEATS {
+        eprintln!("round {round} of {REPEATS}");
+        let (ours, theirs) = (fresh(bench, work)?, fresh(other, work)?);
+        if all.is_empty() {
+            all = ours.iter().map(Measured::without_runs).collect();
+        }
+        for (row, (ours, theirs)) in all.iter_mut().zip(ours.into_iter().zip(theirs)) {
+            row.add(ours.ours, theirs.ours);
+        }
+    }
+    Ok(all)
+}
+
+impl Measured {
+    /// The same row, of which nothing was measured yet.
+    fn without_runs(&self) -> Self {
+        let Self { row, unit, target, ref input, .. } = *self;
+        let peer = Some((OTHER_BUILD, Vec::new()));
+        Self { row, ours: Vec::new(), peer, unit, target, input: input.clone() }
+    }
+
+    fn add(&mut self, ours: Vec<f64>, theirs: Vec<f64>) {
+        self.ours.extend(ours);
+        if let Some((_, runs)) = &mut self.peer {
+            runs.extend(theirs);
+        }
+    }
 }
 
 /// The folders and programs of benchmarks; those of `OWN_BUILDS` need no server.
@@ -231,7 +302,7 @@ fn commit() -> Result<String> {
     Ok(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-fn empty(folder: &std::path::Path) -> Result<()> {
+fn empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         std::fs::remove_dir_all(folder).with_context(|| format!("cannot empty {folder:?}"))?;
     }
@@ -240,12 +311,36 @@ fn empty(folder: &std::path::Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{median, megabytes_per_second};
+    use std::path::PathBuf;
+
+    use super::{Bench, Measured, OTHER_BUILD, alternating, finish, median, megabytes_per_second};
 
     #[test]
     fn a_median_ignores_the_order_and_the_outlier() {
         assert!((median(vec![900.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
         assert!((median(vec![4.0, 1.0, 2.0, 900.0]) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn two_builds_take_turns_and_share_a_row() {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = |binary: &str| Bench {
+            binary: binary.into(),
+            fill_catalog: PathBuf::new(),
+            folder: folder.path().join("bench"),
+            objects: None,
+        };
+        let work = |bench: &Bench| {
+            let ours = vec![if bench.binary.ends_with("new") { 3.0 } else { 2.0 }];
+            let (row, unit, target) = ("row", "MB/s", "none");
+            Ok(vec![Measured { row, ours, peer: None, unit, target, input: String::new() }])
+        };
+        let rows = alternating(&bench("new"), &bench("old"), work).unwrap();
+        let row = finish("seal", rows.into_iter().next().unwrap(), "machine", "commit");
+        assert_eq!((row.ours, row.peer, row.ratio), (3.0, Some(2.0), Some(1.5)));
+        assert_eq!(row.peer_name, Some(OTHER_BUILD));
+        let missing = bench("new").of(folder.path()).unwrap_err();
+        assert!(missing.to_string().contains("build with cargo"), "{missing}");
     }
 
     #[test]
