@@ -10,8 +10,7 @@ use fulgurite_units::{DriveIndex, Duration, ShuttleIndex, SlotIndex};
 use crate::controller::Library;
 use crate::errands::Findings;
 use crate::limits::{
-    LOAD_BASE_MS, LOAD_FETCH_MS, LOAD_TRACK_MS, LONGER_WAIT, LONGER_WAIT_PERCENT, UNEVEN_FETCHES,
-    UNEVEN_PERCENT,
+    LOAD_FETCH_MS, LOAD_TRACK_MS, LONGER_WAIT, LONGER_WAIT_PERCENT, UNEVEN_FETCHES, UNEVEN_PERCENT,
 };
 use crate::partition::Partitions;
 use crate::state::{Errand, PlatterKey, Queue};
@@ -23,8 +22,7 @@ impl Library {
         if self.policy.rebalance.is_some() {
             let fetch = if fetch { LOAD_FETCH_MS } else { 0 };
             let load = fetch + u64::from(tracks.track_count) * LOAD_TRACK_MS;
-            let cell = self.floor.cell(slot);
-            self.load[cell] = self.load[cell].saturating_add(load);
+            self.load.add(self.floor.cell(slot), load);
         }
     }
 
@@ -36,10 +34,10 @@ impl Library {
             return None;
         }
         let own = self.partitions.group(group);
-        let (panel, mine) = (own.panel, own.backlog_tracks);
+        let (panel, mine) = (own.panel(), own.backlog_tracks());
         let loads = self.partitions.of_panel(panel);
-        let most = loads.max_by_key(|other| self.partitions.group(*other).backlog_tracks)?;
-        let load = self.partitions.group(most).backlog_tracks;
+        let most = loads.max_by_key(|other| self.partitions.group(*other).backlog_tracks())?;
+        let load = self.partitions.group(most).backlog_tracks();
         if most == group || load <= mine.saturating_add(threshold) {
             return None;
         }
@@ -53,13 +51,13 @@ impl Library {
         let least = usize::from(self.policy.help_platters?);
         let own = self.partitions.group(group);
         if self.policy.movement != Movement::Partitions
-            || !own.queue.is_empty()
+            || !own.queue().is_empty()
             || !self.has_room(group)
         {
             return None;
         }
-        let waiting = |other: &u16| self.partitions.group(*other).queue.len();
-        let most = self.partitions.of_panel(own.panel).max_by_key(waiting)?;
+        let waiting = |other: &u16| self.partitions.group(*other).queue().len();
+        let most = self.partitions.of_panel(own.panel()).max_by_key(waiting)?;
         if most == group || waiting(&most) < least.max(1) {
             return None;
         }
@@ -77,7 +75,7 @@ impl Library {
         if self.policy.movement != Movement::Partitions || !self.has_room(group) {
             return None;
         }
-        let panel = self.partitions.group(group).panel;
+        let panel = self.partitions.group(group).panel();
         let neighbors = self.partitions.of_panel(panel).filter(|at| at.abs_diff(group) == 1);
         let (wait, most) = neighbors.map(|at| (self.longest_wait(at), at)).max()?;
         let own = self.longest_wait(group).as_nanos();
@@ -93,33 +91,30 @@ impl Library {
 
     /// How long the oldest read of the most urgent platter that waits for a group has waited.
     pub(crate) fn longest_wait(&self, group: u16) -> Duration {
-        let first = self.partitions.group(group).queue.first();
-        let read = first.and_then(|(_, key)| self.platter(*key).reads.front());
-        read.map_or(Duration::ZERO, |read| self.now.since(read.at))
+        let first = self.partitions.group(group).queue().first();
+        let read = first.and_then(|(_, key)| self.shelf.get(*key).first_read());
+        read.map_or(Duration::ZERO, |read| self.sequence.now().since(read.at))
     }
 
     /// Moves the borders to where the load is, when it is time.
     pub(crate) fn rebalance_when_due(&mut self) {
         let Some(interval) = self.policy.rebalance else { return };
-        if self.policy.movement != Movement::Partitions
-            || self.now.since(self.rebalanced) < interval
-        {
+        let now = self.sequence.now();
+        if self.policy.movement != Movement::Partitions || !self.load.is_due(now, interval) {
             return;
         }
-        self.rebalanced = self.now;
         if self.is_uneven() {
             self.counters.rebalances += 1;
             self.regroup();
         }
-        // What came lately counts for half after each interval.
-        self.load.iter_mut().for_each(|load| *load /= 2);
+        self.load.halve(now);
     }
 
     /// Whether some group has much more to do than its share. Borders stay where they are as long
     /// as none has: what comes by chance evens out by itself.
     fn is_uneven(&self) -> bool {
-        let mut loads = vec![0u64; self.partitions.groups.len()];
-        for (cell, load) in self.load.iter().enumerate() {
+        let mut loads = vec![0u64; self.partitions.groups().len()];
+        for (cell, load) in self.load.cells().iter().enumerate() {
             loads[usize::from(self.partitions.of_cell(cell))] += load;
         }
         let total: u64 = loads.iter().sum();
@@ -130,35 +125,26 @@ impl Library {
 
     /// Cuts the panels anew by the load and by what works, and moves the queues along.
     pub(crate) fn regroup(&mut self) {
-        let weights: Vec<u64> = self.load.iter().map(|load| load + LOAD_BASE_MS).collect();
-        let shuttle_works = |index: ShuttleIndex| !self.shuttles[index.as_usize()].broken;
-        let drive_works = |index: DriveIndex| !self.drives[index.as_usize()].broken;
+        let weights = self.load.weights();
+        let shuttle_works = |index: ShuttleIndex| !self.fleet.get(index).is_broken();
+        let drive_works = |index: DriveIndex| !self.drives.get(index).is_broken();
         let movement = self.policy.movement;
         let new = Partitions::new(&self.floor, movement, &weights, shuttle_works, drive_works);
         let old = std::mem::replace(&mut self.partitions, new);
-        for group in &old.groups {
-            for shuttle in &group.shuttles {
-                if let Some(new) = self.partitions.of_shuttle(*shuttle) {
-                    let of = self.partitions.group_mut(new);
-                    of.fetches_in_a_row = of.fetches_in_a_row.max(group.fetches_in_a_row);
-                }
-            }
-        }
-        let waiting = old.groups.iter().flat_map(|group| &group.queue);
+        self.partitions.follow(&old);
+        let waiting = old.groups().iter().flat_map(|group| group.queue());
         for &(age, key) in waiting {
             let group = self.waiting_group(key);
-            let tracks = self.platter(key).tracks_wanted;
-            let of = self.partitions.group_mut(group);
-            of.queue.insert((age, key));
-            of.backlog_tracks += tracks;
-            self.platter_mut(key).queued = Some((Queue::Group(group), age));
+            let tracks = self.shelf.get(key).tracks_wanted();
+            self.partitions.group_mut(group).join(age, key, tracks);
+            self.shelf.set_queued(key, Some((Queue::Group(group), age)));
         }
-        self.dirty.regroup(self.partitions.groups.len());
+        self.dirty.regroup(self.partitions.groups().len());
         self.note_pace();
     }
 
     fn waiting_group(&self, key: PlatterKey) -> u16 {
-        match self.due_queue(self.platter(key)) {
+        match self.due_queue(self.shelf.get(key)) {
             Some((Queue::Group(group), _)) => group,
             _ => unreachable!("a platter in the queue of a group waits for a group"),
         }

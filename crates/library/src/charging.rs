@@ -13,23 +13,19 @@
 use fulgurite_units::{Outbox, ShuttleIndex};
 
 use crate::controller::Library;
+use crate::fleet::{Shuttle, Trip};
 use crate::floor::Position;
 use crate::limits::{BATTERY_PERCENT_MAX, TOP_UP_PERCENT};
-use crate::state::{Shuttle, Travel, Trip};
+use crate::state::Travel;
 use crate::{Action, Movement, Output, PanelIndex, ShelfIndex};
 
 impl Library {
     /// The driver of a shuttle says how full its battery is.
     pub(crate) fn note_battery(&mut self, index: ShuttleIndex, percent: u8) {
-        self.has_batteries = true;
         let percent = percent.min(BATTERY_PERCENT_MAX);
-        let (below, until) = (self.policy.charge_below, self.policy.charge_until);
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        shuttle.battery = Some(percent);
-        let was_low = shuttle.low;
-        shuttle.low = percent < below || was_low && percent < until;
+        let bounds = (self.policy.charge_below, self.policy.charge_until);
         let panel = self.floor.panel_of(index);
-        if shuttle.low != was_low {
+        if self.fleet.tell(index, percent, bounds) {
             // It takes errands again, or others take over what was left to it.
             self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
         }
@@ -38,14 +34,15 @@ impl Library {
 
     /// Sends the idle shuttles of a panel to charge that should, the emptiest first.
     pub(crate) fn charge_idle(&mut self, panel: PanelIndex, out: &mut Outbox<Output>) {
-        if !self.has_batteries {
+        if !self.fleet.has_batteries() {
             return;
         }
         let mut idle: Vec<(Option<u8>, ShuttleIndex)> = self
-            .indexed_shuttles()
+            .fleet
+            .indexed()
             .filter(|(index, _)| self.floor.panel_of(*index) == panel)
             .filter(|(_, shuttle)| self.wants_to_charge(shuttle))
-            .map(|(index, shuttle)| (shuttle.battery, index))
+            .map(|(index, shuttle)| (shuttle.battery(), index))
             .collect();
         idle.sort_unstable();
         for (_, index) in idle {
@@ -57,13 +54,13 @@ impl Library {
 
     /// Where a shuttle should go now to charge, if it should.
     pub(crate) fn charging_due(&self, index: ShuttleIndex) -> Option<Position> {
-        let shuttle = &self.shuttles[index.as_usize()];
+        let shuttle = self.fleet.get(index);
         if self.wants_to_charge(shuttle) { self.charging_point(index) } else { None }
     }
 
     /// Whoever is idle after the errands were given out has nothing else to do.
     fn wants_to_charge(&self, shuttle: &Shuttle) -> bool {
-        let below = shuttle.battery.is_some_and(|percent| percent < self.policy.charge_until);
+        let below = shuttle.battery().is_some_and(|percent| percent < self.policy.charge_until);
         below && shuttle.is_idle() && self.policy.movement != Movement::NoShuttles
     }
 
@@ -71,7 +68,7 @@ impl Library {
     /// group's drives first. With a low battery, if none is free, the nearest that nobody else
     /// waits for: it waits there, and whoever has nothing to do there is sent away.
     fn charging_point(&self, index: ShuttleIndex) -> Option<Position> {
-        let (at, number) = (self.shuttles[index.as_usize()].at, index.get());
+        let (at, number) = (self.fleet.get(index).at(), index.get());
         let group = self.partitions.of_shuttle(index);
         let goes = self.goes_to_charge(index);
         let (mut free, mut taken) = (None, None);
@@ -85,12 +82,12 @@ impl Library {
                 if point != at && !goes {
                     continue;
                 }
-                let span = self.traffic.footprint(point);
-                let wished = self.traffic.wishers(span, number).next().is_some();
+                let span = self.fleet.traffic().footprint(point);
+                let wished = self.fleet.traffic().wishers(span, number).next().is_some();
                 if wished || !self.gets_to_dock(at, point) {
                     continue;
                 }
-                let holders = self.traffic.holders(span, number).next().is_some();
+                let holders = self.fleet.traffic().holders(span, number).next().is_some();
                 let best = if holders { &mut taken } else { &mut free };
                 let order = (point != at, foreign, at.cost_to(point), drive, shelf);
                 if best.is_none_or(|(least, _)| order < least) {
@@ -98,41 +95,39 @@ impl Library {
                 }
             }
         }
-        let taken = taken.filter(|_| self.shuttles[index.as_usize()].low);
+        let taken = taken.filter(|_| self.fleet.get(index).is_low());
         free.or(taken).map(|(_, point)| point)
     }
 
     /// Whether a shuttle lacks enough to go anywhere for it.
     fn goes_to_charge(&self, index: ShuttleIndex) -> bool {
-        let shuttle = &self.shuttles[index.as_usize()];
+        let shuttle = self.fleet.get(index);
         let worth = self.policy.charge_until.saturating_sub(TOP_UP_PERCENT);
-        shuttle.low || shuttle.battery.is_some_and(|percent| percent < worth)
+        shuttle.is_low() || shuttle.battery().is_some_and(|percent| percent < worth)
     }
 
     /// Whether broken machines leave a way to a dock, and the dock itself open.
     fn gets_to_dock(&self, from: Position, dock: Position) -> bool {
         !self.damaged
             || from == dock
-            || self.traffic.shelf_around(from, dock).is_some()
-                && !self.traffic.is_barred(&self.traffic.footprint(dock))
+            || self.fleet.traffic().shelf_around(from, dock).is_some()
+                && !self.fleet.traffic().is_barred(&self.fleet.traffic().footprint(dock))
     }
 
     fn start_charging(&mut self, index: ShuttleIndex, goal: Position, out: &mut Outbox<Output>) {
-        let from = self.shuttles[index.as_usize()].at;
+        let from = self.fleet.get(index).at();
         let rank = self.next_rank(index);
-        let travel = Travel { from, started: self.now, steps: 0, strayed: 0 };
-        let (errand, current, blocked, detour) = (None, None, None, None);
-        let trip = Trip { errand, charges: true, goal, detour, current, blocked, rank, travel };
-        self.shuttles[index.as_usize()].trip = Some(trip);
+        let travel = Travel { from, started: self.sequence.now(), steps: 0, strayed: 0 };
+        self.fleet.begin(index, Trip::charging(goal, rank, travel));
         self.advance(index, out);
     }
 
     /// At a charging point. Who is not low leaves it to anyone who waits for the place; who is low
     /// takes one piece, for it ranked higher or was there first.
     pub(crate) fn arrive_to_charge(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        let shuttle = &self.shuttles[index.as_usize()];
-        let span = self.traffic.footprint(shuttle.at);
-        if shuttle.low || self.traffic.wishers(span, index.get()).next().is_none() {
+        let shuttle = self.fleet.get(index);
+        let span = self.fleet.traffic().footprint(shuttle.at());
+        if shuttle.is_low() || self.fleet.traffic().wishers(span, index.get()).next().is_none() {
             self.charge(index, out);
         } else {
             self.end_charging(index);
@@ -142,13 +137,13 @@ impl Library {
     /// A piece is over. Who is still low goes on, unless an errand waits for the place: those that
     /// wait to charge wait until it is full enough, or all would spend their power on taking turns.
     pub(crate) fn charged(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        let shuttle = &self.shuttles[index.as_usize()];
-        let span = self.traffic.footprint(shuttle.at);
-        let needed = self.traffic.wishers(span, index.get()).any(|other| {
-            let trip = self.shuttles[usize::from(other)].trip.as_ref();
-            trip.is_some_and(|trip| !trip.charges)
+        let shuttle = self.fleet.get(index);
+        let span = self.fleet.traffic().footprint(shuttle.at());
+        let needed = self.fleet.traffic().wishers(span, index.get()).any(|other| {
+            let trip = self.fleet.get(ShuttleIndex::new(other)).trip();
+            trip.is_some_and(|trip| !trip.charges())
         });
-        if shuttle.low && !needed {
+        if shuttle.is_low() && !needed {
             self.charge(index, out);
         } else {
             self.end_charging(index);
@@ -162,8 +157,7 @@ impl Library {
 
     /// What comes next is decided anew.
     fn end_charging(&mut self, index: ShuttleIndex) {
-        self.unblock(index);
-        self.shuttles[index.as_usize()].trip = None;
+        self.end_trip(index);
         self.note_shuttle(index);
     }
 }

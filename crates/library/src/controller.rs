@@ -6,92 +6,60 @@
 //! the library, and no wake-up is lost as long as every change notes whom it concerns: `check`
 //! holds that nobody idle has work left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use fulgurite_units::{Controller, Instant, Outbox, PlatterId, SlotIndex};
 
-use fulgurite_units::{
-    Controller, DriveIndex, Instant, Outbox, PlatterId, ShuttleIndex, SlotIndex,
-};
-
+use crate::arrivals::Arrivals;
 use crate::dirty::Dirty;
+use crate::drive::Drives;
+use crate::fleet::Fleet;
 use crate::floor::Floor;
 use crate::giveway::Rooms;
 use crate::limits::{CANDIDATES_MAX, EJECT_BAY_PLATTERS_MAX, REQUESTS_MAX};
+use crate::load::Load;
 use crate::pace::Pace;
 use crate::partition::Partitions;
 use crate::requests::Requests;
-use crate::state::{Age, Drive, Job, Place, Platter, PlatterKey, Request, Shuttle, Stage, Waiting};
-use crate::traffic::Traffic;
+use crate::sequence::{Actor, Sequence, actor};
+use crate::shelf::Shelf;
+use crate::state::{Job, Place, PlatterKey, Request, Stage, Waiting};
+use crate::zones::Zones;
 use crate::{
     Action, Command, CommandId, Counters, Error, Event, LibraryShape, Outcome, Output, PanelIndex,
     Policy, RequestId, TrackSpan,
 };
 
 /// The controller of one library.
+///
+/// What it remembers is in parts that keep their own invariants: their fields are private, and each
+/// has a `check`. The methods of `Library`, spread over the files of this crate, decide; what they
+/// decide they carry out by methods of the parts.
 #[derive(Clone, Debug)]
 pub struct Library {
     pub(crate) floor: Floor,
     pub(crate) policy: Policy,
-    pub(crate) now: Instant,
-    pub(crate) sequence: u64,
-    next_command: u64,
+    pub(crate) sequence: Sequence,
     pub(crate) requests: Requests,
-    pub(crate) platters: Vec<Platter>,
-    pub(crate) unused: Vec<PlatterKey>,
-    pub(crate) by_id: BTreeMap<PlatterId, PlatterKey>,
-    /// The platter that lives in each slot, where one is known.
-    pub(crate) by_home: Vec<Option<PlatterKey>>,
-    /// Spare slots in use.
-    pub(crate) spares: BTreeMap<SlotIndex, PlatterKey>,
-    /// Platters in a spare slot because their home was out of reach.
-    pub(crate) displaced: BTreeSet<PlatterKey>,
+    pub(crate) shelf: Shelf,
     pub(crate) partitions: Partitions,
-    /// For each panel, the new platters that wait in its eject bay or in a spare slot.
-    pub(crate) new_platters: Vec<BTreeSet<(Age, PlatterKey)>>,
-    /// For each panel, every platter that is not verified yet.
-    pub(crate) unverified: Vec<BTreeSet<(Age, PlatterKey)>>,
+    pub(crate) arrivals: Arrivals,
     pub(crate) pace: Pace,
-    /// Of those, how many are in the eject bay.
-    pub(crate) ejected: Vec<usize>,
-    /// For each panel, whether a shuttle is on its way to the eject bay.
-    pub(crate) collecting: Vec<bool>,
-    pub(crate) shuttles: Vec<Shuttle>,
-    pub(crate) drives: Vec<Drive>,
-    pub(crate) traffic: Traffic,
-    /// Shuttles that pick or place in front of each zone.
-    pub(crate) obscured: Vec<u16>,
-    /// Somebody passed over a platter because it was obscured.
-    pub(crate) passed_over: bool,
+    pub(crate) fleet: Fleet,
+    pub(crate) drives: Drives,
+    pub(crate) zones: Zones,
     pub(crate) dirty: Dirty,
-    /// Shuttles that wait for their way.
-    pub(crate) blocked: Vec<ShuttleIndex>,
     pub(crate) rooms: Rooms,
-    /// Whether any shuttle's driver ever spoke of a battery.
-    pub(crate) has_batteries: bool,
-    pub(crate) load: Vec<u64>,
-    pub(crate) rebalanced: Instant,
+    pub(crate) load: Load,
     /// Whether anything is broken.
     pub(crate) damaged: bool,
     pub(crate) counters: Counters,
 }
-
-/// Who carries out a command; its number ends in this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Actor {
-    Shuttle(ShuttleIndex),
-    Drive(DriveIndex),
-}
-
-/// Actors are told apart in the low bits of a command's number.
-const ACTOR_BITS: u32 = 12;
-const FIRST_DRIVE: u64 = 1 << (ACTOR_BITS - 1);
 
 impl Controller for Library {
     type Event = Event;
     type Command = Output;
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Output>) {
-        // Two drivers' threads may read one clock out of order; ages must not run backwards.
-        self.now = self.now.max(now);
+        self.sequence.come_to(now);
         self.apply(event, out);
         self.rebalance_when_due();
         self.look_at_pace();
@@ -103,7 +71,7 @@ impl Controller for Library {
     fn deadline(&self) -> Option<Instant> {
         // After a restart there is work before anything happens.
         if !self.dirty.is_empty() {
-            return Some(self.now);
+            return Some(self.sequence.now());
         }
         let hold_end = if self.policy.hold.get() > 0.0 { self.next_hold_end() } else { None };
         match (hold_end, self.next_look()) {
@@ -136,44 +104,20 @@ impl Library {
         let cells = floor.cells_per_panel() * usize::from(shape.panels);
         let weights = vec![1; cells];
         let partitions = Partitions::new(&floor, policy.movement, &weights, |_| true, |_| true);
-        let mut traffic = Traffic::new(&floor);
-        let count = shape.panels * shape.shuttles_per_panel;
-        let mut shuttles = Vec::new();
-        for index in (0..count).map(ShuttleIndex::new) {
-            let at = floor.start(index);
-            traffic.take(index.get(), traffic.footprint(at));
-            let (cargo, trip, battery) = (None, None, None);
-            shuttles.push(Shuttle { at, cargo, trip, broken: false, battery, low: false });
-        }
-        let dirty = Dirty::new(floor.drives().len(), partitions.groups.len(), shape.panels);
+        let dirty = Dirty::new(floor.drives().len(), partitions.groups().len(), shape.panels);
         Ok(Self {
-            now: Instant::ZERO,
-            sequence: 0,
-            next_command: 0,
+            sequence: Sequence::new(),
             requests: Requests::default(),
-            platters: Vec::new(),
-            unused: Vec::new(),
-            by_id: BTreeMap::new(),
-            by_home: vec![None; shape.slot_count() as usize],
-            spares: BTreeMap::new(),
-            displaced: BTreeSet::new(),
+            shelf: Shelf::new(shape.slot_count()),
             partitions,
-            new_platters: vec![BTreeSet::new(); usize::from(shape.panels)],
-            unverified: vec![BTreeSet::new(); usize::from(shape.panels)],
+            arrivals: Arrivals::new(shape.panels),
             pace: Pace::new(),
-            ejected: vec![0; usize::from(shape.panels)],
-            collecting: vec![false; usize::from(shape.panels)],
-            shuttles,
-            drives: vec![Drive::default(); floor.drives().len()],
-            traffic,
-            obscured: vec![0; shape.zone_count() as usize],
-            passed_over: false,
+            fleet: Fleet::new(&floor),
+            drives: Drives::new(floor.drives().len()),
+            zones: Zones::new(shape.zone_count(), shape.slots_per_shelf),
             dirty,
-            blocked: Vec::new(),
             rooms: Rooms::default(),
-            has_batteries: false,
-            load: vec![0; cells],
-            rebalanced: Instant::ZERO,
+            load: Load::new(cells),
             damaged: false,
             counters: Counters::default(),
             policy,
@@ -208,7 +152,7 @@ impl Library {
     /// Where a platter is, if it has something to do; otherwise it is in its slot.
     #[must_use]
     pub fn place(&self, platter: PlatterId) -> Option<Place> {
-        self.by_id.get(&platter).map(|&key| self.platter(key).place)
+        self.shelf.find(platter).map(|key| self.shelf.get(key).place())
     }
 
     fn apply(&mut self, event: Event, out: &mut Outbox<Output>) {
@@ -268,7 +212,7 @@ impl Library {
     }
 
     fn next_group(&mut self) -> Option<u16> {
-        let groups = &self.partitions.groups;
+        let groups = self.partitions.groups();
         self.dirty.next_group(|group| groups[usize::from(group)].urgency())
     }
 
@@ -287,10 +231,10 @@ impl Library {
             return Err(Error::SpareSlot { slot });
         }
         // Nearly always the slot says it, without a search.
-        let lives_there = |key: &PlatterKey| self.platter(*key).id == id;
-        let known = self.by_home[slot.as_usize()].filter(lives_there);
-        let known = known.or_else(|| self.by_id.get(&id).copied());
-        match known.map(|key| self.platter(key).home()) {
+        let lives_there = |key: &PlatterKey| self.shelf.get(*key).id() == id;
+        let known = self.shelf.owner(slot).filter(lives_there);
+        let known = known.or_else(|| self.shelf.find(id));
+        match known.map(|key| self.shelf.get(key).home()) {
             Some(Some(home)) if home != slot => {
                 return Err(Error::OtherSlot { platter: id, home, slot });
             }
@@ -301,15 +245,12 @@ impl Library {
         if self.damaged && !self.is_reachable(known, slot) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(deadline);
-        let key = known.unwrap_or_else(|| {
-            let key = self.remember(id, Stage::Stored { home: slot }, Place::Storage(slot));
-            self.by_home[slot.as_usize()] = Some(key);
-            key
-        });
+        let age = self.sequence.age(deadline);
+        let (stage, place) = (Stage::Stored { home: slot }, Place::Storage(slot));
+        let key = known.unwrap_or_else(|| self.shelf.remember(id, stage, place));
         self.requests.insert(request, Request { platter: key, job: Job::Read });
         self.note_load(slot, tracks, known.is_none());
-        self.enqueue(key, Waiting { age, at: self.now, request, tracks });
+        self.enqueue(key, Waiting { age, at: self.sequence.now(), request, tracks });
         self.settle(key);
         self.note_urgent(key, age);
         Ok(())
@@ -324,10 +265,8 @@ impl Library {
     ) -> Result<(), Error> {
         self.check_request(request)?;
         check_tracks(request, tracks)?;
-        let waiting = self.ejected.get(usize::from(panel.get()));
-        let waiting = *waiting.ok_or(Error::NoSuchPanel { panel })?;
-        let known = self.by_id.get(&id).copied();
-        if let Some(key) = known {
+        let waiting = self.arrivals.ejected(panel).ok_or(Error::NoSuchPanel { panel })?;
+        if let Some(key) = self.shelf.find(id) {
             return self.verify_again(request, key, tracks);
         }
         if waiting >= EJECT_BAY_PLATTERS_MAX {
@@ -336,12 +275,11 @@ impl Library {
         if self.damaged && !self.is_panel_served(panel) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(self.now + self.policy.verify_within);
+        let age = self.sequence.age(self.sequence.now() + self.policy.verify_within);
         let stage = Stage::Unverified { request, age, panel, tracks };
-        let key = self.remember(id, stage, Place::EjectBay(panel));
-        self.unverified[usize::from(panel.get())].insert((age, key));
+        let key = self.shelf.remember(id, stage, Place::EjectBay(panel));
         self.requests.insert(request, Request { platter: key, job: Job::Verify });
-        self.ejected[usize::from(panel.get())] += 1;
+        self.arrivals.eject(panel);
         self.settle(key);
         Ok(())
     }
@@ -354,16 +292,15 @@ impl Library {
         key: PlatterKey,
         tracks: TrackSpan,
     ) -> Result<(), Error> {
-        let id = self.platter(key).id;
-        let Stage::Checked { panel } = self.platter(key).stage else {
+        let id = self.shelf.get(key).id();
+        let Stage::Checked { panel } = self.shelf.get(key).stage() else {
             return Err(Error::PlatterExists { platter: id });
         };
         if self.damaged && self.is_held(key) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(self.now + self.policy.verify_within);
-        self.platter_mut(key).stage = Stage::Unverified { request, age, panel, tracks };
-        self.unverified[usize::from(panel.get())].insert((age, key));
+        let age = self.sequence.age(self.sequence.now() + self.policy.verify_within);
+        self.shelf.set_stage(key, Stage::Unverified { request, age, panel, tracks });
         self.note_pace();
         self.requests.insert(request, Request { platter: key, job: Job::Verify });
         self.touch(key);
@@ -379,8 +316,8 @@ impl Library {
     ) -> Result<(), Error> {
         self.check_request(request)?;
         self.check_slot(slot)?;
-        let known = self.by_id.get(&id).copied();
-        let stage = known.map(|key| self.platter(key).stage);
+        let known = self.shelf.find(id);
+        let stage = known.map(|key| self.shelf.get(key).stage());
         let (Some(key), Some(Stage::Checked { panel })) = (known, stage) else {
             return Err(Error::NotVerified { platter: id });
         };
@@ -394,15 +331,12 @@ impl Library {
         if self.damaged && !self.is_reachable(Some(key), slot) {
             return Err(Error::Unreachable { platter: id });
         }
-        let age = self.next_age(Instant::ZERO);
+        let age = self.sequence.age(Instant::ZERO);
         self.requests.insert(request, Request { platter: key, job: Job::Store });
-        self.by_home[slot.as_usize()] = Some(key);
-        self.platter_mut(key).stage = Stage::Storing { request, age, panel, home: slot };
+        self.shelf.set_stage(key, Stage::Storing { request, age, panel, home: slot });
         self.note_pace();
-        if matches!(self.platter(key).place, Place::Storage(_)) {
-            // Brought to a spare slot after a repair; from there it goes home like any other.
-            self.displace(key);
-        }
+        // Brought to a spare slot after a repair; from there it goes home like any other.
+        self.note_displaced(key);
         self.touch(key);
         Ok(())
     }
@@ -412,7 +346,7 @@ impl Library {
             return;
         };
         // Only reads are listed, and only as long as no drive has begun with them.
-        let mut listed = self.platter(key).reads.iter();
+        let mut listed = self.shelf.get(key).reads().iter();
         let age = listed.find(|read| read.request == request).map(|read| read.age);
         if age.is_some_and(|age| self.unlist(key, age).is_some()) {
             self.finish(request, Outcome::Canceled, out);
@@ -439,15 +373,12 @@ impl Library {
 
     /// No platter known here lives in the slot. Of platters at rest only the catalog knows.
     pub(crate) fn check_free(&self, slot: SlotIndex, platter: PlatterId) -> Result<(), Error> {
-        match self.by_home[slot.as_usize()] {
-            Some(owner) => Err(Error::SlotTaken { slot, owner: self.platter(owner).id, platter }),
+        match self.shelf.owner(slot) {
+            Some(owner) => {
+                Err(Error::SlotTaken { slot, owner: self.shelf.get(owner).id(), platter })
+            }
             None => Ok(()),
         }
-    }
-
-    pub(crate) const fn next_age(&mut self, due: Instant) -> Age {
-        self.sequence += 1;
-        Age { due, sequence: self.sequence }
     }
 
     /// Gives a command to the driver.
@@ -457,12 +388,7 @@ impl Library {
         action: Action,
         out: &mut Outbox<Output>,
     ) -> CommandId {
-        let number = match actor {
-            Actor::Shuttle(shuttle) => u64::from(shuttle.get()),
-            Actor::Drive(drive) => FIRST_DRIVE + u64::from(drive.get()),
-        };
-        let id = CommandId::new((self.next_command << ACTOR_BITS) + number);
-        self.next_command += 1;
+        let id = self.sequence.command(actor);
         out.push(Output::Do(Command { id, action }));
         id
     }
@@ -483,20 +409,10 @@ impl Library {
     /// platters are fetched when something else happens.
     fn next_hold_end(&self) -> Option<Instant> {
         let next = |group: &crate::partition::Group| {
-            let oldest = group.queue.iter().take(usize::from(CANDIDATES_MAX));
-            oldest.map(|(_, key)| self.hold_end(*key)).find(|end| *end > self.now)
+            let oldest = group.queue().iter().take(usize::from(CANDIDATES_MAX));
+            oldest.map(|(_, key)| self.hold_end(*key)).find(|end| *end > self.sequence.now())
         };
-        self.partitions.groups.iter().filter_map(next).min()
-    }
-}
-
-/// Who was given a command.
-pub(crate) fn actor(command: CommandId) -> Actor {
-    let number = command.get() & ((1 << ACTOR_BITS) - 1);
-    let index = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
-    match number.checked_sub(FIRST_DRIVE) {
-        Some(drive) => Actor::Drive(DriveIndex::new(index(drive))),
-        None => Actor::Shuttle(ShuttleIndex::new(index(number))),
+        self.partitions.groups().iter().filter_map(next).min()
     }
 }
 

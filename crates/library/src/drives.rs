@@ -14,9 +14,12 @@
 
 use fulgurite_units::{DriveIndex, Outbox, TrackIndex};
 
-use crate::controller::{Actor, Library};
+use crate::controller::Library;
+use crate::drive::{Drive, Work};
 use crate::limits::READS_PER_VISIT_MAX;
-use crate::state::{Drive, Platter, PlatterKey, Stage, Work};
+use crate::sequence::Actor;
+use crate::shelf::Platter;
+use crate::state::{PlatterKey, Stage};
 use crate::{Action, CommandId, DriveSlot, Fault, Movement, Outcome, Output, RequestId};
 
 impl Library {
@@ -25,7 +28,7 @@ impl Library {
         if self.policy.movement == Movement::NoShuttles {
             self.exchange_without_shuttles(index, out);
         }
-        if self.drives[index.as_usize()].work.is_some() {
+        if self.drives.get(index).work().is_some() {
             self.halt_for_customer(index, out);
         } else {
             self.start_next(index, out);
@@ -38,32 +41,28 @@ impl Library {
             self.begin_read(index);
         }
         let command = self.command(Actor::Drive(index), action, out);
-        self.drives[index.as_usize()].work =
-            Some(Work { command, action, began: self.now, halting: false });
+        self.drives.get_mut(index).begin(command, action, self.sequence.now());
     }
 
     /// What an idle drive does next, if anything.
     pub(crate) fn next_action(&self, index: DriveIndex) -> Option<Action> {
-        let drive = &self.drives[index.as_usize()];
-        if drive.broken {
+        let drive = self.drives.get(index);
+        if drive.is_broken() {
             return None;
         }
         self.customer_action(index, drive).or_else(|| self.verification_action(index, drive))
     }
 
     fn halt_for_customer(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
-        let work = self.drives[index.as_usize()].work.as_ref();
-        if work.is_some_and(|work| self.is_halt_due(index, work))
-            && let Some(work) = &mut self.drives[index.as_usize()].work
-        {
-            out.push(Output::Halt { command: work.command });
-            work.halting = true;
+        let due = self.drives.get(index).work().is_some_and(|work| self.is_halt_due(index, &work));
+        if due && let Some(command) = self.drives.get_mut(index).halt() {
+            out.push(Output::Halt { command });
         }
     }
 
     /// Whether a drive verifies although customers need it, and may not.
     pub(crate) fn is_halt_due(&self, index: DriveIndex, work: &Work) -> bool {
-        let drive = &self.drives[index.as_usize()];
+        let drive = self.drives.get(index);
         matches!(work.action, Action::VerifyPass { .. })
             && !work.halting
             && self.customer_action(index, drive).is_some()
@@ -75,32 +74,32 @@ impl Library {
         let mut wanted: [Option<&Platter>; 2] = [None; 2];
         for slot in DriveSlot::BOTH {
             let bay = drive.bay(slot);
-            let Some(platter) = bay.platter.map(|key| self.platter(key)) else { continue };
-            if !matches!(platter.stage, Stage::Stored { .. }) {
+            let Some(platter) = bay.platter().map(|key| self.shelf.get(key)) else { continue };
+            if !matches!(platter.stage(), Stage::Stored { .. }) {
                 continue;
             }
             // One that insists on verifying lets all go.
-            if is_wanted(platter) && !drive.insists {
+            if is_wanted(platter) && !drive.insists() {
                 wanted[slot.as_usize()] = Some(platter);
-            } else if bay.mounted {
-                return Some(Action::Unmount { drive: index, slot, platter: platter.id });
+            } else if bay.is_mounted() {
+                return Some(Action::Unmount { drive: index, slot, platter: platter.id() });
             }
         }
-        if let Some(platter) = drive.facing.and_then(|slot| wanted[slot.as_usize()]) {
+        if let Some(platter) = drive.facing().and_then(|slot| wanted[slot.as_usize()]) {
             return Some(read_action(index, drive, platter));
         }
         // The one somebody has waited for longest: a slot that is filled again at once must not
         // keep the other from its turn.
-        let age = |platter: &Platter| platter.reads.front().map(|read| read.age);
+        let age = |platter: &Platter| platter.first_read().map(|read| read.age);
         let (slot, platter) = match wanted {
             [Some(first), Some(second)] if age(second) < age(first) => (DriveSlot::Second, second),
             [Some(first), _] => (DriveSlot::First, first),
             [None, second] => (DriveSlot::Second, second?),
         };
-        Some(if drive.bay(slot).mounted {
+        Some(if drive.bay(slot).is_mounted() {
             Action::Switch { drive: index, to: slot }
         } else {
-            Action::Mount { drive: index, slot, platter: platter.id }
+            Action::Mount { drive: index, slot, platter: platter.id() }
         })
     }
 
@@ -108,21 +107,21 @@ impl Library {
     fn verification_action(&self, index: DriveIndex, drive: &Drive) -> Option<Action> {
         let slot = DriveSlot::Second;
         let bay = drive.bay(slot);
-        let platter = self.platter(bay.platter?);
-        let id = platter.id;
-        match platter.stage {
-            Stage::Unverified { .. } if platter.claim.is_some() => None,
-            Stage::Unverified { .. } if !bay.mounted => {
+        let platter = self.shelf.get(bay.platter()?);
+        let id = platter.id();
+        match platter.stage() {
+            Stage::Unverified { .. } if platter.claim().is_some() => None,
+            Stage::Unverified { .. } if !bay.is_mounted() => {
                 Some(Action::Mount { drive: index, slot, platter: id })
             }
-            Stage::Unverified { .. } if drive.facing != Some(slot) => {
+            Stage::Unverified { .. } if drive.facing() != Some(slot) => {
                 Some(Action::Switch { drive: index, to: slot })
             }
             Stage::Unverified { request, tracks, .. } => {
                 Some(Action::VerifyPass { drive: index, platter: id, request, tracks })
             }
             Stage::Checked { .. } | Stage::Storing { .. } => {
-                bay.mounted.then_some(Action::Unmount { drive: index, slot, platter: id })
+                bay.is_mounted().then_some(Action::Unmount { drive: index, slot, platter: id })
             }
             Stage::Stored { .. } => None,
         }
@@ -130,12 +129,13 @@ impl Library {
 
     /// From here on the read cannot be canceled.
     fn begin_read(&mut self, index: DriveIndex) {
-        let key = self.faced(index).unwrap_or_else(|| unreachable!("it reads what it faces"));
-        let first = self.platter(key).reads.front().map(|read| read.age);
+        let key = self.drives.get(index).faced();
+        let key = key.unwrap_or_else(|| unreachable!("it reads what it faces"));
+        let first = self.shelf.get(key).first_read().map(|read| read.age);
         let read = first.and_then(|age| self.unlist(key, age));
         let read = read.unwrap_or_else(|| unreachable!("a read begins once"));
-        self.platter_mut(key).visit_reads += 1;
-        let waited = self.now.since(read.at).as_nanos();
+        self.shelf.count_read(key);
+        let waited = self.sequence.now().since(read.at).as_nanos();
         self.counters.age_max_ns = self.counters.age_max_ns.max(waited);
     }
 
@@ -147,20 +147,9 @@ impl Library {
     ) {
         let work = self.end_work(index, command);
         match work.action {
-            Action::Mount { slot, .. } => {
-                let drive = &mut self.drives[index.as_usize()];
-                drive.bay_mut(slot).mounted = true;
-                if drive.facing.is_none() && !drive.bay(slot.other()).mounted {
-                    drive.facing = Some(slot);
-                    drive.head = None;
-                }
-            }
+            Action::Mount { slot, .. } => self.drives.get_mut(index).mounted(slot),
             Action::Unmount { slot, .. } => self.unmounted(index, slot),
-            Action::Switch { to, .. } => {
-                let drive = &mut self.drives[index.as_usize()];
-                drive.facing = Some(to);
-                drive.head = None;
-            }
+            Action::Switch { to, .. } => self.drives.get_mut(index).face(to),
             Action::Seek { track, .. } => self.set_head(index, Some(track)),
             Action::Read { request, tracks, .. } => {
                 self.set_head(index, tracks.end());
@@ -168,7 +157,7 @@ impl Library {
             }
             Action::VerifyPass { request, tracks, .. } => {
                 self.set_head(index, None);
-                self.pace.learn(self.now.since(work.began), tracks.track_count);
+                self.pace.learn(self.sequence.now().since(work.began), tracks.track_count);
                 self.end_verification(index, request, Outcome::Verified, out);
             }
             Action::Move { .. }
@@ -180,12 +169,7 @@ impl Library {
     }
 
     fn unmounted(&mut self, index: DriveIndex, slot: DriveSlot) {
-        let drive = &mut self.drives[index.as_usize()];
-        drive.bay_mut(slot).mounted = false;
-        if drive.facing == Some(slot) {
-            drive.facing = None;
-            drive.head = None;
-        }
+        self.drives.get_mut(index).unmounted(slot);
         // A shuttle can take it now.
         self.note_drive_groups(index);
     }
@@ -210,10 +194,9 @@ impl Library {
             matches!(work.action, Action::VerifyPass { .. }),
             "drive {index} was not verifying when command {command} was halted"
         );
-        self.pace.learn(self.now.since(work.began), tracks_done);
+        self.pace.learn(self.sequence.now().since(work.began), tracks_done);
         let key = self.verifying(index);
-        let platter = self.platter_mut(key);
-        let Stage::Unverified { request, age, panel, tracks } = platter.stage else {
+        let Stage::Unverified { request, age, panel, tracks } = self.shelf.get(key).stage() else {
             unreachable!("a platter under verification is unverified");
         };
         if tracks_done >= tracks.track_count {
@@ -221,7 +204,7 @@ impl Library {
             return;
         }
         let tracks = tracks.without_first(tracks_done);
-        platter.stage = Stage::Unverified { request, age, panel, tracks };
+        self.shelf.set_stage(key, Stage::Unverified { request, age, panel, tracks });
         self.set_head(index, None);
     }
 
@@ -235,7 +218,7 @@ impl Library {
         let action = self.end_work(index, command).action;
         match action {
             Action::Mount { slot, .. } => {
-                let inside = self.drives[index.as_usize()].bay(slot).platter;
+                let inside = self.drives.get(index).bay(slot).platter();
                 let key = inside.unwrap_or_else(|| unreachable!("only what is there is mounted"));
                 self.end_requests(key, fault, out);
                 self.note_drive_groups(index);
@@ -274,8 +257,8 @@ impl Library {
         fault: Fault,
         out: &mut Outbox<Output>,
     ) {
-        let Some(key) = self.faced(index) else { return };
-        let first = self.platter(key).reads.front().copied();
+        let Some(key) = self.drives.get(index).faced() else { return };
+        let first = self.shelf.get(key).first_read().copied();
         if let Some(read) = first.filter(|read| read.tracks.first == track) {
             self.unlist(key, read.age);
             self.finish(read.request, Outcome::Failed(fault), out);
@@ -290,56 +273,48 @@ impl Library {
         out: &mut Outbox<Output>,
     ) {
         let key = self.verifying(index);
-        let platter = self.platter_mut(key);
-        let Stage::Unverified { panel, age, .. } = platter.stage else {
+        let Stage::Unverified { panel, .. } = self.shelf.get(key).stage() else {
             unreachable!("a platter under verification is unverified");
         };
-        platter.stage = Stage::Checked { panel };
-        self.unverified[usize::from(panel.get())].remove(&(age, key));
+        self.shelf.set_stage(key, Stage::Checked { panel });
         self.note_pace();
         self.finish(request, outcome, out);
     }
 
     /// The platter a drive verifies.
     fn verifying(&self, index: DriveIndex) -> PlatterKey {
-        let inside = self.drives[index.as_usize()].bay(DriveSlot::Second).platter;
+        let inside = self.drives.get(index).bay(DriveSlot::Second).platter();
         inside.unwrap_or_else(|| unreachable!("drive {index} verifies nothing"))
     }
 
     fn end_work(&mut self, index: DriveIndex, command: CommandId) -> Work {
-        let work = self.drives[index.as_usize()].work.take();
+        let work = self.drives.get_mut(index).end();
         let work = work.expect("a drive that answers was at work");
         assert_eq!(work.command, command, "a drive does one thing at a time");
         self.dirty.drive(index);
         work
     }
 
-    /// The platter a drive faces.
-    fn faced(&self, index: DriveIndex) -> Option<PlatterKey> {
-        let drive = &self.drives[index.as_usize()];
-        drive.facing.and_then(|slot| drive.bay(slot).platter)
-    }
-
     fn set_head(&mut self, index: DriveIndex, head: Option<TrackIndex>) {
-        self.drives[index.as_usize()].head = head;
+        self.drives.get_mut(index).set_head(head);
     }
 }
 
 /// Whether the drive a customer's platter is in shall read from it: somebody waits, no shuttle is
 /// on its way to take it home, and it has not kept the drive for too long.
 pub(crate) fn is_wanted(platter: &Platter) -> bool {
-    !platter.reads.is_empty()
-        && platter.claim.is_none()
-        && platter.visit_reads < READS_PER_VISIT_MAX
+    !platter.reads().is_empty()
+        && platter.claim().is_none()
+        && platter.visit_reads() < READS_PER_VISIT_MAX
 }
 
 /// What a drive does for the most urgent read of the platter it faces.
 fn read_action(index: DriveIndex, drive: &Drive, platter: &Platter) -> Action {
-    let read = platter.reads.front();
+    let read = platter.first_read();
     let read = read.unwrap_or_else(|| unreachable!("somebody wants to read"));
-    if drive.head == Some(read.tracks.first) {
+    if drive.head() == Some(read.tracks.first) {
         let (request, tracks) = (read.request, read.tracks);
-        return Action::Read { drive: index, platter: platter.id, request, tracks };
+        return Action::Read { drive: index, platter: platter.id(), request, tracks };
     }
-    Action::Seek { drive: index, platter: platter.id, track: read.tracks.first }
+    Action::Seek { drive: index, platter: platter.id(), track: read.tracks.first }
 }

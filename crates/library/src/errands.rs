@@ -41,7 +41,7 @@ impl Library {
         shuttle: ShuttleIndex,
         found: &mut Findings,
     ) -> Option<Errand> {
-        if self.shuttles[shuttle.as_usize()].cargo.is_some() {
+        if self.fleet.get(shuttle).cargo().is_some() {
             return self.deliver_errand(group, shuttle);
         }
         let can = |errand: &Errand| !self.damaged || self.has_way_for(shuttle, errand);
@@ -50,8 +50,8 @@ impl Library {
         if home.is_some() && !pairs {
             return home;
         }
-        let patient = self.partitions.group(group).fetches_in_a_row < FETCHES_IN_A_ROW_MAX;
-        let panel = self.partitions.group(group).panel;
+        let patient = self.partitions.group(group).fetches_in_a_row() < FETCHES_IN_A_ROW_MAX;
+        let panel = self.partitions.group(group).panel();
         let new_first = !patient || self.do_new_platters_wait(panel);
         if new_first && let Some(errand) = self.new_platter_errand(group, found).filter(can) {
             return Some(errand);
@@ -76,7 +76,7 @@ impl Library {
 
     /// Whether a shuttle stands where an errand begins.
     fn is_at(&self, shuttle: ShuttleIndex, errand: &Errand) -> bool {
-        let at = self.shuttles[shuttle.as_usize()].at;
+        let at = self.fleet.get(shuttle).at();
         match errand.from {
             Source::Drive(drive, _) => self.floor.dock(drive, at.shelf) == at,
             Source::Storage(slot) => self.floor.slot(slot) == at,
@@ -86,15 +86,12 @@ impl Library {
 
     /// Remembers what a search found out.
     pub(crate) fn note_findings(&mut self, found: &Findings) {
-        self.passed_over |= found.passed_over;
+        self.zones.note_passed_over(found.passed_over);
         self.counters.steals += u64::from(found.stolen);
         let longest = self.counters.passed_over_max_ns.max(found.passed_over_ns);
         self.counters.passed_over_max_ns = longest;
         if let Some((group, end)) = found.batch {
-            let now = self.now;
-            let group = self.partitions.group_mut(group);
-            group.batch_end = end;
-            group.batch_began = now;
+            self.partitions.group_mut(group).begin_batch(end, self.sequence.now());
         }
     }
 
@@ -105,12 +102,12 @@ impl Library {
     /// What a shuttle has in its picker after a repair or a restart has to go somewhere: home, or
     /// if it has none into a drive, where it can be verified and stored from.
     fn deliver_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
-        let key = self.shuttles[shuttle.as_usize()].cargo?;
-        let at = self.shuttles[shuttle.as_usize()].at;
+        let key = self.fleet.get(shuttle).cargo()?;
+        let at = self.fleet.get(shuttle).at();
         // Where it came from does not count any more.
         let (from, kind) = (Source::EjectBay(at.panel), TripKind::Return);
         let stored = |slot| Errand { kind, platter: key, from, to: Destination::Storage(slot) };
-        let to = match self.platter(key).stage {
+        let to = match self.shelf.get(key).stage() {
             Stage::Stored { home } | Stage::Storing { home, .. }
                 if self.is_open(home) && self.gets_to(at, home) =>
             {
@@ -137,8 +134,8 @@ impl Library {
     /// A platter that lies released in a drive and is not needed there; the group that brought it
     /// brings it home. Nearest first.
     fn return_errand(&self, group: u16, shuttle: ShuttleIndex) -> Option<Errand> {
-        let at = self.shuttles[shuttle.as_usize()].at;
-        let drives = &self.partitions.group(group).drives;
+        let at = self.fleet.get(shuttle).at();
+        let drives = self.partitions.group(group).drives();
         let mut best: Option<(u64, Errand)> = None;
         for &index in drives {
             for slot in DriveSlot::BOTH {
@@ -159,22 +156,22 @@ impl Library {
     /// Whether another group that shares the drive brought what lies in a slot of it, and so brings
     /// it home: two shuttles that cross each other's shelves wait for each other.
     fn is_left_to_another(&self, group: u16, drive: DriveIndex, slot: DriveSlot) -> bool {
-        let by = self.drives[drive.as_usize()].bay(slot).brought_by;
+        let by = self.drives.get(drive).bay(slot).brought_by();
         // One that must charge first does not come for it.
-        let by = by.filter(|shuttle| !self.shuttles[shuttle.as_usize()].low);
+        let by = by.filter(|shuttle| !self.fleet.get(*shuttle).is_low());
         let by = by.and_then(|shuttle| self.partitions.of_shuttle(shuttle));
         !self.damaged
             && by.is_some_and(|by| by != group && self.partitions.of_drive(drive).contains(&by))
     }
 
     fn return_from(&self, index: DriveIndex, slot: DriveSlot) -> Option<Errand> {
-        let drive = &self.drives[index.as_usize()];
-        let key = drive.bay(slot).platter?;
-        let platter = self.platter(key);
-        let Stage::Stored { home } = platter.stage else { return None };
-        let due = platter.claim.is_none()
+        let drive = self.drives.get(index);
+        let key = drive.bay(slot).platter()?;
+        let platter = self.shelf.get(key);
+        let Stage::Stored { home } = platter.stage() else { return None };
+        let due = platter.claim().is_none()
             && drive.releases(slot)
-            && (drive.insists || !is_wanted(platter));
+            && (drive.insists() || !is_wanted(platter));
         if !due {
             return None;
         }
@@ -194,14 +191,14 @@ impl Library {
         owner: u16,
         found: &mut Findings,
     ) -> Option<Errand> {
-        if self.partitions.group(owner).queue.is_empty() {
+        if self.partitions.group(owner).queue().is_empty() {
             return None;
         }
         if !self.has_room(group) {
             return None;
         }
         let key = self.choose_platter(group, owner, found)?;
-        let Place::Storage(from) = self.platter(key).place else {
+        let Place::Storage(from) = self.shelf.get(key).place() else {
             unreachable!("only platters in slots wait to be fetched");
         };
         let (drive, slot) = self.nearest_drive(group, self.floor.slot(from))?;
@@ -216,24 +213,24 @@ impl Library {
     fn choose_platter(&self, group: u16, owner: u16, found: &mut Findings) -> Option<PlatterKey> {
         let of = self.partitions.group(owner);
         let near = self.nearest_idle_position(group);
-        let old = self.now.since(of.batch_began) >= self.policy.age_bound;
+        let old = self.sequence.now().since(of.batch_began()) >= self.policy.age_bound;
         let mut first: Option<PlatterKey> = None;
         let mut best: Option<(u64, PlatterKey)> = None;
         let mut last = None;
         let mut seen = 0;
-        for &(age, key) in &of.queue {
-            if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.now {
+        for &(age, key) in of.queue() {
+            if self.policy.hold.get() > 0.0 && self.hold_end(key) > self.sequence.now() {
                 break;
             }
-            let in_batch = age <= of.batch_end;
+            let in_batch = age <= of.batch_end();
             if best.is_some() && !in_batch && (seen >= self.policy.candidates || last.is_none()) {
                 break;
             }
             if !in_batch && first.is_some_and(|first| self.can_wait_for(key, first)) {
                 break;
             }
-            let Place::Storage(slot) = self.platter(key).place else { continue };
-            if self.is_obscured(slot) {
+            let Place::Storage(slot) = self.shelf.get(key).place() else { continue };
+            if self.zones.is_obscured(slot) {
                 found.passed_over = true;
                 continue;
             }
@@ -255,7 +252,7 @@ impl Library {
         let (first, (_, best)) = (first?, best?);
         found.batch = last.map(|age| (owner, age));
         if best != first && last.is_none() {
-            let waits = self.now.since(of.batch_began).as_nanos();
+            let waits = self.sequence.now().since(of.batch_began()).as_nanos();
             found.passed_over_ns = found.passed_over_ns.max(waits);
         }
         Some(best)
@@ -265,29 +262,29 @@ impl Library {
     /// time that the other was given: it goes into no batch with it. With one objective for all
     /// reads there is none.
     fn can_wait_for(&self, key: PlatterKey, first: PlatterKey) -> bool {
-        let [late, early] = [key, first].map(|key| self.platter(key).reads.front());
+        let [late, early] = [key, first].map(|key| self.shelf.get(key).first_read());
         let (Some(late), Some(early)) = (late, early) else { return false };
         let [longer, shorter] = [late, early].map(|read| read.age.due.since(read.at));
         longer > shorter && late.age.due.since(early.age.due) > shorter
     }
 
     fn nearest_idle_position(&self, group: u16) -> Option<Position> {
-        let mut shuttles = self.partitions.group(group).shuttles.iter();
-        let idle = shuttles.find(|shuttle| self.shuttles[shuttle.as_usize()].is_ready());
-        idle.map(|shuttle| self.shuttles[shuttle.as_usize()].at)
+        let mut shuttles = self.partitions.group(group).shuttles().iter();
+        let idle = shuttles.find(|shuttle| self.fleet.get(**shuttle).is_ready());
+        idle.map(|shuttle| self.fleet.get(*shuttle).at())
     }
 
     /// A verified platter to its slot, the one that has waited longest.
     fn shelve_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let slot = DriveSlot::Second;
-        let ready = self.partitions.group(group).drives.iter().filter_map(|&at| {
-            let drive = &self.drives[at.as_usize()];
-            let key = drive.bay(slot).platter?;
-            let platter = self.platter(key);
-            let Stage::Storing { age, home, .. } = platter.stage else { return None };
-            let ready = platter.claim.is_none() && drive.releases(slot) && self.is_open(home);
-            found.passed_over |= ready && self.is_obscured(home);
-            (ready && !self.is_obscured(home)).then_some((age, key, at, home))
+        let ready = self.partitions.group(group).drives().iter().filter_map(|&at| {
+            let drive = self.drives.get(at);
+            let key = drive.bay(slot).platter()?;
+            let platter = self.shelf.get(key);
+            let Stage::Storing { age, home, .. } = platter.stage() else { return None };
+            let ready = platter.claim().is_none() && drive.releases(slot) && self.is_open(home);
+            found.passed_over |= ready && self.zones.is_obscured(home);
+            (ready && !self.zones.is_obscured(home)).then_some((age, key, at, home))
         });
         let (_, key, at, home) = ready.min_by_key(|(age, ..)| *age)?;
         let (from, to) = (Source::Drive(at, slot), Destination::Storage(home));
@@ -298,17 +295,13 @@ impl Library {
     fn collect_errand(&self, group: u16) -> Option<Errand> {
         let slot = DriveSlot::Second;
         let of = self.partitions.group(group);
-        let waiting = &self.new_platters[usize::from(of.panel.get())];
-        let &(_, key) = waiting.first()?;
-        if self.bay_busy(of.panel) {
-            return None;
-        }
-        let (from, at) = match self.platter(key).place {
+        let (_, key) = self.arrivals.first(of.panel())?;
+        let (from, at) = match self.shelf.get(key).place() {
             Place::EjectBay(panel) => (Source::EjectBay(panel), self.floor.eject_bay(panel)),
             Place::Storage(spare) => (Source::Storage(spare), self.floor.slot(spare)),
             Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waits to be collected"),
         };
-        if self.damaged && !self.has_way(of.panel, at) {
+        if self.damaged && !self.has_way(of.panel(), at) {
             return None;
         }
         // Where customers may have second slots, only one that is kept from them.
@@ -317,26 +310,21 @@ impl Library {
         Some(Errand { kind: TripKind::Collect, platter: key, from, to })
     }
 
-    /// Whether a shuttle is on its way to the eject bay: there is room for one.
-    fn bay_busy(&self, panel: PanelIndex) -> bool {
-        self.collecting[usize::from(panel.get())]
-    }
-
     /// A platter in a spare slot whose home can be reached again.
     fn displaced_errand(&self, group: u16, found: &mut Findings) -> Option<Errand> {
         let of = self.partitions.group(group);
-        self.displaced.iter().copied().find_map(|key| {
-            let platter = self.platter(key);
-            let (Place::Storage(at), Some(home)) = (platter.place, platter.home()) else {
+        self.shelf.displaced().find_map(|key| {
+            let platter = self.shelf.get(key);
+            let (Place::Storage(at), Some(home)) = (platter.place(), platter.home()) else {
                 return None;
             };
-            let due = platter.claim.is_none()
-                && platter.reads.is_empty()
-                && self.floor.slot(at).panel == of.panel
+            let due = platter.claim().is_none()
+                && platter.reads().is_empty()
+                && self.floor.slot(at).panel == of.panel()
                 && self.is_open(home)
                 && self.is_open(at);
-            found.passed_over |= due && self.is_obscured(at);
-            let due = due && !self.is_obscured(at);
+            found.passed_over |= due && self.zones.is_obscured(at);
+            let due = due && !self.zones.is_obscured(at);
             let (from, to) = (Source::Storage(at), Destination::Storage(home));
             due.then_some(Errand { kind: TripKind::Return, platter: key, from, to })
         })
@@ -353,7 +341,7 @@ impl Library {
         });
         let free = spares.filter(|slot| {
             self.floor.slot(*slot).panel == near.panel
-                && !self.spares.contains_key(slot)
+                && self.shelf.is_spare_free(*slot)
                 && self.is_open(*slot)
                 && self.gets_to(near, *slot)
         });
@@ -362,23 +350,23 @@ impl Library {
 
     /// Whether a drive of a group takes a platter for customers.
     pub(crate) fn has_room(&self, group: u16) -> bool {
-        let mut drives = self.partitions.group(group).drives.iter();
+        let mut drives = self.partitions.group(group).drives().iter();
         drives.any(|drive| self.room(*drive).is_some())
     }
 
     /// The slot of a drive that takes a platter for customers.
     fn room(&self, index: DriveIndex) -> Option<DriveSlot> {
-        let drive = &self.drives[index.as_usize()];
-        if drive.insists {
+        let drive = self.drives.get(index);
+        if drive.insists() {
             return None;
         }
-        let slots = if drive.kept { 1 } else { usize::from(self.policy.customer_slots) };
+        let slots = if drive.is_kept() { 1 } else { usize::from(self.policy.customer_slots) };
         DriveSlot::BOTH.iter().take(slots).copied().find(|slot| drive.admits(*slot))
     }
 
     /// The drive with room that is reached soonest: an empty one rather than a busy one as near.
     fn nearest_drive(&self, group: u16, from: Position) -> Option<(DriveIndex, DriveSlot)> {
-        let drives = self.partitions.group(group).drives.iter().copied();
+        let drives = self.partitions.group(group).drives().iter().copied();
         let rooms = drives.filter_map(|drive| self.room(drive).map(|slot| (drive, slot)));
         let rooms = rooms.map(|(drive, slot)| (self.has_rival(group, drive), drive, slot));
         let nearest = rooms.min_by_key(|(rival, drive, slot)| {
@@ -390,9 +378,9 @@ impl Library {
     /// Whether another group wants a drive with more urgency.
     fn has_rival(&self, group: u16, drive: DriveIndex) -> bool {
         let sharing = self.partitions.of_drive(drive);
-        let own = self.partitions.group(group).queue.first();
+        let own = self.partitions.group(group).queue().first();
         sharing.iter().filter(|other| **other != group).any(|other| {
-            let first = self.partitions.group(*other).queue.first();
+            let first = self.partitions.group(*other).queue().first();
             first.is_some_and(|(age, _)| own.is_none_or(|(mine, _)| age < mine))
         })
     }
@@ -405,26 +393,20 @@ impl Library {
         from: Position,
         kept_only: bool,
     ) -> Option<DriveIndex> {
-        let drives = self.partitions.group(group).drives.iter().copied();
+        let drives = self.partitions.group(group).drives().iter().copied();
         let empty = drives.filter(|drive| {
-            let drive = &self.drives[drive.as_usize()];
-            drive.admits(slot) && (drive.kept || !kept_only)
+            let drive = self.drives.get(*drive);
+            drive.admits(slot) && (drive.is_kept() || !kept_only)
         });
         empty.min_by_key(|drive| from.cost_to(self.floor.dock(*drive, from.shelf)))
     }
 
     /// The same of the drives of all groups of a panel.
     fn nearest_on_panel(&self, slot: DriveSlot, from: Position) -> Option<DriveIndex> {
-        let groups = self.partitions.groups.iter().filter(|group| group.panel == from.panel);
-        let drives = groups.flat_map(|group| group.drives.iter().copied());
-        let empty = drives.filter(|drive| self.drives[drive.as_usize()].admits(slot));
+        let groups = self.partitions.groups().iter().filter(|group| group.panel() == from.panel);
+        let drives = groups.flat_map(|group| group.drives().iter().copied());
+        let empty = drives.filter(|drive| self.drives.get(*drive).admits(slot));
         empty.min_by_key(|drive| (from.cost_to(self.floor.dock(*drive, from.shelf)), *drive))
-    }
-
-    /// Whether a shuttle picks or places in front of the same shelf of the same rack.
-    pub(crate) fn is_obscured(&self, slot: SlotIndex) -> bool {
-        let zone = slot.get() / u32::from(self.shape().slots_per_shelf);
-        self.obscured[zone as usize] > 0
     }
 
     /// Whether a slot can be reached by a shuttle, as far as broken machines go.
@@ -433,20 +415,21 @@ impl Library {
             return true;
         }
         let at = self.floor.slot(slot);
-        !self.traffic.is_barred(&self.traffic.footprint(at)) && self.has_way(at.panel, at)
+        !self.fleet.traffic().is_barred(&self.fleet.traffic().footprint(at))
+            && self.has_way(at.panel, at)
     }
 
     /// Whether broken machines leave a way to a slot.
     fn gets_to(&self, from: Position, slot: SlotIndex) -> bool {
-        !self.damaged || self.traffic.shelf_around(from, self.floor.slot(slot)).is_some()
+        !self.damaged || self.fleet.traffic().shelf_around(from, self.floor.slot(slot)).is_some()
     }
 
     /// Whether a working shuttle of a panel gets to a place.
     pub(crate) fn has_way(&self, panel: PanelIndex, to: Position) -> bool {
-        (0u16..).map(ShuttleIndex::new).zip(&self.shuttles).any(|(index, shuttle)| {
+        self.fleet.indexed().any(|(index, shuttle)| {
             self.floor.panel_of(index) == panel
-                && !shuttle.broken
-                && self.traffic.shelf_around(shuttle.at, to).is_some()
+                && !shuttle.is_broken()
+                && self.fleet.traffic().shelf_around(shuttle.at(), to).is_some()
         })
     }
 }

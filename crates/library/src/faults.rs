@@ -8,6 +8,7 @@
 use fulgurite_units::{DriveIndex, Outbox, ShuttleIndex, SlotIndex};
 
 use crate::controller::Library;
+use crate::drive::Work;
 use crate::state::{Place, PlatterKey, Stage};
 use crate::traffic::Span;
 use crate::{Fault, Machine, Movement, Output, PanelIndex};
@@ -17,14 +18,14 @@ impl Library {
         match machine {
             Machine::Shuttle(index) => self.shuttle_broke(index, out),
             Machine::Drive(index) => {
-                let work = self.drives[index.as_usize()].work.take();
+                let work = self.drives.get_mut(index).end();
                 self.void_drive_work(index, work, out);
                 self.drive_broke(index, out);
             }
             Machine::Rail { panel, shelf, from, to } => {
                 let (from, to) = (from.get(), to.get());
-                let span = Span { lane: self.traffic.lane(panel, shelf), from, to };
-                self.traffic.bar_rail(span);
+                let lane = self.fleet.traffic().lane(panel, shelf);
+                self.fleet.bar_rail(Span { lane, from, to });
                 self.damage_changed(out);
             }
         }
@@ -32,19 +33,17 @@ impl Library {
 
     pub(crate) fn repaired(&mut self, machine: Machine) {
         match machine {
-            Machine::Shuttle(index) => self.shuttle_repaired(index),
+            Machine::Shuttle(index) => {
+                self.fleet.repaired(index);
+            }
             Machine::Drive(index) => {
-                let drive = &mut self.drives[index.as_usize()];
-                drive.broken = false;
-                drive.facing = None;
-                drive.head = None;
-                drive.bays.iter_mut().for_each(|bay| bay.mounted = false);
+                self.drives.get_mut(index).repaired();
                 self.dirty.drive(index);
             }
             Machine::Rail { panel, shelf, from, to } => {
                 let (from, to) = (from.get(), to.get());
-                let lane = self.traffic.lane(panel, shelf);
-                self.traffic.unbar_rail(Span { lane, from, to });
+                let lane = self.fleet.traffic().lane(panel, shelf);
+                self.fleet.unbar_rail(Span { lane, from, to });
                 self.dirty.panel(panel);
             }
         }
@@ -55,62 +54,35 @@ impl Library {
 
     /// A shuttle stops where it is; what it held is barred.
     pub(crate) fn shuttle_broke(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        if self.shuttles[index.as_usize()].broken {
+        if self.fleet.get(index).is_broken() {
             return;
         }
         self.unblock(index);
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        shuttle.broken = true;
-        let (trip, cargo) = (shuttle.trip.take(), shuttle.cargo);
-        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
-        held.into_iter().for_each(|span| self.traffic.bar(span));
+        let cargo = self.fleet.get(index).cargo();
+        let trip = self.fleet.broke(index);
         if let Some(trip) = trip {
-            let action = trip.current.map(|(_, action)| action);
+            let action = trip.current().map(|(_, action)| action);
             if let Some(slot) = action.and_then(crate::shuttles::storage_slot) {
                 self.unobscure(slot);
             }
-            if let Some(errand) = trip.errand {
+            if let Some(errand) = trip.errand() {
                 self.release(&errand);
                 if cargo.is_none() {
-                    self.platter_mut(errand.platter).claim = None;
-                    self.touch(errand.platter);
-                    self.settle(errand.platter);
+                    self.let_go(errand.platter);
                 }
             }
         }
         self.damage_changed(out);
     }
 
-    fn shuttle_repaired(&mut self, index: ShuttleIndex) {
-        if !std::mem::replace(&mut self.shuttles[index.as_usize()].broken, false) {
-            return;
-        }
-        // Its battery may be another one: nothing is known of it until the driver says so.
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        (shuttle.battery, shuttle.low) = (None, false);
-        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
-        for span in held {
-            self.traffic.unbar(span);
-            self.traffic.leave(index.get(), span.lane);
-        }
-        let at = self.shuttles[index.as_usize()].at;
-        self.traffic.take(index.get(), self.traffic.footprint(at));
-    }
-
     pub(crate) fn drive_broke(&mut self, index: DriveIndex, out: &mut Outbox<Output>) {
-        self.drives[index.as_usize()].broken = true;
-        self.drives[index.as_usize()].insists = false;
+        self.drives.get_mut(index).broke();
         self.damage_changed(out);
     }
 
     /// What a drive was doing when it broke ends with it.
-    fn void_drive_work(
-        &mut self,
-        index: DriveIndex,
-        work: Option<crate::state::Work>,
-        out: &mut Outbox<Output>,
-    ) {
-        self.drives[index.as_usize()].head = None;
+    fn void_drive_work(&mut self, index: DriveIndex, work: Option<Work>, out: &mut Outbox<Output>) {
+        self.drives.get_mut(index).set_head(None);
         if let Some(crate::Action::Read { request, .. }) = work.map(|work| work.action) {
             self.finish(request, crate::Outcome::Failed(Fault::DriveBroken), out);
         }
@@ -129,14 +101,12 @@ impl Library {
     }
 
     pub(crate) fn is_anything_broken(&self) -> bool {
-        self.traffic.is_damaged()
-            || self.shuttles.iter().any(|shuttle| shuttle.broken)
-            || self.drives.iter().any(|drive| drive.broken)
+        self.fleet.is_any_broken() || self.drives.is_any_broken()
     }
 
     /// Ends every request that nothing can serve.
     fn end_unreachable(&mut self, out: &mut Outbox<Output>) {
-        let known: Vec<PlatterKey> = self.by_id.values().copied().collect();
+        let known: Vec<PlatterKey> = self.shelf.known().map(|(key, _)| key).collect();
         for key in known {
             self.end_if_out_of_reach(key, out);
         }
@@ -145,36 +115,36 @@ impl Library {
     /// Ends the requests for a platter if nothing can serve it. It may be forgotten by this.
     pub(crate) fn end_if_out_of_reach(&mut self, key: PlatterKey, out: &mut Outbox<Output>) {
         let Some(fault) = self.out_of_reach(key) else { return };
-        let Place::EjectBay(panel) = self.platter(key).place else {
+        let Place::EjectBay(panel) = self.shelf.get(key).place() else {
             self.end_requests(key, fault, out);
             return;
         };
         // Nobody will come for a platter left in the eject bay.
         self.end_requests(key, fault, out);
-        assert!(matches!(self.platter(key).stage, Stage::Checked { .. }), "it was new");
-        self.ejected[usize::from(panel.get())] -= 1;
-        self.forget(key);
+        assert!(matches!(self.shelf.get(key).stage(), Stage::Checked { .. }), "it was new");
+        self.arrivals.take(panel);
+        self.shelf.forget(key);
     }
 
     /// Why a platter cannot be served, if it cannot.
     fn out_of_reach(&self, key: PlatterKey) -> Option<Fault> {
-        let platter = self.platter(key);
-        match platter.place {
+        let platter = self.shelf.get(key);
+        match platter.place() {
             Place::Shuttle(index) => {
-                self.shuttles[index.as_usize()].broken.then_some(Fault::ShuttleBroken)
+                self.fleet.get(index).is_broken().then_some(Fault::ShuttleBroken)
             }
             // What a shuttle is coming for was released before the drive broke.
             Place::Drive(index, _) => {
-                let broken = self.drives[index.as_usize()].broken;
-                (broken && platter.claim.is_none()).then_some(Fault::DriveBroken)
+                let broken = self.drives.get(index).is_broken();
+                (broken && platter.claim().is_none()).then_some(Fault::DriveBroken)
             }
             Place::EjectBay(panel) => {
                 let served = self.is_panel_served(panel);
-                (!served && platter.claim.is_none()).then_some(Fault::Unreachable)
+                (!served && platter.claim().is_none()).then_some(Fault::Unreachable)
             }
             Place::Storage(slot) => {
                 let served = self.is_slot_served(slot);
-                (!served && platter.claim.is_none()).then_some(Fault::Unreachable)
+                (!served && platter.claim().is_none()).then_some(Fault::Unreachable)
             }
         }
     }
@@ -186,9 +156,9 @@ impl Library {
 
     /// Whether reads of a platter can be served.
     pub(crate) fn is_reachable(&self, known: Option<PlatterKey>, slot: SlotIndex) -> bool {
-        match known.map(|key| self.platter(key).place) {
-            Some(Place::Shuttle(index)) => !self.shuttles[index.as_usize()].broken,
-            Some(Place::Drive(index, _)) => !self.drives[index.as_usize()].broken,
+        match known.map(|key| self.shelf.get(key).place()) {
+            Some(Place::Shuttle(index)) => !self.fleet.get(index).is_broken(),
+            Some(Place::Drive(index, _)) => !self.drives.get(index).is_broken(),
             Some(Place::Storage(at)) => self.is_slot_served(at),
             Some(Place::EjectBay(panel)) => self.is_panel_served(panel),
             None => self.is_slot_served(slot),
@@ -199,27 +169,29 @@ impl Library {
     fn is_slot_served(&self, slot: SlotIndex) -> bool {
         let at = self.floor.slot(slot);
         if self.policy.movement == Movement::NoShuttles {
-            return self.drives.iter().any(|drive| !drive.broken);
+            return self.drives.is_any_working();
         }
         let group = self.partitions.group(self.partitions.of_slot(&self.floor, slot));
-        let has_drive = group.drives.iter().any(|drive| {
+        let has_drive = group.drives().iter().any(|drive| {
             let dock = self.floor.dock(*drive, at.shelf);
-            self.traffic.shelf_around(dock, at).is_some()
+            self.fleet.traffic().shelf_around(dock, at).is_some()
         });
-        let has_shuttle = group.shuttles.iter().any(|shuttle| {
-            let from = self.shuttles[shuttle.as_usize()].at;
-            self.traffic.shelf_around(from, at).is_some()
+        let has_shuttle = group.shuttles().iter().any(|shuttle| {
+            let from = self.fleet.get(*shuttle).at();
+            self.fleet.traffic().shelf_around(from, at).is_some()
         });
-        has_drive && has_shuttle && !self.traffic.is_barred(&self.traffic.footprint(at))
+        has_drive
+            && has_shuttle
+            && !self.fleet.traffic().is_barred(&self.fleet.traffic().footprint(at))
     }
 
     /// Whether new platters of a panel can be verified.
     pub(crate) fn is_panel_served(&self, panel: PanelIndex) -> bool {
         if self.policy.movement == Movement::NoShuttles {
-            return self.drives.iter().any(|drive| !drive.broken);
+            return self.drives.is_any_working();
         }
-        let has_drive = self.partitions.groups.iter().any(|group| {
-            group.panel == panel && !group.shuttles.is_empty() && !group.drives.is_empty()
+        let has_drive = self.partitions.groups().iter().any(|group| {
+            group.panel() == panel && !group.shuttles().is_empty() && !group.drives().is_empty()
         });
         has_drive && self.has_way(panel, self.floor.eject_bay(panel))
     }

@@ -27,9 +27,10 @@
 use fulgurite_units::{Outbox, ShuttleIndex};
 
 use crate::controller::Library;
+use crate::fleet::Trip;
 use crate::floor::Position;
-use crate::sidesteps::Order;
-use crate::state::{Travel, Trip};
+use crate::sidesteps::{Order, sidesteps};
+use crate::state::Travel;
 use crate::traffic::{Holder, Span};
 use crate::{Output, PanelIndex};
 
@@ -47,66 +48,49 @@ pub(crate) struct Rooms {
 impl Library {
     /// Notes that a shuttle waits for a piece of its way.
     pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span) {
-        let now = self.now;
-        let trip = self.trip_mut(index);
-        if trip.blocked.is_some_and(|(before, _)| before == span) {
-            return;
+        if let Some(is_new) = self.fleet.block(index, span, self.sequence.now()) {
+            self.counters.waits += u64::from(is_new);
+            self.dirty.panel(self.floor.panel_of(index));
         }
-        let since = trip.blocked.map(|(_, since)| since);
-        trip.blocked = Some((span, since.unwrap_or(now)));
-        if since.is_none() {
-            self.blocked.push(index);
-            self.counters.waits += 1;
-        }
-        self.traffic.claim(index.get(), self.rank(index), span);
-        self.dirty.panel(self.floor.panel_of(index));
     }
 
     /// It goes on, or gave up.
     pub(crate) fn unblock(&mut self, index: ShuttleIndex) {
-        let trip = self.shuttles[index.as_usize()].trip.as_mut();
-        if trip.is_some_and(|trip| trip.blocked.take().is_some()) {
-            self.traffic.unclaim(index.get());
-            self.blocked.retain(|blocked| *blocked != index);
+        if self.fleet.unblock(index) {
             // A claim less: lower ranks may go.
             self.dirty.panel(self.floor.panel_of(index));
         }
     }
 
-    pub(crate) const fn is_anyone_blocked(&self) -> bool {
-        !self.blocked.is_empty()
+    /// Ends the trip of a shuttle, and what it waits for.
+    pub(crate) fn end_trip(&mut self, index: ShuttleIndex) -> Option<Trip> {
+        self.unblock(index);
+        self.fleet.end(index)
     }
 
     /// Lets those that wait go on where they can, the highest rank first, and clears their way
     /// where nobody else will.
     pub(crate) fn retry_blocked(&mut self, panel: PanelIndex, out: &mut Outbox<Output>) {
-        if self.blocked.is_empty() {
+        if self.fleet.blocked().is_empty() {
             return;
         }
         // In room that is used again: somebody waits at nearly every event of a crowded panel.
         let mut waiting = std::mem::take(&mut self.rooms.waiting);
-        let here = self.blocked.iter().filter(|index| self.floor.panel_of(**index) == panel);
-        waiting.extend(here.map(|index| (self.rank(*index), *index)));
+        let blocked = self.fleet.blocked().iter().copied();
+        let here = blocked.filter(|index| self.floor.panel_of(*index) == panel);
+        waiting.extend(here.map(|index| (self.fleet.get(index).rank(), index)));
         waiting.sort_unstable_by(|a, b| b.cmp(a));
         let top = waiting.first().map(|(rank, index)| (*rank, index.get()));
         for (_, index) in waiting.drain(..) {
-            let still = self.shuttles[index.as_usize()].trip.as_ref();
-            if still.is_some_and(|trip| trip.blocked.is_some()) && !self.advance(index, out) {
+            if self.fleet.get(index).blocked().is_some() && !self.advance(index, out) {
                 self.clear_way(index, top, out);
             }
         }
         self.rooms.waiting = waiting;
     }
 
-    fn rank(&self, index: ShuttleIndex) -> u64 {
-        match &self.shuttles[index.as_usize()].trip {
-            Some(trip) => trip.rank,
-            None => 0,
-        }
-    }
-
     fn order_of(&self, index: ShuttleIndex) -> (u64, u16) {
-        (self.rank(index), index.get())
+        (self.fleet.get(index).rank(), index.get())
     }
 
     /// Sends away whoever stands in the way and would stand there for ever. `top` is the highest
@@ -117,35 +101,34 @@ impl Library {
         top: Option<(u64, u16)>,
         out: &mut Outbox<Output>,
     ) {
-        let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
-        let Some((span, _)) = blocked else { return };
+        let Some((span, _)) = self.fleet.get(index).blocked() else { return };
         let (rank, number) = self.order_of(index);
-        self.traffic.unclaim_for_others(number);
+        self.fleet.unclaim_for_others(index);
         let is_top = Some((rank, number)) == top;
         let steps = if is_top { STEPS_MAX_TOP } else { STEPS_MAX };
         let mut order = Order { shuttle: index, rank, span, steps };
         let mut standing = std::mem::take(&mut self.rooms.standing);
         self.standing_in(span, index, &mut standing);
         for other in standing.drain(..) {
-            let shuttle = &self.shuttles[other.as_usize()];
+            let shuttle = self.fleet.get(other);
             let for_ever = shuttle.is_idle()
                 || (rank, number) >= self.order_of(other)
                     && (is_top || self.waits_for(other, index, &mut Vec::new()));
-            if !for_ever || shuttle.broken {
+            if !for_ever || shuttle.is_broken() {
                 continue;
             }
-            let Some(steps) = self.sidesteps(order, other) else { continue };
+            let Some(steps) = sidesteps(&self.floor, &self.fleet, order, other) else { continue };
             if steps.len() > 1 {
                 // One such at a time: two might undo each other's steps.
                 order.steps = 1;
             }
             for step in &steps {
-                self.traffic.claim_for_others(number, rank, step.needs);
+                self.fleet.claim_for_others(index, rank, step.needs);
             }
             let Some(first) = steps.first() else { continue };
             let who = first.shuttle;
-            let rests = self.shuttles[who.as_usize()].current().is_none();
-            if rests && self.traffic.holders(first.needs, who.get()).next().is_none() {
+            let rests = self.fleet.get(who).current().is_none();
+            if rests && self.fleet.traffic().holders(first.needs, who.get()).next().is_none() {
                 self.make_way(who, first.to, out);
             }
         }
@@ -154,12 +137,12 @@ impl Library {
 
     /// Shuttles that hold part of a piece and do nothing about it themselves.
     fn standing_in(&self, span: Span, me: ShuttleIndex, standing: &mut Vec<ShuttleIndex>) {
-        let shuttles = self.traffic.holders(span, me.get()).filter_map(|holder| match holder {
-            Holder::Shuttle(number) => Some(ShuttleIndex::new(number)),
-            Holder::Rail => None,
-        });
-        standing
-            .extend(shuttles.filter(|other| self.shuttles[other.as_usize()].current().is_none()));
+        let shuttles =
+            self.fleet.traffic().holders(span, me.get()).filter_map(|holder| match holder {
+                Holder::Shuttle(number) => Some(ShuttleIndex::new(number)),
+                Holder::Rail => None,
+            });
+        standing.extend(shuttles.filter(|other| self.fleet.get(*other).current().is_none()));
         standing.sort_unstable();
     }
 
@@ -170,12 +153,12 @@ impl Library {
         other: ShuttleIndex,
         seen: &mut Vec<ShuttleIndex>,
     ) -> bool {
-        let blocked = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.blocked);
-        let Some((span, _)) = blocked else { return false };
+        let Some((span, _)) = self.fleet.get(index).blocked() else { return false };
         seen.push(index);
         let mut before = Vec::new();
         self.standing_in(span, index, &mut before);
-        let claimants = self.traffic.claimants(span, index.get(), self.rank(index));
+        let rank = self.fleet.get(index).rank();
+        let claimants = self.fleet.traffic().claimants(span, index.get(), rank);
         before.extend(claimants.map(ShuttleIndex::new));
         before.contains(&other)
             || before
@@ -187,17 +170,13 @@ impl Library {
     fn make_way(&mut self, index: ShuttleIndex, to: Position, out: &mut Outbox<Output>) {
         self.counters.give_ways += 1;
         self.unblock(index);
-        let at = self.shuttles[index.as_usize()].at;
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        match &mut shuttle.trip {
-            Some(trip) => trip.detour = Some(to),
-            None => {
-                let travel = Travel { from: at, started: self.now, steps: 0, strayed: 0 };
-                let (goal, detour) = (to, Some(to));
-                let (errand, current, blocked, rank, charges) = (None, None, None, 0, false);
-                let trip = Trip { errand, charges, goal, detour, current, blocked, rank, travel };
-                shuttle.trip = Some(trip);
-            }
+        let shuttle = self.fleet.get(index);
+        if shuttle.trip().is_some() {
+            self.fleet.begin_detour(index, to);
+        } else {
+            let (from, started) = (shuttle.at(), self.sequence.now());
+            let travel = Travel { from, started, steps: 0, strayed: 0 };
+            self.fleet.begin(index, Trip::aside(to, travel));
         }
         self.advance(index, out);
     }

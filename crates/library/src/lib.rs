@@ -65,21 +65,25 @@
 //! eject bay; nothing has a write drive.
 
 mod action;
+mod arrivals;
 mod balance;
 mod charging;
 mod controller;
 mod counters;
 mod dirty;
+mod drive;
 mod drives;
 mod errands;
 mod error;
 mod event;
 mod faults;
+mod fleet;
 mod floor;
 mod giveway;
 mod ids;
 mod invariants;
 pub mod limits;
+mod load;
 pub mod log;
 mod mechanics;
 mod pace;
@@ -88,7 +92,9 @@ mod policy;
 mod queue;
 mod requests;
 mod resume;
+mod sequence;
 mod shape;
+mod shelf;
 mod shuttles;
 mod sidesteps;
 mod snapshot;
@@ -97,6 +103,7 @@ mod traffic;
 mod travel;
 mod waitlist;
 mod without_shuttles;
+mod zones;
 
 #[cfg(test)]
 mod tests;

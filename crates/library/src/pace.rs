@@ -19,11 +19,12 @@
 use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
 
 use crate::controller::Library;
+use crate::drive::Drive;
 use crate::limits::{
     CUSTOMER_SLOTS_MAX, INSIST_SHARE_PERCENT, LOAD_TRACK_MS, PACE_LOOK, VERIFY_BEHIND_PERCENT,
     VERIFY_RESERVE_PERCENT, VERIFY_TOO_LATE_PERCENT,
 };
-use crate::state::{Age, Drive, Place, PlatterKey, Stage};
+use crate::state::{Age, Place, PlatterKey, Stage};
 use crate::{Action, DriveSlot, PanelIndex};
 
 /// Tracks a pass must have read to say how long one takes.
@@ -89,22 +90,26 @@ impl Library {
     /// A platter goes to a drive, came into it or leaves it: if it is new, others have more or less
     /// room.
     pub(crate) fn pace_if_new(&mut self, key: PlatterKey) {
-        let stage = self.platter(key).stage;
+        let stage = self.shelf.get(key).stage();
         self.pace.is_due |= matches!(stage, Stage::Unverified { .. } | Stage::Checked { .. });
     }
 
     /// When the pace is worked out next, if time can change it.
     pub(crate) fn next_look(&self) -> Option<Instant> {
-        if self.pace.is_due && self.holds_bound() { Some(self.now) } else { self.pace.next }
+        if self.pace.is_due && self.holds_bound() {
+            Some(self.sequence.now())
+        } else {
+            self.pace.next
+        }
     }
 
     /// Works out the pace when it is time.
     pub(crate) fn look_at_pace(&mut self) {
-        if self.next_look().is_none_or(|at| at > self.now) {
+        if self.next_look().is_none_or(|at| at > self.sequence.now()) {
             return;
         }
         self.pace.is_due = false;
-        self.pace.looked = self.now;
+        self.pace.looked = self.sequence.now();
         self.pace.next = None;
         for panel in (0..self.shape().panels).map(PanelIndex::new) {
             let is_freed = self.keep_slots(panel);
@@ -129,22 +134,22 @@ impl Library {
     /// Whether new platters of a panel wait outside of drives, under a policy by which they come
     /// before customers.
     pub(crate) fn do_new_platters_wait(&self, panel: PanelIndex) -> bool {
-        self.holds_bound() && !self.new_platters[usize::from(panel.get())].is_empty()
+        self.holds_bound() && self.arrivals.waiting(panel) > 0
     }
 
     /// Keeps as many second slots from customers as new platters wait for: those kept already,
     /// then those of the drives whose customers wait least. With something broken all, while one
     /// waits: not every drive can be reached then. Whether one is not kept any more.
     fn keep_slots(&mut self, panel: PanelIndex) -> bool {
-        let waiting = self.new_platters[usize::from(panel.get())].len();
+        let waiting = self.arrivals.waiting(panel);
         let mut missing = if self.damaged && waiting > 0 { usize::MAX } else { waiting };
         let mut free: Vec<(bool, Duration, DriveIndex)> = Vec::new();
         for index in self.drives_of(panel) {
-            let drive = &self.drives[index.as_usize()];
-            if !drive.broken && !self.holds_new(drive) {
+            let drive = self.drives.get(index);
+            if !drive.is_broken() && !self.holds_new(drive) {
                 let groups = self.partitions.of_drive(index).iter();
                 let wait = groups.map(|group| self.longest_wait(*group)).max();
-                free.push((!drive.kept, wait.unwrap_or(Duration::ZERO), index));
+                free.push((!drive.is_kept(), wait.unwrap_or(Duration::ZERO), index));
             }
         }
         free.sort_unstable();
@@ -152,9 +157,7 @@ impl Library {
         for (.., index) in free {
             let keep = missing > 0;
             missing = missing.saturating_sub(1);
-            let drive = &mut self.drives[index.as_usize()];
-            is_freed |= drive.kept && !keep;
-            drive.kept = keep;
+            is_freed |= self.drives.get_mut(index).keep(keep) && !keep;
         }
         is_freed
     }
@@ -170,20 +173,19 @@ impl Library {
         let insisting: Vec<DriveIndex> = due.take(most).map(|c| c.drive).collect();
         for index in drives {
             let insists = insisting.contains(&index);
-            let drive = &mut self.drives[index.as_usize()];
-            if std::mem::replace(&mut drive.insists, insists) != insists {
+            if self.drives.get_mut(index).insist(insists) != insists {
                 self.dirty.drive(index);
                 self.note_drive_groups(index);
             }
         }
         let next = candidates.iter().filter(|c| c.can_be_held).map(|c| c.until_start).min();
-        let next = next.map(|wait| self.now + wait.max(PACE_LOOK));
+        let next = next.map(|wait| self.sequence.now() + wait.max(PACE_LOOK));
         self.pace.next = [self.pace.next, next].into_iter().flatten().min();
     }
 
     /// How many drives of a panel may insist: none if it does not keep up, nor its only one.
     fn insisting_max(&self, panel: PanelIndex, drives: usize) -> usize {
-        let waiting = self.new_platters[usize::from(panel.get())].len();
+        let waiting = self.arrivals.waiting(panel);
         if waiting * 100 >= drives * VERIFY_BEHIND_PERCENT {
             return 0;
         }
@@ -192,12 +194,12 @@ impl Library {
 
     /// What is to be known of the new platter in a drive, if there is one to verify.
     fn candidate(&self, index: DriveIndex) -> Option<Candidate> {
-        let drive = &self.drives[index.as_usize()];
-        let key = drive.bay(DriveSlot::Second).platter.filter(|_| !drive.broken)?;
-        let Stage::Unverified { age, .. } = self.platter(key).stage else { return None };
+        let drive = self.drives.get(index);
+        let key = drive.bay(DriveSlot::Second).platter().filter(|_| !drive.is_broken())?;
+        let Stage::Unverified { age, .. } = self.shelf.get(key).stage() else { return None };
         let within = self.policy.verify_within.as_nanos();
         let takes = self.remaining_ns(key);
-        let left = self.due(age, key).since(self.now).as_nanos();
+        let left = self.due(age, key).since(self.sequence.now()).as_nanos();
         let reserve = within / 100 * VERIFY_RESERVE_PERCENT;
         let too_late = within / 100 * VERIFY_TOO_LATE_PERCENT;
         let until_start = left.saturating_sub(takes.saturating_add(reserve));
@@ -213,7 +215,7 @@ impl Library {
     /// verifying takes would only keep customers from the drives: then it has that long.
     fn due(&self, age: Age, key: PlatterKey) -> Instant {
         let within = self.policy.verify_within.as_nanos();
-        let Stage::Unverified { tracks, .. } = self.platter(key).stage else { return age.due };
+        let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return age.due };
         let end = tracks.end().map_or(u32::MAX, TrackIndex::get);
         let whole = u64::from(end).saturating_mul(self.pace.track_ns).min(VERIFY_NS_MAX);
         age.due + Duration::from_nanos((whole / 2 * 3).saturating_sub(within))
@@ -227,25 +229,27 @@ impl Library {
 
     /// Nanoseconds a drive needs for the rest of a new platter if it does nothing else.
     fn remaining_ns(&self, key: PlatterKey) -> u64 {
-        let Stage::Unverified { tracks, .. } = self.platter(key).stage else { return 0 };
+        let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return 0 };
         let whole = u64::from(tracks.track_count).saturating_mul(self.pace.track_ns);
         let whole = whole.min(VERIFY_NS_MAX);
-        let Place::Drive(index, _) = self.platter(key).place else { return whole };
-        let work = self.drives[index.as_usize()].work;
+        let Place::Drive(index, _) = self.shelf.get(key).place() else { return whole };
+        let work = self.drives.get(index).work();
         let pass = work.filter(|work| matches!(work.action, Action::VerifyPass { .. }));
-        pass.map_or(whole, |work| whole.saturating_sub(self.now.since(work.began).as_nanos()))
+        pass.map_or(whole, |work| {
+            whole.saturating_sub(self.sequence.now().since(work.began).as_nanos())
+        })
     }
 
     /// Whether the second slot of a drive is a new platter's: it is inside, until somebody says
     /// where it is stored, or on its way.
     pub(crate) fn holds_new(&self, drive: &Drive) -> bool {
         let bay = drive.bay(DriveSlot::Second);
-        let inside = bay.platter.map(|key| self.platter(key).stage);
+        let inside = bay.platter().map(|key| self.shelf.get(key).stage());
         if matches!(inside, Some(Stage::Unverified { .. } | Stage::Checked { .. })) {
             return true;
         }
-        let trip = bay.reserved.and_then(|by| self.shuttles[by.as_usize()].trip.as_ref());
-        let platter = trip.and_then(|trip| trip.errand).map(|errand| errand.platter);
-        platter.is_some_and(|key| matches!(self.platter(key).stage, Stage::Unverified { .. }))
+        let errand = bay.reserved().and_then(|by| self.fleet.get(by).errand());
+        let platter = errand.map(|errand| errand.platter);
+        platter.is_some_and(|key| matches!(self.shelf.get(key).stage(), Stage::Unverified { .. }))
     }
 }

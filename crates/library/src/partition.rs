@@ -13,37 +13,38 @@
 //! more than shelves, they are of equal weight and end inside a shelf. That two runs share a shelf
 //! costs some waiting but is no danger: `traffic.rs` keeps every pair of shuttles apart.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 
 use crate::floor::Floor;
-use crate::state::Age;
+use crate::state::{Age, PlatterKey};
 use crate::waitlist::Waitlist;
 use crate::{Movement, PanelIndex};
 
 /// Some cells with the shuttles and drives that serve them.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    pub(crate) panel: PanelIndex,
-    pub(crate) shuttles: Vec<ShuttleIndex>,
+    panel: PanelIndex,
+    shuttles: Vec<ShuttleIndex>,
     /// Working drives, lowest index first.
-    pub(crate) drives: Vec<DriveIndex>,
+    drives: Vec<DriveIndex>,
     /// Platters that wait in their slots to be fetched, most urgent first.
-    pub(crate) queue: Waitlist,
+    queue: Waitlist,
     /// Tracks wanted of them.
-    pub(crate) backlog_tracks: u64,
+    backlog_tracks: u64,
     /// Fetches made since it last moved a new platter.
-    pub(crate) fetches_in_a_row: u32,
+    fetches_in_a_row: u32,
     /// Platters up to this age are served, the nearest first, before others.
-    pub(crate) batch_end: Age,
-    pub(crate) batch_began: Instant,
+    batch_end: Age,
+    batch_began: Instant,
 }
 
 /// Who serves what.
 #[derive(Clone, Debug)]
 pub(crate) struct Partitions {
-    pub(crate) groups: Vec<Group>,
+    groups: Vec<Group>,
     group_of_cell: Vec<u16>,
     group_of_shuttle: Vec<u16>,
     groups_of_drive: Vec<Vec<u16>>,
@@ -52,6 +53,43 @@ pub(crate) struct Partitions {
 }
 
 impl Group {
+    pub(crate) const fn panel(&self) -> PanelIndex {
+        self.panel
+    }
+
+    pub(crate) fn shuttles(&self) -> &[ShuttleIndex] {
+        &self.shuttles
+    }
+
+    /// Working drives, lowest index first.
+    pub(crate) fn drives(&self) -> &[DriveIndex] {
+        &self.drives
+    }
+
+    /// Platters that wait in their slots to be fetched, most urgent first.
+    pub(crate) const fn queue(&self) -> &Waitlist {
+        &self.queue
+    }
+
+    /// Tracks wanted of them.
+    pub(crate) const fn backlog_tracks(&self) -> u64 {
+        self.backlog_tracks
+    }
+
+    /// Fetches made since it last moved a new platter.
+    pub(crate) const fn fetches_in_a_row(&self) -> u32 {
+        self.fetches_in_a_row
+    }
+
+    /// Platters up to this age are served, the nearest first, before others.
+    pub(crate) const fn batch_end(&self) -> Age {
+        self.batch_end
+    }
+
+    pub(crate) const fn batch_began(&self) -> Instant {
+        self.batch_began
+    }
+
     /// A number that is lower the more urgent the first platter is that waits, and highest where
     /// none does: the due time, and the sequence above 16 bits that are 0 where one does.
     pub(crate) fn urgency(&self) -> u128 {
@@ -59,6 +97,55 @@ impl Group {
         age.map_or(u128::MAX << GROUP_BITS, |age| {
             u128::from(age.due.as_nanos()) << u64::BITS | u128::from(age.sequence) << GROUP_BITS
         })
+    }
+
+    /// A platter waits for it, of which so many tracks are wanted.
+    pub(crate) fn join(&mut self, age: Age, key: PlatterKey, tracks: u64) {
+        self.queue.insert((age, key));
+        self.backlog_tracks += tracks;
+    }
+
+    /// A platter does not wait for it any more.
+    pub(crate) fn leave(&mut self, age: Age, key: PlatterKey, tracks: u64) {
+        let listed = self.queue.remove(&(age, key));
+        assert!(listed, "a platter waits where it says");
+        self.backlog_tracks -= tracks;
+    }
+
+    /// More tracks are wanted of a platter that waits.
+    pub(crate) const fn want(&mut self, tracks: u64) {
+        self.backlog_tracks += tracks;
+    }
+
+    /// Fewer tracks are wanted of a platter that waits.
+    pub(crate) const fn want_no_more(&mut self, tracks: u64) {
+        self.backlog_tracks -= tracks;
+    }
+
+    /// Platters up to this age are a batch from now on.
+    pub(crate) const fn begin_batch(&mut self, end: Age, now: Instant) {
+        (self.batch_end, self.batch_began) = (end, now);
+    }
+
+    /// The batch ends here, if it did not end before.
+    pub(crate) fn end_batch(&mut self, end: Age) {
+        self.batch_end = self.batch_end.min(end);
+    }
+
+    /// It fetched once more; what counts is how often, while a new platter waits.
+    pub(crate) const fn count_fetch(&mut self, new_waits: bool) {
+        self.fetches_in_a_row = if new_waits { self.fetches_in_a_row + 1 } else { 0 };
+    }
+
+    /// Takes over what another did that one of its shuttles was in.
+    fn follow(&mut self, other: &Self) {
+        self.fetches_in_a_row = self.fetches_in_a_row.max(other.fetches_in_a_row);
+    }
+
+    /// These wait for it, and so many tracks are wanted of them.
+    pub(crate) fn check(&self, waiting: &BTreeSet<(Age, PlatterKey)>, tracks: u64) {
+        assert!(waiting.iter().eq(&self.queue), "a group knows who waits for it");
+        assert_eq!(tracks, self.backlog_tracks, "a group knows its backlog");
     }
 }
 
@@ -129,6 +216,27 @@ impl Partitions {
         &self.groups_of_drive[drive.as_usize()]
     }
 
+    /// All groups, by index.
+    pub(crate) fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    pub(crate) fn count(&self) -> u16 {
+        u16::try_from(self.groups.len()).unwrap_or(NO_GROUP)
+    }
+
+    /// New groups go on where those were that had their shuttles.
+    pub(crate) fn follow(&mut self, old: &Self) {
+        for group in &old.groups {
+            for shuttle in &group.shuttles {
+                if let Some(new) = self.of_shuttle(*shuttle) {
+                    self.group_mut(new).follow(group);
+                }
+            }
+        }
+    }
+
+    #[inline]
     pub(crate) fn group(&self, index: u16) -> &Group {
         &self.groups[usize::from(index)]
     }

@@ -15,6 +15,7 @@ use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::controller::Library;
+use crate::fleet::Shuttle;
 use crate::floor::Position;
 use crate::state::{Place, Stage};
 use crate::{DriveSlot, Error, LibraryShape, PanelIndex, Policy, RailPosition, ShelfIndex};
@@ -85,44 +86,40 @@ impl Library {
     /// before; whoever writes it down for a restart asks the machines instead.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        let parked = |shuttle: &crate::state::Shuttle| ParkedShuttle {
-            rail: shuttle.at.rail,
-            shelf: shuttle.at.shelf,
+        let parked = |(_, shuttle): (ShuttleIndex, &Shuttle)| ParkedShuttle {
+            rail: shuttle.at().rail,
+            shelf: shuttle.at().shelf,
         };
-        let away = self.known().filter(|(_, platter)| match platter.place {
+        let away = self.shelf.known().filter(|(_, platter)| match platter.place() {
             Place::Shuttle(_) | Place::Drive(..) => true,
             Place::Storage(slot) => self.shape().is_spare(slot),
             Place::EjectBay(_) => false,
         });
         let platters = away.map(|(_, platter)| LoosePlatter {
-            platter: platter.id,
-            home: match platter.stage {
+            platter: platter.id(),
+            home: match platter.stage() {
                 // It is asked to be stored once more.
                 Stage::Unverified { .. } | Stage::Checked { .. } | Stage::Storing { .. } => None,
                 Stage::Stored { home } => Some(home),
             },
-            place: platter.place,
-            mounted: match platter.place {
-                Place::Drive(drive, slot) => self.drives[drive.as_usize()].bay(slot).mounted,
+            place: platter.place(),
+            mounted: match platter.place() {
+                Place::Drive(drive, slot) => self.drives.get(drive).bay(slot).is_mounted(),
                 Place::EjectBay(_) | Place::Storage(_) | Place::Shuttle(_) => false,
             },
         });
-        let shuttles = self.shuttles.iter().map(parked).collect();
+        let shuttles = self.fleet.indexed().map(parked).collect();
         Inventory { shuttles, platters: platters.collect() }
     }
 
     /// Stands the shuttles where they are.
     fn park(&mut self, parked: &[ParkedShuttle]) -> Result<(), Error> {
-        let (count, expected) = (parked.len(), self.shuttles.len());
+        let (count, expected) = (parked.len(), self.fleet.len());
         if count != expected {
             return Err(Error::ShuttleCount { count, expected });
         }
-        let indices = || (0..).map(ShuttleIndex::new);
-        for index in indices().take(count) {
-            let at = self.shuttles[index.as_usize()].at;
-            self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
-        }
-        for (index, parked) in indices().zip(parked) {
+        self.fleet.lift_all();
+        for (index, parked) in (0..).map(ShuttleIndex::new).zip(parked) {
             let inside = parked.rail.get() <= self.shape().length_um()
                 && parked.shelf.get() < self.shape().shelves_per_panel;
             if !inside {
@@ -130,12 +127,9 @@ impl Library {
             }
             let panel = self.floor.panel_of(index);
             let at = Position { panel, rail: parked.rail, shelf: parked.shelf };
-            let footprint = self.traffic.footprint(at);
-            if self.traffic.holders(footprint, index.get()).next().is_some() {
+            if !self.fleet.stand(index, at) {
                 return Err(Error::ShuttlesMeet { shuttle: index });
             }
-            self.traffic.take(index.get(), footprint);
-            self.shuttles[index.as_usize()].at = at;
         }
         Ok(())
     }
@@ -145,7 +139,7 @@ impl Library {
         let (platter, unknown) = (loose.platter, Error::NoSuchPlace { platter: loose.platter });
         let mounted = loose.mounted;
         let panel = match loose.place {
-            Place::Shuttle(index) if index.as_usize() < self.shuttles.len() && !mounted => {
+            Place::Shuttle(index) if index.as_usize() < self.fleet.len() && !mounted => {
                 self.floor.panel_of(index)
             }
             Place::Drive(index, slot) if index.as_usize() < self.drives.len() => {
@@ -182,22 +176,13 @@ impl Library {
             Place::EjectBay(panel) => panel,
         };
         let stage = loose.home.map_or(Stage::Checked { panel }, |home| Stage::Stored { home });
-        let key = self.remember(loose.platter, stage, loose.place);
-        if let Some(home) = loose.home {
-            self.by_home[home.as_usize()] = Some(key);
-        }
+        let key = self.shelf.remember(loose.platter, stage, loose.place);
         match loose.place {
-            Place::Shuttle(index) => self.shuttles[index.as_usize()].cargo = Some(key),
+            Place::Shuttle(index) => self.fleet.load(index, key),
             Place::Drive(index, slot) => {
-                let bay = self.drives[index.as_usize()].bay_mut(slot);
-                (bay.platter, bay.mounted) = (Some(key), loose.mounted);
+                self.drives.get_mut(index).hold(slot, key, loose.mounted);
             }
-            Place::Storage(slot) => {
-                self.spares.insert(slot, key);
-                if loose.home.is_some() {
-                    self.displace(key);
-                }
-            }
+            Place::Storage(_) => {}
             Place::EjectBay(_) => unreachable!("it is not loose"),
         }
     }

@@ -14,8 +14,8 @@
 use fulgurite_units::ShuttleIndex;
 
 use crate::ShelfIndex;
-use crate::controller::Library;
-use crate::floor::Position;
+use crate::fleet::{Fleet, Trip};
+use crate::floor::{Floor, Position};
 use crate::traffic::{Holder, Span};
 
 /// One step of one shuttle, up, down or aside.
@@ -45,7 +45,8 @@ pub(crate) struct Order {
 const LOOKS_MAX: u32 = 1_000;
 
 struct Search<'a> {
-    library: &'a Library,
+    floor: &'a Floor,
+    fleet: &'a Fleet,
     order: Order,
     /// Where those stand that have stepped aside; the last place of each counts.
     moved: Vec<(ShuttleIndex, Position)>,
@@ -63,51 +64,55 @@ enum Task {
     Step(Sidestep),
 }
 
-impl Library {
-    /// The steps that get a shuttle out of a way, if there are such.
-    pub(crate) fn sidesteps(&self, order: Order, who: ShuttleIndex) -> Option<Vec<Sidestep>> {
-        let panel = self.floor.panel_of(who);
-        let detours = (0u16..).map(ShuttleIndex::new).zip(&self.shuttles).filter_map(|(at, of)| {
-            let detour = of.trip.as_ref().and_then(|trip| trip.detour);
-            detour.filter(|to| to.panel == panel).map(|to| (at, to))
-        });
-        let moved = detours.collect();
-        let (steps, looks) = (Vec::new(), LOOKS_MAX);
-        let mut search = Search { library: self, order, moved, steps, most: 0, looks, cut: false };
-        for most in 1..=order.steps {
-            (search.most, search.cut) = (most, false);
-            if search.solve(&[Task::Leave(who, order.span)], 0) {
-                return Some(search.steps);
-            }
-            if !search.cut {
-                break;
-            }
+/// The steps that get a shuttle out of a way, if there are such.
+pub(crate) fn sidesteps(
+    floor: &Floor,
+    fleet: &Fleet,
+    order: Order,
+    who: ShuttleIndex,
+) -> Option<Vec<Sidestep>> {
+    let panel = floor.panel_of(who);
+    let detours = fleet.indexed().filter_map(|(at, of)| {
+        let detour = of.trip().and_then(Trip::detour);
+        detour.filter(|to| to.panel == panel).map(|to| (at, to))
+    });
+    let moved = detours.collect();
+    let (steps, looks) = (Vec::new(), LOOKS_MAX);
+    let mut search = Search { floor, fleet, order, moved, steps, most: 0, looks, cut: false };
+    for most in 1..=order.steps {
+        (search.most, search.cut) = (most, false);
+        if search.solve(&[Task::Leave(who, order.span)], 0) {
+            return Some(search.steps);
         }
-        None
+        if !search.cut {
+            break;
+        }
     }
+    None
+}
 
+impl Search<'_> {
     /// Where a shuttle could go to leave a piece of lane: nearest first.
     fn ways_out(&self, shuttle: ShuttleIndex, at: Position, span: Span) -> Vec<Sidestep> {
         let shelf = at.shelf.get();
         let mut ways = Vec::with_capacity(4);
-        let above = (shelf + 1 < self.shape().shelves_per_panel).then_some(shelf + 1);
+        let above = (shelf + 1 < self.floor.shape().shelves_per_panel).then_some(shelf + 1);
         for shelf in [above, shelf.checked_sub(1)].into_iter().flatten() {
             let to = Position { shelf: ShelfIndex::new(shelf), ..at };
-            let ends = self.traffic.footprint(to);
+            let ends = self.fleet.traffic().footprint(to);
             ways.push(Sidestep { shuttle, to, ends, needs: ends });
         }
-        let mut aside: Vec<_> = self.traffic.beside(&span).into_iter().flatten().collect();
+        let mut aside: Vec<_> = self.fleet.traffic().beside(&span).into_iter().flatten().collect();
         aside.sort_unstable_by_key(|rail| rail.get().abs_diff(at.rail.get()));
         for rail in aside {
             let to = Position { rail, ..at };
-            let (ends, needs) = (self.traffic.footprint(to), self.traffic.sweep(at, rail));
+            let (ends, needs) =
+                (self.fleet.traffic().footprint(to), self.fleet.traffic().sweep(at, rail));
             ways.push(Sidestep { shuttle, to, ends, needs });
         }
         ways
     }
-}
 
-impl Search<'_> {
     /// Does what is left, of which `due` are steps.
     fn solve(&mut self, tasks: &[Task], due: usize) -> bool {
         let Some((task, rest)) = tasks.split_last() else { return true };
@@ -135,7 +140,7 @@ impl Search<'_> {
 
     fn leave(&mut self, who: ShuttleIndex, span: Span, rest: &[Task], due: usize) -> bool {
         let at = self.position(who);
-        if self.leaves_by_itself(who) || !self.library.traffic.footprint(at).overlaps(&span) {
+        if self.leaves_by_itself(who) || !self.fleet.traffic().footprint(at).overlaps(&span) {
             return self.solve(rest, due);
         }
         let comes_later = |task: &Task| matches!(task, Task::Step(step) if step.shuttle == who);
@@ -148,7 +153,6 @@ impl Search<'_> {
         }
         self.looks -= 1;
         let mut ways: Vec<_> = self
-            .library
             .ways_out(who, at, span)
             .into_iter()
             .filter(|way| self.is_open(way))
@@ -169,7 +173,7 @@ impl Search<'_> {
     /// Whether broken machines, and those that rank higher, leave a way out to it.
     fn is_open(&self, way: &Sidestep) -> bool {
         let order = (self.order.rank, self.order.shuttle.get());
-        let traffic = &self.library.traffic;
+        let traffic = self.fleet.traffic();
         !way.ends.overlaps(&self.order.span)
             && !traffic.is_barred(&way.needs)
             && !traffic.is_claimed(&way.ends, way.shuttle.get(), order)
@@ -177,22 +181,22 @@ impl Search<'_> {
 
     /// Whether a shuttle is at work for itself and goes on when it is done.
     fn leaves_by_itself(&self, who: ShuttleIndex) -> bool {
-        let shuttle = &self.library.shuttles[who.as_usize()];
-        shuttle.trip.as_ref().is_some_and(|trip| trip.current.is_some() && trip.detour.is_none())
+        let trip = self.fleet.get(who).trip();
+        trip.is_some_and(|trip| trip.current().is_some() && trip.detour().is_none())
     }
 
     fn is_movable(&self, who: ShuttleIndex) -> bool {
-        let shuttle = &self.library.shuttles[who.as_usize()];
+        let shuttle = self.fleet.get(who);
         let order = (self.order.rank, self.order.shuttle.get());
         // Who only makes way has no rank of its own.
-        let trip = shuttle.trip.as_ref().filter(|trip| trip.has_purpose());
-        let ranks_higher = trip.is_some_and(|trip| (trip.rank, who.get()) > order);
-        !shuttle.broken && who != self.order.shuttle && !ranks_higher
+        let trip = shuttle.trip().filter(|trip| trip.has_purpose());
+        let ranks_higher = trip.is_some_and(|trip| (trip.rank(), who.get()) > order);
+        !shuttle.is_broken() && who != self.order.shuttle && !ranks_higher
     }
 
     fn position(&self, who: ShuttleIndex) -> Position {
         let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == who);
-        moved.map_or(self.library.shuttles[who.as_usize()].at, |(_, to)| *to)
+        moved.map_or(self.fleet.get(who).at(), |(_, to)| *to)
     }
 
     /// Who is in a piece when the steps so far are made.
@@ -201,7 +205,7 @@ impl Search<'_> {
             let mut moved = self.moved.iter();
             moved.any(|(shuttle, _)| *holder == Holder::Shuttle(shuttle.get()))
         };
-        let traffic = &self.library.traffic;
+        let traffic = self.fleet.traffic();
         let mut inside: Vec<_> =
             traffic.holders(span, me.get()).filter(|holder| !has_moved(holder)).collect();
         for (shuttle, _) in &self.moved {

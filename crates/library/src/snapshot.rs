@@ -6,8 +6,9 @@ use fulgurite_units::{DriveIndex, PlatterId, ShuttleIndex};
 use serde::Serialize;
 
 use crate::controller::Library;
-use crate::state::{Bay, PlatterKey};
-use crate::{Action, PanelIndex, Place, RailPosition, ShelfIndex};
+use crate::drive::Bay;
+use crate::shelf::Platter;
+use crate::{Action, DriveSlot, PanelIndex, Place, RailPosition, ShelfIndex};
 
 /// Where everything is and what it is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -89,50 +90,49 @@ impl Library {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             requests: self.request_count(),
-            shuttles: (0..)
-                .map(ShuttleIndex::new)
-                .zip(&self.shuttles)
+            shuttles: self
+                .fleet
+                .indexed()
                 .map(|(shuttle, state)| ShuttleState {
                     shuttle,
-                    panel: state.at.panel,
-                    shelf: state.at.shelf,
-                    rail: state.at.rail,
-                    cargo: state.cargo.map(|key| self.platter(key).id),
+                    panel: state.at().panel,
+                    shelf: state.at().shelf,
+                    rail: state.at().rail,
+                    cargo: state.cargo().map(|key| self.shelf.get(key).id()),
                     doing: state.current().map(|(_, action)| action),
-                    on_trip: state.trip.is_some(),
-                    broken: state.broken,
-                    battery: state.battery,
+                    on_trip: state.trip().is_some(),
+                    broken: state.is_broken(),
+                    battery: state.battery(),
                 })
                 .collect(),
-            drives: (0..)
-                .map(DriveIndex::new)
-                .zip(&self.drives)
+            drives: self
+                .drives
+                .indexed()
                 .map(|(drive, state)| {
-                    let [first, second] = &state.bays;
+                    let [first, second] = DriveSlot::BOTH.map(|slot| state.bay(slot));
                     DriveState {
                         drive,
                         slots: [self.bay_state(first), self.bay_state(second)],
-                        doing: state.work.map(|work| work.action),
-                        broken: state.broken,
+                        doing: state.work().map(|work| work.action),
+                        broken: state.is_broken(),
                     }
                 })
                 .collect(),
-            platters: self.by_id.values().map(|&key| self.platter_state(key)).collect(),
+            platters: self.shelf.known().map(|(_, platter)| platter_state(platter)).collect(),
         }
     }
 
     fn bay_state(&self, bay: &Bay) -> DriveSlotState {
-        let platter = bay.platter.map(|key| self.platter(key).id);
-        DriveSlotState { platter, mounted: bay.mounted, expects: bay.reserved }
+        let platter = bay.platter().map(|key| self.shelf.get(key).id());
+        DriveSlotState { platter, mounted: bay.is_mounted(), expects: bay.reserved() }
     }
+}
 
-    fn platter_state(&self, key: PlatterKey) -> PlatterState {
-        let platter = self.platter(key);
-        PlatterState {
-            platter: platter.id,
-            place: platter.place,
-            reads: platter.reads.len(),
-            claimed_by: platter.claim,
-        }
+fn platter_state(platter: &Platter) -> PlatterState {
+    PlatterState {
+        platter: platter.id(),
+        place: platter.place(),
+        reads: platter.reads().len(),
+        claimed_by: platter.claim(),
     }
 }

@@ -1,17 +1,13 @@
-//! What the controller remembers: requests not finished, platters with something to do, shuttles
-//! and drives. A platter at rest in its slot without requests is forgotten: the catalog knows it.
+//! The words in which the parts of the controller speak of requests, platters and trips.
 //!
-//! Platters live in a slab and are named by their place in it, so that the work of one event does
-//! not depend on how many there are.
+//! Values only. Who remembers what is in the parts: platters in `shelf.rs`, shuttles in `fleet.rs`,
+//! drives in `drive.rs`, requests in `requests.rs`.
 
-use std::collections::VecDeque;
-
-use fulgurite_units::{DriveIndex, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::floor::Position;
-use crate::traffic::Span;
-use crate::{Action, CommandId, Destination, DriveSlot, PanelIndex, RequestId, Source, TrackSpan};
+use crate::{Destination, DriveSlot, PanelIndex, RequestId, Source, TrackSpan};
 
 /// The order in which requests are served: by when they are due, then by arrival. With one
 /// objective for all reads this is the order of arrival (Silica, section 4.1).
@@ -64,24 +60,6 @@ pub enum Place {
     Shuttle(ShuttleIndex),
 }
 
-/// A platter with something to do.
-#[derive(Clone, Debug)]
-pub(crate) struct Platter {
-    pub(crate) id: PlatterId,
-    pub(crate) stage: Stage,
-    pub(crate) place: Place,
-    /// The shuttle that is on its way to pick it.
-    pub(crate) claim: Option<ShuttleIndex>,
-    /// Reads that wait, most urgent first.
-    pub(crate) reads: VecDeque<Waiting>,
-    /// Tracks of them.
-    pub(crate) tracks_wanted: u64,
-    /// Reads begun since it left its slot.
-    pub(crate) visit_reads: u32,
-    /// The queue in which it waits for a fetch, if it does.
-    pub(crate) queued: Option<(Queue, Age)>,
-}
-
 /// A queue of platters that wait for a shuttle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queue {
@@ -108,48 +86,6 @@ pub(crate) enum Stage {
     Stored { home: SlotIndex },
 }
 
-impl Platter {
-    /// The slot it lives in, if it has one.
-    pub(crate) const fn home(&self) -> Option<SlotIndex> {
-        match self.stage {
-            Stage::Stored { home } | Stage::Storing { home, .. } => Some(home),
-            Stage::Unverified { .. } | Stage::Checked { .. } => None,
-        }
-    }
-}
-
-/// One shuttle.
-#[derive(Clone, Debug)]
-pub(crate) struct Shuttle {
-    pub(crate) at: Position,
-    pub(crate) cargo: Option<PlatterKey>,
-    pub(crate) trip: Option<Trip>,
-    pub(crate) broken: bool,
-    /// How full its battery is in percent, if its driver says so.
-    pub(crate) battery: Option<u8>,
-    /// The battery was so low that it takes no errand until it is full enough.
-    pub(crate) low: bool,
-}
-
-impl Shuttle {
-    pub(crate) const fn is_idle(&self) -> bool {
-        self.trip.is_none() && !self.broken
-    }
-
-    /// Whether it takes errands now. What it carries it delivers, however low its battery is.
-    pub(crate) const fn is_ready(&self) -> bool {
-        self.is_idle() && (!self.low || self.cargo.is_some())
-    }
-
-    /// The command it carries out, if it does.
-    pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
-        match &self.trip {
-            Some(trip) => trip.current,
-            None => None,
-        }
-    }
-}
-
 /// A trip that is due, not begun yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Errand {
@@ -157,33 +93,6 @@ pub(crate) struct Errand {
     pub(crate) platter: PlatterKey,
     pub(crate) from: Source,
     pub(crate) to: Destination,
-}
-
-/// What a shuttle is under way for.
-#[derive(Clone, Debug)]
-pub(crate) struct Trip {
-    /// What it carries from where to where; nothing, if it charges or only makes way.
-    pub(crate) errand: Option<Errand>,
-    /// It goes to a charging point.
-    pub(crate) charges: bool,
-    /// Where it goes now: to the source, then to the destination.
-    pub(crate) goal: Position,
-    /// Where it goes first to make way.
-    pub(crate) detour: Option<Position>,
-    /// What is being done.
-    pub(crate) current: Option<(CommandId, Action)>,
-    /// What it waits for, and since when.
-    pub(crate) blocked: Option<(Span, Instant)>,
-    /// Who goes first.
-    pub(crate) rank: u64,
-    pub(crate) travel: Travel,
-}
-
-impl Trip {
-    /// Whether it goes somewhere for itself, and not only out of the way.
-    pub(crate) const fn has_purpose(&self) -> bool {
-        self.errand.is_some() || self.charges
-    }
 }
 
 /// One way from a place to a goal.
@@ -208,74 +117,4 @@ pub(crate) enum TripKind {
     Collect,
     /// A verified platter to its slot for the first time.
     Shelve,
-}
-
-/// One read drive.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Drive {
-    pub(crate) bays: [Bay; 2],
-    /// The slot whose mounted platter the optics are at.
-    pub(crate) facing: Option<DriveSlot>,
-    /// The track of the faced platter that can be read without a seek.
-    pub(crate) head: Option<TrackIndex>,
-    pub(crate) work: Option<Work>,
-    /// Its second slot is kept for a new platter.
-    pub(crate) kept: bool,
-    /// It verifies and does nothing else: its new platter would be late otherwise.
-    pub(crate) insists: bool,
-    pub(crate) broken: bool,
-}
-
-/// One slot of a drive.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bay {
-    pub(crate) platter: Option<PlatterKey>,
-    pub(crate) mounted: bool,
-    /// The shuttle that brings a platter here.
-    pub(crate) reserved: Option<ShuttleIndex>,
-    /// The shuttle that brought what is in it, if known: it was not before a restart.
-    pub(crate) brought_by: Option<ShuttleIndex>,
-}
-
-/// What a drive is doing.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
-    pub(crate) command: CommandId,
-    pub(crate) action: Action,
-    pub(crate) began: Instant,
-    /// It was asked to stop early.
-    pub(crate) halting: bool,
-}
-
-impl Drive {
-    pub(crate) const fn bay(&self, slot: DriveSlot) -> &Bay {
-        &self.bays[slot.as_usize()]
-    }
-
-    pub(crate) const fn bay_mut(&mut self, slot: DriveSlot) -> &mut Bay {
-        &mut self.bays[slot.as_usize()]
-    }
-
-    /// Whether a shuttle may take the platter of a slot: neither mounted nor about to be.
-    pub(crate) fn releases(&self, slot: DriveSlot) -> bool {
-        let at_work = self.work.is_some_and(|work| match work.action {
-            Action::Mount { slot: busy, .. } | Action::Unmount { slot: busy, .. } => busy == slot,
-            Action::Switch { .. }
-            | Action::Seek { .. }
-            | Action::Read { .. }
-            | Action::VerifyPass { .. }
-            | Action::Move { .. }
-            | Action::Crab { .. }
-            | Action::Pick { .. }
-            | Action::Place { .. }
-            | Action::Charge { .. } => false,
-        });
-        !at_work && !self.bay(slot).mounted
-    }
-
-    /// Whether a shuttle may start for this slot with a platter.
-    pub(crate) fn admits(&self, slot: DriveSlot) -> bool {
-        let bay = self.bay(slot);
-        !self.broken && bay.platter.is_none() && bay.reserved.is_none()
-    }
 }

@@ -5,9 +5,10 @@
 
 use fulgurite_units::{Outbox, ShuttleIndex};
 
-use crate::controller::{Actor, Library};
+use crate::controller::Library;
 use crate::floor::Position;
 use crate::limits::STRAYS_MAX;
+use crate::sequence::Actor;
 use crate::shuttles::storage_slot;
 use crate::state::{Errand, TripKind};
 use crate::traffic::{MAKING_WAY, Step};
@@ -31,31 +32,32 @@ impl Library {
 
     /// Whether a shuttle gets to where an errand begins, and from there to where it ends.
     pub(crate) fn has_way_for(&self, index: ShuttleIndex, errand: &Errand) -> bool {
-        let shuttle = &self.shuttles[index.as_usize()];
-        let mut at = shuttle.at;
-        if shuttle.cargo.is_none() {
+        let shuttle = self.fleet.get(index);
+        let mut at = shuttle.at();
+        if shuttle.cargo().is_none() {
             let source = self.source(errand.from, at);
-            if self.traffic.shelf_around(at, source).is_none() {
+            if self.fleet.traffic().shelf_around(at, source).is_none() {
                 return false;
             }
             at = source;
         }
-        self.traffic.shelf_around(at, self.destination(errand.to, at)).is_some()
+        self.fleet.traffic().shelf_around(at, self.destination(errand.to, at)).is_some()
     }
 
     /// Orders the next piece of a way, or what is to be done at its end. Whether it could.
     pub(crate) fn advance(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) -> bool {
         loop {
-            let shuttle = &self.shuttles[index.as_usize()];
-            let (at, number) = (shuttle.at, index.get());
-            let Some(trip) = &shuttle.trip else { return false };
-            let (goal, rank) = match trip.detour {
+            let shuttle = self.fleet.get(index);
+            let (at, number) = (shuttle.at(), index.get());
+            let Some(trip) = shuttle.trip() else { return false };
+            let detour = trip.detour();
+            let (goal, rank) = match detour {
                 Some(detour) => (detour, MAKING_WAY),
-                None => (trip.goal, trip.rank),
+                None => (trip.goal(), trip.rank()),
             };
-            let stray = trip.detour.is_none() && trip.travel.strayed < STRAYS_MAX;
-            let action = match self.traffic.next_step(number, rank, at, goal, stray) {
-                Step::Arrived if trip.detour.is_some() => {
+            let stray = detour.is_none() && trip.travel().strayed < STRAYS_MAX;
+            let action = match self.fleet.traffic().next_step(number, rank, at, goal, stray) {
+                Step::Arrived if detour.is_some() => {
                     if !self.end_detour(index) || self.lets_others_go_first(index) {
                         return true;
                     }
@@ -66,16 +68,14 @@ impl Library {
                     return true;
                 }
                 Step::Move { to } => {
-                    self.traffic.take(number, self.traffic.sweep(at, to));
+                    self.fleet.enter_rails(index, to);
                     let reports = self.reports(index);
                     Action::Move { shuttle: index, from: at.rail, to, reports }
                 }
                 Step::Crab { to } => {
                     let strays = to.get().abs_diff(goal.shelf.get())
                         > at.shelf.get().abs_diff(goal.shelf.get());
-                    self.trip_mut(index).travel.strayed += u32::from(strays);
-                    let there = Position { shelf: to, ..at };
-                    self.traffic.take(number, self.traffic.footprint(there));
+                    self.fleet.enter_shelf(index, to, strays);
                     Action::Crab { shuttle: index, from: at.shelf, to }
                 }
                 Step::Blocked(span) => {
@@ -87,7 +87,6 @@ impl Library {
                     return false;
                 }
             };
-            self.trip_mut(index).travel.steps += 1;
             self.order(index, action, out);
             return true;
         }
@@ -95,13 +94,11 @@ impl Library {
 
     /// Made way; whether it goes on to where it wanted to go.
     fn end_detour(&mut self, index: ShuttleIndex) -> bool {
-        let trip = self.trip_mut(index);
-        trip.detour = None;
-        if trip.has_purpose() {
+        self.fleet.end_detour(index);
+        if self.fleet.trip(index).has_purpose() {
             return true;
         }
-        self.unblock(index);
-        self.shuttles[index.as_usize()].trip = None;
+        self.end_trip(index);
         self.note_shuttle(index);
         false
     }
@@ -109,15 +106,16 @@ impl Library {
     /// Made way, and waits until those that wait have taken what they need, by rank: it would
     /// take the place again that it just left. Not if nobody waits.
     fn lets_others_go_first(&mut self, index: ShuttleIndex) -> bool {
-        if !self.is_anyone_blocked() {
+        if self.fleet.blocked().is_empty() {
             return false;
         }
-        let at = self.shuttles[index.as_usize()].at;
-        let (goal, rank) = (self.trip_mut(index).goal, self.trip_mut(index).rank);
-        let span = match self.traffic.next_step(index.get(), rank, at, goal, false) {
+        let at = self.fleet.get(index).at();
+        let trip = self.fleet.trip(index);
+        let (goal, rank) = (trip.goal(), trip.rank());
+        let span = match self.fleet.traffic().next_step(index.get(), rank, at, goal, false) {
             Step::Arrived | Step::Cut => return false,
-            Step::Move { to } => self.traffic.sweep(at, to),
-            Step::Crab { to } => self.traffic.footprint(Position { shelf: to, ..at }),
+            Step::Move { to } => self.fleet.traffic().sweep(at, to),
+            Step::Crab { to } => self.fleet.traffic().footprint(Position { shelf: to, ..at }),
             Step::Blocked(span) => span,
         };
         self.block(index, span);
@@ -127,22 +125,21 @@ impl Library {
     pub(crate) fn order(&mut self, index: ShuttleIndex, action: Action, out: &mut Outbox<Output>) {
         self.unblock(index);
         let command = self.command(Actor::Shuttle(index), action, out);
-        self.trip_mut(index).current = Some((command, action));
+        self.fleet.work(index, command, action);
     }
 
     /// At the goal: picks, places or charges.
     fn arrive(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        if self.trip_mut(index).charges {
+        if self.fleet.trip(index).charges() {
             self.arrive_to_charge(index, out);
             return;
         }
-        let shuttle = &self.shuttles[index.as_usize()];
-        let carries = shuttle.cargo.is_some();
-        let trip = self.trip_mut(index);
-        let (travel, goal) = (trip.travel, trip.goal);
-        let errand = trip.errand.unwrap_or_else(|| unreachable!("it has a goal"));
+        let carries = self.fleet.get(index).cargo().is_some();
+        let trip = self.fleet.trip(index);
+        let (travel, goal) = (*trip.travel(), trip.goal());
+        let errand = trip.errand().unwrap_or_else(|| unreachable!("it has a goal"));
         if let Destination::Drive(drive, _) = errand.to
-            && self.drives[drive.as_usize()].broken
+            && self.drives.get(drive).is_broken()
         {
             self.turn_back(index, &errand);
             return;
@@ -151,51 +148,45 @@ impl Library {
             out.push(Output::Traveled(crate::Travel {
                 shuttle: index,
                 for_customers: matches!(errand.kind, TripKind::Fetch | TripKind::Return),
-                took: self.now.since(travel.started),
+                took: self.sequence.now().since(travel.started),
                 rail_um: travel.from.rail.get().abs_diff(goal.rail.get()),
                 shelves: travel.from.shelf.get().abs_diff(goal.shelf.get()),
             }));
         }
-        let platter = self.platter(errand.platter).id;
+        let platter = self.shelf.get(errand.platter).id();
         let action = if carries {
             Action::Place { shuttle: index, platter, to: errand.to }
         } else {
             Action::Pick { shuttle: index, platter, from: errand.from }
         };
         if let Some(slot) = storage_slot(action) {
-            self.obscure(slot);
+            self.zones.obscure(slot);
         }
         self.order(index, action, out);
     }
 
     /// The drive it was to go to broke meanwhile: what it carries is brought home, or elsewhere.
     fn turn_back(&mut self, index: ShuttleIndex, errand: &Errand) {
-        self.unblock(index);
-        self.shuttles[index.as_usize()].trip = None;
+        self.end_trip(index);
         self.release(errand);
-        if self.shuttles[index.as_usize()].cargo.is_none() {
-            self.platter_mut(errand.platter).claim = None;
-            self.touch(errand.platter);
-            self.settle(errand.platter);
+        if self.fleet.get(index).cargo().is_none() {
+            self.let_go(errand.platter);
         }
         self.note_shuttle(index);
     }
 
     /// Gives up a trip whose goal broken machines cut off. What it carries stays in its picker.
     fn abandon(&mut self, index: ShuttleIndex, out: &mut Outbox<Output>) {
-        self.unblock(index);
-        let shuttle = &mut self.shuttles[index.as_usize()];
-        let (trip, cargo) = (shuttle.trip.take(), shuttle.cargo);
+        let trip = self.end_trip(index);
+        let cargo = self.fleet.get(index).cargo();
         self.note_shuttle(index);
-        let Some(errand) = trip.and_then(|trip| trip.errand) else { return };
+        let Some(errand) = trip.and_then(|trip| trip.errand()) else { return };
         self.release(&errand);
         if cargo.is_some() {
             self.end_requests(errand.platter, Fault::Unreachable, out);
         } else {
-            self.platter_mut(errand.platter).claim = None;
-            self.touch(errand.platter);
-            self.settle(errand.platter);
-            if !self.unused.contains(&errand.platter) {
+            self.let_go(errand.platter);
+            if self.shelf.is_known(errand.platter) {
                 self.end_if_out_of_reach(errand.platter, out);
             }
         }
@@ -203,8 +194,7 @@ impl Library {
 
     /// Whether others may want to know where a shuttle is: it moves where it is not alone.
     fn reports(&self, index: ShuttleIndex) -> bool {
-        let errand = self.shuttles[index.as_usize()].trip.as_ref().and_then(|trip| trip.errand);
-        let kind = errand.map(|errand| errand.kind);
+        let kind = self.fleet.get(index).errand().map(|errand| errand.kind);
         self.policy.movement != Movement::Partitions
             || !matches!(kind, Some(TripKind::Fetch | TripKind::Return))
     }
@@ -216,18 +206,15 @@ impl Library {
         command: CommandId,
         passed: RailPosition,
     ) {
-        let shuttle = &self.shuttles[index.as_usize()];
+        let shuttle = self.fleet.get(index);
         let Some((current, Action::Move { to, .. })) = shuttle.current() else { return };
-        let here = shuttle.at.rail;
+        let here = shuttle.at().rail;
         if current != command || passed < here.min(to) || here.max(to) < passed {
             return;
         }
-        // If it breaks or the controller starts again, it stands there.
-        self.shuttles[index.as_usize()].at.rail = passed;
-        let at = self.shuttles[index.as_usize()].at;
-        self.traffic.take(index.get(), self.traffic.sweep(at, to));
-        if self.is_anyone_blocked() || self.has_batteries {
-            self.dirty.panel(at.panel);
+        self.fleet.pass(index, passed, to);
+        if !self.fleet.blocked().is_empty() || self.fleet.has_batteries() {
+            self.dirty.panel(self.floor.panel_of(index));
         }
     }
 }

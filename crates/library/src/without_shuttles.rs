@@ -15,14 +15,14 @@ impl Library {
         index: DriveIndex,
         out: &mut Outbox<Output>,
     ) {
-        if self.drives[index.as_usize()].broken {
+        if self.drives.get(index).is_broken() {
             return;
         }
         for slot in DriveSlot::BOTH {
             self.take_away(index, slot, out);
-            let drive = &self.drives[index.as_usize()];
+            let drive = self.drives.get(index);
             if drive.admits(slot)
-                && !drive.insists
+                && !drive.insists()
                 && let Some(key) = self.next_for(slot)
             {
                 self.bring(key, index, slot);
@@ -31,23 +31,21 @@ impl Library {
     }
 
     fn take_away(&mut self, index: DriveIndex, slot: DriveSlot, out: &mut Outbox<Output>) {
-        let drive = &self.drives[index.as_usize()];
-        let Some(key) = drive.bay(slot).platter.filter(|_| drive.releases(slot)) else { return };
-        let platter = self.platter(key);
-        let home = match platter.stage {
-            Stage::Stored { .. } if is_wanted(platter) && !drive.insists => return,
+        let drive = self.drives.get(index);
+        let Some(key) = drive.bay(slot).platter().filter(|_| drive.releases(slot)) else { return };
+        let platter = self.shelf.get(key);
+        let home = match platter.stage() {
+            Stage::Stored { .. } if is_wanted(platter) && !drive.insists() => return,
             Stage::Stored { home } => home,
             Stage::Storing { request, home, .. } => {
-                self.platter_mut(key).stage = Stage::Stored { home };
+                self.shelf.set_stage(key, Stage::Stored { home });
                 self.finish(request, Outcome::Stored, out);
                 home
             }
             Stage::Unverified { .. } | Stage::Checked { .. } => return,
         };
-        self.drives[index.as_usize()].bay_mut(slot).platter = None;
-        let platter = self.platter_mut(key);
-        platter.place = Place::Storage(home);
-        platter.visit_reads = 0;
+        self.drives.get_mut(index).empty(slot);
+        self.shelf.set_place(key, Place::Storage(home));
         self.settle(key);
     }
 
@@ -55,24 +53,24 @@ impl Library {
     /// other way round if it may be customers'.
     pub(crate) fn next_for(&self, slot: DriveSlot) -> Option<PlatterKey> {
         let customers = slot.as_usize() < usize::from(self.policy.customer_slots);
-        let stored = self.partitions.group(0).queue.first().filter(|_| customers);
+        let stored = self.partitions.group(0).queue().first().copied().filter(|_| customers);
         let new = || {
-            let firsts = self.new_platters.iter().filter_map(|waiting| waiting.first());
-            firsts.min().filter(|_| slot == DriveSlot::Second)
+            let first = self.arrivals.first_of_all();
+            first.filter(|_| slot == DriveSlot::Second)
         };
         let next = if self.holds_bound() { new().or(stored) } else { stored.or_else(new) };
-        next.map(|(_, key)| *key)
+        next.map(|(_, key)| key)
     }
 
     fn bring(&mut self, key: PlatterKey, index: DriveIndex, slot: DriveSlot) {
-        match self.platter(key).place {
-            Place::EjectBay(panel) => self.ejected[usize::from(panel.get())] -= 1,
+        match self.shelf.get(key).place() {
+            Place::EjectBay(panel) => self.arrivals.take(panel),
             Place::Storage(_) => self.counters.fetches += 1,
             Place::Drive(..) | Place::Shuttle(_) => unreachable!("it waited to be fetched"),
         }
-        self.platter_mut(key).place = Place::Drive(index, slot);
+        self.shelf.set_place(key, Place::Drive(index, slot));
         self.settle(key);
-        self.drives[index.as_usize()].bay_mut(slot).platter = Some(key);
+        self.drives.get_mut(index).hold(slot, key, false);
         self.pace_if_new(key);
     }
 
@@ -83,7 +81,7 @@ impl Library {
             if !DriveSlot::BOTH.iter().any(|slot| self.next_for(*slot).is_some()) {
                 return;
             }
-            let drive = &self.drives[index.as_usize()];
+            let drive = self.drives.get(index);
             if DriveSlot::BOTH.iter().any(|slot| drive.admits(*slot)) {
                 self.dispatch_drive(index, out);
             }

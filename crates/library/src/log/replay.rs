@@ -7,7 +7,7 @@ use fulgurite_units::{Controller as _, Instant, Outbox};
 use serde::Serialize;
 
 use super::{Ending, Entry, LogError, LogReader, Logged};
-use crate::controller::{Actor, actor};
+use crate::sequence::{Actor, actor};
 use crate::{Action, CommandId, Event, Library, Machine, Output};
 
 /// What came of playing a log.

@@ -1,12 +1,19 @@
 //! The alarm works: `check()` fails on every kind of corrupted state.
+//!
+//! Here are states that the parts of the controller let one make by their methods, but that do not
+//! fit each other; what only a part can break is planted beside it (`shelf/canaries.rs`,
+//! `fleet/canaries.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fulgurite_units::{Controller, Duration, ShuttleIndex, SlotIndex};
+use fulgurite_units::{
+    Controller, DriveIndex, Duration, Instant, ShuttleIndex, SlotIndex, TrackIndex,
+};
 
 use super::twin::Twin;
+use crate::drive::Drive;
 use crate::state::{Age, Place, PlatterKey, Stage};
-use crate::{Action, DriveSlot, Event, Library, LibraryShape, RailPosition};
+use crate::{Action, DriveSlot, Event, Library, LibraryShape, fleet, shelf};
 
 /// A library in the middle of its work: a platter mounted and read, one on a shuttle, some
 /// waiting, one new.
@@ -19,35 +26,50 @@ fn busy() -> Library {
     twin.verify(0, 100, 50, 4_321, 20);
     loop {
         assert!(twin.step());
-        let of = &twin.library;
-        let carries = of.shuttles.iter().any(|shuttle| shuttle.cargo.is_some());
-        let comes = of.known().any(|(_, platter)| platter.claim.is_some());
-        let reads = of.drives.iter().any(|drive| drive.bays[0].mounted && drive.work.is_some());
-        if carries && comes && reads {
+        if is_busy(&twin.library) {
             return twin.library;
         }
     }
 }
 
-fn carried(library: &Library) -> (usize, PlatterKey) {
-    let mut shuttles = library.shuttles.iter().enumerate();
-    shuttles.find_map(|(index, shuttle)| shuttle.cargo.map(|key| (index, key))).unwrap()
+fn is_busy(library: &Library) -> bool {
+    let carries = library.fleet.indexed().any(|(_, shuttle)| shuttle.cargo().is_some());
+    let comes = library.shelf.known().any(|(_, platter)| platter.claim().is_some());
+    let reads = |drive: &Drive| drive.bay(DriveSlot::First).is_mounted() && drive.work().is_some();
+    carries && comes && library.drives.indexed().any(|(_, drive)| reads(drive))
 }
 
-fn waiting(library: &Library) -> usize {
-    library.partitions.groups.iter().position(|group| !group.queue.is_empty()).unwrap()
+fn carried(library: &Library) -> (ShuttleIndex, PlatterKey) {
+    let mut shuttles = library.fleet.indexed();
+    shuttles.find_map(|(index, shuttle)| shuttle.cargo().map(|key| (index, key))).unwrap()
+}
+
+/// The shuttle behind another.
+fn next(library: &Library, index: ShuttleIndex) -> ShuttleIndex {
+    let count = u16::try_from(library.fleet.len()).unwrap();
+    ShuttleIndex::new((index.get() + 1) % count)
+}
+
+fn waiting(library: &Library) -> u16 {
+    (0..library.partitions.count())
+        .find(|group| !library.partitions.group(*group).queue().is_empty())
+        .unwrap()
 }
 
 /// Takes the first platter off the list of a group.
-fn take_first(library: &mut Library, group: usize) -> (Age, PlatterKey) {
-    let queue = &mut library.partitions.groups[group].queue;
-    let first = *queue.first().unwrap();
-    assert!(queue.remove(&first));
-    first
+fn take_first(library: &mut Library, group: u16) -> (Age, PlatterKey) {
+    let (age, key) = *library.partitions.group(group).queue().first().unwrap();
+    library.partitions.group_mut(group).leave(age, key, 0);
+    (age, key)
 }
 
 fn claimed(library: &Library) -> PlatterKey {
-    library.known().find(|(_, platter)| platter.claim.is_some()).unwrap().0
+    library.shelf.known().find(|(_, platter)| platter.claim().is_some()).unwrap().0
+}
+
+/// A drive that is in this state.
+fn drive(library: &Library, is: fn(&Drive) -> bool) -> DriveIndex {
+    library.drives.indexed().find(|(_, drive)| is(drive)).unwrap().0
 }
 
 type Corruption = fn(&mut Library);
@@ -57,68 +79,45 @@ fn charging() -> Library {
     twin.at(0, Event::Battery { shuttle: ShuttleIndex::new(1), percent: 10 });
     loop {
         assert!(twin.step());
-        if matches!(twin.library.shuttles[1].current(), Some((_, Action::Charge { .. }))) {
+        let charger = twin.library.fleet.get(ShuttleIndex::new(1));
+        if matches!(charger.current(), Some((_, Action::Charge { .. }))) {
             return twin.library;
         }
     }
 }
 
-const CHARGING_CORRUPTIONS: [(&str, Corruption); 4] = [
-    ("a low shuttle that rests", |library| library.shuttles[1].trip = None),
-    ("a shuttle that does not know it is low", |library| library.shuttles[1].low = false),
-    ("a shuttle that charges away from a dock", |library| {
-        let at = &mut library.shuttles[1].at;
-        let before = library.traffic.footprint(*at);
-        library.traffic.leave(1, before.lane);
-        at.rail = RailPosition::new(at.rail.get() + 1);
-        library.traffic.take(1, library.traffic.footprint(*at));
-    }),
-    ("a battery in a library without", |library| library.has_batteries = false),
-];
-
 const CORRUPTIONS: [(&str, Corruption); 24] = [
     ("a platter in two places", |library| {
         let (index, key) = carried(library);
-        let other = (index + 1) % library.shuttles.len();
-        library.shuttles[other].cargo = Some(key);
+        library.fleet.load(next(library, index), key);
     }),
     ("a platter that vanished", |library| {
         let (index, _) = carried(library);
-        library.shuttles[index].cargo = None;
+        library.fleet.unload(index);
     }),
     ("a platter taken for another place", |library| {
         let (_, key) = carried(library);
-        library.platter_mut(key).place = Place::Storage(SlotIndex::new(0));
+        library.shelf.set_place(key, Place::Storage(SlotIndex::new(0)));
     }),
     ("a platter back in the write drive", |library| {
         let (_, key) = carried(library);
-        library.platter_mut(key).place = Place::EjectBay(super::twin::panel(0));
+        library.shelf.set_place(key, Place::EjectBay(super::twin::panel(0)));
     }),
-    ("an eject bay that miscounts", |library| library.ejected[0] += 1),
-    ("a slot without its owner", |library| {
-        *library.by_home.iter_mut().find(|owner| owner.is_some()).unwrap() = None;
-    }),
-    ("two platters in one slot", |library| {
-        let (_, key) = carried(library);
-        let other = library.known().find(|(other, _)| *other != key).unwrap().1.home().unwrap();
-        library.platter_mut(key).stage = Stage::Stored { home: other };
-    }),
+    ("an eject bay that miscounts", |library| library.arrivals.eject(super::twin::panel(0))),
     ("a home in a spare slot", |library| {
         let (_, key) = carried(library);
-        library.platter_mut(key).stage = Stage::Stored { home: SlotIndex::new(99) };
+        library.shelf.set_stage(key, Stage::Stored { home: SlotIndex::new(99) });
     }),
-    ("a spare slot that holds nothing", |library| {
+    ("a spare slot that expects nothing", |library| {
         let (_, key) = carried(library);
-        library.spares.insert(SlotIndex::new(99), key);
-    }),
-    ("a platter out of place that is not", |library| {
-        let (_, key) = carried(library);
-        library.displaced.insert(key);
+        library.shelf.keep_spare(SlotIndex::new(99), key);
     }),
     ("a request that is in no state", |library| {
-        let key = library.known().find(|(_, p)| !p.reads.is_empty()).unwrap().0;
-        library.platter_mut(key).reads.clear();
-        library.platter_mut(key).tracks_wanted = 0;
+        let key = library.shelf.known().find(|(_, p)| !p.reads().is_empty()).unwrap().0;
+        while let Some(read) = library.shelf.get(key).first_read() {
+            let age = read.age;
+            library.shelf.unlist(key, age);
+        }
     }),
     ("a request that is forgotten", |library| {
         let (first, _) = library.requests.sorted()[0];
@@ -130,45 +129,58 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
     }),
     ("a platter in a foreign queue", |library| {
         let group = waiting(library);
-        let entry = take_first(library, group);
-        let foreign = (group + 1) % library.partitions.groups.len();
-        library.partitions.groups[foreign].queue.insert(entry);
+        let (age, key) = take_first(library, group);
+        let foreign = (group + 1) % library.partitions.count();
+        library.partitions.group_mut(foreign).join(age, key, 0);
     }),
-    ("a backlog that does not add up", |library| {
-        library.partitions.groups[0].backlog_tracks += 1;
+    ("a backlog that does not add up", |library| library.partitions.group_mut(0).want(1)),
+    ("a new platter that waits unknown", |library| {
+        let age = Age { due: Instant::ZERO, sequence: 0 };
+        library.arrivals.join(super::twin::panel(0), (age, carried(library).1));
     }),
     ("two machines with one command", |library| {
-        let work = library.drives.iter().find_map(|drive| drive.work).unwrap();
-        let index = library.drives.iter().position(|drive| drive.work.is_none()).unwrap();
-        library.drives[index].work = Some(work);
+        let busy = drive(library, |drive| drive.work().is_some());
+        let idle = drive(library, |drive| drive.work().is_none());
+        let work = library.drives.get(busy).work().unwrap();
+        library.drives.get_mut(idle).begin(work.command, work.action, work.began);
     }),
     ("a claim nobody makes", |library| {
         let key = claimed(library);
-        let at = library.platter(key).claim.unwrap();
-        let other = (at.as_usize() + 1) % library.shuttles.len();
-        let other = ShuttleIndex::new(u16::try_from(other).unwrap());
-        library.platter_mut(key).claim = Some(other);
+        let by = library.shelf.get(key).claim().unwrap();
+        library.shelf.unclaim(key);
+        library.shelf.claim(key, next(library, by));
     }),
     ("a reservation for nobody", |library| {
-        let drive = library
-            .drives
-            .iter_mut()
-            .find(|drive| drive.bays[1].platter.is_none() && drive.bays[1].reserved.is_none());
-        drive.unwrap().bay_mut(DriveSlot::Second).reserved = Some(ShuttleIndex::new(0));
+        let free = drive(library, |drive| drive.admits(DriveSlot::Second));
+        library.drives.get_mut(free).expect(DriveSlot::Second, ShuttleIndex::new(0));
     }),
-    ("a shuttle elsewhere than it holds", |library| {
-        library.shuttles[0].at.rail = RailPosition::new(1);
+    ("a slot that expects a second platter", |library| {
+        let full = drive(library, |drive| drive.bay(DriveSlot::First).platter().is_some());
+        library.drives.get_mut(full).expect(DriveSlot::First, ShuttleIndex::new(0));
     }),
-    ("a shuttle that waits unknown", |library| library.blocked.push(ShuttleIndex::new(0))),
-    ("a zone that miscounts", |library| library.obscured[0] += 1),
+    ("an empty slot that has something mounted", |library| {
+        let free = drive(library, |drive| drive.admits(DriveSlot::Second));
+        library.drives.get_mut(free).mounted(DriveSlot::Second);
+    }),
+    ("a drive that reads what it does not face", |library| {
+        let turned = drive(library, |drive| drive.facing().is_none());
+        library.drives.get_mut(turned).set_head(Some(TrackIndex::new(0)));
+    }),
+    ("a drive that insists on nothing", |library| {
+        let free = drive(library, |drive| drive.bay(DriveSlot::Second).platter().is_none());
+        library.drives.get_mut(free).insist(true);
+    }),
+    ("a zone that miscounts", |library| library.zones.obscure(SlotIndex::new(0))),
     ("a drive that rests", |library| {
-        library.drives.iter_mut().find(|drive| drive.work.is_some()).unwrap().work = None;
+        let busy = drive(library, |drive| drive.work().is_some());
+        library.drives.get_mut(busy).end();
     }),
     ("a shuttle that rests", |library| {
-        let (key, of) = (claimed(library), claimed(library));
-        let index = library.platter(of).claim.unwrap();
-        library.shuttles[index.as_usize()].trip = None;
-        library.platter_mut(key).claim = None;
+        let key = claimed(library);
+        let by = library.shelf.get(key).claim().unwrap();
+        library.fleet.unblock(by);
+        library.fleet.end(by);
+        library.shelf.unclaim(key);
     }),
     ("a read passed over too long", |library| {
         let bound = library.policy.age_bound + Duration::from_secs(1);
@@ -178,13 +190,23 @@ const CORRUPTIONS: [(&str, Corruption); 24] = [
 
 #[test]
 fn check_fails_on_corrupted_states() {
-    let all = CORRUPTIONS.map(|corruption| (busy as fn() -> Library, corruption));
-    let charging = CHARGING_CORRUPTIONS.map(|corruption| (charging as fn() -> Library, corruption));
-    for (library, (name, corrupt)) in all.into_iter().chain(charging) {
-        let mut library = library();
-        library.check();
-        corrupt(&mut library);
-        let verdict = catch_unwind(AssertUnwindSafe(|| library.check()));
-        assert!(verdict.is_err(), "check() does not see {name}");
+    for (name, corrupt) in CORRUPTIONS {
+        planted(busy(), name, corrupt);
     }
+    for (name, corrupt) in shelf::canaries::CORRUPTIONS {
+        planted(busy(), name, |library| corrupt(&mut library.shelf));
+    }
+    for (name, corrupt) in fleet::canaries::CORRUPTIONS {
+        planted(busy(), name, |library| corrupt(&mut library.fleet));
+    }
+    for (name, corrupt) in fleet::canaries::OF_CHARGERS {
+        planted(charging(), name, |library| corrupt(&mut library.fleet));
+    }
+}
+
+fn planted(mut library: Library, name: &str, corrupt: impl FnOnce(&mut Library)) {
+    library.check();
+    corrupt(&mut library);
+    let verdict = catch_unwind(AssertUnwindSafe(|| library.check()));
+    assert!(verdict.is_err(), "check() does not see {name}");
 }

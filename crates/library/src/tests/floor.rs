@@ -24,7 +24,7 @@ fn with_shuttles(count: u16) -> LibraryShape {
 
 /// Weight of the cells of each group, and how many there are.
 fn weigh(floor: &Floor, partitions: &Partitions, weights: &[u64]) -> Vec<(u64, usize)> {
-    let mut sums = vec![(0, 0); partitions.groups.len()];
+    let mut sums = vec![(0, 0); partitions.groups().len()];
     let mut seen = BTreeSet::new();
     for slot in (0..floor.shape().slot_count()).map(SlotIndex::new) {
         let cell = floor.cell(slot);
@@ -58,7 +58,7 @@ fn every_count_of_shuttles_is_cut_evenly() {
             assert!(cells > 0, "{count} shuttles: group {group} has nothing");
             let off = (sum as f64 - ideal).abs();
             assert!(off <= column + shelf, "{count} shuttles: {sum} cells, not {ideal}");
-            assert!(!partitions.groups[group].drives.is_empty(), "each has a drive");
+            assert!(!partitions.groups()[group].drives().is_empty(), "each has a drive");
         }
     }
 }

@@ -8,8 +8,8 @@ use fulgurite_units::{
     SlotIndex, TrackIndex,
 };
 
-use crate::controller::{Actor, actor};
 use crate::log::{End, Ending, LogWriter, Replay, Replayer, replay};
+use crate::sequence::{Actor, actor};
 use crate::{
     Action, Command, CommandId, Event, Fault, Library, LibraryShape, Machine, Mechanics, Outcome,
     Output, PanelIndex, Policy, RequestId, Throughput, TrackSpan,

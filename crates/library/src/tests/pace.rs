@@ -74,7 +74,7 @@ const fn minutes(count: u64) -> Duration {
 impl Desk {
     /// Drives that verify and do nothing else.
     fn insisting(&self) -> usize {
-        self.library.drives.iter().filter(|drive| drive.insists).count()
+        self.library.drives.indexed().filter(|(_, drive)| drive.insists()).count()
     }
 
     /// The pass is stopped and begins again, some time later and no track further.
@@ -135,7 +135,7 @@ fn with_something_broken_every_free_drive_keeps_a_slot() {
             desk.tell(Event::Broke { machine: Machine::Shuttle(ShuttleIndex::new(0)) });
         }
         desk.tell(new_platter(1, TRACKS));
-        desk.library.drives.iter().filter(|drive| drive.kept).count()
+        desk.library.drives.indexed().filter(|(_, drive)| drive.is_kept()).count()
     };
     assert_eq!((kept(false), kept(true)), (1, 4));
 }

@@ -1,6 +1,6 @@
 //! What the policies promise, one scenario each.
 
-use fulgurite_units::{Duration, Instant, Ratio};
+use fulgurite_units::{DriveIndex, Duration, Instant, Ratio};
 
 use super::twin::Twin;
 use crate::state::Stage;
@@ -104,9 +104,10 @@ fn customers_have_the_slots_that_new_platters_leave() {
         }
         let mut at_once = 0;
         while twin.order().len() < 20 && twin.step() {
-            let bays = DriveSlot::BOTH.map(|slot| twin.library.drives[0].bay(slot).platter);
+            let drive = twin.library.drives.get(DriveIndex::new(0));
+            let bays = DriveSlot::BOTH.map(|slot| drive.bay(slot).platter());
             let inside = bays.into_iter().flatten();
-            let stages = inside.map(|key| twin.library.platter(key).stage);
+            let stages = inside.map(|key| twin.library.shelf.get(key).stage());
             at_once = at_once.max(stages.filter(|s| matches!(s, Stage::Stored { .. })).count());
         }
         assert_eq!(at_once, most);

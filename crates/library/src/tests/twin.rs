@@ -256,7 +256,7 @@ impl Twin {
         }
         assert!(self.pending.is_empty(), "requests are left: {:?}", self.pending);
         assert_eq!(self.library.request_count(), 0, "requests are left");
-        let left: Vec<_> = self.library.known().collect();
+        let left: Vec<_> = self.library.shelf.known().collect();
         assert!(left.is_empty(), "platters are left: {left:?}");
         assert!(self.running.is_empty(), "commands are left");
         if self.world.has_shuttles {

@@ -1,0 +1,543 @@
+//! The shuttles: where each stands, what it carries, and what it is under way for.
+//!
+//! ```text
+//!   idle --begin--> on a trip: blocked <--> works --end--> idle
+//!                              |            |
+//!                              claims       holds the lanes it covers  (traffic.rs)
+//! ```
+//!
+//! What a shuttle holds of the lanes is always what it covers, or will before its operation ends;
+//! what is claimed is what those wait for that are blocked. So a shuttle moves, waits and breaks
+//! by the methods of [`Fleet`] alone, which do both. Not here: where it goes (`errands.rs`,
+//! `travel.rs`) and who gives way (`giveway.rs`).
+
+#[cfg(test)]
+pub(crate) mod canaries;
+
+use std::collections::BTreeSet;
+
+use fulgurite_units::{Instant, ShuttleIndex};
+
+use crate::floor::{Floor, Position};
+use crate::sequence::{Actor, actor};
+use crate::state::{Errand, PlatterKey, Travel};
+use crate::traffic::{Span, Traffic};
+use crate::{Action, CommandId, RailPosition, ShelfIndex};
+
+/// All shuttles, by index, and the lanes they are on.
+#[derive(Clone, Debug)]
+pub(crate) struct Fleet {
+    shuttles: Vec<Shuttle>,
+    traffic: Traffic,
+    /// Shuttles that wait for their way.
+    blocked: Vec<ShuttleIndex>,
+    /// Whether any shuttle's driver ever spoke of a battery.
+    has_batteries: bool,
+}
+
+/// One shuttle.
+#[derive(Clone, Debug)]
+pub(crate) struct Shuttle {
+    at: Position,
+    cargo: Option<PlatterKey>,
+    trip: Option<Trip>,
+    broken: bool,
+    /// How full its battery is in percent, if its driver says so.
+    battery: Option<u8>,
+    /// The battery was so low that it takes no errand until it is full enough.
+    low: bool,
+}
+
+/// What a shuttle is under way for.
+#[derive(Clone, Debug)]
+pub(crate) struct Trip {
+    /// What it carries from where to where; nothing, if it charges or only makes way.
+    errand: Option<Errand>,
+    /// It goes to a charging point.
+    charges: bool,
+    /// Where it goes now: to the source, then to the destination.
+    goal: Position,
+    /// Where it goes first to make way.
+    detour: Option<Position>,
+    /// What is being done.
+    current: Option<(CommandId, Action)>,
+    /// What it waits for, and since when.
+    blocked: Option<(Span, Instant)>,
+    /// Who goes first.
+    rank: u64,
+    travel: Travel,
+}
+
+impl Trip {
+    /// To carry a platter; first to `goal`.
+    pub(crate) const fn carrying(
+        errand: Errand,
+        goal: Position,
+        rank: u64,
+        travel: Travel,
+    ) -> Self {
+        let (errand, current, blocked, detour) = (Some(errand), None, None, None);
+        Self { errand, charges: false, goal, detour, current, blocked, rank, travel }
+    }
+
+    /// To a charging point.
+    pub(crate) const fn charging(goal: Position, rank: u64, travel: Travel) -> Self {
+        let (errand, current, blocked, detour) = (None, None, None, None);
+        Self { errand, charges: true, goal, detour, current, blocked, rank, travel }
+    }
+
+    /// Out of the way, and no further.
+    pub(crate) const fn aside(to: Position, travel: Travel) -> Self {
+        let (errand, current, blocked, detour) = (None, None, None, Some(to));
+        Self { errand, charges: false, goal: to, detour, current, blocked, rank: 0, travel }
+    }
+
+    /// What it carries from where to where; nothing, if it charges or only makes way.
+    pub(crate) const fn errand(&self) -> Option<Errand> {
+        self.errand
+    }
+
+    /// Whether it goes to a charging point.
+    pub(crate) const fn charges(&self) -> bool {
+        self.charges
+    }
+
+    /// Where it goes now: to the source, then to the destination.
+    pub(crate) const fn goal(&self) -> Position {
+        self.goal
+    }
+
+    /// Where it goes first to make way.
+    pub(crate) const fn detour(&self) -> Option<Position> {
+        self.detour
+    }
+
+    /// What is being done.
+    pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
+        self.current
+    }
+
+    /// Who goes first.
+    pub(crate) const fn rank(&self) -> u64 {
+        self.rank
+    }
+
+    pub(crate) const fn travel(&self) -> &Travel {
+        &self.travel
+    }
+
+    /// Whether it goes somewhere for itself, and not only out of the way.
+    pub(crate) const fn has_purpose(&self) -> bool {
+        self.errand.is_some() || self.charges
+    }
+}
+
+impl Shuttle {
+    const fn new(at: Position) -> Self {
+        let (cargo, trip, battery) = (None, None, None);
+        Self { at, cargo, trip, broken: false, battery, low: false }
+    }
+
+    pub(crate) const fn at(&self) -> Position {
+        self.at
+    }
+
+    pub(crate) const fn cargo(&self) -> Option<PlatterKey> {
+        self.cargo
+    }
+
+    pub(crate) const fn trip(&self) -> Option<&Trip> {
+        self.trip.as_ref()
+    }
+
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// How full its battery is in percent, if its driver says so.
+    pub(crate) const fn battery(&self) -> Option<u8> {
+        self.battery
+    }
+
+    /// Whether its battery is so low that it takes no errand until it is full enough.
+    pub(crate) const fn is_low(&self) -> bool {
+        self.low
+    }
+
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.trip.is_none() && !self.broken
+    }
+
+    /// Whether it takes errands now. What it carries it delivers, however low its battery is.
+    pub(crate) const fn is_ready(&self) -> bool {
+        self.is_idle() && (!self.low || self.cargo.is_some())
+    }
+
+    /// The command it carries out, if it does.
+    pub(crate) const fn current(&self) -> Option<(CommandId, Action)> {
+        match &self.trip {
+            Some(trip) => trip.current,
+            None => None,
+        }
+    }
+
+    /// What it is on the way for, if it carries something or is to.
+    pub(crate) const fn errand(&self) -> Option<Errand> {
+        match &self.trip {
+            Some(trip) => trip.errand,
+            None => None,
+        }
+    }
+
+    /// What it waits for, and since when.
+    pub(crate) const fn blocked(&self) -> Option<(Span, Instant)> {
+        match &self.trip {
+            Some(trip) => trip.blocked,
+            None => None,
+        }
+    }
+
+    /// The rank of its trip; none is lower than that of one without.
+    pub(crate) const fn rank(&self) -> u64 {
+        match &self.trip {
+            Some(trip) => trip.rank,
+            None => 0,
+        }
+    }
+}
+
+impl Fleet {
+    /// Every shuttle stands where it begins.
+    pub(crate) fn new(floor: &Floor) -> Self {
+        let shape = floor.shape();
+        let mut traffic = Traffic::new(floor);
+        let indices = (0..shape.panels * shape.shuttles_per_panel).map(ShuttleIndex::new);
+        let stand = |index: ShuttleIndex| {
+            let at = floor.start(index);
+            traffic.take(index.get(), traffic.footprint(at));
+            Shuttle::new(at)
+        };
+        let shuttles = indices.map(stand).collect();
+        Self { shuttles, traffic, blocked: Vec::new(), has_batteries: false }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, index: ShuttleIndex) -> &Shuttle {
+        &self.shuttles[index.as_usize()]
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.shuttles.len()
+    }
+
+    pub(crate) fn indexed(&self) -> impl Iterator<Item = (ShuttleIndex, &Shuttle)> + Clone {
+        (0..).map(ShuttleIndex::new).zip(&self.shuttles)
+    }
+
+    /// The lanes, to look at.
+    #[inline]
+    pub(crate) const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// Those that wait for their way.
+    pub(crate) fn blocked(&self) -> &[ShuttleIndex] {
+        &self.blocked
+    }
+
+    /// Whether any shuttle's driver ever spoke of a battery.
+    pub(crate) const fn has_batteries(&self) -> bool {
+        self.has_batteries
+    }
+
+    pub(crate) fn is_any_broken(&self) -> bool {
+        self.traffic.is_damaged() || self.shuttles.iter().any(|shuttle| shuttle.broken)
+    }
+
+    /// The trip of a shuttle that is on one.
+    pub(crate) fn trip(&self, index: ShuttleIndex) -> &Trip {
+        let trip = self.get(index).trip.as_ref();
+        trip.unwrap_or_else(|| unreachable!("shuttle {index} is on a trip"))
+    }
+
+    /// It goes on a trip.
+    pub(crate) fn begin(&mut self, index: ShuttleIndex, trip: Trip) {
+        let before = self.get_mut(index).trip.replace(trip);
+        assert!(before.is_none(), "shuttle {index} is on one trip at a time");
+    }
+
+    /// Its trip is over.
+    pub(crate) fn end(&mut self, index: ShuttleIndex) -> Option<Trip> {
+        let trip = self.get_mut(index).trip.take();
+        let waits = trip.as_ref().is_some_and(|trip| trip.blocked.is_some());
+        assert!(!waits, "shuttle {index} ends a trip and waits for its way");
+        trip
+    }
+
+    /// It has what it came for, and goes on to where that goes.
+    pub(crate) fn turn(&mut self, index: ShuttleIndex, goal: Position, travel: Travel) {
+        let trip = self.trip_mut(index);
+        (trip.goal, trip.travel) = (goal, travel);
+    }
+
+    /// It makes way before it goes on.
+    pub(crate) fn begin_detour(&mut self, index: ShuttleIndex, to: Position) {
+        self.trip_mut(index).detour = Some(to);
+    }
+
+    /// It has made way.
+    pub(crate) fn end_detour(&mut self, index: ShuttleIndex) {
+        self.trip_mut(index).detour = None;
+    }
+
+    /// It takes a piece of its lane, to go along it.
+    pub(crate) fn enter_rails(&mut self, index: ShuttleIndex, to: RailPosition) {
+        let sweep = self.traffic.sweep(self.get(index).at, to);
+        self.traffic.take(index.get(), sweep);
+        self.trip_mut(index).travel.steps += 1;
+    }
+
+    /// It takes its place before another shelf, to go there; away from its goal, if it strays.
+    pub(crate) fn enter_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex, strays: bool) {
+        let there = Position { shelf: to, ..self.get(index).at };
+        self.traffic.take(index.get(), self.traffic.footprint(there));
+        let travel = &mut self.trip_mut(index).travel;
+        travel.strayed += u32::from(strays);
+        travel.steps += 1;
+    }
+
+    /// It is somewhere along its way. What it has left behind is free.
+    pub(crate) fn pass(&mut self, index: ShuttleIndex, at: RailPosition, to: RailPosition) {
+        // If it breaks or the controller starts again, it stands there.
+        self.get_mut(index).at.rail = at;
+        let sweep = self.traffic.sweep(self.get(index).at, to);
+        self.traffic.take(index.get(), sweep);
+    }
+
+    /// It has come to the end of a piece of way.
+    pub(crate) fn leave_rails(&mut self, index: ShuttleIndex, to: RailPosition) {
+        self.pass(index, to, to);
+    }
+
+    /// It has come to another shelf.
+    pub(crate) fn leave_shelf(&mut self, index: ShuttleIndex, to: ShelfIndex) {
+        let at = self.get(index).at;
+        self.traffic.leave(index.get(), self.traffic.lane(at.panel, at.shelf));
+        self.get_mut(index).at.shelf = to;
+    }
+
+    /// It carries a command out. It waits for nothing then.
+    pub(crate) fn work(&mut self, index: ShuttleIndex, command: CommandId, action: Action) {
+        self.trip_mut(index).current = Some((command, action));
+    }
+
+    /// What a shuttle is doing that answers a command.
+    pub(crate) fn answers(&self, index: ShuttleIndex, command: CommandId) -> Action {
+        let current = self.get(index).current();
+        let (id, action) =
+            current.unwrap_or_else(|| panic!("shuttle {index} answers, but was not at work"));
+        assert_eq!(id, command, "a shuttle does one thing at a time");
+        action
+    }
+
+    /// It has carried its command out.
+    pub(crate) fn rest(&mut self, index: ShuttleIndex) {
+        self.trip_mut(index).current = None;
+    }
+
+    pub(crate) fn load(&mut self, index: ShuttleIndex, cargo: PlatterKey) {
+        self.get_mut(index).cargo = Some(cargo);
+    }
+
+    pub(crate) fn unload(&mut self, index: ShuttleIndex) -> PlatterKey {
+        let cargo = self.get_mut(index).cargo.take();
+        cargo.unwrap_or_else(|| unreachable!("only what is carried is placed"))
+    }
+
+    /// It waits for a piece of its way and claims it. `None` if it did so already, else whether it
+    /// did not wait before.
+    pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span, now: Instant) -> Option<bool> {
+        let trip = self.trip_mut(index);
+        if trip.blocked.is_some_and(|(before, _)| before == span) {
+            return None;
+        }
+        let since = trip.blocked.map(|(_, since)| since);
+        trip.blocked = Some((span, since.unwrap_or(now)));
+        let rank = trip.rank;
+        if since.is_none() {
+            self.blocked.push(index);
+        }
+        self.traffic.claim(index.get(), rank, span);
+        Some(since.is_none())
+    }
+
+    /// It goes on, or gave up. Whether it waited.
+    pub(crate) fn unblock(&mut self, index: ShuttleIndex) -> bool {
+        let trip = self.get_mut(index).trip.as_mut();
+        let waited = trip.is_some_and(|trip| trip.blocked.take().is_some());
+        if waited {
+            self.traffic.unclaim(index.get());
+            self.blocked.retain(|blocked| *blocked != index);
+        }
+        waited
+    }
+
+    /// Claims a piece besides, where others step to make way for a shuttle that waits.
+    pub(crate) fn claim_for_others(&mut self, index: ShuttleIndex, rank: u64, span: Span) {
+        self.traffic.claim_for_others(index.get(), rank, span);
+    }
+
+    pub(crate) fn unclaim_for_others(&mut self, index: ShuttleIndex) {
+        self.traffic.unclaim_for_others(index.get());
+    }
+
+    /// It stops where it is, and what it holds is barred: what its trip was. It waits for nothing.
+    pub(crate) fn broke(&mut self, index: ShuttleIndex) -> Option<Trip> {
+        self.get_mut(index).broken = true;
+        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        held.into_iter().for_each(|span| self.traffic.bar(span));
+        self.end(index)
+    }
+
+    /// It works again where it stands. Whether it was broken.
+    pub(crate) fn repaired(&mut self, index: ShuttleIndex) -> bool {
+        let shuttle = self.get_mut(index);
+        if !std::mem::replace(&mut shuttle.broken, false) {
+            return false;
+        }
+        // Its battery may be another one: nothing is known of it until the driver says so.
+        (shuttle.battery, shuttle.low) = (None, false);
+        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        for span in held {
+            self.traffic.unbar(span);
+            self.traffic.leave(index.get(), span.lane);
+        }
+        let here = self.traffic.footprint(self.get(index).at);
+        self.traffic.take(index.get(), here);
+        true
+    }
+
+    pub(crate) fn bar_rail(&mut self, span: Span) {
+        self.traffic.bar_rail(span);
+    }
+
+    pub(crate) fn unbar_rail(&mut self, span: Span) {
+        self.traffic.unbar_rail(span);
+    }
+
+    /// Its driver says how full its battery is. It is low below the first bound, and stays so up to
+    /// the second. Whether that is new.
+    pub(crate) fn tell(&mut self, index: ShuttleIndex, percent: u8, bounds: (u8, u8)) -> bool {
+        self.has_batteries = true;
+        let (below, until) = bounds;
+        let shuttle = self.get_mut(index);
+        shuttle.battery = Some(percent);
+        let was_low = shuttle.low;
+        shuttle.low = percent < below || was_low && percent < until;
+        shuttle.low != was_low
+    }
+
+    /// Takes all from their lanes, to be stood elsewhere.
+    pub(crate) fn lift_all(&mut self) {
+        for (number, shuttle) in (0..).zip(&self.shuttles) {
+            let lane = self.traffic.lane(shuttle.at.panel, shuttle.at.shelf);
+            self.traffic.leave(number, lane);
+        }
+    }
+
+    /// Stands one that was lifted, unless another stands there. Whether it could.
+    pub(crate) fn stand(&mut self, index: ShuttleIndex, at: Position) -> bool {
+        let footprint = self.traffic.footprint(at);
+        if self.traffic.holders(footprint, index.get()).next().is_some() {
+            return false;
+        }
+        self.traffic.take(index.get(), footprint);
+        self.get_mut(index).at = at;
+        true
+    }
+
+    fn get_mut(&mut self, index: ShuttleIndex) -> &mut Shuttle {
+        &mut self.shuttles[index.as_usize()]
+    }
+
+    fn trip_mut(&mut self, index: ShuttleIndex) -> &mut Trip {
+        let trip = self.get_mut(index).trip.as_mut();
+        trip.unwrap_or_else(|| unreachable!("shuttle {index} is on a trip"))
+    }
+
+    /// Every shuttle is on its lanes, works or waits, and knows its battery.
+    pub(crate) fn check(&self, now: Instant, bounds: (u8, u8)) {
+        self.traffic.check();
+        for (index, shuttle) in self.indexed() {
+            self.check_battery(index, shuttle, bounds);
+            self.check_lanes(index, shuttle);
+            let at_work = shuttle.trip.is_some() && shuttle.broken;
+            assert!(!at_work, "shuttle {index} is broken and on a trip");
+            if let Some((command, _)) = shuttle.current() {
+                assert_eq!(actor(command), Actor::Shuttle(index), "{command} is another's");
+            }
+        }
+        self.check_waiting(now);
+    }
+
+    /// A shuttle on a trip works or waits; those that wait are listed, and claim what they wait
+    /// for.
+    fn check_waiting(&self, now: Instant) {
+        let mut blocked = BTreeSet::new();
+        let mut claims: Vec<(u16, Span)> = Vec::new();
+        for (index, shuttle) in self.indexed() {
+            let Some(trip) = &shuttle.trip else { continue };
+            let works = trip.current.is_some();
+            assert_ne!(works, trip.blocked.is_some(), "shuttle {index} works or waits");
+            if let Some((span, since)) = trip.blocked {
+                blocked.insert(index);
+                assert!(since <= now, "shuttle {index} waits since the future");
+                claims.push((index.get(), span));
+            }
+        }
+        let listed: BTreeSet<ShuttleIndex> = self.blocked.iter().copied().collect();
+        assert_eq!(listed.len(), self.blocked.len(), "a shuttle is twice blocked");
+        assert_eq!(listed, blocked, "those that wait are known");
+        let mut made: Vec<_> = self.traffic.claims().collect();
+        made.sort_unstable_by_key(|(shuttle, _)| *shuttle);
+        assert_eq!(made, claims, "claims are of those that wait");
+    }
+
+    /// It holds all it covers and nothing else.
+    fn check_lanes(&self, index: ShuttleIndex, shuttle: &Shuttle) {
+        let held: Vec<Span> = self.traffic.held_by(index.get()).collect();
+        let here = self.traffic.footprint(shuttle.at);
+        if shuttle.broken {
+            let covers = held
+                .iter()
+                .any(|span| span.lane == here.lane && span.from <= here.from && here.to <= span.to);
+            assert!(covers, "shuttle {index} is not where it broke");
+            let barred = held.iter().all(|span| self.traffic.is_barred(span));
+            assert!(barred, "the place of broken shuttle {index} is open");
+            return;
+        }
+        let mut due = match shuttle.current().map(|(_, action)| action) {
+            Some(Action::Move { to, .. }) => vec![self.traffic.sweep(shuttle.at, to)],
+            Some(Action::Crab { to, .. }) => {
+                vec![here, self.traffic.footprint(Position { shelf: to, ..shuttle.at })]
+            }
+            _ => vec![here],
+        };
+        due.sort_unstable_by_key(|span| span.lane);
+        assert_eq!(held, due, "shuttle {index} holds what it covers");
+    }
+
+    /// Whether a shuttle is low follows from its level, but between the two bounds.
+    fn check_battery(&self, index: ShuttleIndex, shuttle: &Shuttle, bounds: (u8, u8)) {
+        let (below, until) = bounds;
+        let due = match shuttle.battery {
+            None => Some(false),
+            Some(percent) if percent < below => Some(true),
+            Some(percent) if percent >= until => Some(false),
+            Some(_) => None,
+        };
+        let known = shuttle.battery.is_none() || self.has_batteries;
+        let fits = due.is_none_or(|low| low == shuttle.low);
+        assert!(known && fits, "shuttle {index} does not know its battery");
+    }
+}
