@@ -1,7 +1,7 @@
 //! New platters on their way in: those in each eject bay, and those that wait to be brought to a
 //! drive, there or in a spare slot.
 //!
-//! Not here: those in drives, which `pace.rs` looks after.
+//! Not here: those in drives, which `verification.rs` looks after.
 
 use std::collections::BTreeSet;
 

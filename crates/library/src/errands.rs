@@ -6,7 +6,7 @@
 //! group has room; help for a group that has more than it can do; a verified platter to its slot;
 //! the oldest new platter to a drive; a platter in a spare slot back home. New platters come
 //! before customers once [`FETCHES_IN_A_ROW_MAX`] fetches in a row went before them, and at once
-//! where customers may have both slots of a drive (`pace.rs`).
+//! where customers may have both slots of a drive (`verification.rs`).
 //!
 //! A platter that cannot be reached just now - on its way, in a drive, or behind another shuttle
 //! that picks or places on the same shelf of the same rack - is skipped and looked at again.

@@ -6,10 +6,10 @@
 
 use std::fmt;
 
-use fulgurite_units::{Duration, Instant, PlatterId, ShuttleIndex, SlotIndex, TrackIndex};
+use fulgurite_units::{Duration, Instant, PlatterId, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
 
-use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId};
+use crate::{Command, CommandId, Error, Machine, PanelIndex, RailPosition, RequestId, TrackSpan};
 
 /// Something that happened, from the archive or from the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -200,39 +200,5 @@ impl fmt::Display for Fault {
             Self::BatteryFlat => "the shuttle's battery is flat",
             Self::Unreachable => "broken machines keep the platter out of reach",
         })
-    }
-}
-
-/// Neighboring tracks of one platter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TrackSpan {
-    /// The first track.
-    pub first: TrackIndex,
-    /// How many tracks.
-    pub track_count: u32,
-}
-
-impl TrackSpan {
-    /// `track_count` tracks from `first` on.
-    #[must_use]
-    pub const fn new(first: TrackIndex, track_count: u32) -> Self {
-        Self { first, track_count }
-    }
-
-    /// The track behind the last one, if tracks can be counted that far.
-    #[must_use]
-    pub const fn end(self) -> Option<TrackIndex> {
-        match self.first.get().checked_add(self.track_count) {
-            Some(end) => Some(TrackIndex::new(end)),
-            None => None,
-        }
-    }
-
-    /// What is left after the first `track_count` tracks.
-    pub(crate) const fn without_first(self, track_count: u32) -> Self {
-        assert!(track_count <= self.track_count, "no more tracks can be done than were asked");
-        let first = TrackIndex::new(self.first.get() + track_count);
-        Self { first, track_count: self.track_count - track_count }
     }
 }

@@ -38,13 +38,6 @@ use crate::{Output, PanelIndex};
 const STEPS_MAX_TOP: usize = 12;
 const STEPS_MAX: usize = 3;
 
-/// Room for lists that are made and dropped within an event; empty between events.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rooms {
-    waiting: Vec<(u64, ShuttleIndex)>,
-    standing: Vec<ShuttleIndex>,
-}
-
 impl Library {
     /// Notes that a shuttle waits for a piece of its way.
     pub(crate) fn block(&mut self, index: ShuttleIndex, span: Span) {

@@ -1,38 +1,15 @@
-//! Verification in time, for policies that give second slots to customers: which drives keep theirs
-//! for new platters, and which verify although customers wait.
+//! What is known of the time that verification takes, and when to look at it again.
 //!
-//! ```text
-//!   a new platter comes    |-- its drive verifies between reads --|-- and nothing else --| due
-//!   a slot is kept for it                                   latest start
-//! ```
-//!
-//! New platters come before customers where they need a slot: one is kept for each that waits
-//! outside of drives, so that customers have those second slots that verification has no use for.
-//! Where they need a drive's time they come last, until what is left to verify takes all the time
-//! that is left. Then the drive insists: it takes no platters of customers, lets those inside go
-//! home, where another drive may have them, and does nothing else. If that can still help: no more
-//! than half of a panel's drives do so at once, none for a platter that came into it too late, and
-//! none while so many new platters wait outside that the panel does not keep up anyway. What is
-//! more than drives can verify is not to be had at the cost of customers.
-//! This is worked out when a new platter comes or goes, and when one reaches its latest start.
+//! Not here: what is decided by it (`verification.rs`).
 
-use fulgurite_units::{DriveIndex, Duration, Instant, TrackIndex};
+use fulgurite_units::{Duration, Instant};
 
-use crate::controller::Library;
-use crate::drive::Drive;
-use crate::limits::{
-    CUSTOMER_SLOTS_MAX, INSIST_SHARE_PERCENT, LOAD_TRACK_MS, PACE_LOOK, VERIFY_BEHIND_PERCENT,
-    VERIFY_RESERVE_PERCENT, VERIFY_TOO_LATE_PERCENT,
-};
-use crate::state::{Age, Place, PlatterKey, Stage};
-use crate::{Action, DriveSlot, PanelIndex};
+use crate::limits::LOAD_TRACK_MS;
 
 /// Tracks a pass must have read to say how long one takes.
 const TRACKS_TOLD_MIN: u32 = 16;
 /// What one is believed to take at most: a minute, which is more than any drive needs.
 const TRACK_NS_MAX: u64 = 60_000_000_000;
-/// What a platter is believed to take at most: a year. Times that it is added to stay in range.
-const VERIFY_NS_MAX: u64 = 365 * 86_400 * 1_000_000_000;
 
 /// What is known of the time that verification takes and has.
 #[derive(Clone, Debug)]
@@ -55,9 +32,41 @@ impl Pace {
         }
     }
 
+    /// Whether something has changed since it was worked out.
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// When time alone changes something.
+    #[inline]
+    pub(crate) const fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Nanoseconds a track needed in the passes seen.
+    pub(crate) const fn track_ns(&self) -> u64 {
+        self.track_ns
+    }
+
     /// Whether it was worked out at this moment, and nothing has changed since.
     pub(crate) fn was_looked_at(&self, now: Instant) -> bool {
         self.looked == now && !self.is_due
+    }
+
+    /// Something has changed.
+    pub(crate) const fn note(&mut self) {
+        self.is_due = true;
+    }
+
+    /// It is worked out now.
+    pub(crate) const fn look(&mut self, now: Instant) {
+        (self.is_due, self.looked, self.next) = (false, now, None);
+    }
+
+    /// Time alone changes something then, or before.
+    pub(crate) fn wake(&mut self, at: Option<Instant>) {
+        self.next = [self.next, at].into_iter().flatten().min();
     }
 
     /// A pass read that many tracks.
@@ -67,189 +76,5 @@ impl Pace {
             self.track_ns = self.track_ns / 8 * 7 + track_ns / 8;
             self.is_due = true;
         }
-    }
-}
-
-/// A new platter in a drive, and the time it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    age: Age,
-    drive: DriveIndex,
-    /// Until its drive must do nothing else.
-    until_start: Duration,
-    /// It can be verified in time if the drive does nothing else.
-    can_be_held: bool,
-}
-
-impl Library {
-    /// A new platter came or went: the pace is another.
-    pub(crate) const fn note_pace(&mut self) {
-        self.pace.is_due = true;
-    }
-
-    /// A platter goes to a drive, came into it or leaves it: if it is new, others have more or less
-    /// room.
-    pub(crate) fn pace_if_new(&mut self, key: PlatterKey) {
-        let stage = self.shelf.get(key).stage();
-        self.pace.is_due |= matches!(stage, Stage::Unverified { .. } | Stage::Checked { .. });
-    }
-
-    /// When the pace is worked out next, if time can change it.
-    pub(crate) fn next_look(&self) -> Option<Instant> {
-        if self.pace.is_due && self.holds_bound() {
-            Some(self.sequence.now())
-        } else {
-            self.pace.next
-        }
-    }
-
-    /// Works out the pace when it is time.
-    pub(crate) fn look_at_pace(&mut self) {
-        if self.next_look().is_none_or(|at| at > self.sequence.now()) {
-            return;
-        }
-        self.pace.is_due = false;
-        self.pace.looked = self.sequence.now();
-        self.pace.next = None;
-        for panel in (0..self.shape().panels).map(PanelIndex::new) {
-            let is_freed = self.keep_slots(panel);
-            if is_freed || self.do_new_platters_wait(panel) {
-                self.note_panel_groups(panel);
-            }
-            self.choose_insisting(panel);
-        }
-    }
-
-    /// The groups of a panel have a look at what they may do now.
-    pub(crate) fn note_panel_groups(&mut self, panel: PanelIndex) {
-        self.partitions.of_panel(panel).for_each(|group| self.dirty.group(group));
-    }
-
-    /// The drives of a panel.
-    pub(crate) fn drives_of(&self, panel: PanelIndex) -> Vec<DriveIndex> {
-        let drives = (0..).map(DriveIndex::new).zip(self.floor.drives());
-        drives.filter(|(_, site)| site.panel == panel).map(|(index, _)| index).collect()
-    }
-
-    /// Whether new platters of a panel wait outside of drives, under a policy by which they come
-    /// before customers.
-    pub(crate) fn do_new_platters_wait(&self, panel: PanelIndex) -> bool {
-        self.holds_bound() && self.arrivals.waiting(panel) > 0
-    }
-
-    /// Keeps as many second slots from customers as new platters wait for: those kept already,
-    /// then those of the drives whose customers wait least. With something broken all, while one
-    /// waits: not every drive can be reached then. Whether one is not kept any more.
-    fn keep_slots(&mut self, panel: PanelIndex) -> bool {
-        let waiting = self.arrivals.waiting(panel);
-        let mut missing = if self.damaged && waiting > 0 { usize::MAX } else { waiting };
-        let mut free: Vec<(bool, Duration, DriveIndex)> = Vec::new();
-        for index in self.drives_of(panel) {
-            let drive = self.drives.get(index);
-            if !drive.is_broken() && !self.holds_new(drive) {
-                let groups = self.partitions.of_drive(index).iter();
-                let wait = groups.map(|group| self.longest_wait(*group)).max();
-                free.push((!drive.is_kept(), wait.unwrap_or(Duration::ZERO), index));
-            }
-        }
-        free.sort_unstable();
-        let mut is_freed = false;
-        for (.., index) in free {
-            let keep = missing > 0;
-            missing = missing.saturating_sub(1);
-            is_freed |= self.drives.get_mut(index).keep(keep) && !keep;
-        }
-        is_freed
-    }
-
-    /// Chooses the drives that verify before they read, and says when that changes by time alone.
-    fn choose_insisting(&mut self, panel: PanelIndex) {
-        let drives = self.drives_of(panel);
-        let mut candidates: Vec<Candidate> =
-            drives.iter().filter_map(|drive| self.candidate(*drive)).collect();
-        candidates.sort_unstable();
-        let due = candidates.iter().filter(|c| c.until_start == Duration::ZERO && c.can_be_held);
-        let most = self.insisting_max(panel, drives.len());
-        let insisting: Vec<DriveIndex> = due.take(most).map(|c| c.drive).collect();
-        for index in drives {
-            let insists = insisting.contains(&index);
-            if self.drives.get_mut(index).insist(insists) != insists {
-                self.dirty.drive(index);
-                self.note_drive_groups(index);
-            }
-        }
-        let next = candidates.iter().filter(|c| c.can_be_held).map(|c| c.until_start).min();
-        let next = next.map(|wait| self.sequence.now() + wait.max(PACE_LOOK));
-        self.pace.next = [self.pace.next, next].into_iter().flatten().min();
-    }
-
-    /// How many drives of a panel may insist: none if it does not keep up, nor its only one.
-    fn insisting_max(&self, panel: PanelIndex, drives: usize) -> usize {
-        let waiting = self.arrivals.waiting(panel);
-        if waiting * 100 >= drives * VERIFY_BEHIND_PERCENT {
-            return 0;
-        }
-        drives * INSIST_SHARE_PERCENT / 100
-    }
-
-    /// What is to be known of the new platter in a drive, if there is one to verify.
-    fn candidate(&self, index: DriveIndex) -> Option<Candidate> {
-        let drive = self.drives.get(index);
-        let key = drive.bay(DriveSlot::Second).platter().filter(|_| !drive.is_broken())?;
-        let Stage::Unverified { age, .. } = self.shelf.get(key).stage() else { return None };
-        let within = self.policy.verify_within.as_nanos();
-        let takes = self.remaining_ns(key);
-        let left = self.due(age, key).since(self.sequence.now()).as_nanos();
-        let reserve = within / 100 * VERIFY_RESERVE_PERCENT;
-        let too_late = within / 100 * VERIFY_TOO_LATE_PERCENT;
-        let until_start = left.saturating_sub(takes.saturating_add(reserve));
-        Some(Candidate {
-            age,
-            drive: index,
-            until_start: Duration::from_nanos(until_start),
-            can_be_held: takes <= left.saturating_add(too_late),
-        })
-    }
-
-    /// When a new platter has to be verified. A bound that is shorter than half as long again as
-    /// verifying takes would only keep customers from the drives: then it has that long.
-    fn due(&self, age: Age, key: PlatterKey) -> Instant {
-        let within = self.policy.verify_within.as_nanos();
-        let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return age.due };
-        let end = tracks.end().map_or(u32::MAX, TrackIndex::get);
-        let whole = u64::from(end).saturating_mul(self.pace.track_ns).min(VERIFY_NS_MAX);
-        age.due + Duration::from_nanos((whole / 2 * 3).saturating_sub(within))
-    }
-
-    /// Whether there is anything to hold: a policy that never gives second slots to customers keeps
-    /// them for verification anyway, and that is all the paper's does for it.
-    pub(crate) const fn holds_bound(&self) -> bool {
-        self.policy.customer_slots == CUSTOMER_SLOTS_MAX
-    }
-
-    /// Nanoseconds a drive needs for the rest of a new platter if it does nothing else.
-    fn remaining_ns(&self, key: PlatterKey) -> u64 {
-        let Stage::Unverified { tracks, .. } = self.shelf.get(key).stage() else { return 0 };
-        let whole = u64::from(tracks.track_count).saturating_mul(self.pace.track_ns);
-        let whole = whole.min(VERIFY_NS_MAX);
-        let Place::Drive(index, _) = self.shelf.get(key).place() else { return whole };
-        let work = self.drives.get(index).work();
-        let pass = work.filter(|work| matches!(work.action, Action::VerifyPass { .. }));
-        pass.map_or(whole, |work| {
-            whole.saturating_sub(self.sequence.now().since(work.began).as_nanos())
-        })
-    }
-
-    /// Whether the second slot of a drive is a new platter's: it is inside, until somebody says
-    /// where it is stored, or on its way.
-    pub(crate) fn holds_new(&self, drive: &Drive) -> bool {
-        let bay = drive.bay(DriveSlot::Second);
-        let inside = bay.platter().map(|key| self.shelf.get(key).stage());
-        if matches!(inside, Some(Stage::Unverified { .. } | Stage::Checked { .. })) {
-            return true;
-        }
-        let errand = bay.reserved().and_then(|by| self.fleet.get(by).errand());
-        let platter = errand.map(|errand| errand.platter);
-        platter.is_some_and(|key| matches!(self.shelf.get(key).stage(), Stage::Unverified { .. }))
     }
 }

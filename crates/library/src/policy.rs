@@ -4,11 +4,15 @@
 //! `fulgurite` is the product's default; `thrifty` trades slack below the objective for fewer
 //! fetches. Every switch between them is a field here, so that any mix can be tried.
 
+mod names;
+
 use fulgurite_units::{Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::limits::{BATTERY_PERCENT_MAX, CANDIDATES_MAX, CUSTOMER_SLOTS_MAX};
+
+pub use names::POLICY_NAMES;
 
 /// How the controller decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,10 +77,6 @@ pub enum RightOfWay {
     /// The one longer on its trip; so that everyone arrives at last, however busy the others.
     Age,
 }
-
-/// The policies that have a name.
-pub const POLICY_NAMES: [&str; 5] =
-    ["fulgurite", "thrifty", "silica", "shortest-paths", "no-shuttles"];
 
 impl Policy {
     /// The product's default.

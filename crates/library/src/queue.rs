@@ -132,8 +132,8 @@ impl Library {
         }
     }
 
-    /// If a platter lies in a spare slot though it has a home, any shuttle of its panel may bring it
-    /// there.
+    /// If a platter lies in a spare slot though it has a home, any shuttle of its panel may bring
+    /// it there.
     pub(crate) fn note_displaced(&mut self, key: PlatterKey) {
         if self.shelf.is_displaced(key) {
             self.dirty.all_groups();

@@ -196,7 +196,7 @@ impl Search<'_> {
 
     fn position(&self, who: ShuttleIndex) -> Position {
         let moved = self.moved.iter().rfind(|(shuttle, _)| *shuttle == who);
-        moved.map_or(self.fleet.get(who).at(), |(_, to)| *to)
+        moved.map_or_else(|| self.fleet.get(who).at(), |(_, to)| *to)
     }
 
     /// Who is in a piece when the steps so far are made.

@@ -5,7 +5,9 @@ use fulgurite_units::ShuttleIndex;
 use super::{Fleet, Shuttle};
 use crate::RailPosition;
 
-pub(crate) const CORRUPTIONS: [(&str, fn(&mut Fleet)); 3] = [
+pub(crate) type Corruption = fn(&mut Fleet);
+
+pub(crate) const CORRUPTIONS: [(&str, Corruption); 3] = [
     ("a shuttle elsewhere than it holds", |fleet| {
         fleet.shuttles[0].at.rail = RailPosition::new(1);
     }),
@@ -19,7 +21,7 @@ fn charger(fleet: &mut Fleet) -> &mut Shuttle {
 }
 
 /// Of a fleet whose second shuttle is low and charges.
-pub(crate) const OF_CHARGERS: [(&str, fn(&mut Fleet)); 4] = [
+pub(crate) const OF_CHARGERS: [(&str, Corruption); 4] = [
     ("a low shuttle that rests", |fleet| charger(fleet).trip = None),
     ("a shuttle that does not know it is low", |fleet| charger(fleet).low = false),
     ("a shuttle that charges away from a dock", |fleet| {

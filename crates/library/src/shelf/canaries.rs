@@ -5,6 +5,8 @@ use fulgurite_units::SlotIndex;
 use super::Shelf;
 use crate::state::{PlatterKey, Stage};
 
+pub(crate) type Corruption = fn(&mut Shelf);
+
 fn last(shelf: &Shelf) -> PlatterKey {
     *shelf.by_id.values().next_back().unwrap()
 }
@@ -14,7 +16,7 @@ fn wanted(shelf: &mut Shelf) -> &mut super::Platter {
     shelf.platters.iter_mut().find(|platter| !platter.reads.is_empty()).unwrap()
 }
 
-pub(crate) const CORRUPTIONS: [(&str, fn(&mut Shelf)); 8] = [
+pub(crate) const CORRUPTIONS: [(&str, Corruption); 8] = [
     ("a slot without its owner", |shelf| {
         *shelf.by_home.iter_mut().find(|owner| owner.is_some()).unwrap() = None;
     }),
