@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Only what is inside is mounted, only what is mounted is faced, and a slot expects one platter at
-//! a time. Not here: what a drive does next (`drives.rs`) and whether it should insist (`verification.rs`).
+//! a time. Not here: what a drive does next (`drives.rs`) and whether it should insist
+//! (`verification.rs`).
 
 use fulgurite_units::{DriveIndex, Instant, ShuttleIndex, TrackIndex};
 
