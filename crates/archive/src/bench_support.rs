@@ -15,6 +15,7 @@ use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, SetId, UnixTime}
 
 pub use self::staged::{lose_catalog, scan, stage};
 use crate::body::{cipher_bytes, random_bytes};
+use crate::classes::{Classes, Home};
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
     SpaceOptions,
@@ -47,6 +48,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         data,
         geometry,
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
+        classes: Classes::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {
@@ -179,6 +181,7 @@ fn object(
         restore: None,
         version: VersionId::NULL,
         labels: Labels::default(),
+        home: Home::Glass,
     };
     let place = usize::try_from(number).unwrap_or(0) % platters.len().max(1);
     let shard = Shard {
@@ -198,6 +201,7 @@ fn object(
         shards: vec![shard],
         restored: None,
         framing: Vec::new(),
+        tier: None,
     };
     let key = format!("backup/2026/host-{:02}/home/user/file-{number:08}.dat", number % 40);
     Ok((key, object, body))

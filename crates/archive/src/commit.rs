@@ -6,6 +6,7 @@ use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_platters::rows::dead;
 use fulgurite_units::ObjectId;
 
+use crate::classes::Home;
 use crate::damaged::leave_queue;
 use crate::ground::Ground;
 use crate::log::{Extent, LogKind};
@@ -132,9 +133,10 @@ pub(crate) fn insert_object(
     let mut retired = Retired::default();
     remove_object(tx, bucket, key, &mut retired)?;
     assert_eq!(row.body_count as usize, bodies.len(), "an object counts its bodies");
-    row.bodies_staged = if row.class.is_archived() { row.body_count } else { 0 };
+    let is_staged = row.home != Home::Online;
+    row.bodies_staged = if is_staged { row.body_count } else { 0 };
     for (index, body) in (0..).zip(&mut bodies) {
-        if row.class.is_archived() {
+        if is_staged {
             let sequence = rows::with_totals(tx, |totals| {
                 totals.sequence += 1;
                 totals.staged_bytes += body.bytes;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+pub use crate::classes::{Access, Classes, Home, TierName};
 pub use crate::space::SpaceOptions;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_platters::config::{
@@ -42,6 +43,8 @@ pub struct ArchiveConfig {
     pub geometry: Geometry,
     /// Seal policy.
     pub seal: SealPolicy,
+    /// Which tier the objects of a class go to.
+    pub classes: Classes,
     /// A larger object is shared out to several platters of its set, to be read by several drives
     /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
     /// of a platter.

@@ -297,6 +297,7 @@ impl Unnamed {
             shards: Vec::new(),
             restored: None,
             framing: found.framing_in(kind),
+            tier: None,
         };
         DoubtRow { object_id: self.object_id, version: self.name.version, body }
     }

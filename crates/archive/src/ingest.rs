@@ -271,6 +271,7 @@ impl Ingest {
             shards: Vec::new(),
             restored: None,
             framing: writer.framing(),
+            tier: None,
         };
         Ok((IngestedBody { row, digests, key, writer }, described))
     }

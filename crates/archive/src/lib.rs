@@ -6,6 +6,7 @@ pub mod bench_support;
 mod bodies;
 mod body;
 mod catalog_mark;
+mod classes;
 mod clock;
 mod commit;
 pub mod config;

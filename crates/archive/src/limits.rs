@@ -6,6 +6,8 @@ use fulgurite_units::ByteCount;
 pub const BUCKET_NAME_BYTES_MIN: usize = 3;
 /// Longest bucket name, in bytes (S3).
 pub const BUCKET_NAME_BYTES_MAX: usize = 63;
+/// Longest name of a tier.
+pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Most user metadata of one object, names and values together (S3).

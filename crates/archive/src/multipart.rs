@@ -18,6 +18,7 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use md5::{Digest as _, Md5};
 
 use crate::body::random_bytes;
+use crate::classes::Home;
 use crate::commit::{
     Retired, account, account_bodies, check_condition, find_object, insert_object, require_bucket,
     retire_body, rows_in,
@@ -34,7 +35,7 @@ use crate::object::{
     BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
     WriteCondition,
 };
-use crate::put::{check_meta, log_of};
+use crate::put::check_meta;
 use crate::rows::{self, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
 use crate::{ArchiveError, Result, read};
 
@@ -110,6 +111,7 @@ pub(crate) async fn create(
         meta: options.meta,
         algorithm: options.algorithm,
         full_object: options.full_object,
+        home: ground.config.classes.home(options.class)?.clone(),
     };
     let info = upload_info(key.as_str(), upload, &row);
     let commit = move |tx: &mut Transaction<'_>| -> Result<()> {
@@ -154,7 +156,7 @@ impl PartWriter {
             });
         }
         let bucket_created = require_bucket(&*ground.kv, &name.bucket)?.created;
-        let ingest = Ingest::begin(ground, log_of(upload.class), claim)?;
+        let ingest = Ingest::begin(ground, upload.home.log(), claim)?;
         Ok(Self { ground: Arc::clone(ground), name, number, upload, bucket_created, ingest })
     }
 
@@ -450,11 +452,12 @@ impl Join {
             checksum,
             part_count: Some(count),
             body_count: count,
-            bodies_staged: if upload.class.is_archived() { count } else { 0 },
+            bodies_staged: if upload.home == Home::Online { 0 } else { count },
             upload_id: Some(name.upload),
             restore: None,
             version: VersionId::NULL,
             labels: Labels::default(),
+            home: upload.home,
         };
         Ok(Some(Joined { row, chosen, dropped }))
     }
@@ -470,7 +473,7 @@ impl Join {
         let created = require_bucket(&*view, &name.bucket)?.created;
         let object_name = ObjectName::new(&name.bucket, &name.key, row.version);
         let now = ground.now();
-        let mut writer = ground.log(log_of(row.class)).entry_writer();
+        let mut writer = ground.log(row.home.log()).entry_writer();
         let mut places = BTreeMap::new();
         for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
             let secret = ground.keys.load(body.key_slot, body.body_id)?;
@@ -491,7 +494,7 @@ impl Join {
     ) -> Result<Option<(ObjectRow, Retired)>> {
         let name = &self.completion.name;
         let Some(Joined { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
-        let kind = log_of(row.class);
+        let kind = row.home.log();
         let mut bodies = Vec::with_capacity(chosen.len());
         for mut body in chosen.into_iter().map(|part| part.body) {
             let Some(&place) = places.get(&body.body_id) else { return Ok(None) };

@@ -18,6 +18,8 @@ pub enum StorageClass {
     Glacier,
     /// On glass.
     DeepArchive,
+    /// In a tier that answers at once, where the configuration has one for it.
+    GlacierIr,
 }
 
 impl StorageClass {
@@ -29,6 +31,7 @@ impl StorageClass {
         match name {
             "STANDARD" => Ok(Self::Standard),
             "GLACIER" => Ok(Self::Glacier),
+            "GLACIER_IR" => Ok(Self::GlacierIr),
             "DEEP_ARCHIVE" => Ok(Self::DeepArchive),
             _ => Err(ArchiveError::InvalidStorageClass { class: name.to_owned() }),
         }
@@ -40,14 +43,9 @@ impl StorageClass {
         match self {
             Self::Standard => "STANDARD",
             Self::Glacier => "GLACIER",
+            Self::GlacierIr => "GLACIER_IR",
             Self::DeepArchive => "DEEP_ARCHIVE",
         }
-    }
-
-    /// Whether objects of the class must be restored before they can be read.
-    #[must_use]
-    pub const fn is_archived(self) -> bool {
-        matches!(self, Self::Glacier | Self::DeepArchive)
     }
 }
 
@@ -93,6 +91,8 @@ pub enum Residence {
     Staged,
     /// On glass; the staged copy is released.
     Glass,
+    /// In a tier of objects; the staged copy is released.
+    Tier,
 }
 
 /// One object, as HEAD and listings show it.

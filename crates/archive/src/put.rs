@@ -7,6 +7,7 @@ use fulgurite_catalog::Transaction;
 use fulgurite_units::{ObjectId, UnixTime};
 
 use crate::body::random_bytes;
+use crate::classes::Home;
 use crate::commit::{
     Retired, check_condition, find_object, insert_object, remove_object, require_bucket,
 };
@@ -16,9 +17,8 @@ use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::labels::Labels;
 use crate::limits::USER_METADATA_BYTES_MAX;
-use crate::log::LogKind;
 use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{ObjectInfo, ObjectMeta, PutOptions, StorageClass};
+use crate::object::{ObjectInfo, ObjectMeta, PutOptions};
 use crate::read;
 use crate::rows::ObjectRow;
 use crate::{ArchiveError, Result};
@@ -30,13 +30,9 @@ pub struct ObjectWriter {
     bucket: BucketName,
     key: ObjectKey,
     options: PutOptions,
+    home: Home,
     bucket_created: UnixTime,
     ingest: Ingest,
-}
-
-/// The log that bodies of a class are written to.
-pub(crate) const fn log_of(class: StorageClass) -> LogKind {
-    if class.is_archived() { LogKind::Staging } else { LogKind::Online }
 }
 
 /// Checks the size of user metadata.
@@ -62,9 +58,11 @@ impl ObjectWriter {
         let mut claim = options.claim.clone();
         // Every object keeps a checksum; clients that name none get the cheapest strong one.
         claim.algorithm = claim.algorithm.or(Some(ChecksumAlgorithm::Crc64Nvme));
-        let ingest = Ingest::begin(ground, log_of(options.class), claim)?;
+        let home = ground.config.classes.home(options.class)?.clone();
+        let ingest = Ingest::begin(ground, home.log(), claim)?;
         let (bucket, key) = (bucket.clone(), key.clone());
-        Ok(Self { ground: Arc::clone(ground), bucket, key, options, bucket_created, ingest })
+        let ground = Arc::clone(ground);
+        Ok(Self { ground, bucket, key, options, home, bucket_created, ingest })
     }
 
     /// Takes the next bytes of the body.
@@ -87,7 +85,7 @@ impl ObjectWriter {
     }
 
     async fn commit(self, trailer: Option<Checksum>) -> Result<ObjectInfo> {
-        let Self { ground, bucket, key, options, bucket_created, ingest } = self;
+        let Self { ground, bucket, key, options, home, bucket_created, ingest } = self;
         let now = ground.now();
         let object_id = ObjectId::from_random(random_bytes()?);
         let (class, meta) = (options.class, options.meta);
@@ -102,11 +100,12 @@ impl ObjectWriter {
                 checksum: digests.checksum.clone(),
                 part_count: None,
                 body_count: 1,
-                bodies_staged: u32::from(class.is_archived()),
+                bodies_staged: u32::from(home != Home::Online),
                 upload_id: None,
                 restore: None,
                 version: VersionId::NULL,
                 labels: Labels::default(),
+                home,
             };
             let body = (0, digests.bytes, digest);
             let name = ObjectName::new(&bucket, &key, row.version);

@@ -71,23 +71,25 @@ pub(crate) fn open(
         let row = require_object(&*view, bucket, key)?;
         let now = ground.now();
         let info = row.info(key.as_str(), now);
-        if row.class.is_archived()
-            && !matches!(info.restore, Some(crate::RestoreState::Restored { .. }))
-        {
+        let from_copy = ground.config.classes.needs_restore(&row);
+        if from_copy && !matches!(info.restore, Some(crate::RestoreState::Restored { .. })) {
             return Err(ArchiveError::NotRestored { class: row.class.name() });
         }
         let (first, bytes) = match range {
             Some(range) => range.resolve(row.bytes)?,
             None => (0, row.bytes),
         };
-        let source = open_spans(ground, &*view, &row, first, bytes);
+        let source = open_spans(ground, &*view, &row, from_copy, (first, bytes));
         // What was read before the extents were pinned may have gone meanwhile; look again.
         let again = require_object(&*ground.kv, bucket, key)?;
         if again.object_id == row.object_id && again.restore == row.restore {
             let source = source?;
             let object = row.object_id;
-            let copy = source.reader.first().filter(|_| row.class.is_archived()).map(|extent| {
-                CopyName { bucket: bucket.clone(), key: key.clone(), object, extent }
+            let copy = source.reader.first().filter(|_| from_copy).map(|extent| CopyName {
+                bucket: bucket.clone(),
+                key: key.clone(),
+                object,
+                extent,
             });
             let (ground, idle) = (Arc::clone(ground), Some(source));
             return Ok(ObjectReader { info, first, bytes, ground, copy, idle, ahead: None });
@@ -99,8 +101,8 @@ fn open_spans(
     ground: &Arc<Ground>,
     view: &dyn ReadView,
     object: &ObjectRow,
-    first: u64,
-    bytes: u64,
+    from_copy: bool,
+    (first, bytes): (u64, u64),
 ) -> Result<Source> {
     let mut spans = VecDeque::new();
     let mut extents: Vec<Extent> = Vec::new();
@@ -110,7 +112,7 @@ fn open_spans(
         let end = begin + body.bytes;
         let (from, to) = (first.max(begin), (first + bytes).min(end));
         if from < to {
-            let (log, found) = readable_extents(object, &body)?;
+            let (log, found) = readable_extents(object, from_copy, &body)?;
             kind = log;
             extents.extend(found);
             spans.push_back(Span {
@@ -130,8 +132,12 @@ fn open_spans(
     Ok(Source { reader: ground.log(kind).reader(extents), spans })
 }
 
-fn readable_extents(object: &ObjectRow, body: &BodyRow) -> Result<(LogKind, Vec<Extent>)> {
-    let found = if object.class.is_archived() {
+fn readable_extents(
+    object: &ObjectRow,
+    from_copy: bool,
+    body: &BodyRow,
+) -> Result<(LogKind, Vec<Extent>)> {
+    let found = if from_copy {
         body.restored.clone().map(|extents| (LogKind::Restored, extents))
     } else {
         body.log.clone()

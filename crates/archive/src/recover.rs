@@ -314,6 +314,7 @@ fn take_parts(opened: &Opened, bodies: &Bodies, told: &Told) -> Vec<(PartEntry, 
             shards: Vec::new(),
             restored: None,
             framing: found.framing_in(kind),
+            tier: None,
         };
         parts.push((PartEntry::clone(part), body));
     }
@@ -365,6 +366,7 @@ fn write_rows(
     let kv = opened.begin_catalog()?;
     let mut writer = Writer::new(&kv);
     let mut sums = Sums::default();
+    let classes = &opened.config.classes;
     report.incomplete = objects.incomplete.len() as u64;
     report.lost.clone_from(&objects.incomplete);
     report.overwritten = objects.overwritten;
@@ -372,7 +374,7 @@ fn write_rows(
     report.doubted = objects.doubts.iter().map(ToString::to_string).collect();
     report.doubted.extend_from_slice(&objects.doubts_incomplete);
     report.objects = objects.whole.len() as u64;
-    report.buckets = write_objects(&mut writer, objects, &salvaged, &mut sums)?;
+    report.buckets = write_objects(&mut writer, objects, (&salvaged, classes), &mut sums)?;
     report.bytes = sums.bytes;
     report.staged = sums.totals.objects_staged;
     report.online = sums.totals.objects_online;
@@ -384,7 +386,7 @@ fn write_rows(
     report.parts_lost = lost;
     for (part, body) in parts {
         if !sums.completed.contains(&part.upload_id) {
-            uploads.add(&part, body);
+            uploads.add(&part, body, classes);
         }
     }
     write_uploads(&mut writer, &uploads, &mut sums)?;

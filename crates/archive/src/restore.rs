@@ -28,6 +28,7 @@ use fulgurite_units::{ObjectId, UnixTime};
 
 pub(crate) use self::restorer::{Message, Restorer};
 use crate::body::cipher_bytes;
+use crate::classes::Classes;
 use crate::commit::require_object;
 use crate::config::ExpeditedPolicy;
 use crate::ground::Ground;
@@ -74,7 +75,7 @@ pub(crate) async fn request(
         });
     }
     let current = require_object(&*ground.kv, bucket, key)?;
-    if !current.class.is_archived() {
+    if !ground.config.classes.needs_restore(&current) {
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
     let retrieval = effective_retrieval(ground, current.class, request.retrieval)?;
@@ -92,8 +93,9 @@ pub(crate) async fn request(
     let mark = RestoreMark { days: request.days, retrieval, requested: now, expiry: None };
     let day = ground.config.day;
     let (bucket, key) = (bucket.clone(), key.clone());
+    let shared = Arc::clone(ground);
     let commit = move |tx: &mut Transaction<'_>| {
-        accept(tx, &bucket, &key, mark, expiry(now, mark.days, day))
+        accept(tx, &shared.config.classes, (&bucket, &key), mark, expiry(now, mark.days, day))
     };
     let told = Arc::clone(ground);
     // In a task of its own: with a client that goes away the row would be there, and nobody told.
@@ -117,13 +119,13 @@ pub(crate) async fn request(
 
 fn accept(
     tx: &mut Transaction<'_>,
-    bucket: &BucketName,
-    key: &ObjectKey,
+    classes: &Classes,
+    (bucket, key): (&BucketName, &ObjectKey),
     mark: RestoreMark,
     new_expiry: UnixTime,
 ) -> Result<(RestoreOutcome, ObjectId)> {
     let mut object = require_object(tx, bucket, key)?;
-    if !object.class.is_archived() {
+    if !classes.needs_restore(&object) {
         return Err(ArchiveError::NotArchived { class: object.class.name() });
     }
     let name = ObjectName::new(bucket, key, object.version);

@@ -27,6 +27,7 @@ mod coding;
 mod version1;
 mod version2;
 mod version3;
+mod version4;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Read, Row, read};
@@ -39,6 +40,7 @@ pub(crate) use fulgurite_platters::rows::{
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
+use crate::classes::{Home, TierName};
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::labels::Labels;
 use crate::log::{Extent, LogKind};
@@ -92,23 +94,24 @@ pub(crate) struct ObjectRow {
     pub(crate) checksum: Option<Checksum>,
     pub(crate) part_count: Option<u32>,
     pub(crate) body_count: u32,
-    /// Bodies not yet wholly on glass; zero for classes that are not archived.
+    /// Bodies not yet wholly at home; zero for those online.
     pub(crate) bodies_staged: u32,
     /// The multipart upload it came from, so that completing it twice is the same as once.
     pub(crate) upload_id: Option<UploadId>,
     pub(crate) restore: Option<RestoreMark>,
     pub(crate) version: VersionId,
     pub(crate) labels: Labels,
+    /// Where its bodies are, or go.
+    pub(crate) home: Home,
 }
 
 impl ObjectRow {
     pub(crate) const fn residence(&self) -> Residence {
-        if !self.class.is_archived() {
-            Residence::Online
-        } else if self.bodies_staged > 0 {
-            Residence::Staged
-        } else {
-            Residence::Glass
+        match self.home {
+            Home::Online => Residence::Online,
+            Home::Glass | Home::Tier(_) if self.bodies_staged > 0 => Residence::Staged,
+            Home::Glass => Residence::Glass,
+            Home::Tier(_) => Residence::Tier,
         }
     }
 
@@ -145,7 +148,7 @@ pub(crate) struct BodyRow {
     pub(crate) digest: u64,
     /// Staging or online log, while the bytes are there.
     pub(crate) log: Option<(LogKind, Vec<Extent>)>,
-    /// Place in the queue for glass.
+    /// Place in the queue for glass, or for a tier.
     pub(crate) queued: Option<u64>,
     /// Shards on verified, stored platters, in body order.
     pub(crate) shards: Vec<Shard>,
@@ -154,6 +157,8 @@ pub(crate) struct BodyRow {
     /// Headers, pads and entries in the log, beside the ciphertext; none for a body that came
     /// before logs had them.
     pub(crate) framing: Vec<Extent>,
+    /// The tier of objects that holds it under its id.
+    pub(crate) tier: Option<TierName>,
 }
 
 impl BodyRow {
@@ -195,6 +200,8 @@ pub(crate) struct UploadRow {
     pub(crate) meta: ObjectMeta,
     pub(crate) algorithm: Option<ChecksumAlgorithm>,
     pub(crate) full_object: bool,
+    /// Where its object goes; its parts are in the log for that.
+    pub(crate) home: Home,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -242,6 +249,7 @@ pub(crate) struct Totals {
     pub(crate) staged_bytes: u64,
     pub(crate) sequence: u64,
     pub(crate) run: u64,
+    pub(crate) objects_in_tiers: u64,
 }
 
 impl Totals {
@@ -251,6 +259,7 @@ impl Totals {
             Residence::Online => &mut self.objects_online,
             Residence::Staged => &mut self.objects_staged,
             Residence::Glass => &mut self.objects_on_glass,
+            Residence::Tier => &mut self.objects_in_tiers,
         }
     }
 }

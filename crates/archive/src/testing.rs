@@ -7,6 +7,7 @@ use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Clock, Duration, ObjectId, UnixTime};
 use tempfile::TempDir;
 
+use crate::classes::{Classes, Home};
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
     SpaceOptions,
@@ -31,6 +32,7 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
         data: dir.path().to_owned(),
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
+        classes: Classes::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {
@@ -100,6 +102,7 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
         restore: None,
         version: VersionId::NULL,
         labels: Labels::default(),
+        home: Home::before_tiers(class),
     }
 }
 
@@ -114,5 +117,6 @@ pub(crate) fn body_row(kind: LogKind) -> BodyRow {
         shards: Vec::new(),
         restored: None,
         framing: Vec::new(),
+        tier: None,
     }
 }

@@ -11,6 +11,7 @@ use fulgurite_units::{ObjectId, UnixTime};
 
 use super::BUCKET;
 use crate::body::{BodyCipher, random_bytes};
+use crate::classes::Home;
 use crate::config::ArchiveConfig;
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::entry::Entry;
@@ -77,6 +78,7 @@ fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::log::LogWrit
         restore: None,
         version: VersionId::NULL,
         labels: Labels::default(),
+        home: Home::Glass,
     };
     let key_name = format!("backup/2026/host-{:02}/file-{number:08}.dat", number % 40);
     let name = ObjectName::parse(BUCKET, &key_name, row.version)?;

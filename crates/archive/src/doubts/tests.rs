@@ -20,7 +20,7 @@ use crate::object::{
     BodyClaim, CompletedPart, ListQuery, ObjectMeta, PutOptions, StorageClass, UploadOptions,
     WriteCondition,
 };
-use crate::put::{self, ObjectWriter, log_of};
+use crate::put::{self, ObjectWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SEGMENTS;
 use crate::startup::{finish_shreds, sweep_orphan_keys};
@@ -79,7 +79,7 @@ impl Life {
         let class = StorageClass::Standard;
         let claim = BodyClaim { bytes: Some(bytes as u64), ..BodyClaim::default() };
         self.runtime.block_on(async {
-            let mut ingest = Ingest::begin(ground, log_of(class), claim).unwrap();
+            let mut ingest = Ingest::begin(ground, LogKind::Online, claim).unwrap();
             ingest.write(Bytes::from(vec![8; bytes])).await.unwrap();
             let describe = |digests: &crate::BodyDigests, digest| {
                 let row = ObjectRow {

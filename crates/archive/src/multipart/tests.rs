@@ -22,6 +22,7 @@ fn upload(algorithm: Option<ChecksumAlgorithm>, full_object: bool) -> UploadRow 
         meta: ObjectMeta::default(),
         algorithm,
         full_object,
+        home: Home::Glass,
     }
 }
 

@@ -255,6 +255,7 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
         shards: if is_on_glass { shards } else { Vec::new() },
         restored: restored.filter(|extents| look.holds(LogKind::Restored, extents)),
         framing,
+        tier: None,
     };
     Some(WholeBody { row, written: known.written })
 }

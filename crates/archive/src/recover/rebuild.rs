@@ -11,6 +11,7 @@ use fulgurite_units::{ObjectId, PlatterId, UploadId};
 
 use super::objects::{Objects, Whole, WholeBody};
 use super::salvaged::{Salvaged, Uploads};
+use crate::classes::{Classes, Home};
 use crate::doubts::DoubtList;
 use crate::limits::RECOVERY_BATCH_BYTES;
 use crate::log::{Extent, LogKind};
@@ -114,12 +115,12 @@ struct Finished {
 pub(super) fn write_objects(
     writer: &mut Writer<'_>,
     objects: Objects,
-    salvaged: &Salvaged,
+    (salvaged, classes): (&Salvaged, &Classes),
     sums: &mut Sums,
 ) -> Result<u64> {
     let mut buckets: BTreeMap<String, BucketRow> = salvaged.buckets.clone();
     let mut by_name: Vec<Whole> = objects.whole.into_values().collect();
-    let queue = enqueue(&mut by_name, sums);
+    let queue = enqueue(&mut by_name, classes, sums);
     let mut finished = Vec::with_capacity(by_name.len());
     for object in by_name {
         let created = object.entry.bucket_created;
@@ -127,7 +128,8 @@ pub(super) fn write_objects(
         if !buckets.contains_key(bucket) {
             buckets.insert(bucket.to_owned(), BucketRow { created });
         }
-        finished.push(finish(writer, object, salvaged, sums)?);
+        let home = home(&object, classes);
+        finished.push(finish(writer, object, home, salvaged, sums)?);
     }
     fill(writer.kv, &finished, &queue)?;
     write_doubts(writer, objects.doubts, sums)?;
@@ -161,7 +163,7 @@ fn write_doubts(writer: &mut Writer<'_>, doubts: Vec<Whole>, sums: &mut Sums) ->
 
 /// Queues what is to be written to glass, oldest first, so that it waits in the order in which it
 /// came. Returns object and body of each place in the queue.
-fn enqueue(objects: &mut [Whole], sums: &mut Sums) -> Vec<(usize, u32)> {
+fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(usize, u32)> {
     let mut oldest_first: Vec<_> = (0..objects.len())
         .map(|at| (objects[at].bodies[0].written, objects[at].entry.modified, at))
         .collect();
@@ -169,7 +171,7 @@ fn enqueue(objects: &mut [Whole], sums: &mut Sums) -> Vec<(usize, u32)> {
     let mut queue = Vec::new();
     for (.., at) in oldest_first {
         let object = &mut objects[at];
-        let is_archived = object.entry.class.is_archived();
+        let is_archived = home(object, classes) != Home::Online;
         for (index, body) in (0..).zip(&mut object.bodies) {
             if is_archived && body.row.log.is_some() {
                 sums.totals.sequence += 1;
@@ -182,16 +184,29 @@ fn enqueue(objects: &mut [Whole], sums: &mut Sums) -> Vec<(usize, u32)> {
     queue
 }
 
+/// Where an object goes on from where it was found.
+fn home(object: &Whole, classes: &Classes) -> Home {
+    let is_online = |body: &WholeBody| matches!(body.row.log, Some((LogKind::Online, _)));
+    if object.bodies.iter().any(|body| !body.row.shards.is_empty()) {
+        Home::Glass
+    } else if object.bodies.iter().any(is_online) {
+        Home::Online
+    } else {
+        classes.staged(object.entry.class)
+    }
+}
+
 fn finish(
     writer: &mut Writer<'_>,
     object: Whole,
+    home: Home,
     salvaged: &Salvaged,
     sums: &mut Sums,
 ) -> Result<Finished> {
     let Whole { entry, mut bodies, .. } = object;
     let entry = *entry;
     let staged = bodies.iter().filter(|body| body.row.log.is_some()).count();
-    let staged = if entry.class.is_archived() { staged } else { 0 };
+    let staged = if home == Home::Online { 0 } else { staged };
     let mut row = ObjectRow {
         object_id: entry.object_id,
         bytes: entry.bytes,
@@ -207,6 +222,7 @@ fn finish(
         restore: None,
         version: entry.name.version,
         labels: entry.labels,
+        home,
     };
     let has_copy = bodies.iter().all(|body| body.row.restored.is_some());
     restore_row(writer, &mut row, &entry.name, has_copy, salvaged, sums)?;

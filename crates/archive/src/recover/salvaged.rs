@@ -12,9 +12,11 @@ use fulgurite_catalog::{Damage, FjallStore, Space};
 use fulgurite_units::{ObjectId, PlatterId, SetId, UploadId};
 
 use super::found::{Bodies, Known};
+use crate::classes::{Classes, Home};
 use crate::doubts::DoubtList;
 use crate::entry::{Entry, PartEntry};
 use crate::key_table::UsedSlot;
+use crate::log::LogKind;
 use crate::names::{BucketName, ObjectName};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, MARGINS, OBJECTS, ObjectRow,
@@ -175,14 +177,17 @@ pub(super) struct Uploads {
 
 impl Uploads {
     /// Adds parts that logs tell of and the catalog did not, with their uploads.
-    pub(super) fn add(&mut self, part: &PartEntry, body: BodyRow) {
+    pub(super) fn add(&mut self, part: &PartEntry, body: BodyRow, classes: &Classes) {
         let key = rows::upload_key(&part.bucket, &part.key, part.upload_id);
+        let is_online = matches!(body.log, Some((LogKind::Online, _)));
+        let home = if is_online { Home::Online } else { classes.staged(part.class) };
         self.uploads.entry(key).or_insert_with(|| UploadRow {
             initiated: part.initiated,
             class: part.class,
             meta: part.meta.clone(),
             algorithm: part.algorithm,
             full_object: part.full_object,
+            home,
         });
         let (md5, modified, checksum) = (part.md5, part.modified, part.checksum.clone());
         self.parts.entry(rows::part_key(part.upload_id, part.number)).or_insert(PartRow {

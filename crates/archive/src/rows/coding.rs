@@ -4,35 +4,40 @@ use fulgurite_catalog::row::{Read, Row, read_as};
 
 use super::{
     BodyRow, BucketRow, CatalogAge, DoubtRow, ExpiryRow, ForgettingRow, ObjectRow, PartRow,
-    QueueRow, RestoreRow, SettledRow, Totals, UploadRow, version1, version2, version3,
+    QueueRow, RestoreRow, SettledRow, Totals, UploadRow, version1, version2, version3, version4,
 };
 
 impl Row for ObjectRow {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
-        read_as::<version3::ObjectRow3, _>(bytes)
+    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+        match version {
+            1..=3 => read_as::<version3::ObjectRow3, _>(bytes),
+            _ => read_as::<version4::ObjectRow4, _>(bytes),
+        }
     }
 }
 
 impl Row for BodyRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1 => read_as::<version1::BodyRow1, _>(bytes),
-            _ => read_as::<version2::BodyRow2, _>(bytes),
+            2 => read_as::<version2::BodyRow2, _>(bytes),
+            _ => read_as::<version4::BodyRow3, _>(bytes),
         }
     }
 }
 
 impl Row for PartRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
 
     fn older(version: u8, bytes: &[u8]) -> Read<Self> {
         match version {
             1 => read_as::<version1::PartRow1, _>(bytes),
-            _ => read_as::<version2::PartRow2, _>(bytes),
+            2 => read_as::<version2::PartRow2, _>(bytes),
+            _ => read_as::<version4::PartRow3, _>(bytes),
         }
     }
 }
@@ -62,10 +67,13 @@ impl Row for ExpiryRow {
 }
 
 impl Row for DoubtRow {
-    const VERSION: u8 = 4;
+    const VERSION: u8 = 5;
 
-    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
-        read_as::<version3::DoubtRow3, _>(bytes)
+    fn older(version: u8, bytes: &[u8]) -> Read<Self> {
+        match version {
+            1..=3 => read_as::<version3::DoubtRow3, _>(bytes),
+            _ => read_as::<version4::DoubtRow4, _>(bytes),
+        }
     }
 }
 
@@ -74,7 +82,11 @@ impl Row for BucketRow {
 }
 
 impl Row for UploadRow {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
+
+    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+        read_as::<version4::UploadRow3, _>(bytes)
+    }
 }
 
 impl Row for SettledRow {
@@ -82,7 +94,11 @@ impl Row for SettledRow {
 }
 
 impl Row for Totals {
-    const VERSION: u8 = 3;
+    const VERSION: u8 = 4;
+
+    fn older(_version: u8, bytes: &[u8]) -> Read<Self> {
+        read_as::<version4::Totals3, _>(bytes)
+    }
 }
 
 impl Row for CatalogAge {

@@ -54,6 +54,7 @@ impl From<BodyRow1> for BodyRow {
             shards: row.shards.iter().map(shard).collect(),
             restored: row.restored,
             framing: Vec::new(),
+            tier: None,
         }
     }
 }
@@ -116,6 +117,7 @@ mod tests {
             shards: vec![Shard { platter, offset: 1 << 40, body_offset: 9, bytes: 1, crc: None }],
             restored: Some(vec![Extent { segment: 1, ..extent }]),
             framing: Vec::new(),
+            tier: None,
         };
         assert_eq!(row, expected);
     }

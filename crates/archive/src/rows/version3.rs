@@ -4,7 +4,9 @@
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
-use super::{BodyRow, DoubtRow, ExpiryRow, ObjectRow, QueueRow, RestoreMark, RestoreRow};
+use super::version4::BodyRow3;
+use super::{DoubtRow, ExpiryRow, ObjectRow, QueueRow, RestoreMark, RestoreRow};
+use crate::classes::Home;
 use crate::digest::Checksum;
 use crate::labels::Labels;
 use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
@@ -54,7 +56,7 @@ pub(super) struct ExpiryRow3 {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct DoubtRow3 {
     object_id: ObjectId,
-    body: BodyRow,
+    body: BodyRow3,
 }
 
 /// What was put before there were versions is what S3 calls version "null".
@@ -79,6 +81,7 @@ impl From<ObjectRow3> for ObjectRow {
             restore: row.restore,
             version: VersionId::NULL,
             labels: Labels::default(),
+            home: Home::before_tiers(row.class),
         }
     }
 }
@@ -114,6 +117,6 @@ impl From<ExpiryRow3> for ExpiryRow {
 
 impl From<DoubtRow3> for DoubtRow {
     fn from(row: DoubtRow3) -> Self {
-        Self { object_id: row.object_id, version: VersionId::NULL, body: row.body }
+        Self { object_id: row.object_id, version: VersionId::NULL, body: row.body.into() }
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
-    SpaceOptions,
+    ArchiveConfig, Classes, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT,
+    SealPolicy, SpaceOptions,
 };
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
@@ -41,6 +41,7 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         data: data.to_owned(),
         geometry: tiny_geometry(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
+        classes: Classes::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

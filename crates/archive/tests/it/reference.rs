@@ -126,8 +126,13 @@ impl Object {
         }
     }
 
+    /// As the table of classes has it that nobody changed.
+    pub(crate) const fn is_archived(&self) -> bool {
+        matches!(self.class, StorageClass::Glacier | StorageClass::DeepArchive)
+    }
+
     pub(crate) const fn residence(&self) -> Residence {
-        match (self.class.is_archived(), self.is_on_glass) {
+        match (self.is_archived(), self.is_on_glass) {
             (false, _) => Residence::Online,
             (true, false) => Residence::Staged,
             (true, true) => Residence::Glass,
@@ -221,7 +226,7 @@ impl Reference {
     ) -> Answer<(&Object, &[u8])> {
         let object = self.object(bucket, key)?;
         let is_restored = matches!(object.state(self.now), Some(RestoreState::Restored { .. }));
-        if object.class.is_archived() && !is_restored {
+        if object.is_archived() && !is_restored {
             return Err("NotRestored");
         }
         let range = slice(range, object.body.len())?;
@@ -247,7 +252,7 @@ impl Reference {
         self.object(bucket, key)?;
         let name = (bucket.to_owned(), key.to_owned());
         let object = self.objects.get_mut(&name).unwrap();
-        if !object.class.is_archived() {
+        if !object.is_archived() {
             return Err("NotArchived");
         }
         if object.class == StorageClass::DeepArchive && retrieval == Retrieval::Expedited {

@@ -274,7 +274,7 @@ impl World {
         let want = self.reference.get(spot.bucket(), spot.key(), range);
         if let Some(((info, got), (object, want))) = agree(got, want) {
             assert!(got == want, "{} bytes of {} differ", got.len(), spot.key());
-            if object.class.is_archived() {
+            if object.class != StorageClass::Standard {
                 meet(if object.is_on_glass { "read from glass" } else { "read from staging" });
             }
             check_info(&info, spot.key(), object, self.reference.now);

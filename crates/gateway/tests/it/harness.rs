@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumOptions, Policy,
-    SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
+    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumOptions,
+    Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
 use fulgurite_units::{ByteCount, Duration};
@@ -39,6 +39,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         data: data.path().join("archive"),
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
+        classes: Classes::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

@@ -1,0 +1,253 @@
+//! Which tier the objects of a storage class go to, and whether they are read there at once.
+//!
+//! A class is a row of a table that the configuration may change. Where an object goes is written
+//! down with it when it comes (`ObjectRow::home`): a table that is changed later moves nothing by
+//! itself, and loses nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::TIER_NAME_BYTES_MAX;
+use crate::log::LogKind;
+use crate::object::StorageClass;
+use crate::rows::ObjectRow;
+use crate::{ArchiveError, Result};
+
+/// Names that are the product's own, or will be.
+const RESERVED: [&str; 6] = ["online", "glass", "rack", "tomes", "geo", "staged"];
+
+/// The name that a configuration gives a tier: up to 32 of `a-z 0-9 -`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct TierName(String);
+
+impl TierName {
+    /// Checks `name`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a name that no tier can have.
+    pub fn new(name: &str) -> Result<Self> {
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        let is_long = !(1..=TIER_NAME_BYTES_MAX).contains(&name.len());
+        if is_long || !name.bytes().all(is_plain) || RESERVED.contains(&name) {
+            return Err(ArchiveError::InvalidArgument {
+                what: format!(
+                    "{name:?} is no name for a tier: it has up to {TIER_NAME_BYTES_MAX} lower-case \
+                     letters, digits and hyphens, and is none of {}",
+                    RESERVED.join(", ")
+                ),
+            });
+        }
+        Ok(Self(name.to_owned()))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for TierName {
+    type Error = ArchiveError;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::new(&name)
+    }
+}
+
+impl fmt::Display for TierName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where the bodies of an object go to stay.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Home {
+    /// The online log, in the data directory.
+    Online,
+    /// Glass.
+    Glass,
+    /// A tier of objects.
+    Tier(TierName),
+}
+
+impl Home {
+    /// What it was before rows said it.
+    pub(crate) const fn before_tiers(class: StorageClass) -> Self {
+        match class {
+            StorageClass::Standard => Self::Online,
+            StorageClass::Glacier | StorageClass::DeepArchive | StorageClass::GlacierIr => {
+                Self::Glass
+            }
+        }
+    }
+
+    /// The log that new bodies on their way there are written to.
+    pub(crate) const fn log(&self) -> LogKind {
+        match self {
+            Self::Online => LogKind::Online,
+            Self::Glass | Self::Tier(_) => LogKind::Staging,
+        }
+    }
+}
+
+impl fmt::Display for Home {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Online => f.write_str("online"),
+            Self::Glass => f.write_str("glass"),
+            Self::Tier(name) => name.fmt(f),
+        }
+    }
+}
+
+/// When an object in a tier can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Whenever it is asked for.
+    AtOnce,
+    /// After a restore, as long as the restored copy is there.
+    AfterRestore,
+}
+
+/// The table: class, home, access.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    rows: BTreeMap<StorageClass, (Home, Access)>,
+}
+
+impl Default for Classes {
+    /// `STANDARD` online; `GLACIER` and `DEEP_ARCHIVE` on glass.
+    fn default() -> Self {
+        let rows = [
+            (StorageClass::Standard, (Home::Online, Access::AtOnce)),
+            (StorageClass::Glacier, (Home::Glass, Access::AfterRestore)),
+            (StorageClass::DeepArchive, (Home::Glass, Access::AfterRestore)),
+        ];
+        Self { rows: rows.into() }
+    }
+}
+
+impl Classes {
+    /// Gives a class another row; without `access` the one that S3 has for it, as far as the tier
+    /// can do that.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for glass at once, which it cannot do, and online after a restore.
+    pub fn assign(
+        &mut self,
+        class: StorageClass,
+        home: Home,
+        access: Option<Access>,
+    ) -> Result<()> {
+        let usual = match (&home, class) {
+            (Home::Online, _) => Access::AtOnce,
+            (Home::Glass, _) => Access::AfterRestore,
+            (Home::Tier(_), StorageClass::Standard | StorageClass::GlacierIr) => Access::AtOnce,
+            (Home::Tier(_), StorageClass::Glacier | StorageClass::DeepArchive) => {
+                Access::AfterRestore
+            }
+        };
+        let access = access.unwrap_or(usual);
+        let wrong = match (&home, access) {
+            (Home::Glass, Access::AtOnce) => Some("glass is read after a restore, never at once"),
+            (Home::Online, Access::AfterRestore) => Some("what is online is read at once"),
+            _ => None,
+        };
+        if let Some(why) = wrong {
+            let what = format!("class {} cannot be so: {why}", class.name());
+            return Err(ArchiveError::InvalidArgument { what });
+        }
+        self.rows.insert(class, (home, access));
+        Ok(())
+    }
+
+    /// All rows.
+    pub fn iter(&self) -> impl Iterator<Item = (StorageClass, &Home, Access)> {
+        self.rows.iter().map(|(&class, (home, access))| (class, home, *access))
+    }
+
+    /// Where new objects of a class go.
+    pub(crate) fn home(&self, class: StorageClass) -> Result<&Home> {
+        let (home, _) = self.rows.get(&class).ok_or_else(|| {
+            let class = class.name().to_owned();
+            ArchiveError::InvalidStorageClass { class }
+        })?;
+        Ok(home)
+    }
+
+    /// Where an object of a class goes that was found in the staging log: never online.
+    pub(crate) fn staged(&self, class: StorageClass) -> Home {
+        match self.home(class) {
+            Ok(home @ Home::Tier(_)) => home.clone(),
+            Ok(Home::Online | Home::Glass) | Err(_) => Home::Glass,
+        }
+    }
+
+    /// Whether an object is read from a restored copy alone.
+    pub(crate) fn needs_restore(&self, object: &ObjectRow) -> bool {
+        match &object.home {
+            Home::Online => false,
+            Home::Glass => true,
+            Home::Tier(_) => {
+                // A class that has no row any more is as S3 has it.
+                let row = self.rows.get(&object.class).map(|&(_, access)| access);
+                row.unwrap_or(Access::AtOnce) == Access::AfterRestore
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glass_is_never_read_at_once_and_online_always() {
+        let mut classes = Classes::default();
+        let mut assign = |home, access| classes.assign(StorageClass::Glacier, home, access);
+        assert!(assign(Home::Glass, Some(Access::AtOnce)).is_err());
+        assert!(assign(Home::Online, Some(Access::AfterRestore)).is_err());
+        assign(Home::Online, None).unwrap();
+        assert_eq!(*classes.home(StorageClass::Glacier).unwrap(), Home::Online);
+    }
+
+    #[test]
+    fn a_class_without_a_row_is_refused_by_its_name() {
+        let error = Classes::default().home(StorageClass::GlacierIr).unwrap_err();
+        assert!(error.to_string().contains("GLACIER_IR"), "{error}");
+    }
+
+    #[test]
+    fn a_tier_has_the_access_that_s3_has_unless_told() {
+        let mut classes = Classes::default();
+        let cold = || Home::Tier(TierName::new("cold").unwrap());
+        for (class, told, needs_restore) in [
+            (StorageClass::Standard, None, false),
+            (StorageClass::GlacierIr, None, false),
+            (StorageClass::Glacier, None, true),
+            (StorageClass::DeepArchive, None, true),
+            (StorageClass::Glacier, Some(Access::AtOnce), false),
+            (StorageClass::GlacierIr, Some(Access::AfterRestore), true),
+        ] {
+            classes.assign(class, cold(), told).unwrap();
+            let row = ObjectRow { class, home: cold(), ..crate::testing::object_row(class) };
+            assert_eq!(classes.needs_restore(&row), needs_restore, "{class:?} {told:?}");
+            // What went to glass before the table changed is still there.
+            let row = ObjectRow { home: Home::Glass, ..row };
+            assert!(classes.needs_restore(&row));
+        }
+    }
+
+    #[test]
+    fn names_of_tiers_are_plain_and_not_the_products_own() {
+        for name in ["", "Cold", "a b", "glass", "online", &"x".repeat(33)] {
+            assert!(TierName::new(name).is_err(), "{name}");
+        }
+        assert_eq!(TierName::new("cold-2").unwrap().to_string(), "cold-2");
+    }
+}
