@@ -49,6 +49,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         geometry,
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
+        tiers: std::collections::BTreeMap::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

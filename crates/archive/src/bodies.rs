@@ -45,7 +45,7 @@ fn placed_bytes(body: &BodyRow) -> u64 {
     )
 }
 
-fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
+pub(crate) fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
     let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
     Ok(found.filter(|row| row.object_id == queue.object_id))
 }

@@ -180,12 +180,10 @@ impl Classes {
         Ok(home)
     }
 
-    /// Where an object of a class goes that was found in the staging log: never online.
+    /// Where an object of a class goes that was found in the staging log. What went elsewhere when
+    /// it came, and is online now, stays in that log: it is read there as well.
     pub(crate) fn staged(&self, class: StorageClass) -> Home {
-        match self.home(class) {
-            Ok(home @ Home::Tier(_)) => home.clone(),
-            Ok(Home::Online | Home::Glass) | Err(_) => Home::Glass,
-        }
+        self.home(class).cloned().unwrap_or(Home::Online)
     }
 
     /// Whether an object is read from a restored copy alone.

@@ -14,9 +14,9 @@ use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
-    QUEUE, QueueRow, RESTORES, Row, SEGMENTS, SHREDS,
+    QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
 };
-use crate::{ArchiveError, Result};
+use crate::{ArchiveError, Result, tiers};
 
 /// What a committed transaction left to be destroyed and given back.
 #[derive(Clone, Debug, Default)]
@@ -139,7 +139,6 @@ pub(crate) fn insert_object(
         if is_staged {
             let sequence = rows::with_totals(tx, |totals| {
                 totals.sequence += 1;
-                totals.staged_bytes += body.bytes;
                 totals.sequence
             })?;
             body.queued = Some(sequence);
@@ -150,7 +149,16 @@ pub(crate) fn insert_object(
                 arrived: row.modified,
                 bytes: body.bytes,
             };
-            rows::put(tx, QUEUE, rows::sequence_key(sequence), &queued)?;
+            match &row.home {
+                Home::Tier(tier) => {
+                    body.tier = Some(tier.clone());
+                    tiers::enqueue(tx, tier, sequence, &queued)?;
+                }
+                Home::Glass | Home::Online => {
+                    rows::with_totals(tx, |totals| totals.staged_bytes += body.bytes)?;
+                    rows::put(tx, QUEUE, rows::sequence_key(sequence), &queued)?;
+                }
+            }
         }
         rows::put(tx, BODIES, rows::body_key(row.object_id, index), body)?;
     }
@@ -228,8 +236,14 @@ pub(crate) fn retire_body(
         account(tx, LogKind::Restored, extents, false)?;
         retired.extents.extend(extents.iter().map(|&extent| (LogKind::Restored, extent)));
     }
-    if let Some(sequence) = body.queued {
-        leave_queue(tx, sequence)?;
+    match (&body.tier, body.queued) {
+        (Some(tier), Some(sequence)) => tiers::leave_moves(tx, tier, sequence)?,
+        (None, Some(sequence)) => leave_queue(tx, sequence)?,
+        (_, None) => {}
+    }
+    if let Some(tier) = &body.tier {
+        // Also of one that has not come there: it may be on its way.
+        rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
     Ok(dead(tx, &body.shards)?)
 }
@@ -252,6 +266,7 @@ impl Ground {
             drop(self.committer.submit(move |tx| forget_shreds(tx, done)).await);
         }
         self.free(&retired.extents);
+        self.wake_moving();
         self.fail.pass("delete-freed");
         Ok(())
     }

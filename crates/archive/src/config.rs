@@ -1,9 +1,11 @@
 //! What an archive is told when it is opened.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub use crate::classes::{Access, Classes, Home, TierName};
 pub use crate::space::SpaceOptions;
+pub use crate::tiers::TierOptions;
 pub use fulgurite_glass::Geometry;
 pub use fulgurite_platters::config::{
     AnalogOptions, EngineChoice, Fidelity, HOURS, InjectedDamage, InjectedRead, InjectedWrite,
@@ -45,6 +47,8 @@ pub struct ArchiveConfig {
     pub seal: SealPolicy,
     /// Which tier the objects of a class go to.
     pub classes: Classes,
+    /// Tiers of objects, by name.
+    pub tiers: BTreeMap<TierName, TierOptions>,
     /// A larger object is shared out to several platters of its set, to be read by several drives
     /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
     /// of a platter.

@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 
+use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_platters::rows::dead;
 
@@ -17,8 +18,8 @@ use crate::bodies::queued_body;
 use crate::commit::rows_in;
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::rows::{self, BODIES, DAMAGED, QUEUE, QueueRow};
-use crate::{ArchiveError, Result};
+use crate::rows::{self, BODIES, BodyRow, DAMAGED, QUEUE, QueueRow};
+use crate::{ArchiveError, Result, tiers};
 
 /// Takes a damaged body out of the queue. Pieces of it on glass count no more: which of them is
 /// wrong is not known.
@@ -57,8 +58,15 @@ pub(crate) fn requeue(ground: &Arc<Ground>) -> Result<()> {
         ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| {
             let mut bytes = 0;
             for (key, queue) in found {
-                bytes += queue.bytes;
                 tx.delete(DAMAGED, key.clone())?;
+                let body_key = rows::body_key(queue.object_id, queue.index);
+                let body: Option<BodyRow> = rows::get(tx, BODIES, &body_key)?;
+                if let Some(tier) = body.and_then(|body| body.tier) {
+                    let sequence = KeyReader::new(&key).u64()?;
+                    tiers::enqueue(tx, &tier, sequence, &queue)?;
+                    continue;
+                }
+                bytes += queue.bytes;
                 rows::put(tx, QUEUE, key, &queue)?;
             }
             rows::with_totals(tx, |totals| totals.staged_bytes += bytes)?;

@@ -67,6 +67,8 @@ pub enum ArchiveError {
     Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
+    #[error("tier \"{tier}\" cannot be used now: {what}")]
+    TierUnavailable { tier: String, what: String },
     #[error("stored bytes are damaged: {what}")]
     Corrupt { what: String },
     #[error("written by a newer program: {what}")]
@@ -112,6 +114,7 @@ impl ArchiveError {
             | Self::Busy { .. }
             | Self::PlatterOutOfReach { .. }
             | Self::Undecoded { .. }
+            | Self::TierUnavailable { .. }
             | Self::Stopping => ErrorKind::Unavailable,
             Self::Unreadable { .. } | Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => {
                 ErrorKind::Corrupt
@@ -231,6 +234,7 @@ impl From<ArchiveError> for PlattersError {
             | A::RestoreAlreadyInProgress
             | A::ExpeditedNotAvailable { .. }
             | A::Unreadable { .. }
+            | A::TierUnavailable { .. }
             | A::Locked { .. }
             | A::WrongMasterKey { .. }
             | A::KeysFailed { .. } => Self::Internal { what: error_chain(&error) },

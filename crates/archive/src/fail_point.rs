@@ -1,7 +1,7 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 25] = [
+pub const FAIL_POINTS: [&str; 28] = [
     "put-written",
     "put-staged",
     "put-committed",
@@ -19,6 +19,9 @@ pub const FAIL_POINTS: [&str; 25] = [
     "release-batch",
     "seal-released",
     "release-freed",
+    "move-written",
+    "move-committed",
+    "move-removed",
     "restore-accepted",
     "read-platter",
     "restore-read",

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_catalog::{
@@ -24,11 +23,11 @@ use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
-use crate::pipeline::{Bells, Order};
+use crate::pipeline::{Bells, Inboxes};
 use crate::private;
-use crate::restore::Message;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
+use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};
 
 /// Identity of a data directory, written once.
@@ -77,7 +76,8 @@ pub(crate) struct Ground {
     pub(crate) run: u64,
     pub(crate) bells: Bells,
     /// The other ends of the bells, until the workers take them.
-    pub(crate) inboxes: Mutex<Option<(Receiver<Order>, Receiver<Message>)>>,
+    pub(crate) inboxes: Mutex<Option<Inboxes>>,
+    pub(crate) tiers: Tiers,
     /// Bodies with a key and an entry in a log that no row names, not even as one in doubt, as the
     /// sweep of this start met them: parts of uploads.
     pub(crate) parts_in_doubt: AtomicU64,
@@ -369,7 +369,8 @@ impl Ground {
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
         let repairs = Repairs::default();
-        let (bells, pipeline, restore) = Bells::new();
+        let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_taken(&*kv, tier))?;
+        let (bells, inboxes) = Bells::new();
         let given = given(&config, (archive, clock), kv, (committer, fail))?;
         Ok(Self {
             config,
@@ -390,7 +391,8 @@ impl Ground {
             medium: Arc::clone(&given.medium),
             run,
             bells,
-            inboxes: Mutex::new(Some((pipeline, restore))),
+            inboxes: Mutex::new(Some(inboxes)),
+            tiers,
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
             stopping: Arc::clone(&given.stopping),

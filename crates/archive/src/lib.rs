@@ -49,6 +49,7 @@ pub mod status;
 mod sync;
 #[cfg(test)]
 mod testing;
+mod tiers;
 
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, Result};

@@ -1,11 +1,39 @@
 //! Every bound of the archive by name, and the relations between them.
 
+use std::time::Duration;
+
 use fulgurite_units::ByteCount;
 
 /// Shortest bucket name, in bytes (S3).
 pub const BUCKET_NAME_BYTES_MIN: usize = 3;
 /// Longest bucket name, in bytes (S3).
 pub const BUCKET_NAME_BYTES_MAX: usize = 63;
+/// How long a tier that did not answer rests the first time; twice as long each time after.
+pub const TIER_REST: Duration = Duration::from_secs(10);
+/// How long it rests at most.
+pub const TIER_REST_MAX: Duration = Duration::from_secs(3600);
+/// Bodies that a tier takes of one look at what waits.
+pub const TIER_BATCH: usize = 64;
+/// Bodies on their way to a tier at one time.
+pub const TIER_BODIES_AT_ONCE: usize = 4;
+/// A larger body goes to a tier in parts of this size. S3 takes 10,000 of 5 MiB and more.
+pub const TIER_PART_BYTES: usize = 8 << 20;
+/// Parts of one body under way at one time.
+pub const TIER_PARTS_AT_ONCE: usize = 2;
+/// Entries of a tier that a recovery reads at one time.
+pub const TIER_ENTRIES_AT_ONCE: usize = 32;
+/// Bytes fetched from a tier at one time by one reader.
+pub const TIER_WINDOW_BYTES: u64 = 4 << 20;
+/// Seconds that a connection to a store may take.
+pub const TIER_CONNECT_SECONDS: u64 = 5;
+/// Seconds that one call of a store may take, its bytes included.
+pub const TIER_REQUEST_SECONDS: u64 = 120;
+/// Seconds within which a call that failed is tried again at once.
+pub const TIER_TRIES_SECONDS: u64 = 20;
+/// How often it is tried again at most.
+pub const TIER_TRIES_MAX: usize = 3;
+/// Threads that wait for the stores of all tiers.
+pub const TIER_THREADS: usize = 2;
 /// Longest name of a tier.
 pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).
@@ -106,4 +134,5 @@ const _: () = assert!(ENTRY_LISTED_BYTES_MAX <= ENTRY_RECORD_BYTES_MAX, "logs ta
 const _: () = assert!(CHUNK_BYTES.is_multiple_of(FRAME_BYTES), "a chunk is whole frames");
 const _: () = assert!(INLINE_BYTES_MAX <= CHUNK_BYTES, "an inline body fits one chunk");
 const _: () = assert!(RESTORE_COMMITS_MAX > 0 && RESTORE_WORKERS > 0, "restores end");
+const _: () = assert!(TIER_PART_BYTES >= 5 << 20, "S3 takes no smaller part");
 const _: () = assert!(SEGMENT_BYTES > CHUNK_BYTES as u64, "a segment holds a chunk");

@@ -29,7 +29,7 @@ use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest, whole_seconds};
 use crate::labels::Labels;
 use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
-use crate::log::{EntryWriter, Extent};
+use crate::log::{EntryWriter, Extent, LogKind};
 use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
 use crate::object::{
     BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
@@ -60,6 +60,15 @@ impl UploadName {
                 Err(ArchiveError::NoSuchUpload { upload: self.upload.to_string() })
             }
         }
+    }
+
+    /// The log of its parts: that of its home, but for parts that a recovery found staged when
+    /// their class had come to be online.
+    fn log(&self, view: &dyn ReadView, upload: &UploadRow) -> Result<LogKind> {
+        let range = KeyRange::prefix(&self.upload.to_bytes());
+        let first: Vec<(Vec<u8>, PartRow)> = rows_in(view, PARTS, &range, 1)?;
+        let found = first.into_iter().find_map(|(_, part)| part.body.log);
+        Ok(found.map_or_else(|| upload.home.log(), |(kind, _)| kind))
     }
 
     fn parts(&self, view: &dyn ReadView) -> Result<Vec<(u32, PartRow)>> {
@@ -156,7 +165,8 @@ impl PartWriter {
             });
         }
         let bucket_created = require_bucket(&*ground.kv, &name.bucket)?.created;
-        let ingest = Ingest::begin(ground, upload.home.log(), claim)?;
+        let log = name.log(&*ground.kv, &upload)?;
+        let ingest = Ingest::begin(ground, log, claim)?;
         Ok(Self { ground: Arc::clone(ground), name, number, upload, bucket_created, ingest })
     }
 
@@ -473,7 +483,7 @@ impl Join {
         let created = require_bucket(&*view, &name.bucket)?.created;
         let object_name = ObjectName::new(&name.bucket, &name.key, row.version);
         let now = ground.now();
-        let mut writer = ground.log(row.home.log()).entry_writer();
+        let mut writer = ground.log(log_of(&chosen, &row)).entry_writer();
         let mut places = BTreeMap::new();
         for (index, PartRow { body, .. }) in (0..).zip(&chosen) {
             let secret = ground.keys.load(body.key_slot, body.body_id)?;
@@ -494,7 +504,7 @@ impl Join {
     ) -> Result<Option<(ObjectRow, Retired)>> {
         let name = &self.completion.name;
         let Some(Joined { row, chosen, dropped }) = self.join(tx)? else { return Ok(None) };
-        let kind = row.home.log();
+        let kind = log_of(&chosen, &row);
         let mut bodies = Vec::with_capacity(chosen.len());
         for mut body in chosen.into_iter().map(|part| part.body) {
             let Some(&place) = places.get(&body.body_id) else { return Ok(None) };
@@ -510,6 +520,12 @@ impl Join {
         forget_upload(tx, name)?;
         Ok(Some((row, retired)))
     }
+}
+
+/// The log that all parts of an object are in.
+fn log_of(parts: &[PartRow], object: &ObjectRow) -> LogKind {
+    let first = parts.iter().find_map(|part| part.body.log.as_ref());
+    first.map_or_else(|| object.home.log(), |&(kind, _)| kind)
 }
 
 fn forget_upload(tx: &mut Transaction<'_>, name: &UploadName) -> Result<()> {

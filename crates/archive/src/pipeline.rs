@@ -29,6 +29,7 @@ use crate::forget::Forgetting;
 use crate::ground::Ground;
 use crate::restore::{self, Restorer};
 use crate::status::{SealReport, Status, VerifyReport};
+use crate::tiers::Mover;
 use crate::{ArchiveError, Result, copies, damaged, doubts, expire, policy, startup};
 
 /// Orders waiting for a worker; wakes beyond them are dropped, for one is enough.
@@ -48,14 +49,26 @@ pub(crate) enum Order {
 pub(crate) struct Bells {
     pipeline: SyncSender<Order>,
     pub(crate) restore: Sender<restore::Message>,
+    moving: SyncSender<Order>,
+}
+
+/// Where the bells ring.
+#[derive(Debug)]
+pub(crate) struct Inboxes {
+    pipeline: Receiver<Order>,
+    restore: Receiver<restore::Message>,
+    moving: Receiver<Order>,
 }
 
 impl Bells {
-    /// Bells, and the inboxes they ring in: the sealing thread's and the restoring thread's.
-    pub(crate) fn new() -> (Self, Receiver<Order>, Receiver<restore::Message>) {
+    /// Bells, and the inboxes they ring in: a thread's each.
+    pub(crate) fn new() -> (Self, Inboxes) {
         let (pipeline, pipeline_inbox) = sync_channel(INBOX_MAX);
         let (restore, restore_inbox) = channel();
-        (Self { pipeline, restore }, pipeline_inbox, restore_inbox)
+        let (moving, moving_inbox) = sync_channel(INBOX_MAX);
+        let inboxes =
+            Inboxes { pipeline: pipeline_inbox, restore: restore_inbox, moving: moving_inbox };
+        (Self { pipeline, restore, moving }, inboxes)
     }
 }
 
@@ -64,6 +77,12 @@ impl Ground {
     pub(crate) fn wake_pipeline(&self) {
         // A full inbox means that the thread is awake anyway.
         let _ = self.bells.pipeline.try_send(Order::Wake);
+        self.wake_moving();
+    }
+
+    /// Something waits for a tier, or is to be removed from one.
+    pub(crate) fn wake_moving(&self) {
+        let _ = self.bells.moving.try_send(Order::Wake);
     }
 
     /// A row asks for the restore of an object.
@@ -80,6 +99,7 @@ pub(crate) struct Workers {
     library: LiveLibrary,
     activity: Arc<Mutex<String>>,
     troubles: Arc<Troubles>,
+    mover: Arc<Mover>,
     /// How far the sealing thread is.
     sealing: Arc<Progress>,
     /// Ends the expiring thread when it goes.
@@ -105,25 +125,28 @@ impl Workers {
         let answers = tokio::runtime::Handle::try_current()
             .map_err(|e| ArchiveError::Internal { what: format!("no runtime: {e}") })?;
         let restorer = Restorer::new(ground, &library, &ground.given.files, answers)?;
-        let Some((pipeline_inbox, restore_inbox)) = lock(&ground.inboxes).take() else {
+        let Some(inboxes) = lock(&ground.inboxes).take() else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
         let (shown, swept) = (Arc::clone(&activity), Arc::clone(ground));
         let sealed = Arc::clone(ground);
         let tended = Arc::clone(ground);
+        let mover = Arc::new(Mover::new(ground));
+        let moving = Arc::clone(&mover);
         let (expiring, ends) = sync_channel(0);
         let expired = Arc::clone(ground);
         let threads = vec![
             spawn("expiring", move || run_expiring(&expired, &ends))?,
-            spawn("sealing", move || run_sealing(&sealed, &sealer, &pipeline_inbox, &shown))?,
-            spawn("restoring", move || restorer.run(&restore_inbox))?,
+            spawn("sealing", move || run_sealing(&sealed, &sealer, &inboxes.pipeline, &shown))?,
+            spawn("restoring", move || restorer.run(&inboxes.restore))?,
+            spawn("moving", move || run_moving(&moving, &inboxes.moving))?,
             spawn("key-sweep", move || run_sweep(&swept))?,
             spawn("tending", move || run_tending(&tended))?,
         ];
         ground.wake_pipeline();
         let (ground, threads) = (Arc::clone(ground), Mutex::new(threads));
         let expiring = Mutex::new(Some(expiring));
-        Ok(Self { ground, library, activity, troubles, sealing, expiring, threads })
+        Ok(Self { ground, library, activity, troubles, mover, sealing, expiring, threads })
     }
 
     pub(crate) fn activity(&self) -> String {
@@ -154,7 +177,8 @@ impl Workers {
         let now = std::time::Instant::now();
         let (troubles, _) = self.troubles.shown(now);
         let sealing = troubles.iter().map(ToString::to_string);
-        sealing.chain(self.library.unverified().trouble(now)).collect()
+        let tiers = self.mover.troubles().into_iter().map(|trouble| trouble.to_string());
+        sealing.chain(self.library.unverified().trouble(now)).chain(tiers).collect()
     }
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {
@@ -217,6 +241,7 @@ impl Workers {
         self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
         // A thread that is gone needs no order.
         let _ = self.ground.bells.pipeline.send(Order::Stop);
+        let _ = self.ground.bells.moving.send(Order::Stop);
         let _ = self.ground.bells.restore.send(restore::Message::Stop);
         lock(&self.expiring).take();
         self.ground.medium.stop();
@@ -306,6 +331,20 @@ fn run_expiring(ground: &Arc<Ground>, ends: &Receiver<()>) {
                     trouble = error;
                 }
             }
+        }
+    }
+}
+
+fn run_moving(mover: &Mover, inbox: &Receiver<Order>) {
+    loop {
+        match inbox.recv_timeout(TICK) {
+            Ok(Order::Wake | Order::Seal(_)) | Err(RecvTimeoutError::Timeout) => {}
+            Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+        }
+        match mover.panics().run("moving", || mover.work(std::time::Instant::now())) {
+            Ok(()) => {}
+            Err(ArchiveError::Stopping) => return,
+            Err(error) => tracing::error!(%error, "moving failed; it is tried again"),
         }
     }
 }

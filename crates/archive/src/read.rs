@@ -22,19 +22,27 @@ use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{ByteRange, ObjectInfo};
 use crate::rows::{BodyRow, ObjectRow};
+use crate::tiers::{ObjectTier, TierReader};
 use crate::{ArchiveError, Result, copies};
 
 /// A stretch of one body.
 #[derive(Debug)]
 struct Span {
     cipher: BodyCipher,
-    /// Where the body's ciphertext begins in the reader.
-    start: u64,
+    origin: Origin,
     /// Plain bytes of the whole body.
     body_bytes: u64,
     /// Plain bytes still wanted: first, and one past the last.
     next: u64,
     end: u64,
+}
+
+/// Where a body's ciphertext is read.
+#[derive(Debug)]
+enum Origin {
+    /// In the source's log, from this byte of its extents on.
+    Log(u64),
+    Tier(TierReader),
 }
 
 #[derive(Debug)]
@@ -82,7 +90,8 @@ pub(crate) fn open(
         let source = open_spans(ground, &*view, &row, from_copy, (first, bytes));
         // What was read before the extents were pinned may have gone meanwhile; look again.
         let again = require_object(&*ground.kv, bucket, key)?;
-        if again.object_id == row.object_id && again.restore == row.restore {
+        let is_same = again.object_id == row.object_id && again.restore == row.restore;
+        if is_same && again.bodies_staged == row.bodies_staged {
             let source = source?;
             let object = row.object_id;
             let copy = source.reader.first().filter(|_| from_copy).map(|extent| CopyName {
@@ -112,35 +121,52 @@ fn open_spans(
         let end = begin + body.bytes;
         let (from, to) = (first.max(begin), (first + bytes).min(end));
         if from < to {
-            let (log, found) = readable_extents(object, from_copy, &body)?;
-            kind = log;
-            extents.extend(found);
+            let bytes = cipher_bytes(body.bytes);
+            let origin = match place(ground, object, from_copy, &body)? {
+                Place::Log(log, found) => {
+                    kind = log;
+                    extents.extend(found);
+                    start += bytes;
+                    Origin::Log(start - bytes)
+                }
+                Place::Tier(tier) => Origin::Tier(TierReader::new(tier, body.body_id, bytes)),
+            };
             spans.push_back(Span {
                 cipher: BodyCipher::new(
                     &ground.keys.load(body.key_slot, body.body_id)?,
                     body.body_id,
                 ),
-                start,
+                origin,
                 body_bytes: body.bytes,
                 next: from - begin,
                 end: to - begin,
             });
-            start += cipher_bytes(body.bytes);
         }
         begin = end;
     }
     Ok(Source { reader: ground.log(kind).reader(extents), spans })
 }
 
-fn readable_extents(
+/// Where a body is read.
+enum Place<'a> {
+    Log(LogKind, Vec<Extent>),
+    Tier(&'a Arc<ObjectTier>),
+}
+
+fn place<'a>(
+    ground: &'a Ground,
     object: &ObjectRow,
     from_copy: bool,
     body: &BodyRow,
-) -> Result<(LogKind, Vec<Extent>)> {
+) -> Result<Place<'a>> {
     let found = if from_copy {
-        body.restored.clone().map(|extents| (LogKind::Restored, extents))
+        body.restored.clone().map(|extents| Place::Log(LogKind::Restored, extents))
+    } else if let Some((kind, extents)) = body.log.clone() {
+        Some(Place::Log(kind, extents))
+    } else if let Some(tier) = &body.tier {
+        Some(Place::Tier(ground.tiers.get(tier)?))
     } else {
-        body.log.clone()
+        None
     };
     found.ok_or_else(|| ArchiveError::Corrupt {
         what: format!("body {} of object {} has no readable copy", body.body_id, object.object_id),
@@ -160,7 +186,10 @@ impl Source {
             cipher_bytes(span.body_bytes).min((frame + count) * FRAME_CIPHER_BYTES as u64);
         let length = usize::try_from(cipher_end - cipher_start).unwrap_or(usize::MAX);
         let mut buffer = vec![0; length];
-        self.reader.read_at(span.start + cipher_start, &mut buffer)?;
+        match &mut span.origin {
+            Origin::Log(start) => self.reader.read_at(*start + cipher_start, &mut buffer)?,
+            Origin::Tier(reader) => reader.read_at(cipher_start, &mut buffer)?,
+        }
         let frames = span.body_bytes.div_ceil(frame_bytes);
         let plain_bytes = span.cipher.decrypt(frame, frames, &mut buffer)?.len();
         let plain_start = frame * frame_bytes;
@@ -173,6 +202,12 @@ impl Source {
         }
         buffer.truncate(stop);
         Ok(Some(Bytes::from(buffer).slice(skip..)))
+    }
+
+    /// Whether the next stretch is so near that no other thread need fetch it.
+    fn is_near(&self) -> bool {
+        let in_log = |span: &Span| matches!(span.origin, Origin::Log(_));
+        self.left() <= INLINE_BYTES_MAX as u64 && self.spans.iter().all(in_log)
     }
 
     fn left(&self) -> u64 {
@@ -190,7 +225,7 @@ impl ObjectReader {
             }
         } else {
             let mut source = self.idle.take()?;
-            if source.left() <= INLINE_BYTES_MAX as u64 {
+            if source.is_near() {
                 let outcome = source.next();
                 (source, outcome)
             } else {
@@ -202,10 +237,10 @@ impl ObjectReader {
         };
         match outcome {
             Ok(Some(bytes)) => {
-                if source.left() > INLINE_BYTES_MAX as u64 {
-                    self.ahead = Some(read_ahead(source));
-                } else {
+                if source.is_near() {
                     self.idle = Some(source);
+                } else {
+                    self.ahead = Some(read_ahead(source));
                 }
                 Some(Ok(bytes))
             }

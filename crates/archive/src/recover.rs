@@ -21,6 +21,7 @@ mod reading;
 mod rebuild;
 mod run;
 mod salvaged;
+mod tiers;
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -35,6 +36,7 @@ use self::opened::Opened;
 use self::places::Places;
 use self::rebuild::{Sums, Writer, write_objects, write_sums, write_uploads};
 use self::salvaged::{Salvaged, salvage};
+use self::tiers::ReadTiers;
 use crate::body::cipher_bytes;
 use crate::config::ArchiveConfig;
 use crate::doubts::DoubtList;
@@ -187,6 +189,7 @@ pub fn recover(
     let mut bodies = Bodies::new();
     let glass = glass::open(&opened, &platters, &mut report);
     glass::read_lists(&glass, &opened, &mut bodies, &mut report, progress);
+    let tiers = tiers::read(&opened, &mut bodies, &mut report)?;
     let listed = DoubtList::read(&opened.paths)?;
     let doubts = if options.salvage { DoubtList::default() } else { salvaged.in_doubt(&listed) };
     report.steps.glass = watch.lap();
@@ -201,7 +204,8 @@ pub fn recover(
     objects.put_together(bodies, &mut places);
     refuse_nothing(&opened, objects.is_empty() && parts.is_empty(), &glass, &told)?;
     report.steps.objects = watch.lap();
-    let sums = write_rows(&opened, objects, salvaged, parts, &glass, &places, &mut report)?;
+    let sums =
+        write_rows(&opened, objects, salvaged, parts, (&glass, &tiers), &places, &mut report)?;
     report.steps.rows = watch.lap();
     report.set_aside = set_aside(&opened, &told.segments, &sums)?;
     write_doubts(&opened, &listed, &sums)?;
@@ -354,7 +358,7 @@ fn write_rows(
     objects: Objects,
     mut salvaged: Salvaged,
     parts: Vec<(PartEntry, BodyRow)>,
-    glass: &Recovered,
+    (glass, tiers): (&Recovered, &ReadTiers),
     places: &Places<'_>,
     report: &mut RecoverReport,
 ) -> Result<Sums> {
@@ -392,6 +396,7 @@ fn write_rows(
     write_uploads(&mut writer, &uploads, &mut sums)?;
     report.uploads = uploads.uploads.len() as u64;
     glass::write_sets(glass, &mut writer, opened, &salvaged, &sums)?;
+    tiers.write(&mut writer)?;
     write_sums(&mut writer, &mut sums, opened.run)?;
     writer.flush()?;
     Ok(sums)

@@ -15,6 +15,8 @@
 //! segments    log, segment                          bytes that rows name in it
 //! restores    object id                             RestoreRow: a restore not yet done
 //! expiries    time, object id                       where the restored copy's object is
+//! moves       tier, sequence                        QueueRow: a staged body waiting for a tier
+//! removals    tier, body id                         key slot of a body to be removed from a tier
 //! ```
 //!
 //! Rows of sets and platters are the glass tier's.
@@ -61,11 +63,13 @@ pub(crate) const DOUBTS: Space = Space::new("doubts");
 pub(crate) const SEGMENTS: Space = Space::new("segments");
 pub(crate) const RESTORES: Space = Space::new("restores");
 pub(crate) const EXPIRIES: Space = Space::new("expiries");
+pub(crate) const MOVES: Space = Space::new("moves");
+pub(crate) const REMOVALS: Space = Space::new("removals");
 
 /// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 20] = [
+pub(crate) const SPACES: [Space; 22] = [
     META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS, SETS,
-    FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES,
+    FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES, MOVES, REMOVALS,
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +161,7 @@ pub(crate) struct BodyRow {
     /// Headers, pads and entries in the log, beside the ciphertext; none for a body that came
     /// before logs had them.
     pub(crate) framing: Vec<Extent>,
-    /// The tier of objects that holds it under its id.
+    /// The tier of objects that it goes to, and is in when it is not queued any more.
     pub(crate) tier: Option<TierName>,
 }
 
@@ -250,6 +254,8 @@ pub(crate) struct Totals {
     pub(crate) sequence: u64,
     pub(crate) run: u64,
     pub(crate) objects_in_tiers: u64,
+    /// Plain bytes of bodies that wait for a tier.
+    pub(crate) moving_bytes: u64,
 }
 
 impl Totals {
@@ -487,6 +493,59 @@ pub(crate) fn bodies_of(object: ObjectId) -> KeyRange {
 
 pub(crate) fn sequence_key(sequence: u64) -> Vec<u8> {
     KeyWriter::new().u64(sequence).finish()
+}
+
+/// Whether a tier of this name was this archive's before.
+pub(crate) fn is_tier_taken(view: &dyn ReadView, tier: &TierName) -> Result<bool> {
+    Ok(get::<u64>(view, META, &tier_key(tier))?.is_some())
+}
+
+/// Notes that a tier is this archive's.
+pub(crate) fn note_tier_taken(tx: &mut Transaction<'_>, tier: &TierName) -> Result<()> {
+    put(tx, META, tier_key(tier), &1u64)
+}
+
+/// Key of the note that a tier is this archive's.
+pub(crate) fn tier_key(tier: &TierName) -> Vec<u8> {
+    KeyWriter::new().string("tier").string(tier.as_str()).finish()
+}
+
+/// Key of a body that waits for a tier.
+pub(crate) fn move_key(tier: &TierName, sequence: u64) -> Vec<u8> {
+    KeyWriter::new().string(tier.as_str()).u64(sequence).finish()
+}
+
+/// What waits for a tier.
+pub(crate) fn moves_of(tier: &TierName) -> KeyRange {
+    KeyRange::prefix(&KeyWriter::new().string(tier.as_str()).finish())
+}
+
+/// Sequence of a move's key.
+pub(crate) fn parse_move_key(bytes: &[u8]) -> Result<u64> {
+    let mut reader = KeyReader::new(bytes);
+    reader.string()?;
+    let sequence = reader.u64()?;
+    reader.finish()?;
+    Ok(sequence)
+}
+
+/// Key of a body that is to be removed from a tier.
+pub(crate) fn removal_key(tier: &TierName, body: ObjectId) -> Vec<u8> {
+    KeyWriter::new().string(tier.as_str()).fixed(&body.to_bytes()).finish()
+}
+
+/// What is to be removed from a tier.
+pub(crate) fn removals_of(tier: &TierName) -> KeyRange {
+    moves_of(tier)
+}
+
+/// Body of a removal's key.
+pub(crate) fn parse_removal_key(bytes: &[u8]) -> Result<ObjectId> {
+    let mut reader = KeyReader::new(bytes);
+    reader.string()?;
+    let body = ObjectId::from_bytes(reader.fixed::<16>()?);
+    reader.finish()?;
+    Ok(body)
 }
 
 pub(crate) fn upload_key(bucket: &str, key: &str, upload: UploadId) -> Vec<u8> {

@@ -16,8 +16,8 @@ use crate::ground::Ground;
 use crate::names::{BucketName, ObjectKey};
 use crate::orphan_report::orphan_totals;
 use crate::rows::{
-    self, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES, RestoreRow,
-    SETS, SetRow,
+    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES,
+    RestoreRow, SETS, SetRow,
 };
 
 pub use crate::orphan_report::OrphanedSegment;
@@ -40,6 +40,12 @@ pub struct Status {
     pub objects_staged: u64,
     /// Archived objects on glass.
     pub objects_on_glass: u64,
+    /// Objects in tiers of objects.
+    #[serde(default)]
+    pub objects_in_tiers: u64,
+    /// Plain bytes of staged bodies that wait for a tier of objects.
+    #[serde(default)]
+    pub moving_bytes: u64,
     /// Plain bytes of staged bodies.
     pub staged_bytes: u64,
     /// Staged bodies whose bytes on disk are not those ingested, and that no platter takes; the
@@ -207,7 +213,7 @@ pub struct DamagedCopy {
 pub struct ShardPlace {
     /// Part of the object, from zero.
     pub body: u32,
-    /// Platter, or `None` while staged or online.
+    /// Platter, or `None` for what is not on glass.
     pub platter: Option<PlatterId>,
     /// Set of that platter.
     pub set: Option<SetId>,
@@ -217,8 +223,11 @@ pub struct ShardPlace {
     pub track_last: u32,
     /// Bytes of ciphertext.
     pub bytes: u64,
-    /// `online`, `staged`, `glass`.
+    /// `online`, `staged`, `glass`, `tier`.
     pub residence: String,
+    /// Name of the tier of objects that it is in, or waits for.
+    #[serde(default)]
+    pub tier: Option<String>,
     /// Storage slot in the library.
     pub slot: Option<u32>,
 }
@@ -243,6 +252,8 @@ pub(crate) fn status(ground: &Ground, activity: String) -> Result<Status> {
         objects_online: totals.objects_online,
         objects_staged: totals.objects_staged,
         objects_on_glass: totals.objects_on_glass,
+        objects_in_tiers: totals.objects_in_tiers,
+        moving_bytes: totals.moving_bytes,
         staged_bytes: totals.staged_bytes,
         staged_damaged: damaged(ground)?,
         staged_oldest: oldest.first().map(|(_, row)| row.arrived),
@@ -360,17 +371,7 @@ pub(crate) fn locate(
     let object = require_object(&*view, bucket, key)?;
     let mut places = Vec::new();
     for (index, body) in (0..).zip(bodies(&*view, &object)?) {
-        let in_log = body.log.is_some().then(|| ShardPlace {
-            body: index,
-            platter: None,
-            set: None,
-            track_first: 0,
-            track_last: 0,
-            bytes: cipher_bytes(body.bytes),
-            residence: if body.queued.is_some() { "staged" } else { "online" }.to_owned(),
-            slot: None,
-        });
-        places.extend(in_log);
+        places.extend(off_glass(index, &body));
         for shard in &body.shards {
             let row: Option<PlatterRow> = rows::get(&*view, PLATTERS, &shard.platter.to_bytes())?;
             let Some(row) = row else { continue };
@@ -385,9 +386,31 @@ pub(crate) fn locate(
                 track_last: geometry.address(last).track.get(),
                 bytes: shard.bytes,
                 residence: "glass".to_owned(),
+                tier: None,
                 slot: row.slot,
             });
         }
     }
     Ok(places)
+}
+
+/// Where a body is in a log or in a tier of objects, if it is.
+fn off_glass(index: u32, body: &BodyRow) -> Option<ShardPlace> {
+    let residence = match (&body.log, body.queued, &body.tier) {
+        (Some(_), Some(_), _) => "staged",
+        (Some(_), None, _) => "online",
+        (None, _, Some(_)) => "tier",
+        (None, _, None) => return None,
+    };
+    Some(ShardPlace {
+        body: index,
+        platter: None,
+        set: None,
+        track_first: 0,
+        track_last: 0,
+        bytes: cipher_bytes(body.bytes),
+        residence: residence.to_owned(),
+        tier: body.tier.as_ref().map(ToString::to_string),
+        slot: None,
+    })
 }

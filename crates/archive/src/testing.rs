@@ -33,6 +33,7 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
+        tiers: std::collections::BTreeMap::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

@@ -270,17 +270,30 @@ fn show_platters(s: &Status) -> String {
     format!("{stored}; {} to verify, the oldest for {minutes} min", grouped(s.unverified_platters))
 }
 
+fn show_objects(s: &Status) -> String {
+    let (online, staged) = (grouped(s.objects_online), grouped(s.objects_staged));
+    let glass = grouped(s.objects_on_glass);
+    let line = format!("objects    {online} on disk, {staged} staged, {glass} on glass");
+    match s.objects_in_tiers {
+        0 => line,
+        in_tiers => format!("{line}, {} in tiers of objects", grouped(in_tiers)),
+    }
+}
+
+fn show_staged(s: &Status) -> String {
+    let line = format!("staged     {}", bytes(s.staged_bytes));
+    match s.moving_bytes {
+        0 => line,
+        moving => format!("{line} for glass, {} for tiers of objects", bytes(moving)),
+    }
+}
+
 fn show_status(s: &Status) -> String {
     let mut lines = vec![
         format!("archive    {} (software {})", s.archive, s.version),
         format!("medium     profile {}, fidelity {}", s.profile, s.fidelity),
-        format!(
-            "objects    {} on disk, {} staged, {} on glass",
-            grouped(s.objects_online),
-            grouped(s.objects_staged),
-            grouped(s.objects_on_glass)
-        ),
-        format!("staged     {}", bytes(s.staged_bytes)),
+        show_objects(s),
+        show_staged(s),
         format!("logs       {} of {}", bytes(s.log_bytes), bytes(s.log_bytes_max)),
         show_disk(s),
         show_platters(s),
@@ -411,11 +424,17 @@ fn show_margins(found: &Verification) -> String {
     text
 }
 
-/// A place on glass, or on the way to it, for people.
+/// A place on glass, in a tier of objects or on the way there, for people.
 pub(crate) fn show_place(place: &ShardPlace) -> String {
     let size = bytes(place.bytes);
     let Some(platter) = place.platter else {
-        return format!("body {}: {size} {}", place.body, place.residence);
+        let tier = place.tier.as_ref();
+        let place_name = match (place.residence.as_str(), tier) {
+            ("tier", Some(tier)) => format!("in tier {tier}"),
+            (residence, Some(tier)) => format!("{residence} for tier {tier}"),
+            (residence, None) => residence.to_owned(),
+        };
+        return format!("body {}: {size} {place_name}", place.body);
     };
     let slot = place.slot.map_or_else(|| "no slot".to_owned(), |slot| format!("slot {slot}"));
     let (first, last) = (place.track_first, place.track_last);

@@ -260,6 +260,9 @@ fn check_instructions() -> anyhow::Result<()> {
 }
 
 fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
+    // For whoever speaks TLS: clients, and tiers in a bucket, which a recovery asks, too. Whoever
+    // installed a provider before us installed this one: there is no other.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     match command {
         Command::Config(ConfigCommand::Show(args)) => show_config(args, out),
         Command::Inspect(args) => inspect(args, out),
@@ -290,8 +293,6 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    // Whoever installed a provider before us installed this one: there is no other.
-    let _ = rustls::crypto::ring::default_provider().install_default();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(work)
 }
 

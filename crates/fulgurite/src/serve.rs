@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    AnalogOptions, ArchiveConfig, Classes, ExpeditedPolicy, Fidelity, InjectedDamage,
-    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff,
+    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, InjectedDamage, LibraryOptions,
+    MediumOptions, SealPolicy, SpaceOptions, Tariff,
 };
 use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_units::{ByteCount, Ratio};
@@ -279,7 +279,9 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         data: data.to_owned(),
         geometry,
         seal: SealPolicy { staged_bytes, age: config.seal.age },
-        classes: Classes::default(),
+        classes: config.effective_classes()?,
+        tiers: config::tiers(&config.tiers, config::of_process())
+            .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?,
         shard_size: config.seal.shard_size,
         medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
         library: LibraryOptions {

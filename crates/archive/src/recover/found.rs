@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use fulgurite_units::{ObjectId, UnixTime};
 
+use crate::classes::TierName;
 use crate::entry::Entry;
 use crate::key_table::UsedSlot;
 use crate::log::{Extent, LogKind};
@@ -27,6 +28,8 @@ pub(crate) struct Found {
     pub(crate) stretches: Vec<Stretch>,
     /// Headers, entries and pads in logs.
     pub(crate) framing: Vec<(LogKind, Extent)>,
+    /// The tier that holds all of it.
+    pub(crate) tier: Option<TierName>,
     /// Its row in the damaged catalog.
     pub(crate) row: Option<Box<BodyRow>>,
 }

@@ -238,7 +238,9 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
     let shards = on_glass(&found, row, bytes, look);
     let is_safe = shards.iter().all(|shard| look.is_safe_on(shard.platter));
     let is_on_glass = !shards.is_empty() && (is_safe || logged.is_none());
-    let log = if is_on_glass { None } else { Some(logged?) };
+    // Staged bytes are the surer copy: what is in a tier may not have been read back.
+    let tier = found.tier.clone().filter(|_| !is_on_glass && logged.is_none());
+    let log = if is_on_glass || tier.is_some() { None } else { Some(logged?) };
     let framing = match &log {
         Some((kind, _)) if !found.framing.is_empty() => found.framing_in(*kind),
         Some(_) => row.map(|row| row.framing.clone()).unwrap_or_default(),
@@ -255,7 +257,7 @@ fn place(body_id: ObjectId, known: &Known, found: Found, look: &dyn Look) -> Opt
         shards: if is_on_glass { shards } else { Vec::new() },
         restored: restored.filter(|extents| look.holds(LogKind::Restored, extents)),
         framing,
-        tier: None,
+        tier,
     };
     Some(WholeBody { row, written: known.written })
 }

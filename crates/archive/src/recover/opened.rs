@@ -26,6 +26,7 @@ use crate::ground::{
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::log::sync_dir;
 use crate::rows::SPACES;
+use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};
 use crate::{catalog_mark, key_files};
 
@@ -38,6 +39,7 @@ pub(super) struct Opened {
     /// Slots in use, by body.
     pub(super) slots: BTreeMap<ObjectId, UsedSlot>,
     pub(super) medium: Arc<SimulatedMedium>,
+    pub(super) tiers: Tiers,
     /// Number of this run of the archive.
     pub(super) run: u64,
     _lock: File,
@@ -84,7 +86,8 @@ impl Opened {
         let run = keys.begin_recovery(catalog_mark::last_run(&paths, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
         let medium = Arc::new(SimulatedMedium::new(&config.medium, config.library.read_drives())?);
-        Ok(Self { config, paths, archive, keys, slots, medium, run, _lock: lock })
+        let tiers = Tiers::open(&config, archive, |_| Ok(true))?;
+        Ok(Self { config, paths, archive, keys, slots, medium, tiers, run, _lock: lock })
     }
 
     /// An empty catalog that has no name yet. What an earlier recovery left is scrap.

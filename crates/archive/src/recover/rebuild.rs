@@ -18,7 +18,7 @@ use crate::log::{Extent, LogKind};
 use crate::names::ObjectName;
 use crate::object::Residence;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META, MOVES,
     OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS, SHREDS,
     Totals, UPLOADS,
 };
@@ -171,13 +171,19 @@ fn enqueue(objects: &mut [Whole], classes: &Classes, sums: &mut Sums) -> Vec<(us
     let mut queue = Vec::new();
     for (.., at) in oldest_first {
         let object = &mut objects[at];
-        let is_archived = home(object, classes) != Home::Online;
+        let home = home(object, classes);
         for (index, body) in (0..).zip(&mut object.bodies) {
-            if is_archived && body.row.log.is_some() {
-                sums.totals.sequence += 1;
+            if home == Home::Online || body.row.log.is_none() {
+                continue;
+            }
+            sums.totals.sequence += 1;
+            body.row.queued = Some(sums.totals.sequence);
+            queue.push((at, index));
+            if let Home::Tier(tier) = &home {
+                sums.totals.moving_bytes += body.row.bytes;
+                body.row.tier = Some(tier.clone());
+            } else {
                 sums.totals.staged_bytes += body.row.bytes;
-                body.row.queued = Some(sums.totals.sequence);
-                queue.push((at, index));
             }
         }
     }
@@ -189,6 +195,8 @@ fn home(object: &Whole, classes: &Classes) -> Home {
     let is_online = |body: &WholeBody| matches!(body.row.log, Some((LogKind::Online, _)));
     if object.bodies.iter().any(|body| !body.row.shards.is_empty()) {
         Home::Glass
+    } else if let Some(tier) = object.bodies.iter().find_map(|body| body.row.tier.clone()) {
+        Home::Tier(tier)
     } else if object.bodies.iter().any(is_online) {
         Home::Online
     } else {
@@ -254,7 +262,7 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
             Ok((rows::body_key(object_id, index), rows::encode(&body.row)?))
         })
     });
-    let queue_rows = queue.iter().zip(1..).map(|(&(at, index), sequence)| {
+    let queued = |at: usize, index: u32| {
         let object = &objects[at];
         let queued = QueueRow {
             object_id: object.row.object_id,
@@ -263,12 +271,25 @@ fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result
             arrived: object.row.modified,
             bytes: object.bodies[index as usize].row.bytes,
         };
-        Ok((rows::sequence_key(sequence), rows::encode(&queued)?))
-    });
+        rows::encode(&queued)
+    };
+    let tier = |at: usize, index: u32| objects[at].bodies[index as usize].row.tier.as_ref();
+    let places = || queue.iter().zip(1..).map(|(&(at, index), sequence)| (at, index, sequence));
+    let for_glass = places().filter(|&(at, index, _)| tier(at, index).is_none());
+    let queue_rows = for_glass
+        .map(|(at, index, sequence)| Ok((rows::sequence_key(sequence), queued(at, index)?)));
+    let mut moves: Vec<(Vec<u8>, usize, u32)> = places()
+        .filter_map(|(at, index, sequence)| {
+            tier(at, index).map(|tier| (rows::move_key(tier, sequence), at, index))
+        })
+        .collect();
+    moves.sort_unstable();
+    let move_rows = moves.into_iter().map(|(key, at, index)| Ok((key, queued(at, index)?)));
     std::thread::scope(|scope| {
         let by_name = scope.spawn(|| kv.load(OBJECTS, object_rows));
         kv.load::<ArchiveError>(BODIES, body_rows)?;
         kv.load::<ArchiveError>(QUEUE, queue_rows)?;
+        kv.load::<ArchiveError>(MOVES, move_rows)?;
         by_name.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -283,7 +304,8 @@ fn restore_row(
     sums: &mut Sums,
 ) -> Result<()> {
     let told = salvaged.objects.get(&row.object_id).and_then(|(.., told)| told.restore);
-    let Some(mark) = told.filter(|_| row.residence() == Residence::Glass) else { return Ok(()) };
+    let is_home = matches!(row.residence(), Residence::Glass | Residence::Tier);
+    let Some(mark) = told.filter(|_| is_home) else { return Ok(()) };
     match mark.expiry {
         Some(expiry) if has_copy => {
             sums.totals.restored += 1;

@@ -16,6 +16,7 @@ use crate::limits::CHUNK_BYTES;
 use crate::log::{Extent, LogReader, LogWriter};
 use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
 use crate::space::Admission;
+use crate::tiers::TierReader;
 use crate::{ArchiveError, Result};
 
 /// A restore that the controller knows.
@@ -55,7 +56,8 @@ pub(super) enum Source {
         part: usize,
         shard: Shard,
     },
-    Staged {
+    /// All of a body that lies where no drive is needed: in its log, or in a tier of objects.
+    Whole {
         part: usize,
     },
     /// It has no bytes: it stands for an object of which nothing is to be fetched.
@@ -90,8 +92,8 @@ impl Copying {
             .collect();
         let mut pieces = Vec::new();
         for (part, of) in parts.iter().enumerate() {
-            if of.body.log.is_some() {
-                pieces.push(Source::Staged { part });
+            if of.body.log.is_some() || of.body.tier.is_some() {
+                pieces.push(Source::Whole { part });
             } else {
                 pieces.extend(of.body.shards.iter().map(|&shard| Source::Glass { part, shard }));
             }
@@ -115,7 +117,7 @@ impl Copying {
             Source::Glass { shard, .. } => {
                 Piece { place: Some(place(shard.platter)), bytes: ByteCount::new(shard.bytes) }
             }
-            Source::Staged { part } => {
+            Source::Whole { part } => {
                 let bytes = ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
                 Piece { place: None, bytes }
             }
@@ -171,7 +173,7 @@ impl Copying {
                 Source::Glass { part, shard } => {
                     pieces.entry(part).or_default().push((shard.body_offset, shard.bytes, crc));
                 }
-                Source::Staged { part } => {
+                Source::Whole { part } => {
                     let bytes = cipher_bytes(self.parts[part].body.bytes);
                     pieces.entry(part).or_default().push((0, bytes, crc));
                 }
@@ -226,14 +228,39 @@ fn pin_staged(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<L
     Ok(now.is_some_and(|row| row.log.is_some()).then_some(reader))
 }
 
-/// Copies a body that is still staged; its CRC, or none when it is not staged any more.
-pub(super) fn copy_staged(
+/// Where all of a body is read.
+enum From {
+    Log(LogReader),
+    Tier(TierReader),
+}
+
+impl From {
+    /// None when it has moved meanwhile.
+    fn find(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<Self>> {
+        let body = &part.body;
+        if let (None, Some(tier)) = (&body.log, &body.tier) {
+            let (tier, bytes) = (ground.tiers.get(tier)?, cipher_bytes(body.bytes));
+            return Ok(Some(Self::Tier(TierReader::new(tier, body.body_id, bytes))));
+        }
+        Ok(pin_staged(ground, object, part)?.map(Self::Log))
+    }
+
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Log(reader) => reader.read_at(offset, buffer),
+            Self::Tier(reader) => reader.read_at(offset, buffer),
+        }
+    }
+}
+
+/// Copies a body that is still staged, or in a tier of objects; its CRC, or none when it has moved.
+pub(super) fn copy_whole(
     ground: &Ground,
     object: ObjectId,
     part: &Part,
     writer: &LogWriter,
 ) -> Result<Option<u64>> {
-    let Some(mut reader) = pin_staged(ground, object, part)? else { return Ok(None) };
+    let Some(mut reader) = From::find(ground, object, part)? else { return Ok(None) };
     let bytes = cipher_bytes(part.body.bytes);
     let mut crc = cipher_crc();
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -247,7 +274,9 @@ pub(super) fn copy_staged(
     }
     let crc = crc.finalize();
     if crc != part.body.digest {
-        let what = format!("staged body {} is not what was ingested", part.body.body_id);
+        let place = part.body.tier.as_ref().filter(|_| part.body.log.is_none());
+        let place = place.map_or_else(|| "staged".to_owned(), |tier| format!("in tier \"{tier}\""));
+        let what = format!("body {}, {place}, is not what was ingested", part.body.body_id);
         return Err(ArchiveError::Corrupt { what });
     }
     Ok(Some(crc))

@@ -27,7 +27,7 @@ use fulgurite_units::{ByteCount, Controller as _, ObjectId, Outbox, UnixTime, er
 
 use super::bench::Bench;
 use super::committing::{self, End};
-use super::copying::{Copying, Source, Whole, copy_staged, platter};
+use super::copying::{Copying, Source, Whole, copy_whole, platter};
 use super::log_file::{Begun, LogFile};
 use super::queue::Queue;
 use crate::ground::Ground;
@@ -468,7 +468,7 @@ impl<'a> Driver<'a> {
                 Source::Glass { part, shard } => {
                     wishes.push(ShardWish { piece, shard, room: copying.writer(part), due });
                 }
-                Source::Staged { part } => self.copy(piece, part, due),
+                Source::Whole { part } => self.copy(piece, part, due),
                 Source::Nothing => self.events.push_back(Event::Came { piece }),
                 Source::Unknown => self.look_again(piece)?,
             }
@@ -486,7 +486,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Has a staged body copied.
+    /// Has a body copied that needs no drive.
     fn copy(&self, piece: PieceId, part: usize, due: UnixTime) {
         let Some(copying) = self.known.get(&piece.restore) else { return };
         let (object, body) = (copying.object, copying.part(part).clone());
@@ -494,7 +494,7 @@ impl<'a> Driver<'a> {
         let inbox = self.inbox.clone();
         let work = move || {
             let copied =
-                ground.panics.run("restoring", || copy_staged(&ground, object, &body, &writer));
+                ground.panics.run("restoring", || copy_whole(&ground, object, &body, &writer));
             let message = match copied {
                 Ok(Some(crc)) => {
                     Message::Read(ReadShards { came: vec![(piece, crc)], failed: Vec::new() })

@@ -42,6 +42,7 @@ pub(crate) fn config(data: &Path) -> ArchiveConfig {
         geometry: tiny_geometry(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
+        tiers: std::collections::BTreeMap::default(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

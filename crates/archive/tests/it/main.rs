@@ -18,5 +18,6 @@ mod restores;
 mod sealing;
 mod shards;
 mod space;
+mod tiers;
 mod uploads;
 mod world;

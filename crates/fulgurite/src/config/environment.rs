@@ -79,7 +79,10 @@ pub(super) fn apply(
         if let Some((_, setter)) = SETTINGS.iter().find(|(known, _)| *known == name) {
             setter(config, &value)
                 .map_err(|reason| ConfigError::Environment { name: name.clone(), reason })?;
-        } else if name.starts_with("FULGURITE_") && !ELSEWHERE.contains(&name.as_str()) {
+        } else if name.starts_with("FULGURITE_")
+            && !name.starts_with(super::tiers::VARIABLE)
+            && !ELSEWHERE.contains(&name.as_str())
+        {
             tracing::warn!(name, "environment variable is not a setting and was ignored");
         }
     }

@@ -6,12 +6,14 @@
 mod decode;
 mod environment;
 mod policy;
+mod tiers;
 mod tls;
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use fulgurite_archive::config::{EngineChoice, QueueAddress, SHARD_SIZE_DEFAULT};
+use fulgurite_archive::config::{Classes, EngineChoice, Home, QueueAddress, SHARD_SIZE_DEFAULT};
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use decode::Prices;
 pub(crate) use environment::of_process;
+pub(crate) use tiers::tiers;
 pub(crate) use tls::TlsChoice;
 
 /// Everything `serve` can be told, as it stands in the file.
@@ -49,6 +52,12 @@ pub(crate) struct Config {
     /// A platter geometry of one's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) geometry: Option<Geometry>,
+    /// Which tier the objects of a class go to.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) classes: BTreeMap<String, tiers::Class>,
+    /// Tiers of objects, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) tiers: BTreeMap<String, tiers::Tier>,
 }
 
 /// `[seal]`
@@ -262,6 +271,8 @@ impl Default for Config {
             medium: Medium::default(),
             library: Library::default(),
             geometry: None,
+            classes: BTreeMap::new(),
+            tiers: BTreeMap::new(),
         }
     }
 }
@@ -371,9 +382,29 @@ impl Config {
         Ok(())
     }
 
+    /// The table of classes in effect.
+    pub(crate) fn effective_classes(&self) -> Result<Classes, ConfigError> {
+        let reason = |reason| ConfigError::Value { name: "classes", reason };
+        tiers::classes(&self.classes).map_err(reason)
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         let refuse = |name, reason: String| Err(ConfigError::Value { name, reason });
         let geometry = self.effective_geometry()?;
+        for (class, home, _) in self.effective_classes()?.iter() {
+            if let Home::Tier(name) = home
+                && !self.tiers.contains_key(name.as_str())
+            {
+                let class = class.name();
+                return refuse(
+                    "classes",
+                    format!("{class} goes to \"{name}\", which [tiers] has not"),
+                );
+            }
+        }
+        if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
+            return refuse("tiers", error);
+        }
         if let Err(error) = geometry.validate() {
             return refuse("geometry", error.to_string());
         }

@@ -406,18 +406,18 @@ impl Client {
 
 /// A connection builder that believes whom `trust` says.
 pub(crate) fn http_builder(trust: &Trust) -> Result<reqwest::ClientBuilder, String> {
-    let builder = reqwest::Client::builder().tls_built_in_root_certs(false);
+    let builder = reqwest::Client::builder();
     let file = match trust {
         Trust::Anybody => return Ok(builder.danger_accept_invalid_certs(true)),
         Trust::File(path) => Some(path.clone()),
         Trust::System => system_certificates(),
     };
-    let Some(path) = file else { return Ok(builder) };
+    let Some(path) = file else { return Ok(builder.tls_certs_only([])) };
     let shown = path.display();
     let pem = std::fs::read(&path).map_err(|error| format!("cannot read \"{shown}\": {error}"))?;
     let certificates = reqwest::Certificate::from_pem_bundle(&pem)
         .map_err(|error| format!("\"{shown}\" holds no certificates: {error}"))?;
-    Ok(certificates.into_iter().fold(builder, reqwest::ClientBuilder::add_root_certificate))
+    Ok(builder.tls_certs_only(certificates))
 }
 
 /// The bundle of the operating system: `SSL_CERT_FILE`, or where distributions keep it.

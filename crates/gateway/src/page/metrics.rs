@@ -132,6 +132,7 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
     writeln!(page, "{name}{{residence=\"online\"}} {}", status.objects_online)?;
     writeln!(page, "{name}{{residence=\"staged\"}} {}", status.objects_staged)?;
     writeln!(page, "{name}{{residence=\"glass\"}} {}", status.objects_on_glass)?;
+    writeln!(page, "{name}{{residence=\"tier\"}} {}", status.objects_in_tiers)?;
     let name = "fulgurite_sets";
     head(page, name, "gauge", "Platter-sets, by state.")?;
     let mut states = BTreeMap::<&str, u64>::new();
@@ -166,7 +167,12 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
     let troubled = status.seal_troubles.len() as u64;
     let damaged = status.staged_damaged.len() as u64;
     let gauges = [
-        ("fulgurite_staged_bytes", "Plain bytes of staged bodies.", status.staged_bytes),
+        ("fulgurite_staged_bytes", "Plain bytes of bodies staged for glass.", status.staged_bytes),
+        (
+            "fulgurite_moving_bytes",
+            "Plain bytes of bodies staged for tiers of objects.",
+            status.moving_bytes,
+        ),
         ("fulgurite_seal_troubles", "Sets, or bodies of them, that wait after errors.", troubled),
         ("fulgurite_staged_damaged", "Staged bodies not as ingested, at most 100.", damaged),
         (

@@ -40,6 +40,7 @@ fn archive_config(data: &TempDir) -> ArchiveConfig {
         geometry: Geometry::profile("demo").unwrap(),
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
+        tiers: BTreeMap::new(),
         shard_size: SHARD_SIZE_DEFAULT,
         medium: MediumOptions::perfect(1),
         library: LibraryOptions {

@@ -20,6 +20,7 @@ async fn pages_need_no_signature() {
     assert!(metrics.contains("fulgurite_request_seconds_count{op=\"PutObject\"} 1\n"));
     assert!(metrics.contains("fulgurite_received_bytes_total 5\n"), "{metrics}");
     assert!(metrics.contains("fulgurite_objects{residence=\"online\"} 1\n"));
+    assert!(metrics.contains("fulgurite_objects{residence=\"tier\"} 0\n"));
     assert_eq!(page("/livezz").await.error(), (403, "AccessDenied".to_owned()));
 }
 

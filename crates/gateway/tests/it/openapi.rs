@@ -184,9 +184,12 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
     conforms(&schema("SealLine"), &json!({ "report": report }));
     let residence = "glass".to_owned();
     let (track_first, track_last, bytes, slot) = (0, 1, 1, Some(1));
-    let (platter, set) = (Some(platter), Some(set));
+    let (platter, set, tier) = (Some(platter), Some(set), None);
     let place =
-        ShardPlace { body: 0, platter, set, track_first, track_last, bytes, residence, slot };
+        ShardPlace { body: 0, platter, set, track_first, track_last, bytes, residence, tier, slot };
+    conforms(&schema("Place"), &json!(place));
+    let (residence, tier) = ("tier".to_owned(), Some("cold".to_owned()));
+    let place = ShardPlace { platter: None, set: None, slot: None, residence, tier, ..place };
     conforms(&schema("Place"), &json!(place));
 }
 

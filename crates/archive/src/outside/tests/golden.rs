@@ -79,6 +79,17 @@ fn part_entry() -> PartEntry {
     }
 }
 
+fn upload_row() -> UploadRow {
+    UploadRow {
+        initiated: testing::NOW,
+        class: StorageClass::Glacier,
+        meta: meta(),
+        algorithm: Some(ChecksumAlgorithm::Sha256),
+        full_object: false,
+        home: Home::Glass,
+    }
+}
+
 #[test]
 fn rows_of_objects_are_these_bytes() {
     are(
@@ -100,16 +111,8 @@ fn rows_of_objects_are_these_bytes() {
             0303030380808080802009ac0200010101808080409080040107808080404000
         "#]],
     );
-    let upload = UploadRow {
-        initiated: testing::NOW,
-        class: StorageClass::Glacier,
-        meta: meta(),
-        algorithm: Some(ChecksumAlgorithm::Sha256),
-        full_object: false,
-        home: Home::Glass,
-    };
     are(
-        &upload,
+        &upload_row(),
         &expect![[r#"
             04bac2d3edb83301010a746578742f706c61696e00000000000001056d74696d
             650d313736373630393030302e323501040001
@@ -237,11 +240,12 @@ fn rows_of_glass_are_these_bytes() {
         sequence: 7,
         run: 8,
         objects_in_tiers: 9,
+        moving_bytes: 10,
     };
     are(
         &totals,
         &expect![[r#"
-            040102030405d804070809
+            040102030405d8040708090a
         "#]],
     );
 }

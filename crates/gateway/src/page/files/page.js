@@ -65,10 +65,12 @@ function list(place, lines, none) {
 function figures(status) {
   const number = (count) => count.toLocaleString("en");
   return [
-    ["Objects on disk (STANDARD)", number(status.objects_online)],
+    ["Objects on disk", number(status.objects_online)],
     ["Archived objects, staged", number(status.objects_staged)],
     ["Archived objects, on glass", number(status.objects_on_glass)],
-    ["Staged", size(status.staged_bytes)],
+    ["Objects in tiers of objects", number(status.objects_in_tiers)],
+    ["Staged for glass", size(status.staged_bytes)],
+    ["Staged for tiers of objects", size(status.moving_bytes)],
     ["Platter sets", number(status.sets.length)],
     ["Platters stored", number(status.platters)],
     ["Platters that wait to be verified", number(status.unverified_platters)],

@@ -115,9 +115,11 @@ fn row(error: &ArchiveError) -> (&'static str, StatusCode) {
         E::Catalog(_) if error.kind() == ErrorKind::Unavailable => {
             ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
         }
-        E::Stopping | E::KeysFailed { .. } | E::PlatterOutOfReach { .. } | E::Undecoded { .. } => {
-            ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE)
-        }
+        E::Stopping
+        | E::KeysFailed { .. }
+        | E::PlatterOutOfReach { .. }
+        | E::TierUnavailable { .. }
+        | E::Undecoded { .. } => ("ServiceUnavailable", StatusCode::SERVICE_UNAVAILABLE),
         E::Unreadable { .. }
         | E::PlatterUnreadable { .. }
         | E::Corrupt { .. }

@@ -1,0 +1,92 @@
+//! What tiers of objects hold, as the entries beside their bodies say.
+
+use fulgurite_units::ObjectId;
+
+use super::found::{Bodies, Known};
+use super::opened::Opened;
+use super::{RecoverReport, rebuild};
+use crate::Result;
+use crate::classes::TierName;
+use crate::entry::Entry;
+use crate::rows::{self, META, REMOVALS};
+use crate::tiers::InTier;
+
+/// What the new catalog is told of tiers.
+#[derive(Debug, Default)]
+pub(super) struct ReadTiers {
+    /// Those that are this archive's.
+    taken: Vec<TierName>,
+    /// Bodies in them whose keys are destroyed: scrap, of which a removal was cut short.
+    scrap: Vec<(TierName, ObjectId)>,
+}
+
+/// Reads the entries of every tier. One that does not answer ends the recovery: without it objects
+/// would be missing that are not lost.
+pub(super) fn read(
+    opened: &Opened,
+    bodies: &mut Bodies,
+    report: &mut RecoverReport,
+) -> Result<ReadTiers> {
+    let mut read = ReadTiers::default();
+    for tier in opened.tiers.iter() {
+        for found in tier.contents()? {
+            match found {
+                Ok(found) => take(opened, tier.name(), &found, bodies, &mut read.scrap, report),
+                Err(why) => report.unusable.push(why),
+            }
+        }
+        read.taken.push(tier.name().clone());
+    }
+    Ok(read)
+}
+
+fn take(
+    opened: &Opened,
+    tier: &TierName,
+    InTier { file, bytes }: &InTier,
+    bodies: &mut Bodies,
+    scrap: &mut Vec<(TierName, ObjectId)>,
+    report: &mut RecoverReport,
+) {
+    let body = file.body;
+    if file.archive != opened.archive {
+        let why = format!("body {body} in tier \"{tier}\" is of archive {}", file.archive);
+        return report.unusable.push(why);
+    }
+    let Some(&slot) = opened.slots.get(&body) else {
+        report.shredded += 1;
+        return scrap.push((tier.clone(), body));
+    };
+    if *bytes != Some(file.bytes) {
+        let there = bytes.map_or("is not there".to_owned(), |bytes| format!("has {bytes} bytes"));
+        let why = format!("body {body} in tier \"{tier}\" {there}, and had {} bytes", file.bytes);
+        return report.unusable.push(why);
+    }
+    let found = bodies.entry(body).or_default();
+    if found.known.is_none() {
+        let key = opened.keys.load(slot.index, slot.body);
+        match key.and_then(|key| Entry::open(&key, body, &file.sealed)) {
+            Ok(entry) => {
+                found.known = Some(Known { entry: Box::new(entry), slot, written: None });
+            }
+            Err(error) => {
+                return report.unusable.push(format!("entry in tier \"{tier}\": {error}"));
+            }
+        }
+    }
+    found.tier = Some(tier.clone());
+}
+
+impl ReadTiers {
+    /// Has the next start make none of them anew, and remove the scrap.
+    pub(super) fn write(&self, writer: &mut rebuild::Writer<'_>) -> Result<()> {
+        for tier in &self.taken {
+            writer.put(META, rows::tier_key(tier), &1u64)?;
+        }
+        for (tier, body) in &self.scrap {
+            // The number of a slot that was: nobody asks for it.
+            writer.put(REMOVALS, rows::removal_key(tier, *body), &0u32)?;
+        }
+        Ok(())
+    }
+}

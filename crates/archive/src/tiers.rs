@@ -1,0 +1,108 @@
+//! Tiers of objects: a directory, or a bucket of any S3, Azure or GCS store, that holds bodies
+//! under their ids.
+//!
+//! ```text
+//! <url>/fulgurite-tier.json     whose tier it is: taken once, by one archive
+//! <url>/bodies/<id>             the ciphertext of a body, as it was in the log
+//! <url>/bodies/<id>.entry       what `recover` needs to know of it (docs/formats/tier.md)
+//! ```
+//!
+//! A tier answers when it can. What asks one says which one did not answer, and comes again: an
+//! archive starts and serves everything else without it.
+
+mod claim;
+mod entry_file;
+mod moves;
+mod objects;
+mod reader;
+mod store;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fulgurite_units::ArchiveId;
+use tokio::runtime::Runtime;
+
+use self::entry_file::EntryFile;
+pub(crate) use self::moves::{Mover, enqueue, leave_moves};
+pub(crate) use self::objects::{InTier, ObjectTier};
+pub(crate) use self::reader::TierReader;
+pub use self::store::TierOptions;
+use crate::classes::TierName;
+use crate::config::ArchiveConfig;
+use crate::limits::TIER_THREADS;
+use crate::{ArchiveError, Result};
+
+/// The tiers of objects that the configuration names.
+#[derive(Debug, Default)]
+pub(crate) struct Tiers {
+    by_name: BTreeMap<TierName, Arc<ObjectTier>>,
+    /// None without tiers. Given up in the background: it may be dropped where nothing may wait.
+    runtime: Option<Runtime>,
+}
+
+impl Tiers {
+    /// Makes what asks the stores. None of them is asked yet. `was_taken` says whether a tier was
+    /// this archive's before.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when a tier cannot be as it is configured, or a class has a home that is
+    /// none of them.
+    pub(crate) fn open(
+        config: &ArchiveConfig,
+        archive: ArchiveId,
+        was_taken: impl Fn(&TierName) -> Result<bool>,
+    ) -> Result<Self> {
+        for (class, home, _) in config.classes.iter() {
+            if let crate::classes::Home::Tier(name) = home
+                && !config.tiers.contains_key(name)
+            {
+                let what = format!(
+                    "class {} goes to tier \"{name}\", and there is no such tier",
+                    class.name()
+                );
+                return Err(ArchiveError::InvalidArgument { what });
+            }
+        }
+        if config.tiers.is_empty() {
+            return Ok(Self::default());
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(TIER_THREADS)
+            .thread_name("tiers")
+            .enable_all()
+            .build()
+            .map_err(|error| ArchiveError::Internal { what: format!("no threads: {error}") })?;
+        let mut by_name = BTreeMap::new();
+        for (name, options) in &config.tiers {
+            let known = (archive, was_taken(name)?);
+            let tier = ObjectTier::open(name, options, known, runtime.handle())?;
+            by_name.insert(name.clone(), Arc::new(tier));
+        }
+        Ok(Self { by_name, runtime: Some(runtime) })
+    }
+
+    /// The tier of this name.
+    ///
+    /// # Errors
+    /// `TierUnavailable` when the configuration has none of it: it was taken out while objects were
+    /// in it.
+    pub(crate) fn get(&self, name: &TierName) -> Result<&Arc<ObjectTier>> {
+        self.by_name.get(name).ok_or_else(|| ArchiveError::TierUnavailable {
+            tier: name.to_string(),
+            what: "the configuration has no tier of this name any more".to_owned(),
+        })
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ObjectTier>> {
+        self.by_name.values()
+    }
+}
+
+impl Drop for Tiers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

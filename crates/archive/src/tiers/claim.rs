@@ -1,0 +1,93 @@
+//! Whose tier it is. Two archives in one place would take each other's objects for their own.
+
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
+use serde::{Deserialize, Serialize};
+
+use fulgurite_units::ArchiveId;
+
+/// Name of the file that says it.
+pub(super) const FILE: &str = "fulgurite-tier.json";
+const FORMAT: &str = "fulgurite-tier-1";
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Claim {
+    format: String,
+    archive: ArchiveId,
+    tier: String,
+}
+
+/// Takes the place for this archive if it was not taken before, and finds that it is its own if
+/// it was. Whoever takes it first writes on the condition that nothing is there, so a store that
+/// does not obey conditions is found out.
+pub(super) async fn take(
+    store: &dyn ObjectStore,
+    root: &Path,
+    archive: ArchiveId,
+    tier: &str,
+    is_first: bool,
+) -> Result<(), String> {
+    let path = root.clone().join(FILE);
+    let ours = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
+    match store.get(&path).await {
+        Ok(found) => {
+            let bytes = found.bytes().await.map_err(|error| error.to_string())?;
+            return compare(&ours, &bytes);
+        }
+        Err(Error::NotFound { .. }) if is_first => {}
+        Err(Error::NotFound { .. }) => return Err(not_there()),
+        Err(error) => return Err(error.to_string()),
+    }
+    let bytes = serde_json::to_vec_pretty(&ours).map_err(|error| error.to_string())?;
+    let create = || PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+    match store.put_opts(&path, PutPayload::from(bytes.clone()), create()).await {
+        Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    // Of two that come at once both read what the one wrote.
+    let found = store.get(&path).await.map_err(|error| error.to_string())?;
+    compare(&ours, &found.bytes().await.map_err(|error| error.to_string())?)?;
+    match store.put_opts(&path, PutPayload::from(bytes), create()).await {
+        Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(()),
+        Ok(_) => Err("the store does not obey `If-None-Match: *`: it wrote over a file that was \
+                      there, and so would not keep two archives apart"
+            .to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Finds that the place is still this archive's, who took it.
+pub(super) async fn confirm(
+    store: &dyn ObjectStore,
+    root: &Path,
+    archive: ArchiveId,
+    tier: &str,
+) -> Result<(), String> {
+    let ours = Claim { format: FORMAT.to_owned(), archive, tier: tier.to_owned() };
+    let found = match store.get(&root.clone().join(FILE)).await {
+        Ok(found) => found,
+        Err(Error::NotFound { .. }) => return Err(not_there()),
+        Err(error) => return Err(error.to_string()),
+    };
+    compare(&ours, &found.bytes().await.map_err(|error| error.to_string())?)
+}
+
+/// What it means that the file is not there in a tier that was taken.
+pub(super) fn not_there() -> String {
+    format!(
+        "{FILE} is not there, and was: bring the tier back as it was (is its disk mounted?), or \
+         give a new one another name"
+    )
+}
+
+fn compare(ours: &Claim, bytes: &[u8]) -> Result<(), String> {
+    let found: Claim = serde_json::from_slice(bytes)
+        .map_err(|error| format!("{FILE} is damaged, and says whose tier it is: {error}"))?;
+    if found == *ours {
+        return Ok(());
+    }
+    Err(format!(
+        "it is tier \"{}\" of archive {} (format {}), not tier \"{}\" of this one, {}",
+        found.tier, found.archive, found.format, ours.tier, ours.archive
+    ))
+}

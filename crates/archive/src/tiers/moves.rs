@@ -1,0 +1,328 @@
+//! Bodies move from the staging log to the tier of their object's class, and leave tiers when
+//! nothing names them any more.
+//!
+//! ```text
+//! PUT commits --> moves: body --(put, read back, commit)--> row says tier; its log bytes are free
+//! DELETE      --> removals: tier, body --(removed)--> row goes
+//! ```
+//!
+//! Each step may be cut short and done again: a body has one name in a tier for ever. One thread
+//! moves and then removes, so that nothing is removed while it is brought. A tier that does not
+//! answer rests, each time twice as long, an hour at most; the others go on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
+use fulgurite_platters::Panics;
+use fulgurite_units::{ErrorKind, error_chain};
+use futures::StreamExt as _;
+
+use super::objects::Cargo;
+use super::{EntryFile, ObjectTier};
+use crate::bodies::object_of;
+use crate::body::cipher_bytes;
+use crate::classes::TierName;
+use crate::commit::{Retired, account, rows_in};
+use crate::entry::Entry;
+use crate::ground::Ground;
+use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE, TIER_REST, TIER_REST_MAX};
+use crate::rows::{self, BODIES, BodyRow, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
+use crate::{ArchiveError, Result};
+
+/// Why a tier rests.
+#[derive(Clone, Debug)]
+pub(crate) struct TierTrouble {
+    pub(crate) tier: TierName,
+    pub(crate) error: String,
+    pub(crate) tries: u32,
+    /// When it is asked again.
+    pub(crate) again: Instant,
+}
+
+impl std::fmt::Display for TierTrouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { tier, error, tries, .. } = self;
+        write!(f, "tier \"{tier}\" takes nothing ({tries} tries): {error}")
+    }
+}
+
+/// Works moves and removals off.
+#[derive(Debug)]
+pub(crate) struct Mover {
+    ground: Arc<Ground>,
+    troubles: Mutex<BTreeMap<TierName, TierTrouble>>,
+}
+
+/// A body that waits to be moved.
+struct Waiting {
+    sequence: u64,
+    cargo: Result<Option<Cargo>>,
+}
+
+impl Mover {
+    pub(crate) fn new(ground: &Arc<Ground>) -> Self {
+        Self { ground: Arc::clone(ground), troubles: Mutex::default() }
+    }
+
+    pub(crate) fn panics(&self) -> &Panics {
+        &self.ground.panics
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TierName, TierTrouble>> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tiers that do not answer.
+    pub(crate) fn troubles(&self) -> Vec<TierTrouble> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Does all that can be done now, tier by tier.
+    pub(crate) fn work(&self, now: Instant) -> Result<()> {
+        for tier in self.ground.tiers.iter() {
+            let name = tier.name();
+            if self.lock().get(name).is_some_and(|trouble| now < trouble.again) {
+                continue;
+            }
+            match self.work_off(tier) {
+                Ok(()) => {
+                    if self.lock().remove(name).is_some() {
+                        tracing::info!(tier = %name, "the tier takes bodies again");
+                    }
+                }
+                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
+                Err(error) => self.rest(name, &error_chain(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn rest(&self, name: &TierName, error: &str) {
+        let mut troubles = self.lock();
+        let tries = troubles.get(name).map_or(0, |trouble| trouble.tries) + 1;
+        let doubled = TIER_REST.saturating_mul(1 << (tries - 1).min(16));
+        let pause: Duration = doubled.min(TIER_REST_MAX);
+        tracing::error!(tier = %name, error, tries, "a tier takes nothing; it is tried again");
+        let (tier, error, again) = (name.clone(), error.to_owned(), Instant::now() + pause);
+        troubles.insert(name.clone(), TierTrouble { tier, error, tries, again });
+    }
+
+    /// Takes the tier for this archive, and has the catalog know it before anything is in it.
+    fn claim(&self, tier: &ObjectTier) -> Result<()> {
+        tier.wait(tier.claim())?;
+        if rows::is_tier_taken(&*self.ground.kv, tier.name())? {
+            return Ok(());
+        }
+        let name = tier.name().clone();
+        let note = move |tx: &mut Transaction<'_>| rows::note_tier_taken(tx, &name);
+        self.ground.committer.commit_blocking(note)
+    }
+
+    fn work_off(&self, tier: &Arc<ObjectTier>) -> Result<()> {
+        self.claim(tier)?;
+        loop {
+            self.ground.check_stopping()?;
+            let moved = self.move_some(tier)?;
+            let removed = self.remove_some(tier)?;
+            if !moved && !removed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves the first bodies that wait for a tier; `false` when none does.
+    fn move_some(&self, tier: &Arc<ObjectTier>) -> Result<bool> {
+        let view = self.ground.kv.snapshot();
+        let range = rows::moves_of(tier.name());
+        let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*view, MOVES, &range, TIER_BATCH)?;
+        drop(view);
+        if found.is_empty() {
+            return Ok(false);
+        }
+        let mut waiting = Vec::with_capacity(found.len());
+        for (key, queue) in found {
+            let sequence = rows::parse_move_key(&key)?;
+            let cargo = match self.load(&queue) {
+                Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error),
+                cargo => cargo,
+            };
+            waiting.push(Waiting { sequence, cargo });
+        }
+        tier.wait(tier.confirm())?;
+        let puts = futures::stream::iter(waiting).map(|body| async move {
+            let put = match body.cargo {
+                Ok(Some(cargo)) => tier.put(cargo).await.map(|()| true),
+                Ok(None) => Ok(false),
+                Err(error) => Err(error),
+            };
+            (body.sequence, put)
+        });
+        let put: Vec<_> = tier.wait(puts.buffer_unordered(TIER_BODIES_AT_ONCE).collect());
+        // A disk that went away meanwhile left its empty folder, which took them all.
+        tier.wait(tier.confirm())?;
+        self.ground.fail.pass("move-written");
+        self.commit(tier, put)?;
+        Ok(true)
+    }
+
+    /// A body that waits, pinned in its log; none if it was deleted meanwhile.
+    fn load(&self, queue: &QueueRow) -> Result<Option<Cargo>> {
+        let view = self.ground.kv.snapshot();
+        let Some(object) = object_of(&*view, queue)? else { return Ok(None) };
+        let key = rows::body_key(queue.object_id, queue.index);
+        let Some(body) = rows::get::<BodyRow>(&*view, BODIES, &key)? else { return Ok(None) };
+        let Some((kind, extents)) = body.log.clone() else { return Ok(None) };
+        let reader = self.ground.log(kind).reader(extents);
+        // A delete may have freed the bytes before they were pinned; its row went first.
+        if self.ground.kv.get(BODIES, &key)?.is_none() {
+            return Ok(None);
+        }
+        let secret = self.ground.keys.load(body.key_slot, body.body_id).map_err(|error| {
+            let what = format!("key of staged body {}: {}", body.body_id, error_chain(&error));
+            ArchiveError::Corrupt { what }
+        })?;
+        let entry = Entry::new(&*view, &queue.name, &object, queue.index, &body)?;
+        let sealed = entry.record(&secret, body.body_id, self.ground.now())?.sealed;
+        let file = EntryFile {
+            archive: self.ground.archive,
+            body: body.body_id,
+            bytes: cipher_bytes(body.bytes),
+            digest: body.digest,
+            sealed,
+        };
+        Ok(Some(Cargo { reader, file }))
+    }
+
+    /// Has rows say what became of each body.
+    fn commit(&self, tier: &ObjectTier, put: Vec<(u64, Result<bool>)>) -> Result<()> {
+        let mut outcome = Ok(());
+        let mut tickets = Vec::new();
+        for (sequence, put) in put {
+            let name = tier.name().clone();
+            let is_there = match put {
+                Ok(is_there) => is_there,
+                Err(ArchiveError::Corrupt { what }) => {
+                    tracing::error!(what, "a body is set aside, and stays staged");
+                    let aside = move |tx: &mut Transaction<'_>| set_aside(tx, &name, sequence);
+                    self.ground.committer.commit_blocking(aside)?;
+                    continue;
+                }
+                Err(error) => {
+                    outcome = Err(error);
+                    continue;
+                }
+            };
+            let settle = move |tx: &mut Transaction<'_>| settle(tx, &name, sequence, is_there);
+            // All are handed in before the first answer is waited for, so that they share syncs.
+            tickets.push(self.ground.committer.submit_blocking(settle));
+        }
+        for ticket in tickets {
+            let committed: Result<Retired> = ticket.wait();
+            self.ground.fail.pass("move-committed");
+            match committed {
+                Ok(retired) => self.ground.free(&retired.extents),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        outcome
+    }
+
+    /// Removes the first bodies that nothing names any more; `false` when there is none that can
+    /// be removed now.
+    fn remove_some(&self, tier: &Arc<ObjectTier>) -> Result<bool> {
+        let range = rows::removals_of(tier.name());
+        let found: Vec<(Vec<u8>, u32)> =
+            rows_in(&*self.ground.kv.snapshot(), REMOVALS, &range, TIER_BATCH)?;
+        if found.is_empty() {
+            return Ok(false);
+        }
+        tier.wait(tier.confirm())?;
+        let mut done = Vec::new();
+        for (key, _) in found {
+            let body = rows::parse_removal_key(&key)?;
+            if tier.wait(tier.remove(body))? {
+                done.push(key);
+            }
+            self.ground.fail.pass("move-removed");
+        }
+        // What is not there is done, but not in the folder of a disk that went away meanwhile.
+        tier.wait(tier.confirm())?;
+        let any = !done.is_empty();
+        self.ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
+            done.into_iter().try_for_each(|key| Ok(tx.delete(REMOVALS, key)?))
+        })?;
+        Ok(any)
+    }
+}
+
+/// A body is in its tier: its row says so. What waited for a body that is gone, waits no more.
+fn settle(
+    tx: &mut Transaction<'_>,
+    tier: &TierName,
+    sequence: u64,
+    is_there: bool,
+) -> Result<Retired> {
+    let mut retired = Retired::default();
+    let key = rows::move_key(tier, sequence);
+    let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(retired) };
+    if !is_there {
+        // Whoever deletes an object takes it out of here, too.
+        let what = format!(
+            "body {} of object {} waits for a tier without staged bytes",
+            queue.index, queue.object_id
+        );
+        return Err(ArchiveError::Internal { what });
+    }
+    let body_key = rows::body_key(queue.object_id, queue.index);
+    let found = (object_of(tx, &queue)?, rows::get::<BodyRow>(tx, BODIES, &body_key)?);
+    let (Some(mut object), Some(mut body)) = found else { return Ok(retired) };
+    if let Some((kind, extents)) = body.leave_log() {
+        account(tx, kind, &extents, false)?;
+        retired.extents.extend(extents.into_iter().map(|extent| (kind, extent)));
+    }
+    body.queued = None;
+    rows::put(tx, BODIES, body_key, &body)?;
+    object.bodies_staged -= 1;
+    rows::put(tx, OBJECTS, rows::object_key_of(&queue.name), &object)?;
+    leave_moves(tx, tier, sequence)?;
+    if object.bodies_staged == 0 {
+        rows::with_totals(tx, |totals| {
+            totals.objects_staged -= 1;
+            totals.objects_in_tiers += 1;
+        })?;
+    }
+    Ok(retired)
+}
+
+/// A body whose staged bytes are damaged waits for an operator, and for the next start.
+fn set_aside(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
+    let key = rows::move_key(tier, sequence);
+    let Some(queue) = rows::get::<QueueRow>(tx, MOVES, &key)? else { return Ok(()) };
+    rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
+    leave_moves(tx, tier, sequence)
+}
+
+/// Takes a body out of those that wait for a tier, or out of those set aside.
+pub(crate) fn leave_moves(tx: &mut Transaction<'_>, tier: &TierName, sequence: u64) -> Result<()> {
+    let key = rows::move_key(tier, sequence);
+    match rows::get::<QueueRow>(tx, MOVES, &key)? {
+        Some(queue) => {
+            tx.delete(MOVES, key)?;
+            rows::with_totals(tx, |totals| totals.moving_bytes -= queue.bytes)
+        }
+        None => Ok(tx.delete(DAMAGED, rows::sequence_key(sequence))?),
+    }
+}
+
+/// Has a body wait for its tier.
+pub(crate) fn enqueue(
+    tx: &mut Transaction<'_>,
+    tier: &TierName,
+    sequence: u64,
+    queue: &QueueRow,
+) -> Result<()> {
+    rows::put(tx, MOVES, rows::move_key(tier, sequence), queue)?;
+    rows::with_totals(tx, |totals| totals.moving_bytes += queue.bytes)
+}

@@ -1,0 +1,340 @@
+//! One tier: bodies in, bodies out, bodies away.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use fulgurite_platters::cipher_crc;
+use fulgurite_units::{ArchiveId, ObjectId};
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use super::store::Address;
+use super::{EntryFile, TierOptions, claim, store};
+use crate::classes::TierName;
+use crate::limits::{TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
+use crate::log::LogReader;
+use crate::{ArchiveError, Result};
+
+/// A folder or a bucket with bodies in it.
+#[derive(Debug)]
+pub(crate) struct ObjectTier {
+    name: TierName,
+    address: Address,
+    archive: ArchiveId,
+    runtime: Handle,
+    /// Whether the tier was this archive's before: then it is not made anew.
+    was_taken: AtomicBool,
+    store: OnceCell<(Arc<dyn ObjectStore>, Path)>,
+    claimed: OnceCell<()>,
+    /// How many read each body now: what is read is not removed.
+    pinned: Mutex<BTreeMap<ObjectId, usize>>,
+}
+
+/// A body of the log on its way to a tier.
+#[derive(Debug)]
+pub(super) struct Cargo {
+    pub(super) reader: LogReader,
+    pub(super) file: EntryFile,
+}
+
+/// Keeps a body in its tier while somebody reads it.
+#[derive(Debug)]
+pub(super) struct Pin {
+    tier: Arc<ObjectTier>,
+    body: ObjectId,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        let mut pinned = self.tier.pinned();
+        if let Some(count) = pinned.get_mut(&self.body) {
+            *count -= 1;
+            if *count == 0 {
+                pinned.remove(&self.body);
+            }
+        }
+    }
+}
+
+impl ObjectTier {
+    pub(super) fn open(
+        name: &TierName,
+        options: &TierOptions,
+        (archive, was_taken): (ArchiveId, bool),
+        runtime: &Handle,
+    ) -> Result<Self> {
+        Ok(Self {
+            name: name.clone(),
+            address: store::address(name, options)?,
+            archive,
+            runtime: runtime.clone(),
+            was_taken: AtomicBool::new(was_taken),
+            store: OnceCell::new(),
+            claimed: OnceCell::new(),
+            pinned: Mutex::default(),
+        })
+    }
+
+    pub(crate) const fn name(&self) -> &TierName {
+        &self.name
+    }
+
+    /// Waits for what a store is asked. Not for threads that run tasks.
+    pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    fn pinned(&self) -> std::sync::MutexGuard<'_, BTreeMap<ObjectId, usize>> {
+        self.pinned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn pin(self: &Arc<Self>, body: ObjectId) -> Pin {
+        *self.pinned().entry(body).or_default() += 1;
+        Pin { tier: Arc::clone(self), body }
+    }
+
+    /// The store, and where in it the tier begins.
+    async fn store(&self) -> Result<(&dyn ObjectStore, &Path)> {
+        let open = || async {
+            match &self.address {
+                Address::Bucket(store, root) => {
+                    Ok::<_, ArchiveError>((Arc::clone(store), root.clone()))
+                }
+                Address::Directory(path) => {
+                    let may_create = !self.was_taken.load(Ordering::SeqCst);
+                    let store = store::directory(path, may_create);
+                    Ok((store.map_err(|what| self.unavailable(what))?, Path::default()))
+                }
+            }
+        };
+        let (store, root) = self.store.get_or_try_init(open).await?;
+        Ok((&**store, root))
+    }
+
+    fn unavailable(&self, what: impl ToString) -> ArchiveError {
+        ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.to_string() }
+    }
+
+    /// What a store's refusal means for a body that a row says is there.
+    async fn lost(&self, body: ObjectId, error: Error) -> ArchiveError {
+        if !matches!(error, Error::NotFound { .. }) {
+            return self.unavailable(error);
+        }
+        let claim = async {
+            let (store, root) = self.store().await.ok()?;
+            Some(store.head(&root.clone().join(claim::FILE)).await)
+        };
+        match claim.await {
+            Some(Err(Error::NotFound { .. })) => self.unavailable(claim::not_there()),
+            Some(Err(error)) => self.unavailable(error),
+            Some(Ok(_)) | None => ArchiveError::Corrupt {
+                what: format!("tier \"{}\" has no body {body}, and had confirmed it", self.name),
+            },
+        }
+    }
+
+    /// Makes sure that the tier is this archive's. Asked of the store until it said so once.
+    pub(super) async fn claim(&self) -> Result<()> {
+        let take = || async {
+            let (store, root) = self.store().await?;
+            let is_first = !self.was_taken.load(Ordering::SeqCst);
+            let (archive, name) = (self.archive, self.name.as_str());
+            let taken = claim::take(store, root, archive, name, is_first).await;
+            taken.map_err(|what| self.unavailable(what))?;
+            self.was_taken.store(true, Ordering::SeqCst);
+            Ok(())
+        };
+        self.claimed.get_or_try_init(take).await.copied()
+    }
+
+    /// Makes sure that the tier is still there: what was claimed may be unmounted since.
+    pub(super) async fn confirm(&self) -> Result<()> {
+        let (store, root) = self.store().await?;
+        let confirmed = claim::confirm(store, root, self.archive, self.name.as_str()).await;
+        confirmed.map_err(|what| self.unavailable(what))
+    }
+
+    /// Brings a body and its entry into the tier and reads both back. Again after a crash it does
+    /// the same.
+    pub(super) async fn put(&self, cargo: Cargo) -> Result<()> {
+        let Cargo { reader, file } = cargo;
+        self.put_body(reader, &file).await?;
+        let entry = Bytes::from(file.encode());
+        let (store, root) = self.store().await?;
+        let put = store.put(&entry_path(root, file.body), PutPayload::from(entry.clone())).await;
+        put.map_err(|error| self.unavailable(error))?;
+        self.check(&file, &entry).await
+    }
+
+    async fn put_body(&self, mut reader: LogReader, file: &EntryFile) -> Result<()> {
+        let (store, root) = self.store().await?;
+        let path = body_path(root, file.body);
+        let mut crc = cipher_crc();
+        let mut done = 0;
+        if file.bytes <= TIER_PART_BYTES as u64 {
+            let bytes = self.read_part(&mut reader, 0, file.bytes).await?;
+            crc.update(&bytes);
+            self.check_staged(file, &crc)?;
+            let put = store.put(&path, PutPayload::from(bytes)).await;
+            return put.map(drop).map_err(|error| self.unavailable(error));
+        }
+        let begun = store.put_multipart(&path).await;
+        let begun = begun.map_err(|error| self.unavailable(error))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(begun, TIER_PART_BYTES);
+        while done < file.bytes {
+            let part = match self.read_part(&mut reader, done, file.bytes - done).await {
+                Ok(part) => part,
+                Err(error) => {
+                    give_up(upload).await;
+                    return Err(error);
+                }
+            };
+            crc.update(&part);
+            done += part.len() as u64;
+            if let Err(error) = upload.wait_for_capacity(TIER_PARTS_AT_ONCE).await {
+                give_up(upload).await;
+                return Err(self.unavailable(error));
+            }
+            upload.put(part);
+        }
+        if let Err(error) = self.check_staged(file, &crc) {
+            give_up(upload).await;
+            return Err(error);
+        }
+        upload.finish().await.map(drop).map_err(|error| self.unavailable(error))
+    }
+
+    async fn read_part(&self, reader: &mut LogReader, at: u64, left: u64) -> Result<Bytes> {
+        let bytes = usize::try_from(left).unwrap_or(usize::MAX).min(TIER_PART_BYTES);
+        let mut buffer = vec![0; bytes];
+        tokio::task::block_in_place(|| reader.read_at(at, &mut buffer))?;
+        Ok(Bytes::from(buffer))
+    }
+
+    fn check_staged(&self, file: &EntryFile, crc: &crc_fast::Digest) -> Result<()> {
+        if crc.finalize() == file.digest {
+            return Ok(());
+        }
+        Err(ArchiveError::Corrupt {
+            what: format!("staged body {} is not what was ingested", file.body),
+        })
+    }
+
+    /// Reads back what was written: the log's copy goes on the word of this.
+    async fn check(&self, file: &EntryFile, entry: &Bytes) -> Result<()> {
+        let differs = |what: &str| {
+            let body = file.body;
+            self.unavailable(format!("it gives {what} of body {body} back as it did not get it"))
+        };
+        let (store, root) = self.store().await?;
+        let found = store.get(&entry_path(root, file.body)).await;
+        let found = found.map_err(|error| self.unavailable(error))?.bytes().await;
+        if found.map_err(|error| self.unavailable(error))? != *entry {
+            return Err(differs("the entry"));
+        }
+        let found = store.get(&body_path(root, file.body)).await;
+        let mut stream = found.map_err(|error| self.unavailable(error))?.into_stream();
+        let (mut crc, mut bytes) = (cipher_crc(), 0);
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|error| self.unavailable(error))?;
+            crc.update(&chunk);
+            bytes += chunk.len() as u64;
+        }
+        if (bytes, crc.finalize()) == (file.bytes, file.digest) {
+            Ok(())
+        } else {
+            Err(differs("the bytes"))
+        }
+    }
+
+    /// A stretch of a body's ciphertext.
+    pub(super) async fn read(&self, body: ObjectId, range: Range<u64>) -> Result<Bytes> {
+        let wanted = range.end - range.start;
+        let (store, root) = self.store().await?;
+        let found = match store.get_range(&body_path(root, body), range).await {
+            Ok(found) => found,
+            Err(error) => return Err(self.lost(body, error).await),
+        };
+        if found.len() as u64 == wanted {
+            return Ok(found);
+        }
+        Err(ArchiveError::Corrupt {
+            what: format!("body {body} in tier \"{}\" is cut short", self.name),
+        })
+    }
+
+    /// Takes a body and its entry away; `false` while somebody reads it. What is not there is done.
+    pub(super) async fn remove(&self, body: ObjectId) -> Result<bool> {
+        if self.pinned().contains_key(&body) {
+            return Ok(false);
+        }
+        // The entry first: a body without one is named by nothing.
+        let (store, root) = self.store().await?;
+        for path in [entry_path(root, body), body_path(root, body)] {
+            match store.delete(&path).await {
+                Ok(()) | Err(Error::NotFound { .. }) => {}
+                Err(error) => return Err(self.unavailable(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// All that is in the tier, for a recovery; of an entry that says nothing why it does not.
+    pub(crate) fn contents(&self) -> Result<Vec<Result<InTier, String>>> {
+        self.wait(async {
+            // The empty folder of a disk that is not mounted holds nothing, and says so as well.
+            self.confirm().await?;
+            let (store, root) = self.store().await?;
+            let (mut bytes, mut entries) = (BTreeMap::new(), Vec::new());
+            let mut listed = store.list(Some(&root.clone().join("bodies")));
+            while let Some(meta) = listed.try_next().await.map_err(|e| self.unavailable(e))? {
+                if meta.location.as_ref().ends_with(".entry") {
+                    entries.push(meta.location);
+                } else {
+                    bytes.insert(meta.location, meta.size);
+                }
+            }
+            let bytes = &bytes;
+            let read = futures::stream::iter(entries).map(|path| async move {
+                let found = store.get(&path).await.map_err(|e| self.unavailable(e))?;
+                let found = found.bytes().await.map_err(|e| self.unavailable(e))?;
+                Ok(EntryFile::decode(&found)
+                    .map(|file| {
+                        let bytes = bytes.get(&body_path(root, file.body)).copied();
+                        InTier { file, bytes }
+                    })
+                    .map_err(|why| format!("{path} of tier \"{}\": {why}", self.name)))
+            });
+            read.buffer_unordered(TIER_ENTRIES_AT_ONCE).try_collect().await
+        })
+    }
+}
+
+fn body_path(root: &Path, body: ObjectId) -> Path {
+    root.clone().join("bodies").join(body.to_string())
+}
+
+fn entry_path(root: &Path, body: ObjectId) -> Path {
+    root.clone().join("bodies").join(format!("{body}.entry"))
+}
+
+/// A body of a tier, as its entry says it.
+#[derive(Debug)]
+pub(crate) struct InTier {
+    pub(crate) file: EntryFile,
+    /// Of the body that is there, if one is.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Ends an upload that will not be whole. Its error would hide the one that ended it.
+async fn give_up(upload: WriteMultipart) {
+    if let Err(error) = upload.abort().await {
+        tracing::warn!(%error, "an upload to a tier was not taken back; the store has its parts");
+    }
+}
