@@ -1,0 +1,174 @@
+"""Classes whose objects go to a tier of objects: a bucket of a real S3 server, or a directory.
+
+The server is another archive of this program: its online objects are read at once and its
+conditional writes are honored.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from harness import (
+    ACCESS_KEY,
+    MIB,
+    SECRET_KEY,
+    Server,
+    binary,
+    read,
+    restore,
+    run,
+    wait_until,
+)
+
+BUCKET = "library"
+TIER = "fulgurite-tier"
+CLASSES = {"STANDARD": "cold", "GLACIER_IR": "cold", "GLACIER": "cold"}
+SIZES = {"STANDARD": 1000, "GLACIER_IR": 20 * MIB, "GLACIER": 300_000}
+
+
+def bucket_server(folder: Path) -> Server:
+    """A server with a bucket for a tier."""
+    server = Server(folder / "store").start()
+    server.s3().create_bucket(Bucket=TIER)
+    return server
+
+
+def on_bucket(folder: Path, store: Server) -> Server:
+    """An archive whose classes go to a bucket of `store`."""
+    options = {
+        "aws_endpoint": store.endpoint,
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+        "aws_access_key_id": ACCESS_KEY,
+    }
+    config = {
+        "classes": CLASSES,
+        "tiers": {"cold": {"url": f"s3://{TIER}/below/here", "options": options}},
+    }
+    secret = {"FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+    return Server(folder / "archive", config, environment=secret)
+
+
+def body(name: str) -> bytes:
+    """Return bytes that only this object has."""
+    return random.Random(name).randbytes(SIZES[name])
+
+
+def put_all(server: Server) -> None:
+    """Put an object of each class."""
+    for name in SIZES:
+        server.s3().put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass=name)
+
+
+def wait_moved(server: Server) -> None:
+    """Wait until nothing is staged."""
+    wait_until("all is moved", lambda: server.status()["objects_staged"] == 0)
+    assert server.status()["objects_in_tiers"] == len(SIZES)
+
+
+def is_restored(s3: Any) -> bool:
+    """Whether the one object that needs it has its copy."""
+    return "expiry-date" in s3.head_object(Bucket=BUCKET, Key="GLACIER").get("Restore", "")
+
+
+def check_all(server: Server) -> None:
+    """Read each object, archived ones after a restore."""
+    s3 = server.s3()
+    with pytest.raises(ClientError, match="InvalidObjectState"):
+        s3.get_object(Bucket=BUCKET, Key="GLACIER")
+    restore(s3, BUCKET, "GLACIER")
+    wait_until("it is restored", lambda: is_restored(s3))
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+        assert s3.head_object(Bucket=BUCKET, Key=name).get("StorageClass", "STANDARD") == name
+    part = s3.get_object(Bucket=BUCKET, Key="GLACIER_IR", Range="bytes=9000000-9000999")
+    assert part["Body"].read() == body("GLACIER_IR")[9_000_000:9_001_000]
+
+
+def recover(server: Server) -> subprocess.CompletedProcess[str]:
+    """Rebuild the catalog, with the tiers that the archive is configured with."""
+    command = [str(binary()), "recover", "--data", str(server.data)]
+    command += ["--config", str(server.folder / "config.toml")]
+    return run(command, environment=server.process_environment())
+
+
+def names(store: Server) -> list[str]:
+    """List what is in the bucket of a tier."""
+    listed = store.s3().list_objects_v2(Bucket=TIER, Prefix="below/here/")
+    return [item["Key"] for item in listed.get("Contents", [])]
+
+
+def test_objects_live_in_a_bucket_of_an_s3_server(tmp_path: Path) -> None:
+    """Put, move, read, restore, lose the store for a while, recover, delete."""
+    store = bucket_server(tmp_path)
+    server = on_bucket(tmp_path, store).start()
+    server.s3().create_bucket(Bucket=BUCKET)
+    put_all(server)
+    wait_moved(server)
+    assert len(names(store)) == 2 * len(SIZES) + 1
+    assert SECRET_KEY not in server.log.read_text(encoding="utf-8")
+    check_all(server)
+
+    # Without its store an archive says so, and serves what it has.
+    store.stop()
+    with pytest.raises(ClientError, match="ServiceUnavailable"):
+        server.s3().get_object(Bucket=BUCKET, Key="STANDARD")
+    server.s3().put_object(Bucket=BUCKET, Key="later", Body=b"later")
+    assert read(server.s3(), BUCKET, "later") == b"later"
+    server.restart()
+    assert read(server.s3(), BUCKET, "later") == b"later"
+    store.start()
+    server.s3().delete_object(Bucket=BUCKET, Key="later")
+
+    # The catalog is lost: what the bucket holds comes back.
+    server.stop()
+    shutil.rmtree(server.data / "catalog")
+    done = recover(server)
+    assert done.returncode == 0, done.stderr
+    server.start()
+    check_all(server)
+
+    for name in SIZES:
+        server.s3().delete_object(Bucket=BUCKET, Key=name)
+    wait_until("the bucket is empty", lambda: len(names(store)) == 1, 120)
+
+
+def test_a_bucket_of_another_archive_is_left_alone(tmp_path: Path) -> None:
+    """The first archive takes it; the second says whose it is, and keeps what it has staged."""
+    store = bucket_server(tmp_path)
+    first = on_bucket(tmp_path / "first", store).start()
+    second = on_bucket(tmp_path / "second", store)
+    first.s3().create_bucket(Bucket=BUCKET)
+    put_all(first)
+    wait_moved(first)
+    before = names(store)
+    second.start()
+    second.s3().create_bucket(Bucket=BUCKET)
+    put_all(second)
+    wait_until("it says so", lambda: "of archive" in second.tail())
+    assert names(store) == before
+    assert read(second.s3(), BUCKET, "STANDARD") == body("STANDARD")
+
+
+def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: Path) -> None:
+    """Each with the name of what is wrong."""
+    for wrong, told in [
+        ({"classes": {"GLACIER": "cold"}}, "cold"),
+        ({"classes": {"COLD": "glass"}}, "COLD"),
+        ({"classes": {"STANDARD": {"tier": "glass", "access": "at-once"}}}, "glass"),
+        ({"tiers": {"cold": {"url": "s3://b", "options": {"aws_secret_access_key": "hidden"}}}},
+         "FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY"),
+        ({"tiers": {"Cold": {"url": "file:///tmp"}}}, "Cold"),
+    ]:
+        server = Server(tmp_path, wrong)
+        server.launch()
+        assert server.process is not None
+        assert server.process.wait(timeout=30) == 3, server.tail()
+        assert told in server.tail(), (wrong, server.tail())
+        assert "hidden" not in server.tail()
