@@ -27,6 +27,7 @@ pub mod limits;
 mod memory_store;
 mod metrics;
 pub mod row;
+mod space;
 mod transaction;
 
 pub use batch::Batch;
@@ -34,9 +35,10 @@ pub use committer::{BeforeReopen, Committer, Ticket};
 pub use error::{CatalogError, Cause, ErrorKind};
 pub use fjall_store::{CutBatch, Damage, FjallConfig, FjallStore, SalvageReport, SalvageVisitor};
 pub use key_range::KeyRange;
-pub use kv::{Direction, Entry, KeyValue, ReadView, Space, Visitor};
+pub use kv::{Direction, Entry, KeyValue, ReadView, Visitor};
 pub use memory_store::MemoryStore;
 pub use metrics::{CommitterCounts, CommitterMetrics};
+pub use space::Space;
 pub use transaction::Transaction;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 use fulgurite_glass::channel::SectorImages;
 use fulgurite_glass::numeric::{HALVING_VARIANCE, Magnifier, Plane, blur, halve, vectorized};
 
-use crate::registration::Tones;
+use crate::tones::Tones;
 
 /// Radius of the mean that is the illumination, in pitches.
 const ILLUMINATION_PITCHES: f32 = 4.0;

@@ -53,3 +53,16 @@ impl Front {
         Ok(&mut self.registered)
     }
 }
+
+/// What [`Front::registered`] makes of one sector.
+///
+/// # Errors
+/// As that.
+pub fn registered(
+    images: &SectorImages,
+    shape: SectorShape,
+    medium: Medium,
+    per_pitch: usize,
+) -> Result<Vec<Plane>, DecodeError> {
+    Front::new().registered(images, shape, medium, per_pitch).map(|planes| planes.to_vec())
+}

@@ -35,6 +35,7 @@ mod score;
 mod soft;
 mod soft_reader;
 mod standard;
+mod tones;
 mod voxels;
 
 #[cfg(test)]
@@ -46,7 +47,7 @@ pub use error::DecodeError;
 pub use fit::{LinearFit, Refit};
 pub use flat::Flat;
 pub use frame::{GUARD, SectorFrame};
-pub use front::Front;
+pub use front::{Front, registered};
 #[cfg(feature = "learned")]
 pub use learned::{
     Card, Device, Engine, EngineChoice, Following, Learned, MODEL_FORMAT, Model, ModelId, Models,
@@ -56,7 +57,6 @@ pub use linear::Linear;
 pub use matched::Matched;
 pub use probabilities::SymbolProbabilities;
 pub use registration::Displacement;
-pub use resample::registered;
 pub use score::{Score, Scores};
 pub use soft::{About, Drawn, Interval, OutcomeReader, SoftChannel, SoftFit, SoftStatistics};
 pub use soft_reader::SoftReader;

@@ -10,12 +10,10 @@
 //! as the sector is turned or stretched by more than half of one.
 
 use fulgurite_glass::channel::SectorShape;
-use fulgurite_glass::numeric::{LANES, Plane, blur, sincos_turns, vectorized};
+use fulgurite_glass::numeric::{Plane, blur, sincos_turns};
 
 use crate::Flat;
-
-/// Voxels of a block's side.
-const BLOCK: usize = 16;
+use crate::tones::BLOCK;
 
 /// Slopes that are tried first, in pixels from the middle of a sector to its border.
 const COARSE_PIXELS: f32 = 0.25;
@@ -54,87 +52,6 @@ impl Displacement {
     pub fn at(&self, row: usize, column: usize) -> [f32; 2] {
         [self.by[0].row(row)[column], self.by[1].row(row)[column]]
     }
-}
-
-/// The tone of the pitch in each block, down and to the right: sums of the energy times
-/// exp(-2 pi i distance / pitch), the distance from the nominal middles of voxels.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Tones {
-    per_pitch: usize,
-    /// Sine and cosine for the pixels of a pitch.
-    turns: Vec<(f32, f32)>,
-    /// Real and imaginary part, down.
-    down: [Plane; 2],
-    /// Sums over the rows of each row of blocks.
-    profiles: Plane,
-}
-
-impl Tones {
-    /// Of so many pixels, all dark.
-    pub(crate) fn new(rows: usize, columns: usize, per_pitch: usize) -> Self {
-        let [block_rows, block_columns] =
-            [rows, columns].map(|pixels| pixels.div_ceil(BLOCK * per_pitch));
-        #[expect(clippy::cast_precision_loss, reason = "at most 4")]
-        let turn =
-            |at: usize| sincos_turns((at as f32 - (per_pitch / 2) as f32) / per_pitch as f32);
-        Self {
-            per_pitch,
-            turns: (0..per_pitch).map(turn).collect(),
-            down: [0, 1].map(|_| Plane::new(block_rows, block_columns)),
-            profiles: Plane::new(block_rows, columns),
-        }
-    }
-
-    /// Adds a row of pixels' energy.
-    pub(crate) fn add(&mut self, row: usize, energy: &[f32]) {
-        let Self { per_pitch, turns, down, profiles } = self;
-        let side = BLOCK * *per_pitch;
-        let (sin, cos) = turns[row % *per_pitch];
-        let [real, imaginary] = down.each_mut().map(|plane| plane.row_mut(row / side));
-        let profile = profiles.row_mut(row / side);
-        vectorized(
-            #[inline(always)]
-            || {
-                for (sum, value) in profile.iter_mut().zip(energy) {
-                    *sum += value;
-                }
-                for (block, energy) in energy.chunks(side).enumerate() {
-                    let sum = sum(energy);
-                    real[block] += cos * sum;
-                    imaginary[block] -= sin * sum;
-                }
-            },
-        );
-    }
-
-    /// Those down, and those to the right.
-    fn by_axis(&self) -> [[Plane; 2]; 2] {
-        let Self { per_pitch, turns, down, profiles } = self;
-        let mut right = [0, 1].map(|_| Plane::new(down[0].rows, down[0].columns));
-        for block_row in 0..profiles.rows {
-            let [real, imaginary] = right.each_mut().map(|plane| plane.row_mut(block_row));
-            for (block, pixels) in profiles.row(block_row).chunks(BLOCK * per_pitch).enumerate() {
-                for (pixel, (sin, cos)) in pixels.iter().zip(turns.iter().cycle()) {
-                    real[block] += cos * pixel;
-                    imaginary[block] -= sin * pixel;
-                }
-            }
-        }
-        [down.clone(), right]
-    }
-}
-
-/// A sum in sixteen lanes.
-#[inline(always)]
-fn sum(values: &[f32]) -> f32 {
-    let (blocks, rest) = values.as_chunks::<LANES>();
-    let mut sums = [0.0f32; LANES];
-    for block in blocks {
-        for lane in 0..LANES {
-            sums[lane] += block[lane];
-        }
-    }
-    sums.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
 /// The shift in pixels that the phase of a tone is.

@@ -3,26 +3,12 @@
 //! A network may learn to find voxels by itself; but what lay more than half a pitch from its
 //! place it took for its neighbor, and much of it was spent on finding voxels at all.
 
-use fulgurite_glass::channel::{Medium, SectorImages, SectorShape};
+use fulgurite_glass::channel::SectorShape;
 use fulgurite_glass::numeric::{Plane, vectorized};
 
 use crate::cubic::cubic;
 use crate::flat::BORDER;
-use crate::front::Front;
-use crate::{DecodeError, Displacement, Flat};
-
-/// What [`Front::registered`] makes of one sector.
-///
-/// # Errors
-/// As that.
-pub fn registered(
-    images: &SectorImages,
-    shape: SectorShape,
-    medium: Medium,
-    per_pitch: usize,
-) -> Result<Vec<Plane>, DecodeError> {
-    Front::new().registered(images, shape, medium, per_pitch).map(|planes| planes.to_vec())
-}
+use crate::{Displacement, Flat};
 
 /// Moves each voxel of flat images to its place; `out` becomes a plane an image.
 pub(crate) fn resample(

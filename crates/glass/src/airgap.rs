@@ -30,9 +30,10 @@
 use fulgurite_units::PlatterId;
 
 use crate::GlassError;
+use crate::PlatterSink;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
-use crate::writer::{PlatterSink, PlatterWriter};
+use crate::writer::PlatterWriter;
 
 /// A platter fresh from the supply, on which nothing was ever written.
 #[derive(Debug)]

@@ -18,7 +18,6 @@ use fulgurite_codes::{LARGE_SHARD_ALIGN, LargeStreamEncoder, SIGNATURE_BYTES, Si
 use fulgurite_units::TrackIndex;
 
 use crate::geometry::{Geometry, TrackMap, TrackRole};
-use crate::group::layers;
 use crate::{FormatVersion, GlassError};
 
 /// Half a block of the large code: where the second coordinates of its symbols begin.
@@ -143,7 +142,7 @@ impl Audit {
     /// Adds an information track to the group's sum.
     fn add(&mut self, whole: &[Signature]) -> Result<(), GlassError> {
         for (column, encoder) in self.geometry.group_columns().zip(&mut self.group) {
-            for layer in layers(column) {
+            for layer in column.layers() {
                 encoder.push(Some(&as_shard(whole[layer])))?;
             }
         }
@@ -161,7 +160,7 @@ impl Audit {
         self.finish_group();
         self.geometry.group_columns().zip(&self.group).all(|(column, encoder)| {
             let first = usize::from(index) * usize::from(column.count);
-            (first..).zip(layers(column)).all(|(shard, layer)| {
+            (first..).zip(column.layers()).all(|(shard, layer)| {
                 encoder.redundancy(shard).flatten().eq(as_shard(whole[layer]).iter())
             })
         })

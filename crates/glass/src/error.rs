@@ -5,7 +5,7 @@ use std::io;
 use fulgurite_codes::CodeError;
 use fulgurite_units::{ArchiveId, PlatterId};
 
-use crate::geometry::InformationTrack;
+use crate::InformationTrack;
 
 /// A redundancy level, from the cheapest to read to the dearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]

@@ -12,8 +12,6 @@
 //! Only information tracks that carry something exist; the redundancy tracks of a short last group
 //! follow its last information track. This is arithmetic only: nothing here reads or writes.
 
-use std::fmt;
-
 use fulgurite_codes::LargeCode;
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::version1::ErasureCode;
@@ -21,6 +19,7 @@ use fulgurite_units::{LayerIndex, TrackIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
+use crate::InformationTrack;
 use crate::header::check_room;
 use crate::limits::{SECTOR_PAYLOAD_BYTES_MAX, TRACK_IMAGE_BYTES_MAX, TRACK_SECTORS_MAX};
 use crate::seal::SEAL_BYTES;
@@ -56,34 +55,6 @@ pub struct Geometry {
     pub set_span_sectors: u16,
 }
 
-/// An information track, counted over the platter without headers and redundancy.
-///
-/// User byte `n` of a platter lies in information track `n / track_user_bytes`.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub struct InformationTrack(u32);
-
-impl InformationTrack {
-    /// The information track at this position.
-    #[must_use]
-    pub const fn new(index: u32) -> Self {
-        Self(index)
-    }
-
-    /// The position as a plain integer.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for InformationTrack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
 /// Where a user byte lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
@@ -102,6 +73,13 @@ pub struct Column {
     pub first: u16,
     /// How many; the last column of a track may be shorter than the span.
     pub count: u16,
+}
+
+impl Column {
+    /// Its sectors of a track, by layer.
+    pub(crate) fn layers(self) -> std::ops::Range<usize> {
+        usize::from(self.first)..usize::from(self.first) + usize::from(self.count)
+    }
 }
 
 impl Geometry {
@@ -254,7 +232,7 @@ impl Geometry {
         let payload = u64::from(self.sector_payload_bytes);
         let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
         Address {
-            track: InformationTrack(narrow(offset / self.track_user_bytes() as u64)),
+            track: InformationTrack::new(narrow(offset / self.track_user_bytes() as u64)),
             layer: LayerIndex::new(u16::try_from(in_track / payload).unwrap_or(u16::MAX)),
             byte: narrow(in_track % payload),
         }
@@ -407,7 +385,7 @@ impl TrackMap {
     /// The large group of an information track.
     #[must_use]
     pub const fn group_of(&self, track: InformationTrack) -> u32 {
-        track.0 / self.geometry.group_information_tracks as u32
+        track.get() / self.geometry.group_information_tracks as u32
     }
 
     /// The physical place of an information track of this platter.
@@ -416,9 +394,9 @@ impl TrackMap {
     /// When the platter has not so many information tracks.
     #[must_use]
     pub fn physical(&self, track: InformationTrack) -> TrackIndex {
-        assert!(track.0 < self.used, "information track {track} of {} tracks", self.used);
+        assert!(track.get() < self.used, "information track {track} of {} tracks", self.used);
         let before = self.group_of(track) * u32::from(self.geometry.group_redundancy_tracks);
-        TrackIndex::new(1 + track.0 + before)
+        TrackIndex::new(1 + track.get() + before)
     }
 
     /// The physical place of a redundancy track of a large group of this platter.
@@ -450,7 +428,7 @@ impl TrackMap {
         let place = (track - 1) % (information + redundancy);
         let here = u32::from(self.group_tracks(group));
         if place < here {
-            Some(TrackRole::Information(InformationTrack(group * information + place)))
+            Some(TrackRole::Information(InformationTrack::new(group * information + place)))
         } else {
             let index = u16::try_from(place - here).unwrap_or(u16::MAX);
             Some(TrackRole::Redundancy { group, index })

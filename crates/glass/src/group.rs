@@ -15,10 +15,12 @@
 use fulgurite_codes::Shard;
 use fulgurite_units::TrackIndex;
 
+use crate::InformationTrack;
+use crate::PlatterSource;
 use crate::error::{CodeLevel, Unreadable};
-use crate::geometry::{Column, InformationTrack};
+use crate::geometry::Column;
 use crate::medium::Medium;
-use crate::reader::{PlatterReader, PlatterSource};
+use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
 use crate::{FormatVersion, GlassError};
@@ -53,7 +55,7 @@ impl<R: PlatterSource> PlatterReader<R> {
         let mut state = ColumnBuffer { bytes: Vec::new(), lost: Vec::new() };
         let mut spare = TrackBuffer::new();
         for column in geometry.group_columns() {
-            let layers = layers(column);
+            let layers = column.layers();
             if !buffer.lost[layers].contains(&true) {
                 continue;
             }
@@ -190,14 +192,9 @@ impl<R: PlatterSource> PlatterReader<R> {
                 .decoder(payload_bytes)?
                 .decode_wanted(shard, is_own, restored)?,
         }
-        buffer.lost[layers(column)].fill(false);
+        buffer.lost[column.layers()].fill(false);
         Ok(())
     }
-}
-
-/// The layers of a column.
-pub(crate) fn layers(column: Column) -> std::ops::Range<usize> {
-    usize::from(column.first)..usize::from(column.first) + usize::from(column.count)
 }
 
 fn lost_count(state: &ColumnBuffer) -> usize {

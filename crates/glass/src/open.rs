@@ -11,10 +11,10 @@
 //! Every version keeps magic, version, payload length and checksum where they are, so a platter of
 //! another version is told from a damaged one.
 
+use crate::PlatterSource;
 use crate::header::{HeaderCollector, PlatterHeader};
 use crate::limits::{HEADER_SEARCH_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX};
 use crate::medium::{Medium, SectorReading, SectorsAt};
-use crate::reader::PlatterSource;
 use crate::seal::{SEAL_BYTES, Seal};
 use crate::sector::{
     Erasure, SECTOR_HEADER_BYTES, SECTOR_MAGIC, SECTOR_OVERHEAD, SectorHeader, SectorKind,

@@ -18,12 +18,13 @@ use fulgurite_codes::small::{Reconstruction, SmallCode};
 use fulgurite_codes::{Shard, version1};
 use fulgurite_units::PlatterId;
 
+use crate::InformationTrack;
+use crate::PlatterSource;
 use crate::error::{CodeLevel, Unreadable};
-use crate::geometry::{Column, Geometry, InformationTrack};
-use crate::group::layers;
+use crate::geometry::{Column, Geometry};
 use crate::header::PlatterHeader;
 use crate::medium::Medium;
-use crate::reader::{PlatterReader, PlatterSource};
+use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
 use crate::{FormatVersion, GlassError};
@@ -331,7 +332,7 @@ impl SetDecoder {
                 }
             }
         }
-        out.lost[layers(column)].fill(false);
+        out.lost[column.layers()].fill(false);
         Ok(())
     }
 }

@@ -13,10 +13,12 @@ use fulgurite_units::{PlatterId, TrackIndex};
 use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
+use crate::InformationTrack;
+use crate::PlatterSource;
 use crate::audit::Audit;
-use crate::geometry::{InformationTrack, TrackMap, TrackRole};
+use crate::geometry::{TrackMap, TrackRole};
 use crate::medium::{Medium, SectorReading};
-use crate::reader::{PlatterReader, PlatterSource};
+use crate::reader::PlatterReader;
 use crate::sector::payload;
 use crate::track::TrackBuffer;
 

@@ -12,42 +12,17 @@
 //! image and twice the group's redundancy (rounded up to a power of two sectors of a column). The
 //! sink is the caller's; a track is one append.
 
-use std::io;
-
 use fulgurite_codes::small::SmallCode;
 use fulgurite_codes::{CHECKSUM_BYTES, LargeStreamEncoder, RunningChecksum};
 use fulgurite_units::{LayerIndex, TrackIndex};
 
+use crate::InformationTrack;
 use crate::airgap::{Blank, Written};
-use crate::geometry::{InformationTrack, TrackMap};
-use crate::group::layers;
+use crate::geometry::TrackMap;
 use crate::header::PlatterHeader;
 use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
-use crate::{FormatVersion, GlassError};
-
-/// Where a platter is written: a file, as a rule.
-pub trait PlatterSink {
-    /// Appends bytes at the end.
-    ///
-    /// # Errors
-    /// When they could not be written; the platter is scrap then.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-}
-
-impl<S: PlatterSink + ?Sized> PlatterSink for &mut S {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        (**self).append(bytes)
-    }
-}
-
-/// A platter in memory, for tests and small platters.
-impl PlatterSink for Vec<u8> {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.extend_from_slice(bytes);
-        Ok(())
-    }
-}
+use crate::{FormatVersion, GlassError, PlatterSink};
 
 /// A platter being written.
 #[derive(Debug)]
@@ -261,7 +236,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
     fn encode_group(&mut self, image: &[u8]) -> Result<(), GlassError> {
         let sector_bytes = self.header.geometry.sector_image_bytes();
         for (column, encoder) in self.header.geometry.group_columns().zip(&mut self.group) {
-            for layer in layers(column) {
+            for layer in column.layers() {
                 encoder.push(Some(payload(&image[layer * sector_bytes..][..sector_bytes])))?;
             }
         }
@@ -276,7 +251,7 @@ impl<S: PlatterSink> PlatterWriter<S> {
         for index in 0..self.header.geometry.group_redundancy_tracks {
             for (column, encoder) in self.header.geometry.group_columns().zip(&self.group) {
                 let first = usize::from(index) * usize::from(column.count);
-                for (shard, layer) in (first..).zip(layers(column)) {
+                for (shard, layer) in (first..).zip(column.layers()) {
                     let mut rest = payload_mut(&mut image[layer * sector_bytes..][..sector_bytes]);
                     for piece in encoder.redundancy(shard) {
                         let (head, tail) = rest.split_at_mut(piece.len());

@@ -17,7 +17,7 @@
 use std::collections::BTreeSet;
 
 use crate::limits::{SHELVES_MAX, ZONE_RACKS_MAX};
-use crate::{FailureRules, LayoutError};
+use crate::{FailureRules, LayoutError, ZoneShape};
 
 /// Which blast zones a library can have, and what else its number of racks depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,13 +30,6 @@ pub struct BlastModel {
     pub storage_racks_min: u16,
     /// The shapes of zones; what is part of another shape may be left out.
     pub shapes: BTreeSet<ZoneShape>,
-}
-
-/// Cells of a blast zone, relative to its lowest rack and its lowest shelf.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ZoneShape {
-    /// Rack and shelf of each cell.
-    cells: BTreeSet<(u16, u16)>,
 }
 
 /// The storage racks of one library.
@@ -84,7 +77,7 @@ impl BlastModel {
     #[must_use]
     pub fn rectangles(racks: u16, shelves: u16) -> Self {
         let cells = (0..racks).flat_map(|rack| (0..shelves).map(move |shelf| (rack, shelf)));
-        Self { shapes: BTreeSet::from([ZoneShape { cells: cells.collect() }]), ..Self::silica() }
+        Self { shapes: BTreeSet::from([ZoneShape::of(cells.collect())]), ..Self::silica() }
     }
 
     /// A library with so many storage racks.
@@ -110,36 +103,6 @@ impl BlastModel {
             }
         }
         Ok(())
-    }
-}
-
-impl ZoneShape {
-    /// The shape of these cells, wherever they lie; `None` when there are none.
-    pub fn new(cells: impl IntoIterator<Item = (i32, i32)>) -> Option<Self> {
-        let cells: BTreeSet<(i32, i32)> = cells.into_iter().collect();
-        let rack = cells.iter().map(|cell| cell.0).min()?;
-        let shelf = cells.iter().map(|cell| cell.1).min()?;
-        let offset = |n: i32, from: i32| u16::try_from(n.abs_diff(from)).ok();
-        let cells = cells.iter().map(|cell| Some((offset(cell.0, rack)?, offset(cell.1, shelf)?)));
-        Some(Self { cells: cells.collect::<Option<_>>()? })
-    }
-
-    /// Rack and shelf of each cell, relative to the lowest ones.
-    #[must_use]
-    pub const fn cells(&self) -> &BTreeSet<(u16, u16)> {
-        &self.cells
-    }
-
-    /// Racks that the shape spans.
-    #[must_use]
-    pub fn racks(&self) -> u16 {
-        self.cells.iter().map(|cell| cell.0 + 1).max().unwrap_or(0)
-    }
-
-    /// Shelves that the shape spans.
-    #[must_use]
-    pub fn shelves(&self) -> u16 {
-        self.cells.iter().map(|cell| cell.1 + 1).max().unwrap_or(0)
     }
 }
 

@@ -20,14 +20,13 @@
 //! on nothing but its arguments; [`crate::audit_fleet`] checks it.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
 use fulgurite_units::SlotIndex;
 
 use crate::place::{ZoneState, used_shares};
 use crate::reach::Reach;
 use crate::search::GridSearch;
-use crate::{BlastModel, Cell, Grid, LayoutError};
+use crate::{BlastModel, Cell, Grid, LayoutError, LibraryIndex};
 
 /// How steeply a zone's cost rises: so many doublings from empty to full. A zone that is needed by
 /// more sets than it has slots for is the bottleneck of a small library; costs that rise in
@@ -43,10 +42,6 @@ pub struct LibraryState<'a> {
     pub zones: &'a [ZoneState],
 }
 
-/// The place of a library in the list that the planner is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LibraryIndex(usize);
-
 /// Where a platter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetSlot {
@@ -56,26 +51,6 @@ pub struct FleetSlot {
     pub zone: u32,
     /// The slot.
     pub slot: SlotIndex,
-}
-
-impl LibraryIndex {
-    /// The library at this place of the list.
-    #[must_use]
-    pub const fn new(index: usize) -> Self {
-        Self(index)
-    }
-
-    /// The place in the list.
-    #[must_use]
-    pub const fn get(self) -> usize {
-        self.0
-    }
-}
-
-impl fmt::Display for LibraryIndex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
 }
 
 /// Chooses a slot for each of `platters` platters of one set. Neighbors in the answer are in
@@ -93,7 +68,7 @@ pub fn choose_fleet(
     let reach = Reach::new(model);
     let mut offers = Vec::new();
     for (n, library) in libraries.iter().enumerate() {
-        offers.push(Offer::new(model.grid(library.racks), &reach, library, LibraryIndex(n))?);
+        offers.push(Offer::new(model.grid(library.racks), &reach, library, LibraryIndex::new(n))?);
     }
     // Each round but the last lowers the room of a library, which happens once for each.
     loop {

@@ -18,21 +18,25 @@ mod columns;
 mod error;
 mod failures;
 mod fleet;
+mod index;
 mod limits;
 mod pack;
 mod place;
 mod racks;
 mod reach;
 mod search;
+mod shape;
 
 pub use audit::{Assurance, RackFault, Violation, audit_fleet, share_zone, verify_rack_count};
-pub use blast::{BlastModel, Cell, Grid, ZoneShape};
+pub use blast::{BlastModel, Cell, Grid};
 pub use error::{ErrorKind, LayoutError};
 pub use failures::{Collision, FailureRules};
-pub use fleet::{FleetSlot, LibraryIndex, LibraryState, choose_fleet};
+pub use fleet::{FleetSlot, LibraryState, choose_fleet};
+pub use index::LibraryIndex;
 pub use pack::{PlatterPlan, Push, SetPlan, SetPlanner, Shard, StagedBody, split_bytes};
 pub use place::{ZoneState, choose_zones};
 pub use racks::{RackCount, Refutation, SetShape, minimum_storage_racks, platters_max};
+pub use shape::ZoneShape;
 
 #[cfg(test)]
 mod tests;

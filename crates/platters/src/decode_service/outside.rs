@@ -1,8 +1,10 @@
 //! What must hold of messages of the decode queue, whatever the bytes; see [`crate::outside`].
 
+use serde::ser::SerializeTuple as _;
+use serde::{Serialize, Serializer};
+
 use super::job::{Answer, Job};
 use super::mac::{NoMessage, QueueKey};
-use crate::outside::Plain;
 
 const SUBJECT: &str = "subject";
 
@@ -19,6 +21,17 @@ pub(crate) fn check_message(input: &[u8]) {
     if let Ok(answer) = key.open::<Answer>(SUBJECT, &sealed) {
         let again = key.seal(SUBJECT, &answer);
         assert_eq!(key.open::<Answer>(SUBJECT, &again), Ok(answer));
+    }
+}
+
+/// Bytes as they are, without the length that postcard writes before a vector.
+struct Plain<'a>(&'a [u8]);
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut tuple = serializer.serialize_tuple(self.0.len())?;
+        self.0.iter().try_for_each(|byte| tuple.serialize_element(byte))?;
+        tuple.end()
     }
 }
 
