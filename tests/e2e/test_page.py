@@ -71,7 +71,7 @@ def test_who_has_the_keys_sees_the_archive(
     shown = figures(browser)
     status = server.status()
     assert shown["Archived objects, on glass"] == "2", shown
-    assert shown["Staged"] == "2.0 KiB", shown
+    assert shown["Staged for glass"] == "2.0 KiB", shown
     assert shown["Platters stored"] == str(status["platters"]), shown
     assert shown["Archive"] == status["archive"], shown
     assert browser.text("#troubles") == "none"

@@ -162,8 +162,10 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: 
         ({"classes": {"GLACIER": "cold"}}, "cold"),
         ({"classes": {"COLD": "glass"}}, "COLD"),
         ({"classes": {"STANDARD": {"tier": "glass", "access": "at-once"}}}, "glass"),
-        ({"tiers": {"cold": {"url": "s3://b", "options": {"aws_secret_access_key": "hidden"}}}},
-         "FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY"),
+        (
+            {"tiers": {"cold": {"url": "s3://b", "options": {"aws_secret_access_key": "hidden"}}}},
+            "FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY",
+        ),
         ({"tiers": {"Cold": {"url": "file:///tmp"}}}, "Cold"),
     ]:
         server = Server(tmp_path, wrong)

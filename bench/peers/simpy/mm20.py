@@ -47,7 +47,9 @@ def main() -> None:
     env = simpy.Environment()
     waits = [0.0]
     begin = time.process_time()
-    env.process(arrivals(env, simpy.Resource(env, SERVERS), random.Random(1), waits, count))
+    env.process(
+        arrivals(env, simpy.Resource(env, SERVERS), random.Random(1), waits, count)
+    )
     env.run()
     row = {
         "events": 2 * count,
