@@ -40,6 +40,8 @@ CONFIG = {
     # Seals run all the time, and restored copies expire within the test.
     "seal": {"staged_bytes": "300KiB", "age": "1s"},
     "restore": {"day": "1s"},
+    # Deleted names are forgotten all the time.
+    "storage": {"forget_within": "4s"},
     # A fast machine writes a thousand small platters a minute; no slot becomes free again.
     "library": {"shape": {"slots_per_shelf": 1000}},
 }

@@ -45,9 +45,9 @@ fn measure(data: PathBuf, objects: u32, bytes: u32, repeats: u32) -> Result<(), 
         bench_support::stage(config.clone(), u64::from(objects), bytes)?;
     }
     for _ in 0..repeats {
-        let begin = std::time::Instant::now();
+        let clock = fulgurite_archive::system_clock();
         let records = bench_support::scan(&config)?;
-        let scan_seconds = begin.elapsed().as_secs_f64();
+        let scan_seconds = clock.passed().since(fulgurite_units::Instant::ZERO).as_secs_f64();
         let processor = processor_seconds();
         let report = recover(config.clone(), RecoverOptions::default(), &|_| {})?;
         let line = serde_json::json!({

@@ -52,6 +52,7 @@ impl std::fmt::Debug for SecretKey {
 }
 
 /// Bytes from the operating system's entropy source.
+#[expect(clippy::disallowed_methods, reason = "this is where entropy is drawn")]
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| ArchiveError::Internal {

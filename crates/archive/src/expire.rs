@@ -10,8 +10,8 @@ use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, EXPIRIES, ExpiryRow};
 use crate::{Result, copies};
 
-/// Drops every restored copy that expired by now. Blocks.
-pub(crate) fn expire_due(ground: &Arc<Ground>) -> Result<()> {
+/// Drops every restored copy that expired by now; `begins` is told when there are such. Blocks.
+pub(crate) fn expire_due(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
     let until = ground.now();
     loop {
         let end = rows::expiry_key(until, fulgurite_units::ObjectId::from_bytes([0xFF; 16]));
@@ -21,6 +21,7 @@ pub(crate) fn expire_due(ground: &Arc<Ground>) -> Result<()> {
         if found.is_empty() {
             return Ok(());
         }
+        begins();
         // All are handed in before the first answer is waited for, so that they share syncs.
         let mut waiting = Vec::new();
         for (key, row) in found {

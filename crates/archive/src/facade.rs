@@ -11,13 +11,13 @@ use fulgurite_units::{Clock, PlatterId, UploadId};
 
 use crate::config::ArchiveConfig;
 use crate::ground::Ground;
+use crate::jobs::Workers;
 use crate::multipart::{Completion, PartWriter, UploadName};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{
     BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, PartInfo,
     PutOptions, RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
 };
-use crate::pipeline::Workers;
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
 use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
@@ -51,8 +51,8 @@ impl Archive {
         Self::open_with_clock(config, clock::system()).await
     }
 
-    /// The same, with another clock for the time of day. Expired copies are looked for by the
-    /// system's seconds, but a copy whose time is over is never shown or read.
+    /// The same, with another clock than the system's: it says when copies expire, when jobs look
+    /// and how long they rest. Only what goes on inside the library has a clock of its own.
     ///
     /// # Errors
     /// As for [`Self::open`].
@@ -344,8 +344,7 @@ impl Archive {
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
-        let (workers, progress) = (Arc::clone(&self.workers), Arc::clone(progress));
-        blocking(move || workers.verify(platter, &progress)).await
+        self.workers.verify(platter, progress).await
     }
 
     /// What the last verification of a platter found, sector by sector; nothing if there was none.
@@ -382,7 +381,7 @@ impl Archive {
     pub async fn status(&self) -> Result<Status> {
         let (ground, workers) = (Arc::clone(&self.ground), Arc::clone(&self.workers));
         blocking(move || {
-            let mut status = status::status(&ground, workers.activity())?;
+            let mut status = status::status(&ground)?;
             workers.show(&mut status);
             Ok(status)
         })

@@ -1,7 +1,7 @@
 //! The names of all fail points of the program.
 
 /// Every fail point, in the order of an object's life.
-pub const FAIL_POINTS: [&str; 28] = [
+pub const FAIL_POINTS: [&str; 29] = [
     "put-written",
     "put-staged",
     "put-committed",
@@ -30,6 +30,7 @@ pub const FAIL_POINTS: [&str; 28] = [
     "delete-committed",
     "delete-shredded",
     "delete-freed",
+    "forget-compacted",
 ];
 
 #[cfg(test)]

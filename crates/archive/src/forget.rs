@@ -12,9 +12,9 @@
 //! left for tries that meet a long scan or a full disk. When nothing was deleted nothing is done.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use fulgurite_catalog::{CatalogError, Space, Transaction};
+use fulgurite_units::Instant;
 
 use crate::ground::Ground;
 use crate::rows::{
@@ -39,20 +39,23 @@ pub(crate) struct Forgetting {
 }
 
 impl Forgetting {
-    /// Forgets what is due. Blocks.
-    pub(crate) fn run_due(&mut self, ground: &Arc<Ground>, within: Duration) -> Result<()> {
+    /// Forgets what is due; `begins` is told when there is such. Blocks.
+    pub(crate) fn run_due(&mut self, ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
         let row = rows::forgetting(&*ground.kv)?;
         let is_first_look = !std::mem::replace(&mut self.has_looked, true);
         if row.is_done() {
             self.since = None;
             return Ok(());
         }
-        let since = *self.since.get_or_insert_with(Instant::now);
+        let now = ground.clock().passed();
+        let waited = now.since(*self.since.get_or_insert(now));
+        let half_ns = ground.config.space.forget_within.as_nanos() / 2;
         // What a run before this one left has waited for an unknown time.
-        self.is_due |= is_first_look || since.elapsed() >= within / 2;
+        self.is_due |= is_first_look || waited.as_nanos() >= half_ns;
         if !self.is_due {
             return Ok(());
         }
+        begins();
         match self.run(ground) {
             Ok(()) => {
                 (self.since, self.is_due) = (None, false);
@@ -73,12 +76,13 @@ impl Forgetting {
             })
         })?;
         if self.compacted != Some(marked) {
-            let begun = Instant::now();
+            let begun = ground.clock().passed();
             let bytes = ground.kv.compact(&NAMING)?;
             self.compacted = Some(marked);
-            let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let ms = ground.clock().passed().since(begun).as_nanos() / 1_000_000;
             tracing::debug!(%bytes, ms, "tables were rewritten without deleted names");
         }
+        ground.fail.pass("forget-compacted");
         ground.committer.reopen_blocking()?;
         self.compacted = None;
         ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| {

@@ -19,11 +19,11 @@ use crate::catalog_mark::{Commits, Counted, MarkFile, refuse_older};
 use crate::config::ArchiveConfig;
 use crate::doubts::Start;
 use crate::fail_point::FAIL_POINTS;
+use crate::jobs::{Bells, Inboxes};
 use crate::key_files;
 use crate::key_table::KeyTable;
 use crate::log::orphans::Orphans;
 use crate::log::{Budget, LogKind, LogPlace, SegmentLog, sync_dir};
-use crate::pipeline::{Bells, Inboxes};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;
@@ -370,7 +370,7 @@ impl Ground {
         mark.note_or_warn(false);
         let repairs = Repairs::default();
         let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_taken(&*kv, tier))?;
-        let (bells, inboxes) = Bells::new();
+        let (bells, inboxes) = Bells::new(&clock, &tiers);
         let given = given(&config, (archive, clock), kv, (committer, fail))?;
         Ok(Self {
             config,
@@ -422,6 +422,11 @@ impl Ground {
     /// The time of day.
     pub(crate) fn now(&self) -> UnixTime {
         self.clock.now()
+    }
+
+    /// The one clock of the archive.
+    pub(crate) const fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Bytes of restored copies that there is room for, on the disk and in the logs' budget.

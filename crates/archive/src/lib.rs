@@ -22,6 +22,7 @@ mod fail_point;
 mod forget;
 mod ground;
 mod ingest;
+mod jobs;
 mod key_files;
 mod key_table;
 mod labels;
@@ -34,7 +35,6 @@ mod object;
 mod orphan_report;
 #[doc(hidden)]
 pub mod outside;
-mod pipeline;
 mod policy;
 mod private;
 mod put;
@@ -51,6 +51,7 @@ mod sync;
 mod testing;
 mod tiers;
 
+pub use clock::system as system_clock;
 pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, Result};
 pub use facade::Archive;
@@ -63,7 +64,7 @@ pub use fulgurite_platters::verification::{Verification, VerifiedSector, Verifie
 pub use fulgurite_platters::{
     DecodeStatus, DecodeWorker, Progress, Stop, WorkerOptions, WorkerTotals,
 };
-pub use fulgurite_units::{Clock, ErrorKind};
+pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
 pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{

@@ -1,8 +1,6 @@
 //! Every bound of the archive by name, and the relations between them.
 
-use std::time::Duration;
-
-use fulgurite_units::ByteCount;
+use fulgurite_units::{ByteCount, Duration};
 
 /// Shortest bucket name, in bytes (S3).
 pub const BUCKET_NAME_BYTES_MIN: usize = 3;
@@ -93,6 +91,13 @@ pub const SCAN_THREADS_MAX: usize = 8;
 /// Bytes at the end of a log that a start after a crash looks through for what was durable in the
 /// catalog.
 pub const MARK_LOOK_BYTES: u64 = 16 << 20;
+/// How often jobs look whether there is something to do, if nothing rings; and how long most of
+/// them rest after a failure, the first time.
+pub const JOB_TICK: Duration = Duration::from_secs(1);
+/// How long most of them rest at most.
+pub const JOB_REST_MAX: Duration = Duration::from_secs(60);
+/// How long sealing rests after it failed; each set that cannot go on waits for itself as well.
+pub const SEAL_REST: Duration = Duration::from_secs(10);
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// Restores of a retrieval whose pieces are known; more wait by their times alone.

@@ -1,7 +1,6 @@
 //! When staged bodies are sealed without being asked.
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, keys};
 use fulgurite_platters::{Excluded, Sealer};
@@ -14,7 +13,7 @@ use crate::rows::{self, QUEUE, QueueRow};
 
 /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
 pub(crate) fn is_due(ground: &Ground, sealer: &Sealer) -> Result<bool> {
-    let under_way = sealer.under_way(Instant::now())?;
+    let under_way = sealer.under_way(ground.clock().passed())?;
     if under_way.is_ready || under_way.is_full {
         return Ok(under_way.is_ready);
     }

@@ -27,7 +27,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use fulgurite_platters::{PlatterFiles, Recovered};
-use fulgurite_units::{ArchiveId, ObjectId};
+use fulgurite_units::{ArchiveId, Clock, Instant, ObjectId};
 
 use self::found::Bodies;
 use self::logs::{Segment, Told};
@@ -134,14 +134,14 @@ pub struct RecoverSteps {
 }
 
 /// Measures step after step.
-struct Stopwatch(std::time::Instant);
+struct Stopwatch<'a>(&'a Clock, Instant);
 
-impl Stopwatch {
+impl Stopwatch<'_> {
     /// Seconds since the step before.
     fn lap(&mut self) -> f64 {
-        let now = std::time::Instant::now();
-        let seconds = now.duration_since(self.0).as_secs_f64();
-        self.0 = now;
+        let now = self.0.passed();
+        let seconds = now.since(self.1).as_secs_f64();
+        self.1 = now;
         seconds
     }
 }
@@ -166,8 +166,8 @@ pub fn recover(
     options: RecoverOptions,
     progress: &(dyn Fn(RecoverProgress) + Sync),
 ) -> Result<RecoverReport> {
-    let started = std::time::Instant::now();
-    let mut watch = Stopwatch(started);
+    let clock = clock::system();
+    let mut watch = Stopwatch(&clock, clock.passed());
     let paths = Paths::new(&config.data);
     let lock = opened::lock(&config)?;
     if !key_files::exist(&config) {
@@ -209,10 +209,10 @@ pub fn recover(
     report.steps.rows = watch.lap();
     report.set_aside = set_aside(&opened, &told.segments, &sums)?;
     write_doubts(&opened, &listed, &sums)?;
-    let kept = opened.publish(clock::system().now())?;
+    let kept = opened.publish(clock.now())?;
     report.catalog_kept = kept.map(|path| path.display().to_string());
     report.steps.publish = watch.lap();
-    report.seconds = started.elapsed().as_secs_f64();
+    report.seconds = clock.passed().since(Instant::ZERO).as_secs_f64();
     Ok(report)
 }
 

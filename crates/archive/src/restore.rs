@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! RestoreObject -> row in restores, object marked ongoing -> 202
-//! restoring thread: queue --Asked--> fulgurite_restore::Restores --Fetch--> library -> drive
-//!                                        ^        |           -> tracks -> restored log
-//!                                        |      Commit -> CRC -> sync -> copies committed
-//!                                        '--- Came, Failed, Committed, Lost
+//! restoring: queue --Asked--> fulgurite_restore::Restores --Fetch--> library -> drive
+//!                                ^        |           -> tracks -> restored log
+//!                                |      Commit -> CRC -> sync -> copies committed
+//!                                '--- Came, Failed, Committed, Lost
 //! ```
 //!
 //! What is fetched when is decided by the controller (design note 0020); here it is driven, from

@@ -40,11 +40,12 @@ pub(crate) fn finish_shreds(ground: &Arc<Ground>) -> Result<()> {
     }
 }
 
-/// The same for destructions that failed since the start, if any did.
-pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>) -> Result<()> {
+/// The same for destructions that failed since the start; `begins` is told if any did.
+pub(crate) fn finish_failed_shreds(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {
     if !ground.has_failed_shreds.swap(false, Ordering::SeqCst) {
         return Ok(());
     }
+    begins();
     let finished = finish_shreds(ground);
     if finished.is_err() {
         ground.has_failed_shreds.store(true, Ordering::SeqCst);

@@ -113,6 +113,9 @@ pub struct Status {
     pub restored_objects: u64,
     /// What the background pipeline is doing: `idle`, `sealing`, or the error it waits on.
     pub pipeline: String,
+    /// What each job of the background is doing.
+    #[serde(default)]
+    pub jobs: Vec<JobStatus>,
     /// Bytes of tracks that the sealing under way has written, and read back.
     #[serde(default)]
     pub seal_bytes_done: u64,
@@ -144,6 +147,68 @@ pub struct Status {
     pub decode: Option<DecodeStatus>,
     /// Seconds of one restore day, when it is not 86,400.
     pub debug_day_seconds: Option<f64>,
+}
+
+/// What a job of the background is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum JobState {
+    /// There is nothing to do for it.
+    #[default]
+    Idle,
+    /// It works.
+    Running,
+    /// It could not do what there is to do, and waits to try again.
+    Resting,
+    /// The archive stops.
+    Stopped,
+}
+
+impl JobState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Running, Self::Resting, Self::Stopped];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Resting => "resting",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// A job of the background.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobStatus {
+    /// What it is called.
+    pub name: String,
+    /// What it is at.
+    pub state: JobState,
+    /// What it works at; nothing when it does not.
+    pub doing: Option<String>,
+    /// What its last run failed with, or what that has to wait for.
+    pub trouble: Option<String>,
+    /// Seconds until it tries again, while it rests.
+    pub retry_seconds: Option<u64>,
+    /// Times since start that it found something to do.
+    pub runs: u64,
+    /// Times since start that it failed.
+    pub failures: u64,
+    /// When it last found something to do.
+    pub last_run: Option<UnixTime>,
+}
+
+impl JobStatus {
+    /// Its trouble in a line, if it has one.
+    #[must_use]
+    pub fn told(&self) -> Option<String> {
+        let trouble = self.trouble.as_ref()?;
+        let again = self.retry_seconds.map_or_else(String::new, |s| format!("; again in {s} s"));
+        Some(format!("{} failed: {trouble}{again}", self.name))
+    }
 }
 
 /// A body of which nobody knows whether it was acknowledged.
@@ -232,8 +297,8 @@ pub struct ShardPlace {
     pub slot: Option<u32>,
 }
 
-/// The status of an open archive; `activity` is what the pipeline says of itself.
-pub(crate) fn status(ground: &Ground, activity: String) -> Result<Status> {
+/// The status of an open archive, without what its jobs say of themselves.
+pub(crate) fn status(ground: &Ground) -> Result<Status> {
     let totals = rows::totals(&*ground.kv)?;
     let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
     let sets: Vec<(Vec<u8>, SetRow)> =
@@ -283,7 +348,8 @@ pub(crate) fn status(ground: &Ground, activity: String) -> Result<Status> {
         sets,
         restores_waiting: totals.restores_waiting,
         restored_objects: totals.restored,
-        pipeline: activity,
+        pipeline: String::new(),
+        jobs: Vec::new(),
         seal_bytes_done: 0,
         seal_bytes_total: 0,
         unverified_platters: 0,

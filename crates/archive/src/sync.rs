@@ -89,6 +89,10 @@ pub(crate) struct GroupSync {
 }
 
 impl GroupSync {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no job: who waits for a sync is answered within one"
+    )]
     pub(crate) fn start(name: &str) -> Result<Self> {
         let (requests, inbox) = sync_channel(QUEUE_MAX);
         std::thread::Builder::new()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Clock, Duration, ObjectId, UnixTime};
+use fulgurite_units::{ByteCount, Duration, ManualClock, ObjectId, UnixTime};
 use tempfile::TempDir;
 
 use crate::classes::{Classes, Home};
@@ -56,7 +56,7 @@ pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
 }
 
 pub(crate) fn ground(dir: &TempDir) -> Arc<Ground> {
-    Arc::new(Ground::open(config(dir), Clock::new(|| NOW)).unwrap())
+    Arc::new(Ground::open(config(dir), ManualClock::at(NOW).clock()).unwrap())
 }
 
 pub(crate) fn bucket(name: &str) -> BucketName {

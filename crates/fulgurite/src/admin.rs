@@ -6,7 +6,7 @@
 
 use bytes::BytesMut;
 use fulgurite_archive::status::{
-    DamagedCopy, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
+    DamagedCopy, JobStatus, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
@@ -310,6 +310,9 @@ fn show_status(s: &Status) -> String {
         ),
         show_pipeline(s),
     ];
+    // Sealing is the line before.
+    let others = s.jobs.iter().filter(|job| job.name != "sealing");
+    lines.extend(others.filter_map(show_job));
     lines.extend(s.decode.as_ref().map(show_decode));
     lines.extend(s.unverified_trouble.as_ref().map(|trouble| format!("trouble    {trouble}")));
     for trouble in &s.seal_troubles {
@@ -346,7 +349,15 @@ fn show_status(s: &Status) -> String {
     lines.join("\n")
 }
 
-/// What the sealing thread does, and how far it is.
+/// A job that works, or that cannot.
+fn show_job(job: &JobStatus) -> Option<String> {
+    match job.told() {
+        Some(trouble) => Some(format!("trouble    {trouble}")),
+        None => job.doing.as_ref().map(|doing| format!("job        {}: {doing}", job.name)),
+    }
+}
+
+/// What sealing does, and how far it is.
 fn show_pipeline(s: &Status) -> String {
     let (done, total) = (bytes(s.seal_bytes_done), bytes(s.seal_bytes_total));
     let far = match s.seal_bytes_total {

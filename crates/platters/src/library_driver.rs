@@ -153,9 +153,17 @@ impl Unverified {
         UnverifiedGuard { all: Arc::clone(self), platter }
     }
 
-    /// How many there are, and how long the oldest has waited.
+    /// How many there are now, how long the oldest has waited, and what is wrong if that is longer
+    /// than it may be. By the clock of the live library, which no test turns: a drive takes as long
+    /// as it takes.
     #[must_use]
-    pub fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
+    pub fn shown(&self) -> (usize, Option<Duration>, Option<String>) {
+        let now = std::time::Instant::now();
+        let (count, oldest) = self.waiting(now);
+        (count, oldest, self.trouble(now))
+    }
+
+    fn waiting(&self, now: std::time::Instant) -> (usize, Option<Duration>) {
         let since = self.lock();
         let oldest = since.values().min().map(|begun| now.saturating_duration_since(*begun));
         let nanos = |age: std::time::Duration| u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
@@ -163,8 +171,7 @@ impl Unverified {
     }
 
     /// What is wrong when one waits longer than it may.
-    #[must_use]
-    pub fn trouble(&self, now: std::time::Instant) -> Option<String> {
+    fn trouble(&self, now: std::time::Instant) -> Option<String> {
         let oldest = self.waiting(now).1.filter(|age| *age > self.within)?;
         let hours = |time: Duration| time.as_secs_f64() / 3600.0;
         Some(format!(

@@ -1,6 +1,6 @@
 //! Every bound of the glass tier by name.
 
-use std::time::Duration;
+use fulgurite_units::Duration;
 
 /// Size at which the log of the library ends.
 pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;

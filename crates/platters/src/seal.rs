@@ -19,11 +19,10 @@ mod verifying;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Instant;
 
 use fulgurite_catalog::{KeyRange, Transaction, keys};
 use fulgurite_layout::{ZoneState, choose_zones};
-use fulgurite_units::{ErrorKind, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
+use fulgurite_units::{ErrorKind, Instant, PlatterId, SetId, SlotIndex, UnixTime, error_chain};
 
 use crate::library_driver::LiveLibrary;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, SET_FAULTS_MAX};
@@ -136,7 +135,7 @@ impl Sealer {
     /// What the set that has waited longest waits for, if any does.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        let (troubles, _) = self.troubles.shown(Instant::now());
+        let (troubles, _) = self.troubles.shown(self.given.clock.passed());
         troubles.into_iter().next().map(|trouble| trouble.error)
     }
 
@@ -155,7 +154,7 @@ impl Sealer {
     /// # Errors
     /// What stopped the first set that did not go on.
     pub fn seal_all(&self, cause: Cause) -> Result<SealReport> {
-        let started = Instant::now();
+        let started = self.given.clock.passed();
         drop_orphan_plans(&self.given)?;
         self.give_up_unwritable()?;
         let until = self.bodies.backlog()?.last;
@@ -184,7 +183,7 @@ impl Sealer {
                 break;
             }
         }
-        report.seconds = started.elapsed().as_secs_f64();
+        report.seconds = self.given.clock.passed().since(started).as_secs_f64();
         failed.into_iter().next().map_or(Ok(report), Err)
     }
 
@@ -233,7 +232,7 @@ impl Sealer {
     }
 
     fn times(&self) -> (UnixTime, Instant) {
-        (self.given.now(), Instant::now())
+        (self.given.now(), self.given.clock.passed())
     }
 
     /// Gives a set up, and notes that its bodies wait; what `why` they do.

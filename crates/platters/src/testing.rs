@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_catalog::{Committer, FjallConfig, FjallStore, KeyValue, Transaction};
 use fulgurite_glass::Geometry;
 use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ArchiveId, ByteCount, Clock, ObjectId, UnixTime};
+use fulgurite_units::{ArchiveId, ByteCount, ManualClock, ObjectId, UnixTime};
 
 use crate::config::{LibraryOptions, MediumOptions};
 use crate::rows::SPACES;
@@ -49,7 +49,7 @@ pub(crate) fn given(folder: &Path) -> Given {
         geometry: Geometry::profile("demo").unwrap(),
         shard_size: ByteCount::new(4_000_000_000),
         shape,
-        clock: Clock::new(|| NOW),
+        clock: ManualClock::at(NOW).clock(),
         panics: Arc::default(),
         fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
         stopping: Arc::default(),

@@ -1,31 +1,198 @@
-//! The time of day. It is handed in, so that a test can let days pass in a moment; mechanics and
-//! retries go by the monotonic clock and not by this one.
+//! The one clock of an archive: the time of day, and how much time has passed. It is handed in, so
+//! that a test can let days pass in a moment.
+//!
+//! Expiry and age are told by the time of day, which may be set; rests and waits by the time that
+//! has passed, which only grows. Nothing here reads a clock of the system: whoever makes a
+//! [`Clock`] says what it shows, and [`ManualClock`] shows what its test last said.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::UnixTime;
+use crate::{Duration, Instant, UnixTime};
 
-/// Says what time of day it is.
+/// What is called when the hands of a manual clock were turned.
+type Listener = Box<dyn Fn() + Send + Sync>;
+
+/// What shows the time.
+trait Dial: Send + Sync {
+    fn wall(&self) -> UnixTime;
+    fn passed(&self) -> Instant;
+    /// Whether time passes by itself. If not, those who listen are told when it did.
+    fn goes(&self) -> bool;
+    fn listen(&self, listener: Listener);
+}
+
+/// Says what time of day it is, and how much time has passed.
 #[derive(Clone)]
-pub struct Clock(Arc<dyn Fn() -> UnixTime + Send + Sync>);
+pub struct Clock(Arc<dyn Dial>);
 
 impl Clock {
-    /// A clock that shows what `now` returns.
+    /// A clock that goes by itself: `wall` says the time of day, and `passed` how much time has
+    /// passed since a moment of its own.
     #[must_use]
-    pub fn new(now: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
-        Self(Arc::new(now))
+    pub fn new(
+        wall: impl Fn() -> UnixTime + Send + Sync + 'static,
+        passed: impl Fn() -> Instant + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Going { wall, passed }))
+    }
+
+    /// The same clock with another time of day.
+    #[must_use]
+    pub fn with_wall(&self, wall: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
+        let of = self.clone();
+        Self::new(wall, move || of.passed())
     }
 
     /// The time of day.
     #[must_use]
     pub fn now(&self) -> UnixTime {
-        (self.0)()
+        self.0.wall()
+    }
+
+    /// How much time has passed since a moment that is the same for all who have this clock.
+    #[must_use]
+    pub fn passed(&self) -> Instant {
+        self.0.passed()
+    }
+
+    /// How long a thread may sleep until so much time has passed; none when it has to be woken
+    /// instead, for this clock does not go by itself.
+    #[must_use]
+    pub fn sleep_until(&self, at: Instant) -> Option<Duration> {
+        self.0.goes().then(|| at.since(self.0.passed()))
+    }
+
+    /// Has `listener` called whenever the hands of a clock were turned that does not go by itself.
+    pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
+        self.0.listen(Box::new(listener));
     }
 }
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Clock").field(&self.now()).finish()
+        f.debug_tuple("Clock").field(&self.now()).field(&self.passed()).finish()
+    }
+}
+
+struct Going<W, P> {
+    wall: W,
+    passed: P,
+}
+
+impl<W, P> Dial for Going<W, P>
+where
+    W: Fn() -> UnixTime + Send + Sync,
+    P: Fn() -> Instant + Send + Sync,
+{
+    fn wall(&self) -> UnixTime {
+        (self.wall)()
+    }
+
+    fn passed(&self) -> Instant {
+        (self.passed)()
+    }
+
+    fn goes(&self) -> bool {
+        true
+    }
+
+    fn listen(&self, _: Listener) {}
+}
+
+/// A clock that stands still until its test turns it.
+#[derive(Clone)]
+pub struct ManualClock(Arc<Hands>);
+
+struct Hands {
+    shown: Mutex<(UnixTime, Instant)>,
+    listeners: Mutex<Vec<Listener>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ManualClock {
+    /// A clock that shows this time of day.
+    #[must_use]
+    pub fn at(wall: UnixTime) -> Self {
+        let shown = Mutex::new((wall, Instant::ZERO));
+        Self(Arc::new(Hands { shown, listeners: Mutex::default() }))
+    }
+
+    /// What is handed in where a clock is wanted.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        Clock(Arc::clone(&self.0) as Arc<dyn Dial>)
+    }
+
+    /// Lets time pass, and tells those who listen.
+    pub fn advance(&self, by: Duration) {
+        {
+            let mut shown = lock(&self.0.shown);
+            let wall = shown.0.as_millis() + by.as_nanos() / 1_000_000;
+            *shown = (UnixTime::from_millis(wall), shown.1 + by);
+        }
+        lock(&self.0.listeners).iter().for_each(|listener| listener());
+    }
+}
+
+impl fmt::Debug for ManualClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ManualClock").field(&*lock(&self.0.shown)).finish()
+    }
+}
+
+impl Dial for Hands {
+    fn wall(&self) -> UnixTime {
+        lock(&self.shown).0
+    }
+
+    fn passed(&self) -> Instant {
+        lock(&self.shown).1
+    }
+
+    fn goes(&self) -> bool {
+        false
+    }
+
+    fn listen(&self, listener: Listener) {
+        lock(&self.listeners).push(listener);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn a_manual_clock_stands_still_until_it_is_turned_and_then_says_so() {
+        let manual = ManualClock::at(UnixTime::from_millis(5_000));
+        let clock = manual.clock();
+        let told = Arc::new(AtomicU32::new(0));
+        let (tells, seen) = (Arc::clone(&told), clock.clone());
+        clock.listen(move || {
+            // The hands are where they were turned to when it is told.
+            assert_eq!(seen.passed(), Instant::from_nanos(2_500_000_000));
+            tells.fetch_add(1, Ordering::SeqCst);
+        });
+        assert_eq!((clock.now().as_millis(), clock.passed()), (5_000, Instant::ZERO));
+        assert_eq!(clock.sleep_until(Instant::ZERO), None);
+        manual.advance(Duration::from_millis(2_500));
+        assert_eq!(clock.now().as_millis(), 7_500);
+        assert_eq!(told.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_clock_that_goes_says_how_long_to_sleep() {
+        let at = Instant::from_nanos;
+        let clock = Clock::new(|| UnixTime::from_millis(1), || Instant::from_nanos(70));
+        assert_eq!(clock.sleep_until(at(100)), Some(Duration::from_nanos(30)));
+        assert_eq!(clock.sleep_until(at(20)), Some(Duration::ZERO));
+        let other = clock.with_wall(|| UnixTime::from_millis(9));
+        assert_eq!((other.now().as_millis(), other.passed()), (9, at(70)));
     }
 }

@@ -15,7 +15,7 @@ mod seed;
 mod time;
 
 pub use bytes::{ByteCount, ParseByteCountError};
-pub use clock::Clock;
+pub use clock::{Clock, ManualClock};
 pub use controller::{Controller, Outbox};
 pub use error::{ErrorKind, error_chain};
 pub use id::{ArchiveId, ObjectId, PlatterId, SetId, UploadId};

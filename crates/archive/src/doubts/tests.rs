@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fulgurite_catalog::CatalogError;
-use fulgurite_units::{Clock, UnixTime, UploadId};
+use fulgurite_units::{UnixTime, UploadId};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -46,7 +46,8 @@ impl Life {
         static MS: AtomicU64 = AtomicU64::new(0);
         let tick =
             || UnixTime::from_millis(testing::NOW.as_millis() + MS.fetch_add(1, Ordering::Relaxed));
-        let ground = Ground::open(testing::config(&self.dir), Clock::new(tick)).unwrap();
+        let clock = clock::system().with_wall(tick);
+        let ground = Ground::open(testing::config(&self.dir), clock).unwrap();
         let ground = Arc::new(ground);
         finish_shreds(&ground).unwrap();
         sweep_orphan_keys(&ground).unwrap();
@@ -137,7 +138,7 @@ fn check_shown(ground: &Ground, expected: &[(&str, u64)]) {
 /// Names and bytes of what is in doubt, as the status says; segments, budget and rows agree.
 #[track_caller]
 fn check_doubts(ground: &Ground, expected: &[(&str, u64)]) {
-    let status = crate::status::status(ground, String::new()).unwrap();
+    let status = crate::status::status(ground).unwrap();
     let found: Vec<(&str, u64)> =
         status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes)).collect();
     assert_eq!(found, expected);
@@ -179,7 +180,7 @@ fn what_is_put_or_deleted_ends_what_was_in_doubt_of_the_name() {
         let ground = life.start();
         check_shown(&ground, &[("deleted", 10), ("other", 11)]);
         let mut doubts = vec![("deleted", 20), ("never shown", 21), ("put", 22), ("put", 23)];
-        let status = crate::status::status(&ground, String::new()).unwrap();
+        let status = crate::status::status(&ground).unwrap();
         let found = status.objects_in_doubt.iter().map(|body| (&*body.key, body.bytes));
         let mut found: Vec<(&str, u64)> = found.collect();
         found.sort_unstable();

@@ -154,6 +154,7 @@ pub(crate) fn set_aside(paths: &Paths, segment: &Segment) -> Result<()> {
 
 /// Scans `segments` for bodies whose keys are in `slots`, and adds what it finds to `bodies`; of
 /// those in `doubts` it finds that they are in doubt.
+#[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
 pub(crate) fn scan(
     segments: Vec<Segment>,
     (keys, slots): (&KeyTable, &BTreeMap<ObjectId, UsedSlot>),

@@ -96,6 +96,7 @@ impl Look for Places<'_> {
             .is_some_and(|(kind, written)| self.tails.contains(&(kind, written.segment)))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
     fn torn(&mut self, bodies: &[&WholeBody]) -> BTreeSet<ObjectId> {
         let place = |body: &BodyRow| {
             let (kind, extents) = body.log.as_ref()?;

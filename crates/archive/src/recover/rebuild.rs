@@ -250,6 +250,7 @@ fn finish(
 
 /// Fills the spaces that have a row or more for each object, each in order of its keys. `objects`
 /// come by name, `queue` by sequence.
+#[expect(clippy::disallowed_methods, reason = "one computation is shared out")]
 fn fill(kv: &FjallStore, objects: &[Finished], queue: &[(usize, u32)]) -> Result<()> {
     let object_rows = objects
         .iter()

@@ -2,83 +2,96 @@
 //! copied that are still staged. What is due first is done first.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_units::UnixTime;
 
-/// A piece of work.
-pub(super) type Job = Box<dyn FnOnce() + Send>;
+use crate::jobs::{Bell, Failed, Job, Next, Pace, Turn};
+use crate::limits::{JOB_REST_MAX, JOB_TICK};
 
-/// Jobs that wait, by when they are due and then in their order.
+/// A piece of work, which tells by mail what became of it.
+pub(super) type Work = Box<dyn FnOnce() + Send>;
+
+/// Work that waits, by when it is due and then in its order.
 #[derive(Default)]
 struct Waiting {
-    jobs: BTreeMap<(UnixTime, u64), Job>,
+    work: BTreeMap<(UnixTime, u64), Work>,
     sequence: u64,
-    is_closed: bool,
 }
 
-/// Where jobs wait for whoever does them. Closed when it is dropped: what waits then is not done.
-#[derive(Default)]
-pub(super) struct Bench {
-    shared: Arc<Shared>,
-}
+/// Where work waits for whoever does it. Clones are the same bench.
+#[derive(Clone)]
+pub(super) struct Bench(Arc<Shared>);
 
-#[derive(Default)]
-pub(super) struct Shared {
+struct Shared {
     waiting: Mutex<Waiting>,
-    changed: Condvar,
+    /// A job each.
+    bells: Vec<Bell>,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Works until the bench is closed.
-    pub(super) fn run(&self) {
-        loop {
-            let mut waiting = self.lock();
-            let job = loop {
-                if waiting.is_closed {
-                    return;
-                }
-                if let Some((_, job)) = waiting.jobs.pop_first() {
-                    break job;
-                }
-                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(waiting);
-            job();
-        }
-    }
+/// One who works there.
+#[derive(Debug)]
+pub(super) struct BenchWorker {
+    bench: Bench,
+    number: u32,
 }
 
 impl Bench {
-    /// For those who work.
-    pub(super) fn shared(&self) -> Arc<Shared> {
-        Arc::clone(&self.shared)
+    /// A bench for the jobs of these bells.
+    pub(super) fn new(bells: Vec<Bell>) -> Self {
+        Self(Arc::new(Shared { waiting: Mutex::default(), bells }))
     }
 
-    /// Has a job done.
-    pub(super) fn add(&self, due: UnixTime, job: Job) {
-        let mut waiting = self.shared.lock();
-        let sequence = waiting.sequence;
-        waiting.sequence += 1;
-        waiting.jobs.insert((due, sequence), job);
-        self.shared.changed.notify_one();
+    /// The job that is one of them.
+    pub(super) fn worker(&self, number: u32) -> BenchWorker {
+        BenchWorker { bench: self.clone(), number }
     }
-}
 
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
-        self.shared.changed.notify_all();
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has something done.
+    pub(super) fn add(&self, due: UnixTime, work: Work) {
+        {
+            let mut waiting = self.lock();
+            let sequence = waiting.sequence;
+            waiting.sequence += 1;
+            waiting.work.insert((due, sequence), work);
+        }
+        // Who is at work looks again behind it.
+        self.0.bells.iter().for_each(Bell::ring);
+    }
+
+    fn take(&self) -> Option<Work> {
+        self.lock().work.pop_first().map(|(_, work)| work)
     }
 }
 
 impl std::fmt::Debug for Bench {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Bench").field("waiting", &self.shared.lock().jobs.len()).finish()
+        f.debug_struct("Bench").field("waiting", &self.lock().work.len()).finish()
+    }
+}
+
+impl Job for BenchWorker {
+    fn name(&self) -> String {
+        format!("restore-bench-{}", self.number)
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: None, rest: JOB_TICK, rest_max: JOB_REST_MAX }
+    }
+
+    fn failing(&self) -> &'static str {
+        "a piece of a restore was dropped"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        let Some(work) = self.bench.take() else { return Ok(Next::Tick) };
+        turn.doing("putting a restored copy together");
+        work();
+        Ok(Next::Again)
     }
 }
 
@@ -86,20 +99,28 @@ impl std::fmt::Debug for Bench {
 mod tests {
     use std::sync::mpsc::channel;
 
+    use fulgurite_platters::Panics;
+    use fulgurite_units::ManualClock;
+
     use super::*;
+    use crate::jobs::Runner;
 
     #[test]
-    fn what_is_due_first_is_done_first_and_a_closed_bench_ends_its_workers() {
-        let (bench, (said, heard)) = (Bench::default(), channel());
+    fn what_is_due_first_is_done_first() {
+        let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
+        let bell = Bell::new(&clock);
+        let (bench, (said, heard)) = (Bench::new(vec![bell.clone()]), channel());
         for (due, name) in [(3, "late"), (1, "soon"), (2, "later"), (1, "soon too")] {
             let said = said.clone();
             bench.add(UnixTime::from_millis(due), Box::new(move || said.send(name).unwrap()));
         }
-        let shared = bench.shared();
-        let worker = std::thread::spawn(move || shared.run());
+        let runner = Runner::new(&clock, &Arc::<Panics>::default());
+        runner.start_at(&bell, bench.worker(1)).unwrap();
         let order: Vec<&str> = heard.iter().take(4).collect();
         assert_eq!(order, ["soon", "soon too", "later", "late"]);
-        drop(bench);
-        worker.join().unwrap();
+        bench.add(UnixTime::from_millis(0), Box::new(move || said.send("rung").unwrap()));
+        assert_eq!(heard.recv().unwrap(), "rung");
+        runner.stop();
+        assert_eq!(runner.join(), 0);
     }
 }

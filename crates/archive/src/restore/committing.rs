@@ -1,6 +1,7 @@
-//! The thread that makes whole copies readable: all that wait are synced together, and committed.
+//! The job that makes whole copies readable: all that wait are synced together, and committed.
 
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_restore::RestoreId;
@@ -10,7 +11,8 @@ use super::copying::Whole;
 use super::{Message, expiry};
 use crate::commit::{account, find_object};
 use crate::ground::Ground;
-use crate::limits::RESTORE_COMMITS_MAX;
+use crate::jobs::{Failed, Job, Next, Pace, Turn};
+use crate::limits::{JOB_REST_MAX, JOB_TICK, RESTORE_COMMITS_MAX};
 use crate::log::{Extent, LogKind, LogWriter};
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
@@ -26,20 +28,44 @@ pub(crate) enum End {
     Lost,
 }
 
-/// Works until nobody sends copies any more.
-pub(super) fn run(
-    ground: &Ground,
-    copies: &Receiver<(RestoreId, Whole)>,
-    answers: &Sender<Message>,
-) {
-    while let Ok(first) = copies.recv() {
-        let mut group = vec![first];
-        group.extend(copies.try_iter().take(RESTORE_COMMITS_MAX - 1));
+/// Makes copies readable.
+#[derive(Debug)]
+pub(super) struct Committing {
+    ground: Arc<Ground>,
+    copies: Receiver<(RestoreId, Whole)>,
+}
+
+impl Committing {
+    pub(super) fn new(ground: &Arc<Ground>, copies: Receiver<(RestoreId, Whole)>) -> Self {
+        Self { ground: Arc::clone(ground), copies }
+    }
+}
+
+impl Job for Committing {
+    fn name(&self) -> String {
+        "restore-commit".to_owned()
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: None, rest: JOB_TICK, rest_max: JOB_REST_MAX }
+    }
+
+    fn failing(&self) -> &'static str {
+        "restored copies are not kept"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        let group: Vec<_> = self.copies.try_iter().take(RESTORE_COMMITS_MAX).collect();
+        if group.is_empty() {
+            return Ok(Next::Tick);
+        }
+        turn.doing("committing restored copies");
         let ids: Vec<RestoreId> = group.iter().map(|(id, _)| *id).collect();
-        let ended = ground.panics.catch("restoring", || commit_all(ground, group));
+        // Caught here, for who waits for them must be told.
+        let ended = self.ground.panics.catch("restoring", || commit_all(&self.ground, group));
         let ended = ended.unwrap_or_else(|_| ids.into_iter().map(|id| (id, End::Lost)).collect());
-        // The restoring thread may be gone already.
-        let _ = answers.send(Message::Ended(ended));
+        self.ground.bells.restore.send(Message::Ended(ended));
+        Ok(Next::Again)
     }
 }
 

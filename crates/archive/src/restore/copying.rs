@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use fulgurite_catalog::KeyValue as _;
 use fulgurite_platters::{cipher_crc, joined_crc};
 use fulgurite_restore::{Piece, Place};
-use fulgurite_units::{ByteCount, ObjectId, PlatterId};
+use fulgurite_units::{ByteCount, Instant, ObjectId, PlatterId};
 
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, find_object};

@@ -1,4 +1,4 @@
-//! The restoring thread: drives the controller of restores.
+//! Restoring: a job that drives the controller of restores.
 //!
 //! ```text
 //! inbox: Asked -----> queue ---(the first of each retrieval)---> Asked ---.
@@ -6,41 +6,45 @@
 //!        Ended --------------------------------> Committed, Lost ---------'          |
 //! Fetch --> rooms, then: library (read_platter on a drive's thread)                  |
 //!                        bench (what is staged; sets that shards are put together of) <-- Fetch
-//! Commit --> the committing thread                                           <-----  Commit
+//! Commit --> the committing job                                              <-----  Commit
 //! ```
 //!
-//! Nothing here would be missed: a restart, or a panic of this thread, begins with the rows again.
-//! The inbox has no bound of its own: each message answers something that is under way, or says of
-//! a row that it is there.
+//! A run takes all mail, has the controller decide, and is over: what it began answers by mail.
+//! Nothing here would be missed: a restart, or a panic of this job, begins with the rows again. The
+//! inbox has no bound of its own: each message answers something that is under way, or says of a
+//! row that it is there.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, Scope};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_platters::PlatterFiles;
 use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
-use fulgurite_units::{ByteCount, Controller as _, ObjectId, Outbox, UnixTime, error_chain};
+use fulgurite_units::{
+    ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
+};
 
 use super::bench::Bench;
-use super::committing::{self, End};
+use super::committing::{Committing, End};
 use super::copying::{Copying, Source, Whole, copy_whole, platter};
 use super::log_file::{Begun, LogFile};
 use super::queue::Queue;
+use crate::Result;
 use crate::ground::Ground;
-use crate::limits::{RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_HELD_MAX};
+use crate::jobs::{Bell, Failed, Job, Mail, Next, Pace, Runner, Turn};
+use crate::limits::{
+    JOB_TICK, RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_HELD_MAX,
+};
 use crate::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
 use crate::shard_reader::{ReadShards, Recovery, ShardReader, ShardWish, Visited};
-use crate::{ArchiveError, Result};
 
 /// How often it looks whether there is more room.
-const TICK: Duration = Duration::from_secs(1);
+const TICK: Duration = JOB_TICK;
 
-/// What the restoring thread is told.
+/// What restoring is told.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// A row asks for this object.
@@ -55,26 +59,45 @@ pub(crate) enum Message {
     Moved(PieceId),
     /// What became of copies.
     Ended(Vec<(RestoreId, End)>),
-    /// The archive stops.
-    Stop,
+}
+
+/// What restores are driven with.
+#[derive(Debug)]
+struct Means {
+    ground: Arc<Ground>,
+    shards: ShardReader,
+    drives: usize,
+}
+
+impl Means {
+    fn row(&self, object: ObjectId) -> Result<Option<RestoreRow>> {
+        rows::get(&*self.ground.kv, RESTORES, &object.to_bytes())
+    }
 }
 
 /// Drives restores.
 #[derive(Debug)]
 pub(crate) struct Restorer {
-    ground: Arc<Ground>,
-    shards: ShardReader,
-    drives: usize,
+    of: Arc<Means>,
     /// Of the first controller: one that begins anew after a bug has none.
-    log: Mutex<Option<Begun>>,
+    log: Option<Begun>,
+    inbox: Receiver<Message>,
+    bench: Bench,
+    commits: Mail<(RestoreId, Whole)>,
+    /// None before the first run, and after one that failed.
+    driver: Option<Driver>,
+    /// No number is used again: late answers must not be taken for others.
+    first_id: u64,
 }
 
 /// What a driver knows beside its controller. All of it can be lost.
-struct Driver<'a> {
-    of: &'a Restorer,
+#[derive(Debug)]
+struct Driver {
+    of: Arc<Means>,
     restores: Restores,
     log: LogFile,
     started: Instant,
+    looks_at: Instant,
     queue: Queue,
     known: BTreeMap<RestoreId, Copying>,
     by_object: BTreeMap<ObjectId, RestoreId>,
@@ -82,160 +105,124 @@ struct Driver<'a> {
     /// What the controller is to be told.
     events: VecDeque<Event>,
     room: ByteCount,
-    bench: &'a Bench,
-    commits: &'a Sender<(RestoreId, Whole)>,
-    inbox: &'a Sender<Message>,
+    bench: Bench,
+    commits: Mail<(RestoreId, Whole)>,
+    inbox: Mail<Message>,
 }
 
 impl Restorer {
-    pub(crate) fn new(
+    /// Starts restoring and what it needs beside it.
+    pub(crate) fn start(
+        runner: &Runner,
         ground: &Arc<Ground>,
         library: &LiveLibrary,
         files: &PlatterFiles,
+        inbox: Receiver<Message>,
         answers: tokio::runtime::Handle,
-    ) -> Result<Self> {
+    ) -> Result<()> {
         let shards = ShardReader::new(ground, library, files, answers);
         let shape = &ground.config.library.shape;
         let drives = usize::from(shape.drives_per_panel() * shape.panels).max(1);
-        let log = Mutex::new(Begun::at(ground.config.restore_log.as_deref())?);
-        Ok(Self { ground: Arc::clone(ground), shards, drives, log })
-    }
-
-    /// Works until it is told to stop.
-    pub(crate) fn run(&self, inbox: &Receiver<Message>) {
-        let answers = &self.ground.bells.restore;
-        let (bench, (commits, whole)) = (Bench::default(), std::sync::mpsc::channel());
-        std::thread::scope(|scope| {
-            // Both are closed behind the loop, and then their threads end.
-            let (bench, commits) = (bench, commits);
-            if let Err(error) = self.start_helpers(scope, &bench, whole) {
-                tracing::error!(%error, "nothing is restored until a restart");
-                return;
-            }
-            let mut first_id = 0;
-            loop {
-                let ran = self.ground.panics.run("restoring", || {
-                    Driver::new(self, first_id, &bench, &commits, answers)?.serve(inbox)
-                });
-                // No number is used again: late answers must not be taken for others.
-                first_id += 1 << 32;
-                match ran {
-                    Ok(()) => return,
-                    Err(_) if self.ground.check_stopping().is_err() => return,
-                    Err(error) => {
-                        let error = error_chain(&error);
-                        tracing::error!(error, "restoring begins anew");
-                        if self.rests(inbox) {
-                            return;
-                        }
-                    }
-                }
-            }
-        });
-    }
-
-    /// The threads beside this one.
-    fn start_helpers<'scope>(
-        &'scope self,
-        scope: &'scope Scope<'scope, '_>,
-        bench: &Bench,
-        whole: Receiver<(RestoreId, Whole)>,
-    ) -> Result<()> {
-        let failed = |e| ArchiveError::Internal { what: format!("no thread: {e}") };
-        for _ in 0..RESTORE_WORKERS {
-            let shared = bench.shared();
-            let work = move || shared.run();
-            Builder::new()
-                .name("restore-bench".to_owned())
-                .spawn_scoped(scope, work)
-                .map_err(failed)?;
+        let log = Begun::at(ground.config.restore_log.as_deref())?;
+        let of = Arc::new(Means { ground: Arc::clone(ground), shards, drives });
+        let bells = [(); RESTORE_WORKERS].map(|()| Bell::new(ground.clock()));
+        let bench = Bench::new(bells.to_vec());
+        for (number, bell) in (1..).zip(&bells) {
+            runner.start_at(bell, bench.worker(number))?;
         }
-        let commit = move || committing::run(&self.ground, &whole, &self.ground.bells.restore);
-        Builder::new()
-            .name("restore-commit".to_owned())
-            .spawn_scoped(scope, commit)
-            .map_err(failed)?;
-        Ok(())
+        let (commits, whole) = Mail::new(&Bell::new(ground.clock()));
+        runner.start_at(commits.bell(), Committing::new(ground, whole))?;
+        let restorer = Self { of, log, inbox, bench, commits, driver: None, first_id: 0 };
+        runner.start_at(ground.bells.restore.bell(), restorer)
     }
 
-    /// Waits a moment before it begins anew; `true` when the archive stops.
-    fn rests(&self, inbox: &Receiver<Message>) -> bool {
-        let until = Instant::now() + TICK;
-        loop {
-            match inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return true,
-                // What was asked for is in the rows, and what is answered was asked before.
-                Ok(_) => {}
-                Err(RecvTimeoutError::Timeout) => return self.ground.check_stopping().is_err(),
-            }
-        }
-    }
-
-    fn row(&self, object: ObjectId) -> Result<Option<RestoreRow>> {
-        rows::get(&*self.ground.kv, RESTORES, &object.to_bytes())
-    }
-}
-
-impl<'a> Driver<'a> {
-    fn new(
-        of: &'a Restorer,
-        first_id: u64,
-        bench: &'a Bench,
-        commits: &'a Sender<(RestoreId, Whole)>,
-        inbox: &'a Sender<Message>,
-    ) -> Result<Self> {
-        let restores = Restores::new(of.drives);
-        let begun = of.log.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let log = LogFile::new(begun, &restores);
-        Ok(Self {
-            of,
+    /// A driver that begins with the rows.
+    fn begin(&mut self) -> Result<Driver> {
+        // What was asked for is in the rows, and what is answered was asked by another driver.
+        while self.inbox.try_recv().is_ok() {}
+        let first_id = self.first_id;
+        self.first_id += 1 << 32;
+        let restores = Restores::new(self.of.drives);
+        let log = LogFile::new(self.log.take(), &restores);
+        let now = self.of.ground.clock().passed();
+        Ok(Driver {
+            of: Arc::clone(&self.of),
             restores,
             log,
-            started: Instant::now(),
-            queue: Queue::of_rows(&of.ground)?,
+            started: now,
+            looks_at: now,
+            queue: Queue::of_rows(&self.of.ground)?,
             known: BTreeMap::new(),
             by_object: BTreeMap::new(),
             next: first_id,
             events: VecDeque::new(),
             room: ByteCount::new(u64::MAX),
-            bench,
-            commits,
-            inbox,
+            bench: self.bench.clone(),
+            commits: self.commits.clone(),
+            inbox: self.of.ground.bells.restore.clone(),
         })
     }
+}
 
-    fn now(&self) -> fulgurite_units::Instant {
-        let passed = self.started.elapsed().as_nanos();
-        fulgurite_units::Instant::from_nanos(u64::try_from(passed).unwrap_or(u64::MAX))
+impl Job for Restorer {
+    fn name(&self) -> String {
+        "restoring".to_owned()
     }
 
-    fn serve(&mut self, inbox: &Receiver<Message>) -> Result<()> {
-        let mut looks_at = Instant::now();
-        loop {
-            if looks_at <= Instant::now() {
-                self.tell_room()?;
-                looks_at = Instant::now() + TICK;
-            }
-            self.step_all()?;
-            let due = self.restores.deadline().map(|due| Duration::from(due.since(self.now())));
-            let look = looks_at.saturating_duration_since(Instant::now());
-            match inbox.recv_timeout(due.map_or(look, |due| due.min(look))) {
-                Ok(message) => {
-                    // What came together is answered together.
-                    for message in std::iter::once(message).chain(inbox.try_iter()) {
-                        if !self.take(message)? {
-                            self.log.stopped();
-                            return Ok(());
-                        }
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            }
-            if self.restores.deadline().is_some_and(|due| due <= self.now()) {
-                self.events.push_back(Event::Timer);
-            }
+    fn pace(&self) -> Pace {
+        Pace { tick: Some(TICK), rest: TICK, rest_max: TICK }
+    }
+
+    fn failing(&self) -> &'static str {
+        "restoring begins anew"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        let mut driver = match self.driver.take() {
+            Some(driver) => driver,
+            None => self.begin()?,
+        };
+        // One that meets an error is lost.
+        let next = driver.serve(&self.inbox)?;
+        let count: usize = Retrieval::URGENT_FIRST.map(|of| driver.restores.count(of)).iter().sum();
+        turn.under_way((count > 0).then(|| format!("{count} restores")));
+        self.driver = Some(driver);
+        Ok(next)
+    }
+
+    fn stopped(&mut self) {
+        if let Some(driver) = &mut self.driver {
+            driver.log.stopped();
         }
+    }
+}
+
+impl Driver {
+    /// The time of the controller, which begins with its driver.
+    fn now(&self) -> Instant {
+        Instant::from_nanos(self.passed().since(self.started).as_nanos())
+    }
+
+    fn passed(&self) -> Instant {
+        self.of.ground.clock().passed()
+    }
+
+    /// Takes what came and lets the controller decide; when it has to be looked at again.
+    fn serve(&mut self, inbox: &Receiver<Message>) -> Result<Next> {
+        // What came together is answered together.
+        for message in inbox.try_iter() {
+            self.take(message)?;
+        }
+        if self.restores.deadline().is_some_and(|due| due <= self.now()) {
+            self.events.push_back(Event::Timer);
+        }
+        if self.looks_at <= self.passed() {
+            self.tell_room()?;
+            self.looks_at = self.passed() + TICK;
+        }
+        self.step_all()?;
+        let due = self.restores.deadline().map(|due| self.started + due.since(Instant::ZERO));
+        Ok(Next::By(due.map_or(self.looks_at, |due| due.min(self.looks_at))))
     }
 
     /// Steps the controller until it has been told everything, and asks for more as it ends.
@@ -307,10 +294,9 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Turns a message into events; `false` when the archive stops.
-    fn take(&mut self, message: Message) -> Result<bool> {
+    /// Turns a message into events.
+    fn take(&mut self, message: Message) -> Result<()> {
         match message {
-            Message::Stop => return Ok(false),
             Message::Asked(object) => {
                 if let Some(row) = self.of.row(object)? {
                     self.queue.add(object, row.mark);
@@ -326,7 +312,7 @@ impl<'a> Driver<'a> {
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     fn visited(&mut self, mut visited: Visited) -> Result<()> {
@@ -339,10 +325,7 @@ impl<'a> Driver<'a> {
         }
         let pieces: Vec<PieceId> = visited.left.iter().map(|wish| wish.piece).collect();
         let inbox = self.inbox.clone();
-        let then = move |recovery| {
-            // The restoring thread may be gone already.
-            let _ = inbox.send(Message::Brought(Box::new(recovery)));
-        };
+        let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
         if let Err(error) = self.of.shards.ask_set(visited, then) {
             self.of.ground.check_stopping()?;
             let reason = error_chain(&error);
@@ -363,7 +346,7 @@ impl<'a> Driver<'a> {
                 let failed = recovery.wishes.iter().map(|wish| (wish.piece, error.to_string()));
                 ReadShards { came: Vec::new(), failed: failed.collect() }
             });
-            let _ = inbox.send(Message::Read(read));
+            inbox.send(Message::Read(read));
         };
         self.bench.add(due, Box::new(work));
     }
@@ -476,10 +459,7 @@ impl<'a> Driver<'a> {
         match place {
             Some(place) if !wishes.is_empty() => {
                 let inbox = self.inbox.clone();
-                let then = move |visited| {
-                    // The restoring thread may be gone already.
-                    let _ = inbox.send(Message::Visited(visited));
-                };
+                let then = move |visited| inbox.send(Message::Visited(visited));
                 self.of.shards.visit(platter(place), wishes, then)
             }
             Some(_) | None => Ok(()),
@@ -505,7 +485,7 @@ impl<'a> Driver<'a> {
                     Message::Read(ReadShards { came: Vec::new(), failed })
                 }
             };
-            let _ = inbox.send(message);
+            inbox.send(message);
         };
         self.bench.add(due, Box::new(work));
     }
@@ -525,8 +505,7 @@ impl<'a> Driver<'a> {
         let Some(copying) = self.known.get_mut(&restore) else { return };
         match copying.finish() {
             Ok(whole) => {
-                // The committing thread ends behind this one.
-                let _ = self.commits.send((restore, whole));
+                self.commits.send((restore, whole));
             }
             Err(error) => {
                 self.note_failure(restore, &error);
@@ -538,12 +517,12 @@ impl<'a> Driver<'a> {
     /// Writes down why a restore failed, once for all of its pieces that fail together. Not waited
     /// for: it is tried again in any case.
     fn note_failure(&mut self, restore: RestoreId, error: &str) {
+        let now = self.passed();
         let Some(copying) = self.known.get_mut(&restore) else { return };
-        let is_new = |at: &Instant| at.elapsed() >= TICK;
-        if !copying.noted.as_ref().is_none_or(is_new) {
+        if copying.noted.is_some_and(|at| now.since(at) < TICK) {
             return;
         }
-        copying.noted = Some(Instant::now());
+        copying.noted = Some(now);
         // Not by its name, which would outlive the object in the log.
         let object = copying.object;
         tracing::error!(%object, error, "an object cannot be restored; it is tried again");

@@ -139,9 +139,9 @@ fn a_destruction_that_failed_is_done_without_a_restart() {
     };
     ground.committer.commit_blocking(commit).unwrap();
     // One under way is its deleter's business.
-    finish_failed_shreds(&ground).unwrap();
+    finish_failed_shreds(&ground, &mut || {}).unwrap();
     assert!(has_key(&ground, &doomed));
     ground.has_failed_shreds.store(true, Ordering::SeqCst);
-    finish_failed_shreds(&ground).unwrap();
+    finish_failed_shreds(&ground, &mut || {}).unwrap();
     assert!(!has_key(&ground, &doomed));
 }

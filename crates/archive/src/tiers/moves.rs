@@ -6,16 +6,13 @@
 //! DELETE      --> removals: tier, body --(removed)--> row goes
 //! ```
 //!
-//! Each step may be cut short and done again: a body has one name in a tier for ever. One thread
-//! moves and then removes, so that nothing is removed while it is brought. A tier that does not
-//! answer rests, each time twice as long, an hour at most; the others go on.
+//! Each step may be cut short and done again: a body has one name in a tier for ever. Each tier has
+//! a job, which moves and then removes, so that nothing is removed while it is brought. One whose
+//! tier does not answer rests; the others go on.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
-use fulgurite_platters::Panics;
 use fulgurite_units::{ErrorKind, error_chain};
 use futures::StreamExt as _;
 
@@ -27,32 +24,15 @@ use crate::classes::TierName;
 use crate::commit::{Retired, account, rows_in};
 use crate::entry::Entry;
 use crate::ground::Ground;
-use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE, TIER_REST, TIER_REST_MAX};
+use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
 use crate::{ArchiveError, Result};
 
-/// Why a tier rests.
-#[derive(Clone, Debug)]
-pub(crate) struct TierTrouble {
-    pub(crate) tier: TierName,
-    pub(crate) error: String,
-    pub(crate) tries: u32,
-    /// When it is asked again.
-    pub(crate) again: Instant,
-}
-
-impl std::fmt::Display for TierTrouble {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { tier, error, tries, .. } = self;
-        write!(f, "tier \"{tier}\" takes nothing ({tries} tries): {error}")
-    }
-}
-
-/// Works moves and removals off.
+/// Works moves and removals of a tier off.
 #[derive(Debug)]
 pub(crate) struct Mover {
     ground: Arc<Ground>,
-    troubles: Mutex<BTreeMap<TierName, TierTrouble>>,
+    tier: Arc<ObjectTier>,
 }
 
 /// A body that waits to be moved.
@@ -62,51 +42,12 @@ struct Waiting {
 }
 
 impl Mover {
-    pub(crate) fn new(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), troubles: Mutex::default() }
+    pub(crate) fn new(ground: &Arc<Ground>, tier: &Arc<ObjectTier>) -> Self {
+        Self { ground: Arc::clone(ground), tier: Arc::clone(tier) }
     }
 
-    pub(crate) fn panics(&self) -> &Panics {
-        &self.ground.panics
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TierName, TierTrouble>> {
-        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The tiers that do not answer.
-    pub(crate) fn troubles(&self) -> Vec<TierTrouble> {
-        self.lock().values().cloned().collect()
-    }
-
-    /// Does all that can be done now, tier by tier.
-    pub(crate) fn work(&self, now: Instant) -> Result<()> {
-        for tier in self.ground.tiers.iter() {
-            let name = tier.name();
-            if self.lock().get(name).is_some_and(|trouble| now < trouble.again) {
-                continue;
-            }
-            match self.work_off(tier) {
-                Ok(()) => {
-                    if self.lock().remove(name).is_some() {
-                        tracing::info!(tier = %name, "the tier takes bodies again");
-                    }
-                }
-                Err(ArchiveError::Stopping) => return Err(ArchiveError::Stopping),
-                Err(error) => self.rest(name, &error_chain(&error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn rest(&self, name: &TierName, error: &str) {
-        let mut troubles = self.lock();
-        let tries = troubles.get(name).map_or(0, |trouble| trouble.tries) + 1;
-        let doubled = TIER_REST.saturating_mul(1 << (tries - 1).min(16));
-        let pause: Duration = doubled.min(TIER_REST_MAX);
-        tracing::error!(tier = %name, error, tries, "a tier takes nothing; it is tried again");
-        let (tier, error, again) = (name.clone(), error.to_owned(), Instant::now() + pause);
-        troubles.insert(name.clone(), TierTrouble { tier, error, tries, again });
+    pub(crate) fn tier(&self) -> &TierName {
+        self.tier.name()
     }
 
     /// Takes the tier for this archive, and has the catalog know it before anything is in it.
@@ -120,20 +61,19 @@ impl Mover {
         self.ground.committer.commit_blocking(note)
     }
 
-    fn work_off(&self, tier: &Arc<ObjectTier>) -> Result<()> {
+    /// Does the first of what waits; `begins` is told what that is. `false` when nothing waits that
+    /// can be done now.
+    pub(crate) fn work(&self, begins: &dyn Fn(&'static str)) -> Result<bool> {
+        let tier = &self.tier;
+        self.ground.check_stopping()?;
         self.claim(tier)?;
-        loop {
-            self.ground.check_stopping()?;
-            let moved = self.move_some(tier)?;
-            let removed = self.remove_some(tier)?;
-            if !moved && !removed {
-                return Ok(());
-            }
-        }
+        let moved = self.move_some(tier, begins)?;
+        let removed = self.remove_some(tier, begins)?;
+        Ok(moved || removed)
     }
 
     /// Moves the first bodies that wait for a tier; `false` when none does.
-    fn move_some(&self, tier: &Arc<ObjectTier>) -> Result<bool> {
+    fn move_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
         let view = self.ground.kv.snapshot();
         let range = rows::moves_of(tier.name());
         let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*view, MOVES, &range, TIER_BATCH)?;
@@ -141,6 +81,7 @@ impl Mover {
         if found.is_empty() {
             return Ok(false);
         }
+        begins("moving bodies there");
         let mut waiting = Vec::with_capacity(found.len());
         for (key, queue) in found {
             let sequence = rows::parse_move_key(&key)?;
@@ -231,13 +172,14 @@ impl Mover {
 
     /// Removes the first bodies that nothing names any more; `false` when there is none that can
     /// be removed now.
-    fn remove_some(&self, tier: &Arc<ObjectTier>) -> Result<bool> {
+    fn remove_some(&self, tier: &Arc<ObjectTier>, begins: &dyn Fn(&'static str)) -> Result<bool> {
         let range = rows::removals_of(tier.name());
         let found: Vec<(Vec<u8>, u32)> =
             rows_in(&*self.ground.kv.snapshot(), REMOVALS, &range, TIER_BATCH)?;
         if found.is_empty() {
             return Ok(false);
         }
+        begins("removing what nothing names any more");
         tier.wait(tier.confirm())?;
         let mut done = Vec::new();
         for (key, _) in found {

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use fulgurite_archive::{Archive, ArchiveError, BucketName, Clock, StorageClass};
+use fulgurite_archive::status::JobState;
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ManualClock, StorageClass};
 use fulgurite_library::LibraryShape;
 use fulgurite_units::{SlotIndex, UnixTime};
 
@@ -145,10 +145,8 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     config.library.time_scale = 1000.0;
     config.fail_point = Some(("expire-committed:panic".to_owned(), 0));
     let day = config.day;
-    let now = Arc::new(AtomicU64::new(1_767_609_000_250));
-    let shared = Arc::clone(&now);
-    let clock = Clock::new(move || UnixTime::from_millis(shared.load(Ordering::SeqCst)));
-    let archive = Archive::open_with_clock(config, clock).await.unwrap();
+    let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
+    let archive = Archive::open_with_clock(config, clock.clock()).await.unwrap();
     let bucket = BucketName::new("vault").unwrap();
     archive.create_bucket(&bucket).await.unwrap();
     let client = Client { archive, bucket };
@@ -176,9 +174,15 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
         status.sets.first().is_some_and(|set| set.state == "written")
     })
     .await;
-    now.fetch_add(2 * day.as_nanos() / 1_000_000, Ordering::SeqCst);
-    // The first pass panics after its commit, and is counted a moment later.
-    soon("both copies go", &|status| (status.restored_objects, status.panics) == (0, 1)).await;
+    clock.advance(day + day);
+    // The first pass panics after its commit, and the job rests.
+    soon("it panics", &|status| {
+        let expiring = status.jobs.iter().find(|job| job.name == "expiring");
+        status.panics == 1 && expiring.is_some_and(|job| job.state == JobState::Resting)
+    })
+    .await;
+    clock.advance(fulgurite_archive::limits::JOB_TICK);
+    soon("both copies go", &|status| status.restored_objects == 0).await;
     let status = client.archive.status().await.unwrap();
     assert_eq!((status.panics, status.sets[0].state.as_str()), (1, "written"));
     client.archive.stop().await.unwrap();

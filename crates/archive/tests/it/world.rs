@@ -130,7 +130,7 @@ impl World {
     async fn open(dir: &TempDir, clock: &Arc<AtomicU64>) -> Archive {
         let clock = Arc::clone(clock);
         let now = move || UnixTime::from_millis(clock.load(Ordering::SeqCst));
-        let clock = fulgurite_archive::Clock::new(now);
+        let clock = fulgurite_archive::system_clock().with_wall(now);
         Archive::open_with_clock(Self::config(dir), clock).await.unwrap()
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fulgurite_archive::status::Status;
+use fulgurite_archive::status::{JobState, Status};
 
 use crate::ServerStatus;
 
@@ -160,7 +160,37 @@ fn write_archive(page: &mut String, status: &Status) -> std::fmt::Result {
         let text = "Answers of the decode queue without its code, dropped.";
         value(page, name, "counter", text, decode.forged)?;
     }
+    write_jobs(page, status)?;
     write_gauges(page, status)
+}
+
+fn write_jobs(page: &mut String, status: &Status) -> std::fmt::Result {
+    let name = "fulgurite_job_state";
+    head(page, name, "gauge", "1 for the state a job of the background is in.")?;
+    for job in &status.jobs {
+        for state in JobState::ALL {
+            let is_so = u64::from(job.state == state);
+            writeln!(page, "{name}{{job=\"{}\",state=\"{}\"}} {is_so}", job.name, state.name())?;
+        }
+    }
+    let name = "fulgurite_job_runs_total";
+    head(page, name, "counter", "Times a job found something to do.")?;
+    for job in &status.jobs {
+        writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, job.runs)?;
+    }
+    let name = "fulgurite_job_failures_total";
+    head(page, name, "counter", "Times a job failed; it is tried again.")?;
+    for job in &status.jobs {
+        writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, job.failures)?;
+    }
+    let name = "fulgurite_job_last_run_seconds";
+    head(page, name, "gauge", "When a job last found something to do, in seconds since 1970.")?;
+    for job in &status.jobs {
+        if let Some(at) = job.last_run {
+            writeln!(page, "{name}{{job=\"{}\"}} {}", job.name, at.as_secs())?;
+        }
+    }
+    Ok(())
 }
 
 fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {

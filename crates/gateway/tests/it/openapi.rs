@@ -5,8 +5,8 @@ use std::fmt::Debug;
 
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
-    DamagedBody, DamagedCopy, DoubtedBody, FailedRestore, SealReport, SealTrouble, SetStatus,
-    ShardPlace, Status, VerifiedPlatter, VerifyReport,
+    DamagedBody, DamagedCopy, DoubtedBody, FailedRestore, JobState, JobStatus, SealReport,
+    SealTrouble, SetStatus, ShardPlace, Status, VerifiedPlatter, VerifyReport,
 };
 use fulgurite_archive::{DecodeStatus, LibraryStep, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{ServerStatus, WholeStatus};
@@ -100,6 +100,20 @@ async fn the_document_is_served_to_anybody() {
     assert_eq!(server.ask("POST", "/-/openapi.json").send_plain().await.status, 403);
 }
 
+/// A job with something in every field.
+fn job(state: JobState) -> JobStatus {
+    JobStatus {
+        name: "sealing".to_owned(),
+        state,
+        doing: Some("sealing".to_owned()),
+        trouble: Some("broken".to_owned()),
+        retry_seconds: Some(1),
+        runs: 2,
+        failures: 1,
+        last_run: Some(UnixTime::from_millis(1)),
+    }
+}
+
 /// A status with something in every list: what a healthy archive never shows.
 fn troubled() -> WholeStatus {
     let (bucket, key, error) = ("vault".to_owned(), "deep".to_owned(), "broken".to_owned());
@@ -127,6 +141,7 @@ fn troubled() -> WholeStatus {
         catalog_cut: Some("cut".to_owned()),
         catalog_refusal: Some("full".to_owned()),
         unverified_trouble: Some("late".to_owned()),
+        jobs: JobState::ALL.map(job).to_vec(),
         seal_troubles: vec![trouble(Some(set.set)), trouble(None)],
         sets: vec![set],
         failed_restores: vec![FailedRestore { bucket, key, failures: 1, error: error.clone() }],

@@ -106,7 +106,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     assert!(moved.iter().all(|place| bench.held.body(*place).unwrap().is_some()));
     // They wait, if nobody orders; an order has them sealed, on platters that never were before.
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
-    let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
+    let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.clock.passed());
     assert_eq!((troubles.len(), given_up), (1, 1));
     assert!(troubles[0].error.contains("it was bad") && troubles[0].set.is_none());
     bench.held.put("d", 1_000);
@@ -167,12 +167,12 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
         assert!(matches!(failed, PlattersError::Io { .. }), "{failed:?}");
         assert_eq!(bench.held.on_glass(), u64::from(number) + 1, "the others go on");
         assert_eq!(bench.held.places().len(), 1);
-        let (troubles, given_up) = bench.sealer.troubles.shown(Instant::now());
+        let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.clock.passed());
         assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
     }
     // By itself it is left alone until its wait is over, and what waits is not due.
-    assert!(!bench.sealer.under_way(Instant::now()).unwrap().is_ready);
+    assert!(!bench.sealer.under_way(bench.given.clock.passed()).unwrap().is_ready);
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
     // Nor does it matter how often it was tried: a crash costs an attempt like this one.

@@ -14,9 +14,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use fulgurite_units::{SetId, UnixTime};
+use fulgurite_units::{Duration, Instant, SetId, UnixTime};
 
 use crate::limits::{SEAL_RETRY, SEAL_RETRY_MAX, SETS_WAITING_MAX};
 use crate::status::SealTrouble;
@@ -95,8 +94,8 @@ impl Excluded {
 
 /// How long after so many tries in a row the next one comes.
 fn wait_after(tries: u32) -> Duration {
-    let doubled = SEAL_RETRY.saturating_mul(1 << tries.saturating_sub(1).min(16));
-    doubled.min(SEAL_RETRY_MAX)
+    let doubled = SEAL_RETRY.as_nanos().saturating_mul(1 << tries.saturating_sub(1).min(16));
+    Duration::from_nanos(doubled).min(SEAL_RETRY_MAX)
 }
 
 impl Troubles {
@@ -196,7 +195,7 @@ impl Troubles {
             tries: trouble.tries,
             error: trouble.error.clone(),
             since: trouble.since,
-            retry_seconds: trouble.again.saturating_duration_since(now).as_secs(),
+            retry_seconds: trouble.again.since(now).as_nanos() / 1_000_000_000,
             bytes: trouble.bytes,
         };
         let sets = state.sets.iter().map(|(set, trouble)| show(Some(*set), trouble));
@@ -220,15 +219,17 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_bound_and_end() {
         assert_eq!(wait_after(1), SEAL_RETRY);
-        assert_eq!(wait_after(2), SEAL_RETRY * 2);
+        assert_eq!(wait_after(2), SEAL_RETRY + SEAL_RETRY);
         assert_eq!(wait_after(40), SEAL_RETRY_MAX);
         assert_eq!(wait_after(u32::MAX), SEAL_RETRY_MAX);
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (troubles, now) = (Troubles::default(), Instant::from_nanos(5));
         for _ in 0..3 {
             troubles.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
         }
-        assert!(troubles.is_waiting(set(1), now + SEAL_RETRY * 4 - Duration::from_millis(1)));
-        assert!(!troubles.is_waiting(set(1), now + SEAL_RETRY * 4));
+        let wait = wait_after(3);
+        let almost = Duration::from_nanos(wait.as_nanos() - 1);
+        assert!(troubles.is_waiting(set(1), now + almost));
+        assert!(!troubles.is_waiting(set(1), now + wait));
         assert!(!troubles.is_waiting(set(2), now));
         let (shown, _) = troubles.shown(now);
         assert_eq!((shown.len(), shown[0].tries, shown[0].retry_seconds), (1, 3, 40));
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn planning_leaves_alone_what_waits_and_nothing_else() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (troubles, now) = (Troubles::default(), Instant::from_nanos(5));
         troubles.waits(set(1), "disk", (WALL, now), (10, Arc::from([3, 5])));
         troubles.gave_up(set(2), "bad", (WALL, now), (4, &[8], vec![20..=21, 24..=24]));
         let found = |excluded: Excluded| -> Vec<u64> {
@@ -267,7 +268,7 @@ mod tests {
 
     #[test]
     fn too_many_troubles_begin_no_more_sets() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (troubles, now) = (Troubles::default(), Instant::from_nanos(5));
         for number in 0..SETS_WAITING_MAX {
             assert!(!troubles.is_full(Some(now)));
             let id = set(u8::try_from(number).unwrap());

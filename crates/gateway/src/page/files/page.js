@@ -76,13 +76,19 @@ function figures(status) {
     ["Platters that wait to be verified", number(status.unverified_platters)],
     ["Restores waiting", number(status.restores_waiting)],
     ["Restored copies", number(status.restored_objects)],
-    ["In the background", status.pipeline],
+    ["Sealing", status.pipeline],
+    ["In the background", background(status.jobs)],
     ["Logs", `${size(status.log_bytes)} of ${size(status.log_bytes_max)}`],
     ["Free on disk", size(status.free_bytes)],
     ["Connections", `${status.server.connections} of ${status.server.connections_max}`],
     ["Platter profile", status.profile],
     ["Archive", status.archive],
   ];
+}
+
+function background(jobs) {
+  const busy = jobs.filter((job) => job.name !== "sealing" && job.doing);
+  return busy.map((job) => `${job.name}: ${job.doing}`).join(", ") || "idle";
 }
 
 function troubles(status) {
@@ -92,6 +98,9 @@ function troubles(status) {
   if (status.unverified_trouble) found.push(status.unverified_trouble);
   for (const one of status.seal_troubles) {
     found.push(`${one.set ? `Set ${one.set}` : "A set given up"}: ${one.error}`);
+  }
+  for (const one of status.jobs) {
+    if (one.trouble && one.name !== "sealing") found.push(`${one.name} failed: ${one.trouble}`);
   }
   for (const one of status.failed_restores) {
     found.push(`Restore of ${one.bucket}/${one.key}: ${one.error}`);

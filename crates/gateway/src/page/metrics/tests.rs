@@ -1,6 +1,8 @@
 //! What an archive says of itself is on the page, under the names that are documented.
 
 use fulgurite_archive::DecodeStatus;
+use fulgurite_archive::status::JobStatus;
+use fulgurite_units::UnixTime;
 
 use super::*;
 
@@ -24,6 +26,14 @@ fn status() -> Status {
         unverified_seconds: 11,
         catalog_refusal: Some("no room".to_owned()),
         decode: Some(decode),
+        jobs: vec![JobStatus {
+            name: "expiring".to_owned(),
+            state: JobState::Resting,
+            runs: 12,
+            failures: 13,
+            last_run: Some(UnixTime::from_millis(14_500)),
+            ..JobStatus::default()
+        }],
         ..Status::default()
     }
 }
@@ -47,6 +57,11 @@ fn counts_of_trouble_are_on_the_page() {
         "fulgurite_unverified_platters 10",
         "fulgurite_unverified_age_seconds 11",
         "fulgurite_seal_troubles 0",
+        "fulgurite_job_state{job=\"expiring\",state=\"resting\"} 1",
+        "fulgurite_job_state{job=\"expiring\",state=\"idle\"} 0",
+        "fulgurite_job_runs_total{job=\"expiring\"} 12",
+        "fulgurite_job_failures_total{job=\"expiring\"} 13",
+        "fulgurite_job_last_run_seconds{job=\"expiring\"} 14",
     ] {
         assert!(page.lines().any(|have| have == line), "{line} is not in\n{page}");
     }

@@ -1,0 +1,27 @@
+//! Bodies are brought to a tier of objects and removed from it; each tier has a job.
+
+use super::{Failed, Job, Next, Pace, Turn};
+use crate::limits::{JOB_TICK, TIER_REST, TIER_REST_MAX};
+use crate::tiers::Mover;
+
+#[derive(Debug)]
+pub(super) struct Moving(pub(super) Mover);
+
+impl Job for Moving {
+    fn name(&self) -> String {
+        format!("moving-{}", self.0.tier())
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: Some(JOB_TICK), rest: TIER_REST, rest_max: TIER_REST_MAX }
+    }
+
+    fn failing(&self) -> &'static str {
+        "a tier takes nothing, and what is for it stays staged"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        let is_more = self.0.work(&|what| turn.doing(what))?;
+        Ok(if is_more { Next::Again } else { Next::Tick })
+    }
+}

@@ -1,0 +1,210 @@
+//! The threads behind bells and a clock that the test turns; and the job of
+//! `docs/design/adding-a-job.md`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use fulgurite_units::{Duration, ManualClock};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::jobs::{Next, Pace};
+use crate::status::JobState;
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Waters the plants each hour, and when somebody says which.
+struct Watering {
+    said: Sender<(Instant, String)>,
+    orders: Receiver<(String, oneshot::Sender<u32>)>,
+    dry: Arc<AtomicU32>,
+    watered: u32,
+}
+
+impl Job for Watering {
+    fn name(&self) -> String {
+        "watering".to_owned()
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: Some(HOUR), rest: Duration::from_secs(10), rest_max: HOUR }
+    }
+
+    fn failing(&self) -> &'static str {
+        "plants stay dry"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        let order = self.orders.try_recv().ok();
+        let plant = order.as_ref().map_or("all", |(plant, _)| plant);
+        assert_ne!(plant, "cactus", "it drowned");
+        turn.doing(format!("watering {plant}"));
+        self.said.send((turn.now, plant.to_owned())).unwrap();
+        if self.dry.load(Ordering::SeqCst) > 0 {
+            return Err(ArchiveError::Internal { what: "no water".to_owned() }.into());
+        }
+        self.watered += 1;
+        if let Some((_, reply)) = order {
+            let watered = self.watered;
+            turn.afterwards(move || reply.send(watered).unwrap());
+        }
+        Ok(Next::Tick)
+    }
+
+    fn stopped(&mut self) {
+        self.said.send((Instant::ZERO, "stopped".to_owned())).unwrap();
+    }
+}
+
+struct World {
+    clock: ManualClock,
+    runner: Runner,
+    panics: Arc<Panics>,
+    orders: Mail<(String, oneshot::Sender<u32>)>,
+    heard: Receiver<(Instant, String)>,
+    dry: Arc<AtomicU32>,
+}
+
+impl World {
+    fn new() -> Self {
+        let clock = ManualClock::at(UnixTime::from_millis(7_000));
+        let panics = Arc::<Panics>::default();
+        let runner = Runner::new(&clock.clock(), &panics);
+        let (orders, inbox) = Mail::new(&Bell::new(&clock.clock()));
+        let ((said, heard), dry) = (channel(), Arc::<AtomicU32>::default());
+        let job = Watering { said, orders: inbox, dry: Arc::clone(&dry), watered: 0 };
+        runner.start_at(orders.bell(), job).unwrap();
+        let world = Self { clock, runner, panics, orders, heard, dry };
+        assert_eq!(world.hears(), (0, "all".to_owned()), "it looks at once");
+        world
+    }
+
+    /// The next run: its second, and what was watered.
+    fn hears(&self) -> (u64, String) {
+        let (at, what) = self.heard.recv().unwrap();
+        (at.as_nanos() / 1_000_000_000, what)
+    }
+
+    fn shown(&self) -> JobStatus {
+        self.runner.shown().remove(0)
+    }
+
+    /// What is shown when a run has been taken down.
+    fn shown_in(&self, state: JobState) -> JobStatus {
+        loop {
+            let shown = self.shown();
+            if shown.state == state {
+                return shown;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn stop(&self) {
+        self.runner.stop();
+        assert_eq!(self.runner.join(), 0);
+        assert_eq!(self.heard.try_iter().last().unwrap().1, "stopped");
+    }
+}
+
+#[test]
+fn a_job_runs_by_its_tick_its_bell_and_on_order() {
+    let world = World::new();
+    world.shown_in(JobState::Idle);
+    // Before its time there is nothing to hear, or it would be heard first.
+    world.clock.advance(Duration::from_secs(3599));
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(world.hears(), (3600, "all".to_owned()));
+    world.shown_in(JobState::Idle);
+    world.clock.advance(Duration::from_secs(5));
+    world.orders.bell().ring();
+    assert_eq!(world.hears(), (3605, "all".to_owned()));
+    world.shown_in(JobState::Idle);
+    let (reply, answer) = oneshot::channel();
+    world.orders.order(("fern".to_owned(), reply)).unwrap();
+    assert_eq!(answer.blocking_recv().unwrap(), 4);
+    // Who is answered sees it as over.
+    let shown = world.shown();
+    assert_eq!((shown.state, shown.doing, shown.runs), (JobState::Idle, None, 4));
+    assert_eq!(shown.last_run, Some(UnixTime::from_millis(3_612_000)));
+    assert_eq!(world.hears(), (3605, "fern".to_owned()));
+    world.stop();
+    let (reply, _answer) = oneshot::channel();
+    let refused = world.orders.order(("fern".to_owned(), reply));
+    assert!(matches!(refused, Err(ArchiveError::Stopping)));
+    assert_eq!(world.shown().state, JobState::Stopped);
+}
+
+#[test]
+fn a_job_that_fails_rests_shows_why_and_goes_on() {
+    let world = World::new();
+    world.shown_in(JobState::Idle);
+    world.dry.store(1, Ordering::SeqCst);
+    world.clock.advance(HOUR);
+    assert_eq!(world.hears(), (3600, "all".to_owned()));
+    let shown = world.shown_in(JobState::Resting);
+    assert_eq!((shown.failures, shown.retry_seconds), (1, Some(10)));
+    assert_eq!(shown.trouble.as_deref(), Some("internal error: no water"));
+    let told = shown.told().unwrap();
+    assert_eq!(told, "watering failed: internal error: no water; again in 10 s");
+    world.clock.advance(Duration::from_secs(10));
+    assert_eq!(world.hears(), (3610, "all".to_owned()));
+    world.shown_in(JobState::Resting);
+    // An order waits for no rest, and its end is the end of the trouble.
+    world.dry.store(0, Ordering::SeqCst);
+    let (reply, answer) = oneshot::channel();
+    world.orders.order(("fern".to_owned(), reply)).unwrap();
+    assert_eq!(answer.blocking_recv().unwrap(), 2);
+    assert_eq!(world.shown().told(), None);
+    world.stop();
+}
+
+#[test]
+fn a_panic_costs_one_run_and_is_counted() {
+    let world = World::new();
+    world.shown_in(JobState::Idle);
+    let (reply, answer) = oneshot::channel();
+    world.orders.order(("cactus".to_owned(), reply)).unwrap();
+    assert!(answer.blocking_recv().is_err(), "its order is gone with it");
+    let shown = world.shown_in(JobState::Resting);
+    assert!(shown.trouble.unwrap().contains("it drowned"));
+    assert_eq!(world.panics.count(), 1);
+    world.clock.advance(Duration::from_secs(10));
+    assert_eq!(world.hears(), (10, "all".to_owned()));
+    world.stop();
+}
+
+#[test]
+fn what_goes_on_elsewhere_is_shown_between_runs() {
+    struct Waiting(Receiver<bool>);
+    impl Job for Waiting {
+        fn name(&self) -> String {
+            "waiting".to_owned()
+        }
+        fn pace(&self) -> Pace {
+            Pace { tick: None, rest: HOUR, rest_max: HOUR }
+        }
+        fn failing(&self) -> &'static str {
+            "nothing is waited for"
+        }
+        fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+            if let Ok(is_awaited) = self.0.try_recv() {
+                turn.under_way(is_awaited.then(|| "a parcel".to_owned()));
+            }
+            Ok(Next::Tick)
+        }
+    }
+    let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
+    let runner = Runner::new(&clock, &Arc::default());
+    let (mail, inbox) = Mail::new(&Bell::new(&clock));
+    runner.start_at(mail.bell(), Waiting(inbox)).unwrap();
+    for (is_awaited, state) in [(true, JobState::Running), (false, JobState::Idle)] {
+        mail.send(is_awaited);
+        while runner.shown()[0].state != state {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!((runner.shown()[0].runs, &runner.shown()[0].doing), (1, &None));
+    runner.stop();
+    assert_eq!(runner.join(), 0);
+}

@@ -1,0 +1,143 @@
+//! Platters and restored copies are read whole again, on order.
+//!
+//! An order is worked off piece by piece: its copies, then platter after platter. Of several the
+//! one with the fewest pieces left goes first, so that a look at one platter does not wait for all.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use fulgurite_platters::library_driver::LiveLibrary;
+use fulgurite_platters::{Progress, Sealer, Stored, Troubles};
+use fulgurite_units::PlatterId;
+use tokio::sync::oneshot;
+
+use super::{Failed, Job, Next, Pace, Turn};
+use crate::bodies::StagedBodies;
+use crate::ground::Ground;
+use crate::limits::{JOB_REST_MAX, JOB_TICK};
+use crate::status::VerifyReport;
+use crate::{ArchiveError, Result, copies};
+
+/// What is to be verified.
+#[derive(Debug)]
+pub(crate) struct VerifyOrder {
+    /// None for all, and for the restored copies.
+    pub(crate) platter: Option<PlatterId>,
+    pub(crate) progress: Arc<Progress>,
+    pub(crate) reply: oneshot::Sender<Result<VerifyReport>>,
+}
+
+/// An order that was begun.
+#[derive(Debug)]
+struct Begun {
+    order: VerifyOrder,
+    sealer: Sealer,
+    /// Bytes of copies that are still to be read.
+    copies: Option<u64>,
+    platters: VecDeque<Stored>,
+    done: u64,
+    total: u64,
+    report: VerifyReport,
+}
+
+#[derive(Debug)]
+pub(super) struct Verifying {
+    pub(super) ground: Arc<Ground>,
+    pub(super) library: LiveLibrary,
+    pub(super) troubles: Arc<Troubles>,
+    pub(super) orders: Receiver<VerifyOrder>,
+    begun: Vec<Begun>,
+}
+
+impl Begun {
+    fn left(&self) -> usize {
+        self.platters.len() + usize::from(self.copies.is_some())
+    }
+
+    /// Reads the next piece.
+    fn piece(&mut self, ground: &Ground, turn: &Turn<'_>) -> Result<()> {
+        let progress = &self.order.progress;
+        progress.set(self.done, self.total);
+        if let Some(bytes) = self.copies.take() {
+            turn.doing("verifying restored copies");
+            copies::verify_all(ground, progress, &mut self.report)?;
+            self.done += bytes;
+        } else if let Some(platter) = self.platters.pop_front() {
+            turn.doing(format!("verifying a platter, {} to come", self.platters.len()));
+            self.report.platters.push(self.sealer.verify_stored(&platter)?);
+            self.done += platter.bytes;
+        }
+        progress.set(self.done, self.total);
+        Ok(())
+    }
+}
+
+impl Verifying {
+    pub(super) fn new(
+        ground: &Arc<Ground>,
+        library: &LiveLibrary,
+        troubles: &Arc<Troubles>,
+        orders: Receiver<VerifyOrder>,
+    ) -> Self {
+        let (ground, troubles) = (Arc::clone(ground), Arc::clone(troubles));
+        Self { ground, library: library.clone(), troubles, orders, begun: Vec::new() }
+    }
+
+    fn begin(&self, order: VerifyOrder) -> Result<Begun, (VerifyOrder, ArchiveError)> {
+        let Self { ground, library, troubles, .. } = self;
+        let bodies = StagedBodies::of(ground);
+        let sealer = Sealer::new(&ground.given, &bodies, library, troubles, &order.progress);
+        let look = || -> Result<(VecDeque<Stored>, Option<u64>)> {
+            let platters = sealer.stored_platters(order.platter)?.into();
+            let has_copies = order.platter.is_none();
+            Ok((platters, has_copies.then(|| copies::bytes_of_all(ground)).transpose()?))
+        };
+        match ground.panics.run("verifying", look) {
+            Ok((platters, copies)) => {
+                let of_platters = platters.iter().map(|platter| platter.bytes).sum::<u64>();
+                let total = copies.unwrap_or(0) + of_platters;
+                let report = VerifyReport::default();
+                Ok(Begun { order, sealer, copies, platters, done: 0, total, report })
+            }
+            Err(error) => Err((order, error)),
+        }
+    }
+}
+
+impl Job for Verifying {
+    fn name(&self) -> String {
+        "verifying".to_owned()
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { tick: None, rest: JOB_TICK, rest_max: JOB_REST_MAX }
+    }
+
+    fn failing(&self) -> &'static str {
+        "nothing is verified"
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        while let Ok(order) = self.orders.try_recv() {
+            match self.begin(order) {
+                Ok(begun) => self.begun.push(begun),
+                // An operator who went away needs no answer.
+                Err((order, error)) => drop(order.reply.send(Err(error))),
+            }
+        }
+        let fewest = (0..self.begun.len()).min_by_key(|&at| self.begun[at].left());
+        let Some(at) = fewest else { return Ok(Next::Tick) };
+        let mut begun = self.begun.swap_remove(at);
+        // What went wrong is told to who ordered it, and concerns nobody else.
+        match self.ground.panics.run("verifying", || begun.piece(&self.ground, turn)) {
+            Ok(()) if begun.left() > 0 => self.begun.push(begun),
+            ended => {
+                let Begun { order, report, .. } = begun;
+                turn.afterwards(move || drop(order.reply.send(ended.map(|()| report))));
+            }
+        }
+        self.ground.check_stopping()?;
+        Ok(Next::Again)
+    }
+}

@@ -1,0 +1,205 @@
+//! All jobs of an open archive, what they share, and how they are called.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, PoisonError};
+
+use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
+use fulgurite_platters::{Progress, Sealer, Troubles};
+use fulgurite_units::{ByteCount, Clock, ObjectId, PlatterId};
+use tokio::sync::oneshot;
+
+use super::expiring::Expiring;
+use super::moving::Moving;
+use super::sealing::{SEALING, SealOrder, Sealing};
+use super::shredding::Shredding;
+use super::tending::Tending;
+use super::verifying::{VerifyOrder, Verifying};
+use super::{Bell, Mail, Runner};
+use crate::bodies::StagedBodies;
+use crate::ground::Ground;
+use crate::restore::{self, Restorer};
+use crate::status::{JobStatus, SealReport, Status, VerifyReport};
+use crate::tiers::{Mover, Tiers};
+use crate::{ArchiveError, Result, damaged, startup};
+
+/// How the ground's clients reach the jobs.
+#[derive(Debug)]
+pub(crate) struct Bells {
+    sealing: Mail<SealOrder>,
+    verifying: Mail<VerifyOrder>,
+    pub(crate) restore: Mail<restore::Message>,
+    /// One a tier, in their order.
+    moving: Vec<Bell>,
+}
+
+/// Where their mail comes.
+#[derive(Debug)]
+pub(crate) struct Inboxes {
+    sealing: Receiver<SealOrder>,
+    verifying: Receiver<VerifyOrder>,
+    restore: Receiver<restore::Message>,
+}
+
+impl Bells {
+    /// Bells, and the inboxes they ring for.
+    pub(crate) fn new(clock: &Clock, tiers: &Tiers) -> (Self, Inboxes) {
+        let (sealing, seals) = Mail::new(&Bell::new(clock));
+        let (verifying, verifies) = Mail::new(&Bell::new(clock));
+        let (restore, restores) = Mail::new(&Bell::new(clock));
+        let inboxes = Inboxes { sealing: seals, verifying: verifies, restore: restores };
+        let moving = tiers.iter().map(|_| Bell::new(clock)).collect();
+        (Self { sealing, verifying, restore, moving }, inboxes)
+    }
+}
+
+impl Ground {
+    /// Something was staged.
+    pub(crate) fn wake_pipeline(&self) {
+        self.bells.sealing.bell().ring();
+        self.wake_moving();
+    }
+
+    /// Something waits for a tier, or is to be removed from one.
+    pub(crate) fn wake_moving(&self) {
+        self.bells.moving.iter().for_each(Bell::ring);
+    }
+
+    /// A row asks for the restore of an object.
+    pub(crate) fn ask_restore(&self, object: ObjectId) {
+        // Without a job that reads it the next start finds the row.
+        self.bells.restore.send(restore::Message::Asked(object));
+    }
+}
+
+/// The jobs of an open archive, and the library they work with.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    ground: Arc<Ground>,
+    library: LiveLibrary,
+    runner: Runner,
+    troubles: Arc<Troubles>,
+    /// How far sealing is.
+    sealing: Arc<Progress>,
+}
+
+impl Workers {
+    pub(crate) fn start(ground: &Arc<Ground>) -> Result<Self> {
+        let track_size = ByteCount::new(ground.config.geometry.track_user_bytes() as u64);
+        let library = LiveLibrary::start(&ground.config.library, track_size, &ground.panics)?;
+        startup::finish_shreds(ground)?;
+        damaged::requeue(ground)?;
+        let troubles = Arc::<Troubles>::default();
+        let sealing = Arc::<Progress>::default();
+        let bodies = StagedBodies::of(ground);
+        let sealer = Sealer::new(&ground.given, &bodies, &library, &troubles, &sealing);
+        let answers = tokio::runtime::Handle::try_current()
+            .map_err(|e| ArchiveError::Internal { what: format!("no runtime: {e}") })?;
+        let inboxes = ground.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Inboxes { sealing: orders, verifying, restore }) = inboxes else {
+            return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
+        };
+        let runner = Runner::new(ground.clock(), &ground.panics);
+        let given = || Arc::clone(ground);
+        runner.start(Expiring(given()))?;
+        let bell = ground.bells.sealing.bell();
+        runner.start_at(bell, Sealing { ground: given(), sealer, orders })?;
+        let files = &ground.given.files;
+        Restorer::start(&runner, ground, &library, files, restore, answers)?;
+        for (bell, tier) in ground.bells.moving.iter().zip(ground.tiers.iter()) {
+            runner.start_at(bell, Moving(Mover::new(ground, tier)))?;
+        }
+        runner.start(Shredding::of(ground))?;
+        runner.start(Tending::of(ground))?;
+        let verifying = Verifying::new(ground, &library, &troubles, verifying);
+        runner.start_at(ground.bells.verifying.bell(), verifying)?;
+        let ground = given();
+        Ok(Self { ground, library, runner, troubles, sealing })
+    }
+
+    /// How far the sealing is that is under way.
+    pub(crate) const fn sealing(&self) -> &Arc<Progress> {
+        &self.sealing
+    }
+
+    /// What operators are shown of the jobs.
+    pub(crate) fn show(&self, status: &mut Status) {
+        let now = self.ground.clock().passed();
+        status.jobs = self.runner.shown();
+        let sealing = status.jobs.iter().find(|job| job.name == SEALING);
+        status.pipeline = sealing.map_or_else(String::new, pipeline);
+        (status.seal_troubles, status.sets_given_up) = self.troubles.shown(now);
+        let decoders = status.decode.as_ref().map_or(0, |decode| decode.deaths);
+        (status.seal_bytes_done, status.seal_bytes_total) = self.sealing.bytes();
+        let (waiting, oldest, trouble) = self.library.unverified().shown();
+        status.unverified_trouble = trouble;
+        status.unverified_platters = waiting as u64;
+        status.unverified_seconds = oldest.map_or(0, |age| age.as_nanos() / 1_000_000_000);
+        status.panics = self.ground.panics.count() + decoders;
+    }
+
+    /// What does not go as it should, though requests are served: one line for each trouble.
+    pub(crate) fn degraded(&self) -> Vec<String> {
+        let (troubles, _) = self.troubles.shown(self.ground.clock().passed());
+        let sealing = troubles.iter().map(ToString::to_string);
+        let jobs = self.runner.shown();
+        // That of sealing is in those of its sets.
+        let is_other = |job: &&JobStatus| job.name != SEALING || troubles.is_empty();
+        let jobs = jobs.iter().filter(is_other).filter_map(JobStatus::told);
+        sealing.chain(self.library.unverified().shown().2).chain(jobs).collect()
+    }
+
+    pub(crate) async fn seal(&self) -> Result<SealReport> {
+        let (reply, answer) = oneshot::channel();
+        self.ground.bells.sealing.order(reply)?;
+        answer.await.map_err(|_| ArchiveError::Stopping)?
+    }
+
+    /// Reads platters whole again, one or all; and with all of them the restored copies, of which
+    /// those that are damaged go.
+    pub(crate) async fn verify(
+        &self,
+        platter: Option<PlatterId>,
+        progress: &Arc<Progress>,
+    ) -> Result<VerifyReport> {
+        let (reply, answer) = oneshot::channel();
+        let order = VerifyOrder { platter, progress: Arc::clone(progress), reply };
+        self.ground.bells.verifying.order(order)?;
+        answer.await.map_err(|_| ArchiveError::Stopping)?
+    }
+
+    /// The library, which has this machine.
+    pub(crate) fn library(&self, machine: fulgurite_library::Machine) -> Result<&LiveLibrary> {
+        if self.ground.config.library.shape.has(machine) {
+            return Ok(&self.library);
+        }
+        let what = format!("the library has no machine {machine:?}");
+        Err(ArchiveError::InvalidArgument { what })
+    }
+
+    /// Shows what goes on in the library, from now on.
+    pub(crate) fn watch(&self) -> Result<LibraryWatch> {
+        Ok(self.library.watch()?)
+    }
+
+    pub(crate) fn stop(&self) -> Result<()> {
+        self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.runner.stop();
+        self.ground.medium.stop();
+        // First the library, for a job may wait for minutes of simulated mechanics.
+        self.library.stop();
+        let died = self.runner.join();
+        if died > 0 {
+            return Err(ArchiveError::Internal { what: format!("{died} jobs died") });
+        }
+        Ok(())
+    }
+}
+
+/// What is said of the pipeline: what sealing does, or the error it waits on.
+fn pipeline(sealing: &JobStatus) -> String {
+    match (&sealing.doing, &sealing.trouble) {
+        (Some(doing), _) => doing.clone(),
+        (None, Some(trouble)) => format!("waiting to retry: {trouble}"),
+        (None, None) => "idle".to_owned(),
+    }
+}
