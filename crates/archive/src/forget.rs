@@ -90,3 +90,6 @@ impl Forgetting {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@
 mod copies;
 mod forget;
 mod harness;
+mod jobs;
 mod library;
 mod life;
 mod mediums;

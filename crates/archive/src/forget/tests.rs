@@ -1,0 +1,58 @@
+//! When names are forgotten, by a clock that the test turns.
+
+use fulgurite_units::{Duration, ManualClock};
+
+use super::*;
+use crate::testing;
+
+struct Run {
+    clock: ManualClock,
+    ground: Arc<Ground>,
+    forgetting: Forgetting,
+}
+
+impl Run {
+    fn begin(dir: &tempfile::TempDir) -> Self {
+        let clock = ManualClock::at(testing::NOW);
+        let ground = Ground::open(testing::config(dir), clock.clock()).unwrap();
+        Self { clock, ground: Arc::new(ground), forgetting: Forgetting::default() }
+    }
+
+    /// Something with a name is deleted.
+    fn mark(&self) {
+        self.ground.committer.commit_blocking(rows::mark_to_forget).unwrap();
+    }
+
+    /// Whether a look after so long begins to forget; then it is done when it returns.
+    fn forgets_after(&mut self, waited: Duration) -> bool {
+        self.clock.advance(waited);
+        let mut begun = false;
+        self.forgetting.run_due(&self.ground, &mut || begun = true).unwrap();
+        assert!(!begun || rows::forgetting(&*self.ground.kv).unwrap().is_done());
+        begun
+    }
+}
+
+#[test]
+fn names_are_forgotten_at_half_of_their_time_or_by_the_next_start() {
+    let dir = testing::dir();
+    let mut run = Run::begin(&dir);
+    let half = Duration::from_nanos(run.ground.config.space.forget_within.as_nanos() / 2);
+    let almost = Duration::from_nanos(half.as_nanos() - 1);
+    let (none, moment) = (Duration::ZERO, Duration::from_nanos(1));
+    assert!(!run.forgets_after(half), "there is nothing to forget");
+    for _ in 0..2 {
+        run.mark();
+        assert!(!run.forgets_after(half), "its time begins with the look that finds it");
+        assert!(!run.forgets_after(almost));
+        run.mark();
+        assert!(run.forgets_after(moment), "what comes later does not put it off");
+        assert!(!run.forgets_after(half), "it is done");
+    }
+    run.mark();
+    drop(run);
+    let mut run = Run::begin(&dir);
+    assert!(run.forgets_after(none), "nobody knows how long it waited");
+    run.mark();
+    assert!(!run.forgets_after(none));
+}
