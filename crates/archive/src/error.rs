@@ -135,7 +135,7 @@ impl ArchiveError {
             | Self::Unusable { .. }
             | Self::Newer { .. }
             | Self::WrongMasterKey { .. } => ErrorKind::Invalid,
-            Self::Catalog(error) if error.kind() == fulgurite_catalog::ErrorKind::Unavailable => {
+            Self::Catalog(error) if error.kind() == ErrorKind::Unavailable => {
                 ErrorKind::Unavailable
             }
             Self::Catalog(_)

@@ -4,25 +4,9 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::limits::{KEY_BYTES_MAX, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+use fulgurite_units::{ErrorKind, error_chain};
 
-/// What a caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The thing asked for does not exist.
-    NotFound,
-    /// Somebody else holds or changed it.
-    Conflict,
-    /// Nothing is wrong with the request; the store cannot serve it now.
-    Unavailable,
-    /// Stored bytes are not what was written.
-    Corrupt,
-    /// The request can never succeed.
-    Invalid,
-    /// A defect of this program.
-    Internal,
-}
+use crate::limits::{KEY_BYTES_MAX, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// The cause of an error, shared because one failed batch answers many callers.
 pub type Cause = Arc<dyn Error + Send + Sync>;
@@ -254,13 +238,7 @@ impl CatalogError {
     /// The message with those of the errors below it.
     #[must_use]
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut below = self.source();
-        while let Some(error) = below {
-            text.push_str(&format!(": {error}"));
-            below = error.source();
-        }
-        text
+        error_chain(self)
     }
 }
 

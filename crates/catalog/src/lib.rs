@@ -30,9 +30,11 @@ pub mod row;
 mod space;
 mod transaction;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use batch::Batch;
 pub use committer::{BeforeReopen, Committer, Ticket};
-pub use error::{CatalogError, Cause, ErrorKind};
+pub use error::{CatalogError, Cause};
 pub use fjall_store::{CutBatch, Damage, FjallConfig, FjallStore, SalvageReport, SalvageVisitor};
 pub use key_range::KeyRange;
 pub use kv::{Direction, Entry, KeyValue, ReadView, Visitor};

@@ -5,17 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What the caller should do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The configuration is wrong.
-    Invalid,
-    /// The address is taken.
-    Conflict,
-    /// A bug, or a failing machine.
-    Internal,
-}
+use fulgurite_units::ErrorKind;
 
 /// The gateway could not do what it was asked to.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,6 @@
 //! What S3 features are served, and which are refused, is told in `docs/s3-compatibility.md`.
 
 mod admin;
-mod chain;
 mod credentials;
 mod error;
 mod limits;
@@ -23,9 +22,11 @@ mod s3;
 mod server;
 mod status;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use admin::{Nonce, OperatorCall};
 pub use credentials::Credentials;
-pub use error::{ErrorKind, GatewayError, Result};
+pub use error::{GatewayError, Result};
 pub use limits::Limits;
 pub use server::{Server, ServerConfig, TlsConfig, bind};
 pub use status::{ServerStatus, WholeStatus};

@@ -3,7 +3,7 @@
 use std::io;
 
 use fulgurite_codes::CodeError;
-use fulgurite_units::{ArchiveId, PlatterId};
+use fulgurite_units::{ArchiveId, ErrorKind, PlatterId};
 
 use crate::InformationTrack;
 
@@ -243,20 +243,6 @@ pub enum GlassError {
     /// A code refused its arguments.
     #[error(transparent)]
     Code(#[from] CodeError),
-}
-
-/// What a caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The source or sink failed; the medium may be fine.
-    Unavailable,
-    /// The medium is damaged beyond what was tried.
-    Corrupt,
-    /// The medium is fine but not the one asked for.
-    Conflict,
-    /// The request is wrong.
-    Invalid,
 }
 
 impl GlassError {

@@ -39,8 +39,10 @@ mod verify;
 mod version;
 mod writer;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use airgap::{Blank, WriteDrive, Written};
-pub use error::{CodeLevel, ErrorKind, GlassError, Unreadable};
+pub use error::{CodeLevel, GlassError, Unreadable};
 pub use faults::{Faults, NoFaults, SeededFaults};
 pub use geometry::{Address, Column, Geometry, TrackMap, TrackRole};
 pub use header::{FORMAT_TEXT, PlatterHeader, PlatterRole, SetMember};

@@ -1,6 +1,6 @@
 //! Why a plan is not possible.
 
-use fulgurite_units::ObjectId;
+use fulgurite_units::{ErrorKind, ObjectId};
 
 use crate::LibraryIndex;
 
@@ -89,16 +89,6 @@ pub enum LayoutError {
         /// Places that are missing at least.
         missing: usize,
     },
-}
-
-/// What a caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The request is wrong.
-    Invalid,
-    /// There is no room now.
-    Unavailable,
 }
 
 impl LayoutError {

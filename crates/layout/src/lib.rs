@@ -27,9 +27,11 @@ mod reach;
 mod search;
 mod shape;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use audit::{Assurance, RackFault, Violation, audit_fleet, share_zone, verify_rack_count};
 pub use blast::{BlastModel, Cell, Grid};
-pub use error::{ErrorKind, LayoutError};
+pub use error::LayoutError;
 pub use failures::{Collision, FailureRules};
 pub use fleet::{FleetSlot, LibraryState, choose_fleet};
 pub use index::LibraryIndex;

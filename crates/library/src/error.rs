@@ -1,6 +1,6 @@
 //! Why a library cannot be built, or a request not be accepted.
 
-use fulgurite_units::{PlatterId, ShuttleIndex, SlotIndex};
+use fulgurite_units::{ErrorKind, PlatterId, ShuttleIndex, SlotIndex};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -247,20 +247,6 @@ pub enum Error {
         /// The platter.
         platter: PlatterId,
     },
-}
-
-/// What the caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// What is named does not exist.
-    NotFound,
-    /// Something else has the name, place or role.
-    Conflict,
-    /// It may work later.
-    Unavailable,
-    /// It never works.
-    Invalid,
 }
 
 impl Error {

@@ -111,10 +111,12 @@ mod zones;
 #[cfg(test)]
 mod tests;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use action::{Action, Command, Destination, DriveSlot, Source};
 pub use controller::Library;
 pub use counters::Counters;
-pub use error::{Error, ErrorKind};
+pub use error::Error;
 pub use event::{Event, Fault, Outcome, Output, Travel};
 pub use ids::{
     CommandId, Machine, PanelIndex, RackIndex, RailPosition, RequestId, ShelfIndex, ZoneIndex,

@@ -55,7 +55,7 @@ impl PlattersError {
             Self::InvalidArgument { .. } | Self::Unusable { .. } | Self::Newer { .. } => {
                 ErrorKind::Invalid
             }
-            Self::Catalog(error) if error.kind() == fulgurite_catalog::ErrorKind::Unavailable => {
+            Self::Catalog(error) if error.kind() == ErrorKind::Unavailable => {
                 ErrorKind::Unavailable
             }
             Self::Catalog(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,

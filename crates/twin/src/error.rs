@@ -3,7 +3,7 @@
 
 use std::io;
 
-use fulgurite_units::Instant;
+use fulgurite_units::{ErrorKind, Instant};
 use thiserror::Error;
 
 /// What the twin refuses.
@@ -167,16 +167,6 @@ pub enum FieldProblem {
     /// No column has this name.
     #[error("is not among the columns")]
     NoColumn,
-}
-
-/// What the caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// It never works.
-    Invalid,
-    /// It may work later.
-    Unavailable,
 }
 
 impl Error {

@@ -33,12 +33,13 @@ mod suite;
 pub use base::{Base, Bases, Unknown};
 pub use beside::{Aside, AsideNumber, Beside};
 pub(crate) use curve::median;
-pub use error::{ErrorKind, ExperimentError};
+pub use error::ExperimentError;
 pub use figure::{FigureData, Mark, PlotPoint, PlotSeries};
 pub use file::{
     Axis, Check, Derived, DerivedKind, Figure, FigureKind, Fitted, Limit, Measure, PaperPoint,
     Part, PointRef, Run, SeriesSource, Statement, Sweep, Unit,
 };
+pub use fulgurite_units::ErrorKind;
 pub use outcome::{
     BaseReport, Details, Expected, Kind, Made, Ours, Report, Row, StatementReport, Verdict, Working,
 };

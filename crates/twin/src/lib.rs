@@ -24,8 +24,10 @@ pub mod sweep;
 pub mod trace;
 pub mod workload;
 
+pub use fulgurite_units::ErrorKind;
+
 pub use columns::Curve;
-pub use error::{Error, ErrorKind};
+pub use error::Error;
 pub use glass::constraints::Constraints;
 pub use glass::fleet::{Fleet, FleetResult};
 pub use glass::result::RunResult;

@@ -21,6 +21,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use fulgurite_twin::Workload;
+use fulgurite_units::error_chain;
 use serde::de::DeserializeOwned;
 
 use crate::exit::{Coded, Exit};
@@ -105,13 +106,7 @@ fn located(path: &Path, message: &str) -> String {
 
 /// An error in what a file or a flag says.
 fn wrong(what: &str, error: &(dyn std::error::Error + 'static), exit: Exit) -> anyhow::Error {
-    let mut message = format!("{what}: {error}");
-    let mut source = error.source();
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    Coded::new(exit, message).into()
+    Coded::new(exit, format!("{what}: {}", error_chain(error))).into()
 }
 
 /// Workloads that have a name.

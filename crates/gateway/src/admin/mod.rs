@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, Progress};
-use fulgurite_units::PlatterId;
+use fulgurite_units::{PlatterId, error_chain};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -47,7 +47,6 @@ pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
 pub(crate) use self::routes::EVENTS;
-use crate::chain::chain;
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
@@ -293,7 +292,7 @@ fn answer<T: Serialize>(outcome: Result<T, ArchiveError>) -> Response<Body> {
 
 /// Causes are told too: the operator is trusted with paths and system errors.
 fn error_value(error: &ArchiveError) -> Value {
-    json!({ "error": { "code": format!("{:?}", error.kind()), "message": chain(error) } })
+    json!({ "error": { "code": format!("{:?}", error.kind()), "message": error_chain(error) } })
 }
 
 const fn status_of(kind: ErrorKind) -> StatusCode {

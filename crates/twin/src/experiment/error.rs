@@ -1,5 +1,7 @@
 //! What is wrong with an experiment file.
 
+use fulgurite_units::ErrorKind;
+
 /// A file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -32,16 +34,6 @@ pub enum ExperimentError {
         /// What was asked for.
         id: String,
     },
-}
-
-/// What a caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// Correct the file.
-    Invalid,
-    /// Ask for something else.
-    NotFound,
 }
 
 impl ExperimentError {

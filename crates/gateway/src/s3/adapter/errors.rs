@@ -1,10 +1,10 @@
 //! The one table from the archive's errors to S3's codes.
 
 use fulgurite_archive::{ArchiveError, ErrorKind};
+use fulgurite_units::error_chain;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use s3s::{S3Error, S3ErrorCode};
 
-use crate::chain::chain;
 use crate::request::BodyFault;
 use crate::s3::answers::STORAGE_CLASS_DETAIL;
 
@@ -20,7 +20,7 @@ const CATALOG_MESSAGE: &str =
 pub(super) fn fail(error: ArchiveError) -> S3Error {
     let (code, status) = row(&error);
     if status == StatusCode::INTERNAL_SERVER_ERROR {
-        tracing::error!(error = chain(&error), "the archive failed");
+        tracing::error!(error = error_chain(&error), "the archive failed");
     }
     let is_catalog = matches!(error, ArchiveError::Catalog(_));
     let message = if is_catalog && status == StatusCode::SERVICE_UNAVAILABLE {

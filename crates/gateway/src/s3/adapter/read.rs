@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use fulgurite_archive::{Archive, ArchiveError, ByteRange, ObjectInfo, ObjectReader};
+use fulgurite_units::error_chain;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::StatusCode;
 use http_body::Frame;
@@ -21,7 +22,6 @@ use super::words::{
     check_version, checksum_type, class_header, encryption, etag, length, names, not_implemented,
     object_name, restore_header, set_checksum, timestamp,
 };
-use crate::chain::chain;
 use crate::s3::answers::StatusOverride;
 
 /// The fields that GetObject and HeadObject have in common, filled from an object.
@@ -214,7 +214,7 @@ fn body(first: Option<Bytes>, reader: ObjectReader) -> StreamingBlob {
     let all = stream::iter(first.map(Ok))
         .chain(rest)
         .inspect_err(|error: &ArchiveError| {
-            tracing::error!(error = chain(error), "an object could not be read to its end");
+            tracing::error!(error = error_chain(error), "an object could not be read to its end");
         })
         .map_ok(Frame::data);
     StreamingBlob::from(Body::http_body_unsync(StreamBody::new(all)))
