@@ -5,9 +5,8 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::config::Config;
-use crate::credentials::{KeyPair, credentials_path};
+use crate::credentials::{KeyOrigin, KeyPair, credentials_path};
 use crate::output::Output;
-use crate::serve::KeyOrigin;
 use crate::server_file::ServerFile;
 use crate::style::{self, Tone};
 

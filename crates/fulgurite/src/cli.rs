@@ -1,6 +1,5 @@
 //! The command line: what can be said, and how each run ends.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -8,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::admin::{AdminCommand, admin};
 use crate::bench::{BenchCommand, bench};
-use crate::config::{Config, Overrides, TlsChoice, of_process};
+use crate::config::ConfigArgs;
 use crate::decode_worker::{DecodeWorkerArgs, decode_worker};
 use crate::demo::{DemoArgs, demo};
 use crate::durability::{DurabilityArgs, durability};
@@ -165,32 +164,6 @@ enum ConfigCommand {
     Show(ConfigArgs),
 }
 
-/// Where configuration comes from.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ConfigArgs {
-    /// Configuration file (TOML)
-    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
-    config: Option<PathBuf>,
-    /// Address and port to listen on; port 0 takes a free one
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<std::net::SocketAddr>,
-    /// TLS: off, auto (self-signed) or CERT,KEY (PEM files)
-    #[arg(long, value_name = "CHOICE")]
-    tls: Option<TlsChoice>,
-    /// Platter profile: sliver, demo, desk or silica
-    #[arg(long, value_name = "NAME")]
-    profile: Option<String>,
-}
-
-impl ConfigArgs {
-    /// The configuration in effect.
-    pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        let overrides =
-            Overrides { listen: self.listen, tls: self.tls.clone(), profile: self.profile.clone() };
-        Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
-    }
-}
-
 /// Parses, runs, and turns the outcome into an exit code.
 pub(crate) fn main() -> ExitCode {
     let cli = parse();
@@ -271,8 +244,8 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Twin(command) => twin(command, out),
         Command::Durability(args) => durability(args, out),
         Command::Recover(args) => recover(args, out),
-        Command::Completions(args) => completions(args, out),
-        Command::Man(args) => man(args, out),
+        Command::Completions(args) => completions(args, command_line(), out),
+        Command::Man(args) => man(args, command_line(), out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),

@@ -25,6 +25,17 @@ impl std::fmt::Debug for KeyPair {
     }
 }
 
+/// Where the keys of a server came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyOrigin {
+    /// Made now: they are shown this once.
+    New,
+    /// Read from the data directory.
+    Stored,
+    /// Given by whoever started the server.
+    Given,
+}
+
 /// Letters that no shell, URL or option parser takes for anything else.
 const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 

@@ -22,9 +22,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::banner;
-use crate::cli::ConfigArgs;
-use crate::config::{self, Config, Expedited, TlsChoice};
-use crate::credentials::{self, KeyPair};
+use crate::config::{self, Config, ConfigArgs, Expedited, TlsChoice};
+use crate::credentials::{self, KeyOrigin, KeyPair};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::exit::{Coded, Exit};
@@ -51,17 +50,6 @@ pub(crate) struct ServeArgs {
         requires = "access_key"
     )]
     secret_key: Option<String>,
-}
-
-/// Where the keys of a server came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyOrigin {
-    /// Made now: they are shown this once.
-    New,
-    /// Read from the data directory.
-    Stored,
-    /// Given by whoever started the server.
-    Given,
 }
 
 /// A server that answers.

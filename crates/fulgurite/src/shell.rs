@@ -8,7 +8,6 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use serde_json::json;
 
-use crate::cli::command_line;
 use crate::exit::{Coded, Exit};
 use crate::output::Output;
 
@@ -38,22 +37,25 @@ fn parse_shell(text: &str) -> Result<Shell, String> {
     }
 }
 
-/// Runs `completions`.
-pub(crate) fn completions(args: &CompletionsArgs, out: &Output) -> anyhow::Result<()> {
+/// Runs `completions`, for the command line `root`.
+pub(crate) fn completions(
+    args: &CompletionsArgs,
+    mut root: clap::Command,
+    out: &Output,
+) -> anyhow::Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut command_line(), "fulgurite", &mut script);
+    clap_complete::generate(args.shell, &mut root, "fulgurite", &mut script);
     let script = String::from_utf8(script).context("the completions are not UTF-8")?;
     out.json(&json!({"type": "completions", "shell": args.shell.to_string(), "script": script}))?;
     out.text(script.trim_end())
 }
 
-/// Runs `man`.
-pub(crate) fn man(args: &ManArgs, out: &Output) -> anyhow::Result<()> {
+/// Runs `man`, for the command line `root`.
+pub(crate) fn man(args: &ManArgs, mut root: clap::Command, out: &Output) -> anyhow::Result<()> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).map_err(|error| {
         Coded::new(Exit::Failure, format!("cannot make \"{}\": {error}", folder.display()))
     })?;
-    let mut root = command_line();
     root.build();
     let pages = write_pages(&root, "fulgurite", folder)?;
     out.json(&json!({"type": "man", "folder": folder.to_string_lossy(), "pages": pages}))?;

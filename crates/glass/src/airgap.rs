@@ -29,11 +29,7 @@
 
 use fulgurite_units::PlatterId;
 
-use crate::GlassError;
-use crate::PlatterSink;
-use crate::header::PlatterHeader;
 use crate::seal::Seal;
-use crate::writer::PlatterWriter;
 
 /// A platter fresh from the supply, on which nothing was ever written.
 #[derive(Debug)]
@@ -52,31 +48,6 @@ impl Blank {
     #[must_use]
     pub const fn platter(&self) -> PlatterId {
         self.platter
-    }
-}
-
-/// The only thing that writes platters.
-#[derive(Debug, Default)]
-pub struct WriteDrive(());
-
-impl WriteDrive {
-    /// A write drive.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(())
-    }
-
-    /// Begins to write a blank: the header track goes to the sink at once.
-    ///
-    /// # Errors
-    /// When the header is invalid or of another platter, or the sink fails.
-    pub fn write<S: PlatterSink>(
-        &self,
-        blank: Blank,
-        header: PlatterHeader,
-        sink: S,
-    ) -> Result<PlatterWriter<S>, GlassError> {
-        PlatterWriter::new(blank, header, sink)
     }
 }
 

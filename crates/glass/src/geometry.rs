@@ -20,7 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::GlassError;
 use crate::InformationTrack;
-use crate::header::check_room;
 use crate::limits::{SECTOR_PAYLOAD_BYTES_MAX, TRACK_IMAGE_BYTES_MAX, TRACK_SECTORS_MAX};
 use crate::seal::SEAL_BYTES;
 use crate::sector::SECTOR_OVERHEAD;
@@ -112,17 +111,8 @@ impl Geometry {
         })
     }
 
-    /// Checks that the numbers make a platter within the limits of the format, and that its header
-    /// fits the header track, whatever is on it.
-    ///
-    /// # Errors
-    /// [`GlassError::Geometry`] with the first reason found.
-    pub fn validate(&self) -> Result<(), GlassError> {
-        self.validate_numbers()?;
-        check_room(self)
-    }
-
-    /// The same of a platter that is there: how much room its header has was settled when it was
+    /// Checks that the numbers make a platter within the limits of the format. Nothing more is
+    /// asked of a platter that is there: how much room its header has was settled when it was
     /// written, by a program whose header may have been shorter.
     pub(crate) fn validate_numbers(&self) -> Result<(), GlassError> {
         let refuse =

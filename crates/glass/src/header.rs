@@ -24,7 +24,6 @@ use fulgurite_units::{ArchiveId, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub(crate) use self::room::check_room;
 use crate::geometry::{Geometry, TrackMap};
 use crate::limits::HEADER_DOCUMENT_BYTES_MAX;
 use crate::sector::u32_at;

@@ -41,7 +41,7 @@ mod writer;
 
 pub use fulgurite_units::ErrorKind;
 
-pub use airgap::{Blank, WriteDrive, Written};
+pub use airgap::{Blank, Written};
 pub use error::{CodeLevel, GlassError, Unreadable};
 pub use faults::{Faults, NoFaults, SeededFaults};
 pub use geometry::{Address, Column, Geometry, TrackMap, TrackRole};
@@ -60,4 +60,4 @@ pub use source::PlatterSource;
 pub use track::TrackBuffer;
 pub use verify::{SectorMap, SectorMargins, TrackScan, Verification, VerifyReport};
 pub use version::FormatVersion;
-pub use writer::PlatterWriter;
+pub use writer::{PlatterWriter, WriteDrive};

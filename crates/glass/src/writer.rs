@@ -24,6 +24,31 @@ use crate::seal::Seal;
 use crate::sector::{SECTOR_HEADER_BYTES, SectorHeader, SectorKind, payload, payload_mut};
 use crate::{FormatVersion, GlassError, PlatterSink};
 
+/// The only thing that writes platters.
+#[derive(Debug, Default)]
+pub struct WriteDrive(());
+
+impl WriteDrive {
+    /// A write drive.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(())
+    }
+
+    /// Begins to write a blank: the header track goes to the sink at once.
+    ///
+    /// # Errors
+    /// When the header is invalid or of another platter, or the sink fails.
+    pub fn write<S: PlatterSink>(
+        &self,
+        blank: Blank,
+        header: PlatterHeader,
+        sink: S,
+    ) -> Result<PlatterWriter<S>, GlassError> {
+        PlatterWriter::new(blank, header, sink)
+    }
+}
+
 /// A platter being written.
 #[derive(Debug)]
 pub struct PlatterWriter<S> {
@@ -45,7 +70,7 @@ pub struct PlatterWriter<S> {
 
 impl<S: PlatterSink> PlatterWriter<S> {
     /// Begins a platter: writes its header track. Only a write drive can, see [`crate::airgap`].
-    pub(crate) fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
+    fn new(blank: Blank, header: PlatterHeader, sink: S) -> Result<Self, GlassError> {
         header.validate()?;
         assert_eq!(header.format, FormatVersion::CURRENT, "old formats are only read");
         if blank.platter() != header.platter {

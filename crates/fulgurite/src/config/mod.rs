@@ -3,6 +3,7 @@
 //! Unknown keys are refused, values carry their units, and `config show` prints what is in effect
 //! as a file that means the same. Not here: credentials, which never stand in a configuration.
 
+mod args;
 mod decode;
 mod environment;
 mod policy;
@@ -19,6 +20,7 @@ use fulgurite_library::{LibraryShape, Movement, Policy};
 use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use args::ConfigArgs;
 use decode::Prices;
 pub(crate) use environment::of_process;
 pub(crate) use tiers::tiers;

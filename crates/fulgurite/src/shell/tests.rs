@@ -1,6 +1,7 @@
 //! Completions and pages know every command.
 
 use super::*;
+use crate::cli::command_line;
 
 /// Every command by the words that call it.
 fn commands() -> Vec<String> {
@@ -27,7 +28,7 @@ fn the_command_line_is_sound() {
 fn there_is_a_page_for_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let args = ManArgs { folder: folder.path().join("man1") };
-    man(&args, &Output::silent()).unwrap();
+    man(&args, command_line(), &Output::silent()).unwrap();
     let mut pages: Vec<String> = std::fs::read_dir(&args.folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -11,8 +11,20 @@ use crate::geometry::Geometry;
 use crate::limits::{HEADER_DOCUMENT_BYTES_MAX, SECTOR_PAYLOAD_BYTES_MAX, SOFTWARE_BYTES_MAX};
 use crate::{FormatVersion, GlassError};
 
+impl Geometry {
+    /// Checks that the numbers make a platter within the limits of the format, and that its header
+    /// fits the header track, whatever is on it.
+    ///
+    /// # Errors
+    /// [`GlassError::Geometry`] with the first reason found.
+    pub fn validate(&self) -> Result<(), GlassError> {
+        self.validate_numbers()?;
+        check_room(self)
+    }
+}
+
 /// Refuses a geometry, whose numbers are valid, without room for its header.
-pub(crate) fn check_room(geometry: &Geometry) -> Result<(), GlassError> {
+fn check_room(geometry: &Geometry) -> Result<(), GlassError> {
     let refuse =
         |reason: String| Err(GlassError::Geometry { profile: geometry.profile.clone(), reason });
     let bytes = document_bytes_max(geometry)?;

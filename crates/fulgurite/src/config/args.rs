@@ -1,0 +1,32 @@
+//! What the command line says of the configuration.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::{Config, Overrides, TlsChoice, of_process};
+
+/// Where configuration comes from.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
+    config: Option<PathBuf>,
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// TLS: off, auto (self-signed) or CERT,KEY (PEM files)
+    #[arg(long, value_name = "CHOICE")]
+    tls: Option<TlsChoice>,
+    /// Platter profile: sliver, demo, desk or silica
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+}
+
+impl ConfigArgs {
+    /// The configuration in effect.
+    pub(crate) fn load(&self) -> anyhow::Result<Config> {
+        let overrides =
+            Overrides { listen: self.listen, tls: self.tls.clone(), profile: self.profile.clone() };
+        Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
+    }
+}
