@@ -1,0 +1,165 @@
+//! A store that does not obey conditions, or denies, is named and never taken.
+
+use async_trait::async_trait;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    PutMultipartOptions, PutResult,
+};
+
+use super::*;
+
+/// What a store in memory is made to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// As it should.
+    Obeys,
+    /// It writes over what is there, whatever the condition.
+    Overwrites,
+    /// It reads, and denies every write.
+    DeniesWrites,
+    /// It denies everything.
+    Denies,
+}
+
+#[derive(Debug)]
+struct Store {
+    inner: InMemory,
+    manner: Manner,
+}
+
+impl std::fmt::Display for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.manner)
+    }
+}
+
+impl Store {
+    fn new(manner: Manner) -> Self {
+        Self { inner: InMemory::new(), manner }
+    }
+
+    fn deny(path: &Path) -> Error {
+        let source = "not with this key".into();
+        Error::PermissionDenied { path: path.to_string(), source }
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Store {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        mut opts: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        match self.manner {
+            Manner::Obeys => {}
+            Manner::Overwrites => opts.mode = PutMode::Overwrite,
+            Manner::DeniesWrites | Manner::Denies => return Err(Self::deny(location)),
+        }
+        self.inner.put_opts(location, payload, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        opts: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(location, opts).await
+    }
+
+    async fn get_opts(
+        &self,
+        location: &Path,
+        options: GetOptions,
+    ) -> object_store::Result<GetResult> {
+        if self.manner == Manner::Denies {
+            return Err(Self::deny(location));
+        }
+        self.inner.get_opts(location, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: CopyOptions,
+    ) -> object_store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+fn archive(number: u8) -> ArchiveId {
+    ArchiveId::from_bytes([number; 16])
+}
+
+async fn take_as(store: &Store, number: u8, is_first: bool) -> Result<(), String> {
+    take(store, &Path::from("below"), archive(number), "cold", is_first).await
+}
+
+#[tokio::test]
+async fn the_first_has_it_and_nobody_else() {
+    let store = Store::new(Manner::Obeys);
+    take_as(&store, 1, true).await.unwrap();
+    for is_first in [true, false] {
+        take_as(&store, 1, is_first).await.unwrap();
+        let refused = take_as(&store, 2, is_first).await.unwrap_err();
+        assert!(refused.contains(&archive(1).to_string()), "{refused}");
+    }
+    confirm(&store, &Path::from("below"), archive(1), "cold").await.unwrap();
+    let refused = confirm(&store, &Path::from("below"), archive(1), "warm").await.unwrap_err();
+    assert!(refused.contains("tier \"cold\""), "{refused}");
+    let gone = confirm(&store, &Path::from("elsewhere"), archive(1), "cold").await.unwrap_err();
+    assert!(gone.contains("is not there"), "{gone}");
+}
+
+#[tokio::test]
+async fn a_tier_that_was_taken_is_not_made_anew() {
+    let store = Store::new(Manner::Obeys);
+    let refused = take_as(&store, 1, false).await.unwrap_err();
+    assert!(refused.contains("is its disk mounted?"), "{refused}");
+    assert_eq!(store.inner.list(None).count().await, 0);
+}
+
+#[tokio::test]
+async fn a_store_that_writes_over_what_is_there_is_refused_each_time() {
+    let store = Store::new(Manner::Overwrites);
+    for _ in 0..3 {
+        let refused = take_as(&store, 1, true).await.unwrap_err();
+        assert!(refused.contains("If-None-Match"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_denies_says_so() {
+    for manner in [Manner::DeniesWrites, Manner::Denies] {
+        let refused = take_as(&Store::new(manner), 1, true).await.unwrap_err();
+        assert!(refused.contains("not with this key"), "{manner:?}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_says_nothing_is_nobodys_to_take() {
+    let store = Store::new(Manner::Obeys);
+    store.inner.put(&Path::from("below").join(FILE), "{}".into()).await.unwrap();
+    let refused = take_as(&store, 1, true).await.unwrap_err();
+    assert!(refused.contains("is damaged"), "{refused}");
+}
