@@ -335,7 +335,8 @@ impl Archive {
     }
 
     /// Reads platters whole again, one or all; with all of them the restored copies, of which
-    /// those that are damaged go. `progress` says meanwhile how far it is.
+    /// those that are damaged go, and what is in tiers of objects. `progress` says meanwhile how
+    /// far it is.
     ///
     /// # Errors
     /// When a platter is not known. What cannot be read is in the report.

@@ -32,6 +32,8 @@ pub const TIER_TRIES_SECONDS: u64 = 20;
 pub const TIER_TRIES_MAX: usize = 3;
 /// Threads that wait for the stores of all tiers.
 pub const TIER_THREADS: usize = 2;
+/// Damaged bodies of a tier that a verification names.
+pub const TIER_DAMAGED_MAX: usize = 100;
 /// Longest name of a tier.
 pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).

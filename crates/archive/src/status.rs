@@ -257,6 +257,37 @@ pub struct VerifyReport {
     pub copies_damaged: u64,
     /// The first hundred of these.
     pub damaged_copies: Vec<DamagedCopy>,
+    /// Tiers of objects that have bodies; none where only one platter was asked for.
+    #[serde(default)]
+    pub tiers: Vec<VerifiedTier>,
+}
+
+/// A tier of objects whose bodies were read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedTier {
+    /// Its name.
+    pub tier: String,
+    /// Bodies that were read, or that are not there.
+    pub bodies: u64,
+    /// Bytes of their ciphertext.
+    pub bytes: u64,
+    /// Those that are not what was brought there.
+    pub bodies_damaged: u64,
+    /// The first hundred of these.
+    pub damaged: Vec<DamagedInTier>,
+    /// Why not all were read.
+    pub error: Option<String>,
+}
+
+/// A body in a tier of objects that is not what was brought there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedInTier {
+    /// Bucket of its object.
+    pub bucket: String,
+    /// Key of its object.
+    pub key: String,
+    /// What is wrong with it.
+    pub error: String,
 }
 
 /// A restored copy that is not what was restored, or that could not be read.

@@ -16,6 +16,7 @@ mod moves;
 mod objects;
 mod reader;
 mod store;
+mod verification;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(crate) use self::moves::{Mover, enqueue, leave_moves};
 pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;
+pub(crate) use self::verification::{bytes_of_all, verify_all};
 use crate::classes::TierName;
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;

@@ -6,7 +6,9 @@
 
 mod client;
 
-use fulgurite_archive::status::{DamagedCopy, JobStatus, ShardPlace, Status, VerifyReport};
+use fulgurite_archive::status::{
+    DamagedCopy, DamagedInTier, JobStatus, ShardPlace, Status, VerifiedTier, VerifyReport,
+};
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::WholeStatus;
 use fulgurite_units::PlatterId;
@@ -177,6 +179,18 @@ async fn verify(
         let DamagedCopy { bucket, key, error, .. } = copy;
         out.text(format_args!("s3://{bucket}/{key}  restored copy {fate}: {error}"))?;
     }
+    for tier in &report.tiers {
+        out.json(tier)?;
+        let VerifiedTier { tier: name, bodies, bodies_damaged, .. } = tier;
+        let read = counted(*bodies, "body");
+        out.text(format_args!("tier {name}  {bodies_damaged} of {read} damaged"))?;
+        for DamagedInTier { bucket, key, error } in &tier.damaged {
+            out.text(format_args!("s3://{bucket}/{key}  {error}"))?;
+        }
+        if let Some(error) = &tier.error {
+            out.text(format_args!("tier {name}  not read to the end: {error}"))?;
+        }
+    }
     judge(&report, unreadable, out)
 }
 
@@ -193,18 +207,34 @@ fn judge(report: &VerifyReport, unreadable: u64, out: &Output) -> anyhow::Result
         wrong.push(format!("{} of {copies} cannot be read", report.copies_damaged));
         help.push("restore the objects of dropped copies again");
     }
+    let read_in_tiers: u64 = report.tiers.iter().map(|tier| tier.bodies).sum();
+    let in_tiers = format!("{} in tiers of objects", counted(read_in_tiers, "body"));
+    let damaged: u64 = report.tiers.iter().map(|tier| tier.bodies_damaged).sum();
+    if damaged > 0 {
+        wrong.push(format!("{damaged} of {in_tiers} are damaged"));
+        help.push("bring back what the store keeps of them, or delete their objects");
+    }
+    let away = report.tiers.iter().filter(|tier| tier.error.is_some()).count() as u64;
+    if away > 0 {
+        wrong.push(format!("{} could not be read", counted(away, "tier of objects")));
+        help.push("mend what its line names and verify again");
+    }
     if !wrong.is_empty() {
         let (verdict, wrong) = (style::out(Tone::Bad, "verdict: damaged"), wrong.join("; "));
         out.text(format_args!("{verdict}, {wrong}"))?;
         let message = format!("{wrong}; {}", help.join("; "));
         return Err(Coded::new(Exit::Corrupt, message).into());
     }
-    if report.platters.is_empty() {
+    let verdict = style::out(Tone::Good, "verdict: sound");
+    if report.platters.is_empty() && read_in_tiers == 0 {
         return out.text("verdict: nothing is on glass yet");
     }
-    let verdict = style::out(Tone::Good, "verdict: sound");
+    if report.platters.is_empty() {
+        return out.text(format_args!("{verdict}, {in_tiers} read whole"));
+    }
     let copies = if report.copies == 0 { String::new() } else { format!("; {copies} as well") };
-    out.text(format_args!("{verdict}, {read} read whole and none needs another{copies}"))
+    let tiers = if read_in_tiers == 0 { String::new() } else { format!("; {in_tiers} as well") };
+    out.text(format_args!("{verdict}, {read} read whole and none needs another{copies}{tiers}"))
 }
 
 async fn status(client: &AdminClient, out: &Output) -> anyhow::Result<()> {

@@ -1,7 +1,8 @@
-//! Platters and restored copies are read whole again, on order.
+//! Platters, restored copies and what is in tiers of objects are read whole again, on order.
 //!
-//! An order is worked off piece by piece: its copies, then platter after platter. Of several the
-//! one with the fewest pieces left goes first, so that a look at one platter does not wait for all.
+//! An order is worked off piece by piece: its copies, its tiers, then platter after platter. Of
+//! several the one with the fewest pieces left goes first, so that a look at one platter does not
+//! wait for all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use crate::bodies::StagedBodies;
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK};
 use crate::status::VerifyReport;
-use crate::{ArchiveError, Result, copies};
+use crate::{ArchiveError, Result, copies, tiers};
 
 /// What is to be verified.
 #[derive(Debug)]
 pub(crate) struct VerifyOrder {
-    /// None for all, and for the restored copies.
+    /// None for all, and for the restored copies and the tiers.
     pub(crate) platter: Option<PlatterId>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) reply: oneshot::Sender<Result<VerifyReport>>,
@@ -35,6 +36,8 @@ struct Begun {
     sealer: Sealer,
     /// Bytes of copies that are still to be read.
     copies: Option<u64>,
+    /// The same of tiers; none where nothing is in one.
+    tiers: Option<u64>,
     platters: VecDeque<Stored>,
     done: u64,
     total: u64,
@@ -52,7 +55,8 @@ pub(super) struct Verifying {
 
 impl Begun {
     fn left(&self) -> usize {
-        self.platters.len() + usize::from(self.copies.is_some())
+        let others = [self.copies, self.tiers].into_iter().flatten().count();
+        self.platters.len() + others
     }
 
     /// Reads the next piece.
@@ -62,6 +66,10 @@ impl Begun {
         if let Some(bytes) = self.copies.take() {
             turn.doing("verifying restored copies");
             copies::verify_all(ground, progress, &mut self.report)?;
+            self.done += bytes;
+        } else if let Some(bytes) = self.tiers.take() {
+            turn.doing("verifying what is in tiers of objects");
+            self.report.tiers = tiers::verify_all(ground, progress)?;
             self.done += bytes;
         } else if let Some(platter) = self.platters.pop_front() {
             turn.doing(format!("verifying a platter, {} to come", self.platters.len()));
@@ -88,17 +96,19 @@ impl Verifying {
         let Self { ground, library, troubles, .. } = self;
         let bodies = StagedBodies::of(ground);
         let sealer = Sealer::new(&ground.given, &bodies, library, troubles, &order.progress);
-        let look = || -> Result<(VecDeque<Stored>, Option<u64>)> {
+        let look = || -> Result<(VecDeque<Stored>, Option<u64>, Option<u64>)> {
             let platters = sealer.stored_platters(order.platter)?.into();
-            let has_copies = order.platter.is_none();
-            Ok((platters, has_copies.then(|| copies::bytes_of_all(ground)).transpose()?))
+            if order.platter.is_some() {
+                return Ok((platters, None, None));
+            }
+            Ok((platters, Some(copies::bytes_of_all(ground)?), tiers::bytes_of_all(ground)?))
         };
         match ground.panics.run("verifying", look) {
-            Ok((platters, copies)) => {
+            Ok((platters, copies, tiers)) => {
                 let of_platters = platters.iter().map(|platter| platter.bytes).sum::<u64>();
-                let total = copies.unwrap_or(0) + of_platters;
+                let total = copies.unwrap_or(0) + tiers.unwrap_or(0) + of_platters;
                 let report = VerifyReport::default();
-                Ok(Begun { order, sealer, copies, platters, done: 0, total, report })
+                Ok(Begun { order, sealer, copies, tiers, platters, done: 0, total, report })
             }
             Err(error) => Err((order, error)),
         }

@@ -155,7 +155,7 @@ impl Workers {
     }
 
     /// Reads platters whole again, one or all; and with all of them the restored copies, of which
-    /// those that are damaged go.
+    /// those that are damaged go, and what is in tiers of objects.
     pub(crate) async fn verify(
         &self,
         platter: Option<PlatterId>,

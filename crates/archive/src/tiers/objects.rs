@@ -16,9 +16,11 @@ use tokio::sync::OnceCell;
 
 use super::store::Address;
 use super::{EntryFile, TierOptions, claim, store};
+use crate::body::cipher_bytes;
 use crate::classes::TierName;
 use crate::limits::{TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
 use crate::log::LogReader;
+use crate::rows::BodyRow;
 use crate::{ArchiveError, Result};
 
 /// A folder or a bucket with bodies in it.
@@ -121,21 +123,20 @@ impl ObjectTier {
         ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.to_string() }
     }
 
-    /// What a store's refusal means for a body that a row says is there.
-    async fn lost(&self, body: ObjectId, error: Error) -> ArchiveError {
-        if !matches!(error, Error::NotFound { .. }) {
-            return self.unavailable(error);
-        }
-        let claim = async {
-            let (store, root) = self.store().await.ok()?;
-            Some(store.head(&root.clone().join(claim::FILE)).await)
+    /// What a store's refusal means for something that a row says is there, with so many bytes.
+    async fn lost(&self, path: &Path, bytes: u64, error: Error) -> ArchiveError {
+        let corrupt = |what: &str| ArchiveError::Corrupt {
+            what: format!("{path} in tier \"{}\" {what}", self.name),
         };
-        match claim.await {
-            Some(Err(Error::NotFound { .. })) => self.unavailable(claim::not_there()),
-            Some(Err(error)) => self.unavailable(error),
-            Some(Ok(_)) | None => ArchiveError::Corrupt {
-                what: format!("tier \"{}\" has no body {body}, and had confirmed it", self.name),
+        let Ok((store, _)) = self.store().await else { return self.unavailable(error) };
+        match store.head(path).await {
+            Ok(found) if found.size < bytes => corrupt("is cut short"),
+            // Of an empty folder, as before its disk is mounted, nothing is lost.
+            Err(Error::NotFound { .. }) => match self.confirm().await {
+                Ok(()) => corrupt("is not there, and was confirmed"),
+                Err(error) => error,
             },
+            Ok(_) | Err(_) => self.unavailable(error),
         }
     }
 
@@ -238,34 +239,55 @@ impl ObjectTier {
         if found.map_err(|error| self.unavailable(error))? != *entry {
             return Err(differs("the entry"));
         }
-        let found = store.get(&body_path(root, file.body)).await;
-        let mut stream = found.map_err(|error| self.unavailable(error))?.into_stream();
-        let (mut crc, mut bytes) = (cipher_crc(), 0);
-        while let Some(chunk) = stream.next().await {
-            let chunk = chunk.map_err(|error| self.unavailable(error))?;
-            crc.update(&chunk);
-            bytes += chunk.len() as u64;
-        }
-        if (bytes, crc.finalize()) == (file.bytes, file.digest) {
+        let read = crc_of(store, &body_path(root, file.body)).await;
+        if read.map_err(|error| self.unavailable(error))? == (file.bytes, file.digest) {
             Ok(())
         } else {
             Err(differs("the bytes"))
         }
     }
 
+    /// Reads a body and its entry whole, and says what of them is not as the row says.
+    pub(super) async fn verify(&self, body: &BodyRow) -> Result<()> {
+        let (store, root) = self.store().await?;
+        let bytes = cipher_bytes(body.bytes);
+        let path = entry_path(root, body.body_id);
+        let found = async { store.get(&path).await?.bytes().await };
+        let found = match found.await {
+            Ok(found) => found,
+            Err(error) => return Err(self.lost(&path, 0, error).await),
+        };
+        let wrong = |path: &Path, what: &str| ArchiveError::Corrupt {
+            what: format!("{path} in tier \"{}\" {what}", self.name),
+        };
+        let entry = EntryFile::decode(&found).map_err(|why| wrong(&path, &why))?;
+        let told = (entry.archive, entry.body, entry.bytes, entry.digest);
+        if told != (self.archive, body.body_id, bytes, body.digest) {
+            return Err(wrong(&path, "is of another body"));
+        }
+        let path = body_path(root, body.body_id);
+        match crc_of(store, &path).await {
+            Ok(read) if read == (bytes, body.digest) => Ok(()),
+            Ok((read, _)) if read < bytes => Err(wrong(&path, "is cut short")),
+            Ok(_) => Err(wrong(&path, "is not what was brought there")),
+            Err(error) => Err(self.lost(&path, bytes, error).await),
+        }
+    }
+
     /// A stretch of a body's ciphertext.
     pub(super) async fn read(&self, body: ObjectId, range: Range<u64>) -> Result<Bytes> {
-        let wanted = range.end - range.start;
+        let (wanted, end) = (range.end - range.start, range.end);
         let (store, root) = self.store().await?;
-        let found = match store.get_range(&body_path(root, body), range).await {
+        let path = body_path(root, body);
+        let found = match store.get_range(&path, range).await {
             Ok(found) => found,
-            Err(error) => return Err(self.lost(body, error).await),
+            Err(error) => return Err(self.lost(&path, end, error).await),
         };
         if found.len() as u64 == wanted {
             return Ok(found);
         }
         Err(ArchiveError::Corrupt {
-            what: format!("body {body} in tier \"{}\" is cut short", self.name),
+            what: format!("{path} in tier \"{}\" is cut short", self.name),
         })
     }
 
@@ -314,6 +336,18 @@ impl ObjectTier {
             read.buffer_unordered(TIER_ENTRIES_AT_ONCE).try_collect().await
         })
     }
+}
+
+/// Bytes and checksum of what lies at `path`.
+async fn crc_of(store: &dyn ObjectStore, path: &Path) -> object_store::Result<(u64, u64)> {
+    let mut stream = store.get(path).await?.into_stream();
+    let (mut crc, mut bytes) = (cipher_crc(), 0);
+    while let Some(chunk) = stream.next().await {
+        let chunk = chunk?;
+        crc.update(&chunk);
+        bytes += chunk.len() as u64;
+    }
+    Ok((bytes, crc.finalize()))
 }
 
 fn body_path(root: &Path, body: ObjectId) -> Path {

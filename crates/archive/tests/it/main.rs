@@ -21,5 +21,6 @@ mod sealing;
 mod shards;
 mod space;
 mod tiers;
+mod tiers_away;
 mod uploads;
 mod world;

@@ -1,10 +1,12 @@
 //! Classes whose objects go to a tier of objects: a directory here.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use fulgurite_archive::config::{ArchiveConfig, Home, TierName, TierOptions};
+use fulgurite_archive::status::VerifiedTier;
 use fulgurite_archive::{
     ArchiveError, BodyClaim, ByteRange, CompletedPart, ObjectMeta, RecoverOptions, RecoverReport,
     Residence, RestoreOutcome, StorageClass, UploadOptions, WriteCondition, recover,
@@ -195,8 +197,27 @@ async fn a_tier_that_is_away_is_named_and_nothing_else_waits_for_it() {
     client.archive.stop().await.unwrap();
 }
 
+/// Ways in which a body can be another than the one that was brought.
+fn damages(kept: &[u8], another: &Path) -> [(&'static str, Vec<u8>); 4] {
+    let mut flipped = kept.to_vec();
+    flipped[100_000] ^= 1;
+    [
+        ("a bit", flipped),
+        ("cut short", kept[..150_000].to_vec()),
+        ("another's", std::fs::read(another).unwrap()),
+        ("empty", Vec::new()),
+    ]
+}
+
+/// What `admin verify` says of the one tier.
+async fn verified(client: &Client) -> VerifiedTier {
+    let mut report = client.archive.verify(None, &Arc::default()).await.unwrap();
+    assert_eq!(report.tiers.len(), 1, "{report:?}");
+    report.tiers.remove(0)
+}
+
 #[tokio::test]
-async fn bytes_changed_behind_our_back_are_never_served() {
+async fn bytes_changed_behind_our_back_are_named_and_never_served() {
     let place = Place::new();
     let client = place.open().await;
     let bodies = [noise(1, 200_000), noise(2, 200_000)];
@@ -207,31 +228,60 @@ async fn bytes_changed_behind_our_back_are_never_served() {
     moved(&client).await;
     let second = body_file(&place, &[&first]);
     let kept = std::fs::read(&first).unwrap();
-    let damages: [(&str, Vec<u8>); 4] = [
-        ("a bit", {
-            let mut bytes = kept.clone();
-            bytes[100_000] ^= 1;
-            bytes
-        }),
-        ("cut short", kept[..150_000].to_vec()),
-        ("another's", std::fs::read(&second).unwrap()),
-        ("empty", Vec::new()),
-    ];
-    for (what, bytes) in damages {
+    let sound = verified(&client).await;
+    let bytes = 2 * kept.len() as u64;
+    assert_eq!((sound.bodies, sound.bytes, sound.bodies_damaged, sound.error), (2, bytes, 0, None));
+    for (what, bytes) in damages(&kept, &second) {
         std::fs::write(&first, &bytes).unwrap();
         let error = client.get("one", None).await.unwrap_err();
-        assert!(
-            matches!(error, ArchiveError::Corrupt { .. } | ArchiveError::TierUnavailable { .. }),
-            "{what}: {error}"
-        );
+        assert!(matches!(error, ArchiveError::Corrupt { .. }), "{what}: {error}");
+        let found = verified(&client).await;
+        assert_eq!((found.bodies, found.bodies_damaged, found.error), (2, 1, None), "{what}");
+        assert_eq!(found.damaged[0].key, "one", "{what}");
         assert_eq!(client.get("two", None).await.unwrap(), bodies[1], "{what}");
     }
     std::fs::remove_file(&first).unwrap();
     let error = client.get("one", None).await.unwrap_err();
-    assert!(error.to_string().contains("tier \"cold\" has no body"), "{error}");
+    assert!(error.to_string().contains("tier \"cold\" is not there"), "{error}");
+    assert_eq!(verified(&client).await.bodies_damaged, 1);
     std::fs::write(&first, &kept).unwrap();
     assert_eq!(client.get("one", None).await.unwrap(), bodies[0]);
+    let entry = |of: &Path| of.with_extension("entry");
+    std::fs::copy(entry(&second), entry(&first)).unwrap();
+    let found = verified(&client).await;
+    assert!(found.damaged[0].error.contains("is of another body"), "{found:?}");
     client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_damaged_in_a_tier_is_not_restored_and_recovery_names_it() {
+    let place = Place::new();
+    let client = place.open().await;
+    client.put("one", StorageClass::Glacier, &noise(1, 200_000)).await.unwrap();
+    moved(&client).await;
+    let places = client.archive.locate(&client.bucket, &key("one")).await.unwrap();
+    assert_eq!((places.len(), places[0].residence.as_str()), (1, "tier"));
+    assert_eq!(places[0].tier.as_deref(), Some("cold"));
+    let file = body_file(&place, &[]);
+    let kept = std::fs::read(&file).unwrap();
+    let mut flipped = kept.clone();
+    flipped[100_000] ^= 1;
+    std::fs::write(&file, &flipped).unwrap();
+    client.restore("one").await.unwrap();
+    let told = wait("the restore to fail", async || {
+        client.archive.status().await.unwrap().failed_restores.into_iter().next()
+    })
+    .await;
+    assert!(told.error.contains("in tier \"cold\", is not what was ingested"), "{told:?}");
+    assert!(client.get("one", None).await.is_err());
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    std::fs::write(&file, &kept[..100_000]).unwrap();
+    std::fs::remove_dir_all(place.data.path().join("catalog")).unwrap();
+    let report = recovered(place.config()).await.unwrap();
+    assert_eq!(report.objects, 0, "{report:?}");
+    assert!(report.unusable[0].contains("in tier \"cold\" has 100000 bytes"), "{report:?}");
 }
 
 /// The one body of the tier that is none of `known`.

@@ -5,8 +5,9 @@ use std::fmt::Debug;
 
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
-    DamagedBody, DamagedCopy, DoubtedBody, FailedRestore, JobState, JobStatus, SealReport,
-    SealTrouble, SetStatus, ShardPlace, Status, VerifiedPlatter, VerifyReport,
+    DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, JobState, JobStatus,
+    SealReport, SealTrouble, SetStatus, ShardPlace, Status, VerifiedPlatter, VerifiedTier,
+    VerifyReport,
 };
 use fulgurite_archive::{DecodeStatus, LibraryStep, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::{ServerStatus, WholeStatus};
@@ -192,7 +193,20 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
         }],
         copies: 1,
         copies_damaged: 1,
-        damaged_copies: vec![DamagedCopy { bucket, key, is_dropped: true, error }],
+        damaged_copies: vec![DamagedCopy {
+            bucket: bucket.clone(),
+            key: key.clone(),
+            is_dropped: true,
+            error: error.clone(),
+        }],
+        tiers: vec![VerifiedTier {
+            tier: "cold".to_owned(),
+            bodies: 2,
+            bytes: 3,
+            bodies_damaged: 1,
+            damaged: vec![DamagedInTier { bucket, key, error: error.clone() }],
+            error: Some(error),
+        }],
     };
     conforms(&schema("VerifyLine"), &json!({ "report": report }));
     let report = SealReport { sets: troubled().archive.sets, ..SealReport::default() };

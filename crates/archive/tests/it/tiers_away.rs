@@ -1,0 +1,147 @@
+//! Tiers that are away: clear errors, nothing lost, and all goes on when they are back.
+
+use std::path::PathBuf;
+
+use fulgurite_archive::config::{Home, TierName, TierOptions};
+use fulgurite_archive::limits::TIER_REST;
+use fulgurite_archive::status::{JobState, Status};
+use fulgurite_archive::{Archive, ArchiveError, BucketName, ManualClock, StorageClass};
+use fulgurite_units::{Duration, UnixTime};
+
+use crate::harness::{Client, config, noise};
+
+/// A class for each tier.
+const TIERS: [(&str, StorageClass); 2] =
+    [("cold", StorageClass::Standard), ("warm", StorageClass::GlacierIr)];
+
+/// An archive whose clock stands still, with two directories for tiers.
+struct Yard {
+    client: Client,
+    clock: ManualClock,
+    folders: [PathBuf; 2],
+    _dirs: [tempfile::TempDir; 2],
+}
+
+impl Yard {
+    async fn open() -> Self {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let mut config = config(dirs[0].path());
+        let folders = TIERS.map(|(name, _)| dirs[1].path().join(name));
+        for ((name, class), folder) in TIERS.into_iter().zip(&folders) {
+            let name = TierName::new(name).unwrap();
+            config.classes.assign(class, Home::Tier(name.clone()), None).unwrap();
+            let url = format!("file://{}", folder.display());
+            config.tiers.insert(name, TierOptions { url, ..TierOptions::default() });
+        }
+        let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
+        let archive = Archive::open_with_clock(config, clock.clock()).await.unwrap();
+        let bucket = BucketName::new("vault").unwrap();
+        archive.create_bucket(&bucket).await.unwrap();
+        Self { client: Client { archive, bucket }, clock, folders, _dirs: dirs }
+    }
+
+    /// Puts an object for each tier.
+    async fn put(&self, name: &str) {
+        for (tier, class) in TIERS {
+            self.client.put(&format!("{name} {tier}"), class, &noise(7, 70_000)).await.unwrap();
+        }
+    }
+
+    /// Reads an object of each tier; what came of it.
+    async fn get(&self, name: &str) -> [Result<(), ArchiveError>; 2] {
+        let mut outcomes = [Ok(()), Ok(())];
+        for ((tier, _), outcome) in TIERS.into_iter().zip(&mut outcomes) {
+            let read = self.client.get(&format!("{name} {tier}"), None).await;
+            *outcome = read.map(|bytes| assert!(bytes == noise(7, 70_000), "other bytes"));
+        }
+        outcomes
+    }
+
+    /// Waits until so many objects are staged and in tiers, and each job is so: its state, the
+    /// seconds that it still rests, and its failures.
+    async fn until(&self, counts: (u64, u64), jobs: [(JobState, Option<u64>, u64); 2]) -> Status {
+        let found = |status: &Status| {
+            let jobs = TIERS.map(|(tier, _)| {
+                let name = format!("moving-{tier}");
+                let job = status.jobs.iter().find(|job| job.name == name).unwrap();
+                (job.state, job.retry_seconds, job.failures)
+            });
+            ((status.objects_staged, status.objects_in_tiers), jobs)
+        };
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let status = self.client.archive.status().await.unwrap();
+            if found(&status) == (counts, jobs) {
+                return status;
+            }
+            assert!(std::time::Instant::now() < deadline, "{:?}", found(&status));
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Takes the folder of a tier away, or brings it back.
+    fn move_folder(&self, which: usize, is_away: bool) {
+        let (here, away) = (&self.folders[which], self.folders[which].with_extension("away"));
+        let (from, to) = if is_away { (here, &away) } else { (&away, here) };
+        std::fs::rename(from, to).unwrap();
+    }
+}
+
+const IDLE: (JobState, Option<u64>, u64) = (JobState::Idle, None, 0);
+
+#[tokio::test]
+async fn two_tiers_that_are_away_come_back_by_themselves() {
+    let yard = Yard::open().await;
+    yard.put("first").await;
+    yard.until((0, 2), [IDLE, IDLE]).await;
+
+    // Both go away under the running archive; one leaves the empty folder of a disk that is not
+    // mounted.
+    yard.move_folder(0, true);
+    yard.move_folder(1, true);
+    std::fs::create_dir(&yard.folders[1]).unwrap();
+    yard.put("second").await;
+    let rest = TIER_REST.as_nanos() / 1_000_000_000;
+    let rests = |seconds, failures| (JobState::Resting, Some(seconds), failures);
+    yard.until((2, 2), [rests(rest, 1), rests(rest, 1)]).await;
+    let told = yard.client.archive.degraded();
+    for (tier, _) in TIERS {
+        let line = told.iter().find(|line| line.contains(&format!("tier \"{tier}\"")));
+        assert!(line.unwrap().contains("is its disk mounted?"), "{told:?}");
+    }
+    for outcome in yard.get("first").await {
+        assert!(matches!(outcome, Err(ArchiveError::TierUnavailable { .. })), "{outcome:?}");
+    }
+    for outcome in yard.get("second").await {
+        outcome.unwrap();
+    }
+    let verified = yard.client.archive.verify(None, &std::sync::Arc::default()).await.unwrap();
+    let told = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged));
+    assert_eq!(told.collect::<Vec<_>>(), [(0, 0), (0, 0)], "what is away is not damaged");
+    assert!(verified.tiers.iter().all(|tier| tier.error.is_some()), "{verified:?}");
+    assert!(!yard.folders[0].exists(), "nothing is made where a tier was");
+    assert_eq!(std::fs::read_dir(&yard.folders[1]).unwrap().count(), 0);
+
+    // One is back: it is asked again when it has rested, and the other holds nothing up.
+    yard.move_folder(0, false);
+    yard.clock.advance(Duration::from_nanos(TIER_REST.as_nanos() - 1));
+    yard.until((2, 2), [rests(0, 1), rests(0, 1)]).await;
+    yard.clock.advance(Duration::from_nanos(1));
+    let came_back = (JobState::Idle, None, 1);
+    yard.until((1, 3), [came_back, rests(2 * rest, 2)]).await;
+    let [cold, warm] = yard.get("first").await;
+    cold.unwrap();
+    assert!(matches!(warm, Err(ArchiveError::TierUnavailable { .. })), "{warm:?}");
+
+    std::fs::remove_dir(&yard.folders[1]).unwrap();
+    yard.move_folder(1, false);
+    yard.clock.advance(TIER_REST + TIER_REST);
+    yard.until((0, 4), [came_back, (JobState::Idle, None, 2)]).await;
+    assert_eq!(yard.client.archive.degraded(), Vec::<String>::new());
+    for name in ["first", "second"] {
+        for outcome in yard.get(name).await {
+            outcome.unwrap();
+        }
+    }
+    yard.client.archive.stop().await.unwrap();
+}
