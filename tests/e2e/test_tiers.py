@@ -174,3 +174,39 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: 
         assert server.process.wait(timeout=30) == 3, server.tail()
         assert told in server.tail(), (wrong, server.tail())
         assert "hidden" not in server.tail()
+
+
+def test_objects_are_moved_to_another_class(tmp_path: Path) -> None:
+    """An operator moves one, then all below a prefix; what is archived is named and left."""
+    tier = tmp_path / "tier"
+    config = {"classes": CLASSES, "tiers": {"cold": {"url": f"file://{tier}"}}}
+    server = Server(tmp_path / "archive", config).start()
+    s3 = server.s3()
+    s3.create_bucket(Bucket=BUCKET)
+    for name in ["docs/a", "docs/b", "other"]:
+        s3.put_object(Bucket=BUCKET, Key=name, Body=name.encode(), Metadata={"of": name})
+    s3.put_object(Bucket=BUCKET, Key="docs/deep", Body=b"deep", StorageClass="DEEP_ARCHIVE")
+    moved = server.admin("move", f"s3://{BUCKET}/docs/a", "--class", "GLACIER_IR")
+    assert (moved["objects"], moved["bytes"], moved["left"]) == (1, 6, [])
+    command = ["admin", "move", "--data", str(server.data), "--class", "GLACIER_IR"]
+    done = server.run(*command, "--recursive", f"s3://{BUCKET}/docs/")
+    assert done.returncode == 10, done.stderr
+    assert "1 object with 6 B moved; 1 there already" in done.stdout, done.stdout
+    assert f"s3://{BUCKET}/docs/deep  left: " in done.stdout, done.stdout
+    classes = {name: class_of(s3, name) for name in ["docs/a", "docs/b", "docs/deep", "other"]}
+    expected = ["GLACIER_IR", "GLACIER_IR", "DEEP_ARCHIVE", "STANDARD"]
+    assert list(classes.values()) == expected, classes
+    wait_until("the tier has them", lambda: server.status()["objects_in_tiers"] == 3)
+    for name in ["docs/a", "docs/b"]:
+        assert read(s3, BUCKET, name) == name.encode()
+        assert s3.head_object(Bucket=BUCKET, Key=name)["Metadata"] == {"of": name}
+        located = server.admin("locate", f"s3://{BUCKET}/{name}")
+        assert (located["residence"], located["tier"]) == ("tier", "cold")
+    missing = server.run(*command, f"s3://{BUCKET}/none")
+    assert missing.returncode == 4, missing.stderr
+
+
+def class_of(s3: Any, name: str) -> str:
+    """Return the storage class of an object."""
+    found: str = s3.head_object(Bucket=BUCKET, Key=name).get("StorageClass", "STANDARD")
+    return found

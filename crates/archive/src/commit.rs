@@ -88,6 +88,11 @@ pub(crate) fn check_condition(
     if condition.absent && current.is_some() {
         return Err(ArchiveError::PreconditionFailed { condition: "If-None-Match" });
     }
+    if let Some(object) = condition.object
+        && current.is_none_or(|row| row.object_id != object)
+    {
+        return Err(ArchiveError::PreconditionFailed { condition: "that the object is the same" });
+    }
     match (&condition.etag, current) {
         (None, _) => Ok(()),
         (Some(_), None) => {

@@ -15,12 +15,13 @@ use crate::jobs::Workers;
 use crate::multipart::{Completion, PartWriter, UploadName};
 use crate::names::{BucketName, ObjectKey};
 use crate::object::{
-    BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, PartInfo,
-    PutOptions, RestoreOutcome, RestoreRequest, UploadInfo, UploadOptions, WriteCondition,
+    BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
+    PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass, UploadInfo, UploadOptions,
+    WriteCondition,
 };
 use crate::put::ObjectWriter;
 use crate::read::ObjectReader;
-use crate::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
+use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::{ArchiveError, Checksum, Result};
 use crate::{clock, list, multipart, orphan_report, put, read, restore, status};
 
@@ -346,6 +347,23 @@ impl Archive {
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
         self.workers.verify(platter, progress).await
+    }
+
+    /// Gives objects of a bucket another class: each is copied onto itself, and goes where objects
+    /// of that class go. `progress` says meanwhile how far it is.
+    ///
+    /// # Errors
+    /// When there is no such object or class, or something is in the way of all that is left; given
+    /// again it goes on. What cannot be read, as what is archived without a restored copy, is in
+    /// the report.
+    pub async fn reclassify(
+        &self,
+        bucket: &BucketName,
+        chosen: Chosen,
+        class: StorageClass,
+        progress: &Arc<Progress>,
+    ) -> Result<MoveReport> {
+        self.workers.reclassify(bucket.clone(), chosen, class, progress).await
     }
 
     /// What the last verification of a platter found, sector by sector; nothing if there was none.

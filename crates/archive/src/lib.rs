@@ -68,9 +68,9 @@ pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
 pub use multipart::PartWriter;
 pub use names::{BucketName, ObjectKey};
 pub use object::{
-    BodyClaim, BucketInfo, ByteRange, CompletedPart, ListPage, ListQuery, ObjectInfo, ObjectMeta,
-    PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState, Retrieval,
-    StorageClass, UploadInfo, UploadOptions, WriteCondition,
+    BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
+    ObjectMeta, PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState,
+    Retrieval, StorageClass, UploadInfo, UploadOptions, WriteCondition,
 };
 pub use put::ObjectWriter;
 pub use read::ObjectReader;

@@ -34,6 +34,12 @@ pub const TIER_TRIES_MAX: usize = 3;
 pub const TIER_THREADS: usize = 2;
 /// Damaged bodies of a tier that a verification names.
 pub const TIER_DAMAGED_MAX: usize = 100;
+/// Objects that get another class at one time: each is a body on its way in.
+pub const MOVES_AT_ONCE: usize = 16;
+/// Keys that are listed at a time of objects that are to get another class.
+pub const MOVE_KEYS_LISTED: usize = 100;
+/// Objects that stayed in their class which a report names.
+pub const LEFT_OBJECTS_MAX: usize = 100;
 /// Longest name of a tier.
 pub const TIER_NAME_BYTES_MAX: usize = 32;
 /// Longest object key, in bytes of UTF-8 (S3).

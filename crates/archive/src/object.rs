@@ -7,6 +7,7 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Checksum, ChecksumAlgorithm};
+use crate::names::ObjectKey;
 use crate::{ArchiveError, Result};
 
 /// Where an object lives, by the name S3 clients use.
@@ -23,6 +24,9 @@ pub enum StorageClass {
 }
 
 impl StorageClass {
+    /// All of them, each in the place that it has in rows and entries.
+    pub const ALL: [Self; 4] = [Self::Standard, Self::Glacier, Self::DeepArchive, Self::GlacierIr];
+
     /// The class S3 calls `name`.
     ///
     /// # Errors
@@ -129,6 +133,9 @@ pub struct WriteCondition {
     pub absent: bool,
     /// `If-Match`: the current object must have this entity tag (without quotes; `*` for any).
     pub etag: Option<String>,
+    /// The current object must be this one, whatever its tag: an object that was put anew with the
+    /// same bytes is another.
+    pub object: Option<ObjectId>,
 }
 
 /// What a client declared about a body before sending it.
@@ -204,6 +211,15 @@ pub struct ListQuery {
     pub after: Option<String>,
     /// Most keys and common prefixes in the page; capped at 1,000.
     pub limit: usize,
+}
+
+/// Which objects of a bucket are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// The one of this key.
+    One(ObjectKey),
+    /// All whose keys begin so.
+    Below(String),
 }
 
 /// A page of a listing.

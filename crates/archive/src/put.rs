@@ -146,6 +146,7 @@ pub(crate) async fn copy(
     }
     let mut writer = ObjectWriter::begin(ground, to.0, to.1, options)?;
     while let Some(bytes) = reader.next().await {
+        ground.check_stopping()?;
         writer.write(bytes?).await?;
     }
     writer.finish(None).await

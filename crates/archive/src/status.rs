@@ -290,6 +290,32 @@ pub struct DamagedInTier {
     pub error: String,
 }
 
+/// What became of objects that were to get another class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveReport {
+    /// Objects that have it now.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Objects that had it, and were where it goes.
+    pub objects_there: u64,
+    /// Objects that stay what they were.
+    pub objects_left: u64,
+    /// The first hundred of these.
+    pub left: Vec<LeftObject>,
+}
+
+/// An object that did not get another class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftObject {
+    /// Its bucket.
+    pub bucket: String,
+    /// Its key.
+    pub key: String,
+    /// Why it did not.
+    pub error: String,
+}
+
 /// A restored copy that is not what was restored, or that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DamagedCopy {

@@ -7,7 +7,8 @@
 mod client;
 
 use fulgurite_archive::status::{
-    DamagedCopy, DamagedInTier, JobStatus, ShardPlace, Status, VerifiedTier, VerifyReport,
+    DamagedCopy, DamagedInTier, JobStatus, LeftObject, MoveReport, ShardPlace, Status,
+    VerifiedTier, VerifyReport,
 };
 use fulgurite_archive::{DecodeStatus, Verification, VerifiedSector, VerifiedTrack};
 use fulgurite_gateway::WholeStatus;
@@ -63,6 +64,20 @@ pub(crate) enum AdminCommand {
         #[command(flatten)]
         remote: RemoteArgs,
     },
+    /// Give objects another storage class, and have them go where its objects go
+    Move {
+        /// Object, or folder with --recursive: s3://bucket/key
+        #[arg(value_name = "S3-URL")]
+        url: S3Url,
+        /// Storage class: STANDARD, GLACIER_IR, GLACIER or DEEP_ARCHIVE
+        #[arg(long, value_name = "CLASS")]
+        class: String,
+        /// Every object whose key begins so; at a bucket, all of it
+        #[arg(long, short)]
+        recursive: bool,
+        #[command(flatten)]
+        remote: RemoteArgs,
+    },
     /// Show on which platters and tracks an object lies
     Locate {
         /// Object: s3://bucket/key
@@ -92,6 +107,10 @@ pub(crate) async fn admin(command: &AdminCommand, out: &Output) -> anyhow::Resul
         }
         AdminCommand::Orphans { discard, yes, remote } => {
             orphans(&AdminClient::new(&remote.resolve_operator()?)?, *discard, *yes, out).await
+        }
+        AdminCommand::Move { url, class, recursive, remote } => {
+            let client = AdminClient::new(&remote.resolve_operator()?)?;
+            move_objects(&client.reclassify(url, class, *recursive, out.is_json()).await?, out)
         }
         AdminCommand::Locate { url, remote } => {
             let places = AdminClient::new(&remote.resolve_operator()?)?
@@ -146,6 +165,26 @@ async fn nothing_to_seal(client: &AdminClient, out: &Output) -> anyhow::Result<(
         note(format_args!("{}/{} is set aside: staging is damaged", body.bucket, body.key));
     }
     Ok(())
+}
+
+/// Shows what became of objects that were to get another class.
+fn move_objects(report: &MoveReport, out: &Output) -> anyhow::Result<()> {
+    out.json(report)?;
+    out.text(format_args!(
+        "{} with {} moved; {} there already",
+        counted(report.objects, "object"),
+        bytes(report.bytes),
+        grouped(report.objects_there)
+    ))?;
+    for LeftObject { bucket, key, error } in &report.left {
+        out.text(format_args!("s3://{bucket}/{key}  left: {error}"))?;
+    }
+    if report.objects_left == 0 {
+        return Ok(());
+    }
+    let left = counted(report.objects_left, "object");
+    let message = format!("{left} left as they were; restore what is archived first");
+    Err(Coded::new(Exit::Partial, message).into())
 }
 
 async fn verify(

@@ -406,7 +406,7 @@ fn an_upload_that_was_refused_is_settled_when_its_key_is_gone() {
     let ground = life.start();
     life.put(&ground, "a", 10);
     let (bucket, key) = (testing::bucket("vault"), testing::key("a"));
-    let condition = WriteCondition { etag: None, absent: true };
+    let condition = WriteCondition { absent: true, ..WriteCondition::default() };
     life.runtime.block_on(async {
         let claim = BodyClaim { bytes: Some(5), ..BodyClaim::default() };
         let (class, meta) = (StorageClass::Standard, ObjectMeta::default());

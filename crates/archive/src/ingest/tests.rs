@@ -178,7 +178,7 @@ async fn check_upload(ground: &Arc<Ground>) {
     let refused = Completion {
         name: name.clone(),
         listed: listed.clone(),
-        condition: WriteCondition { etag: Some("none".to_owned()), absent: false },
+        condition: WriteCondition { etag: Some("none".to_owned()), ..WriteCondition::default() },
         checksum: None,
     };
     multipart::complete(ground, refused).await.unwrap_err();

@@ -5,6 +5,7 @@
 //! admin seal  ---- order --'
 //! PUT, DELETE commit - ring -> moving: to a tier of objects, and out of it; a job each tier
 //! admin verify --- order --> verifying: platters and copies read whole again, piece by piece
+//! admin move ----- order --> reclassifying: objects copied onto themselves with another class
 //! RestoreObject -- mail ---> restoring: drives the controller of restores
 //!                              '-- mail --> committing, restore-bench
 //! every second ------------> expiring, tending, shredding
@@ -16,6 +17,7 @@
 
 mod expiring;
 mod moving;
+mod reclassifying;
 mod runner;
 mod sealing;
 mod shredding;

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use super::expiring::Expiring;
 use super::moving::Moving;
+use super::reclassifying::{MoveOrder, Reclassifying};
 use super::sealing::{SEALING, SealOrder, Sealing};
 use super::shredding::Shredding;
 use super::tending::Tending;
@@ -17,8 +18,10 @@ use super::verifying::{VerifyOrder, Verifying};
 use super::{Bell, Mail, Runner};
 use crate::bodies::StagedBodies;
 use crate::ground::Ground;
+use crate::names::BucketName;
+use crate::object::{Chosen, StorageClass};
 use crate::restore::{self, Restorer};
-use crate::status::{JobStatus, SealReport, Status, VerifyReport};
+use crate::status::{JobStatus, MoveReport, SealReport, Status, VerifyReport};
 use crate::tiers::{Mover, Tiers};
 use crate::{ArchiveError, Result, damaged, startup};
 
@@ -27,6 +30,7 @@ use crate::{ArchiveError, Result, damaged, startup};
 pub(crate) struct Bells {
     sealing: Mail<SealOrder>,
     verifying: Mail<VerifyOrder>,
+    reclassifying: Mail<MoveOrder>,
     pub(crate) restore: Mail<restore::Message>,
     /// One a tier, in their order.
     moving: Vec<Bell>,
@@ -37,6 +41,7 @@ pub(crate) struct Bells {
 pub(crate) struct Inboxes {
     sealing: Receiver<SealOrder>,
     verifying: Receiver<VerifyOrder>,
+    reclassifying: Receiver<MoveOrder>,
     restore: Receiver<restore::Message>,
 }
 
@@ -45,10 +50,16 @@ impl Bells {
     pub(crate) fn new(clock: &Clock, tiers: &Tiers) -> (Self, Inboxes) {
         let (sealing, seals) = Mail::new(&Bell::new(clock));
         let (verifying, verifies) = Mail::new(&Bell::new(clock));
+        let (reclassifying, moves) = Mail::new(&Bell::new(clock));
         let (restore, restores) = Mail::new(&Bell::new(clock));
-        let inboxes = Inboxes { sealing: seals, verifying: verifies, restore: restores };
+        let inboxes = Inboxes {
+            sealing: seals,
+            verifying: verifies,
+            reclassifying: moves,
+            restore: restores,
+        };
         let moving = tiers.iter().map(|_| Bell::new(clock)).collect();
-        (Self { sealing, verifying, restore, moving }, inboxes)
+        (Self { sealing, verifying, reclassifying, restore, moving }, inboxes)
     }
 }
 
@@ -95,7 +106,7 @@ impl Workers {
         let answers = tokio::runtime::Handle::try_current()
             .map_err(|e| ArchiveError::Internal { what: format!("no runtime: {e}") })?;
         let inboxes = ground.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Inboxes { sealing: orders, verifying, restore }) = inboxes else {
+        let Some(Inboxes { sealing: orders, verifying, reclassifying, restore }) = inboxes else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
         };
         let runner = Runner::new(ground.clock(), &ground.panics);
@@ -104,6 +115,8 @@ impl Workers {
         let bell = ground.bells.sealing.bell();
         runner.start_at(bell, Sealing { ground: given(), sealer, orders })?;
         let files = &ground.given.files;
+        let moves = Reclassifying::new(ground, reclassifying, &answers);
+        runner.start_at(ground.bells.reclassifying.bell(), moves)?;
         Restorer::start(&runner, ground, &library, files, restore, answers)?;
         for (bell, tier) in ground.bells.moving.iter().zip(ground.tiers.iter()) {
             runner.start_at(bell, Moving(Mover::new(ground, tier)))?;
@@ -164,6 +177,20 @@ impl Workers {
         let (reply, answer) = oneshot::channel();
         let order = VerifyOrder { platter, progress: Arc::clone(progress), reply };
         self.ground.bells.verifying.order(order)?;
+        answer.await.map_err(|_| ArchiveError::Stopping)?
+    }
+
+    /// Has objects of a bucket get another class.
+    pub(crate) async fn reclassify(
+        &self,
+        bucket: BucketName,
+        chosen: Chosen,
+        class: StorageClass,
+        progress: &Arc<Progress>,
+    ) -> Result<MoveReport> {
+        let (reply, answer) = oneshot::channel();
+        let order = MoveOrder { bucket, chosen, class, progress: Arc::clone(progress), reply };
+        self.ground.bells.reclassifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 

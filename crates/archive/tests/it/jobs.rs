@@ -72,6 +72,7 @@ async fn every_job_is_shown_with_what_it_did() {
     let bench = (1..5).map(|number| format!("restore-bench-{number}"));
     let mut expected: Vec<String> = bench.collect();
     let others = ["expiring", "sealing", "restore-commit", "restoring", "shredding", "tending"];
+    expected.push("reclassifying".to_owned());
     expected.extend(others.map(str::to_owned));
     expected.push("verifying".to_owned());
     expected.sort_unstable();

@@ -14,6 +14,7 @@ mod model;
 mod older_catalog;
 mod orphans;
 mod places;
+mod reclassified;
 mod recover;
 mod reference;
 mod restores;

@@ -254,10 +254,11 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Makes a condition true or false of what is there.
 pub(crate) fn write_condition(condition: Condition, current: Option<&str>) -> WriteCondition {
-    let etag = |etag: &str| WriteCondition { absent: false, etag: Some(etag.to_owned()) };
+    let etag =
+        |etag: &str| WriteCondition { etag: Some(etag.to_owned()), ..WriteCondition::default() };
     match condition {
         Condition::None => WriteCondition::default(),
-        Condition::Absent => WriteCondition { absent: true, etag: None },
+        Condition::Absent => WriteCondition { absent: true, ..WriteCondition::default() },
         Condition::Any => etag("*"),
         Condition::Current => etag(current.unwrap_or("none")),
         Condition::Other => etag("0123456789abcdef0123456789abcdef"),

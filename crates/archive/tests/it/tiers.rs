@@ -19,19 +19,19 @@ const CLASSES: [StorageClass; 3] =
     [StorageClass::Standard, StorageClass::GlacierIr, StorageClass::Glacier];
 
 /// A directory for an archive, and one for its tier.
-struct Place {
-    data: tempfile::TempDir,
-    tier: tempfile::TempDir,
+pub(crate) struct Place {
+    pub(crate) data: tempfile::TempDir,
+    pub(crate) tier: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = || tempfile::tempdir().unwrap();
         Self { data: dir(), tier: dir() }
     }
 
     /// Everything but `DEEP_ARCHIVE` goes to the tier; `GLACIER` is read after a restore.
-    fn config(&self) -> ArchiveConfig {
+    pub(crate) fn config(&self) -> ArchiveConfig {
         let mut config = config_of(self.data.path());
         let cold = TierName::new("cold").unwrap();
         for class in CLASSES {
@@ -42,19 +42,19 @@ impl Place {
         config
     }
 
-    async fn open(&self) -> Client {
+    pub(crate) async fn open(&self) -> Client {
         Client::open(self.config()).await
     }
 
     /// Bodies and entries in the tier.
-    fn bodies(&self) -> Vec<PathBuf> {
+    pub(crate) fn bodies(&self) -> Vec<PathBuf> {
         let folder = self.tier.path().join("bodies");
         if folder.exists() { files(&folder) } else { Vec::new() }
     }
 }
 
 /// Waits until nothing is staged, or says what is.
-async fn moved(client: &Client) {
+pub(crate) async fn moved(client: &Client) {
     wait("all bodies to be moved", async || {
         let status = client.archive.status().await.unwrap();
         (status.moving_bytes == 0 && status.objects_staged == 0).then_some(())
@@ -62,7 +62,7 @@ async fn moved(client: &Client) {
     .await;
 }
 
-async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..6_000 {
         if let Some(found) = look().await {
             return found;
@@ -72,7 +72,7 @@ async fn wait<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     panic!("waited too long for {what}");
 }
 
-async fn residence(client: &Client, name: &str) -> Residence {
+pub(crate) async fn residence(client: &Client, name: &str) -> Residence {
     client.archive.head(&client.bucket, &key(name)).await.unwrap().residence
 }
 

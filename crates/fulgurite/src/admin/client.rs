@@ -2,7 +2,9 @@
 
 use bytes::BytesMut;
 use fulgurite_archive::Verification;
-use fulgurite_archive::status::{OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
+use fulgurite_archive::status::{
+    MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
+};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
 use fulgurite_units::PlatterId;
 use indicatif::ProgressBar;
@@ -12,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::exit::{Coded, Exit};
 use crate::limits;
+use crate::names::S3Url;
 use crate::progress::told_bar;
 use crate::remote::Remote;
 use crate::s3::{http_builder, percent_encode};
@@ -104,6 +107,23 @@ impl AdminClient {
     ) -> anyhow::Result<VerifyReport> {
         let query: Vec<_> = platter.map(|id| ("platter", id.to_string())).into_iter().collect();
         self.follow("verify", "verify", &query, is_quiet).await
+    }
+
+    /// Gives an object, or all below it, another class.
+    pub(crate) async fn reclassify(
+        &self,
+        url: &S3Url,
+        class: &str,
+        is_recursive: bool,
+        is_quiet: bool,
+    ) -> anyhow::Result<MoveReport> {
+        let chosen = if is_recursive { "prefix" } else { "key" };
+        let query = [
+            ("bucket", url.bucket.clone()),
+            (chosen, url.key.clone()),
+            ("class", class.to_owned()),
+        ];
+        self.follow("move", "move", &query, is_quiet).await
     }
 
     /// What the last verification of a platter found.

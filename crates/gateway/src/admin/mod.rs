@@ -9,6 +9,7 @@
 //!   GET  /-/events                         server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
+//!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
 //! ```
 //!
 //! `docs/admin-openapi.json` describes them in full. Every call is signed for itself, with its time
@@ -24,7 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use fulgurite_archive::{Archive, ArchiveError, BucketName, ErrorKind, ObjectKey, Progress};
+use fulgurite_archive::{
+    Archive, ArchiveError, BucketName, Chosen, ErrorKind, ObjectKey, Progress, StorageClass,
+};
 use fulgurite_units::{PlatterId, error_chain};
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
@@ -162,6 +165,32 @@ impl Admin {
                     Err(()) => no_platter_id(),
                 }
             }
+            Call::Move => self.reclassify(slot, query),
+        }
+    }
+
+    fn reclassify(&self, slot: OwnedSemaphorePermit, query: &str) -> Response<Body> {
+        let value = |name| query_value(query, name);
+        let (Some(bucket), Some(class)) = (value("bucket"), value("class")) else {
+            return refuse(StatusCode::BAD_REQUEST, "Invalid", "bucket and class must be given");
+        };
+        let chosen = match (value("key"), value("prefix")) {
+            (Some(key), None) => ObjectKey::new(&key).map(Chosen::One),
+            (None, Some(prefix)) => Ok(Chosen::Below(prefix)),
+            (None, None) | (Some(_), Some(_)) => {
+                let message = "a key or a prefix must be given, and not both";
+                return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+            }
+        };
+        let named = || Ok((BucketName::new(&bucket)?, chosen?, StorageClass::parse(&class)?));
+        match named() {
+            Ok((bucket, chosen, class)) => {
+                let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
+                self.stream(slot, Arc::clone(&progress), async move {
+                    archive.reclassify(&bucket, chosen, class, &progress).await
+                })
+            }
+            Err(error) => answer::<Value>(Err(error)),
         }
     }
 

@@ -12,6 +12,7 @@ pub(super) enum Call {
     DiscardOrphan,
     Seal,
     Verify,
+    Move,
     Events,
 }
 
@@ -19,7 +20,7 @@ pub(super) enum Call {
 pub(crate) const EVENTS: &str = "/-/events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 8] = [
+const ROUTES: [(Method, &str, Call); 9] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -27,6 +28,7 @@ const ROUTES: [(Method, &str, Call); 8] = [
     (Method::POST, "/-/admin/discard-orphan", Call::DiscardOrphan),
     (Method::POST, "/-/admin/seal", Call::Seal),
     (Method::POST, "/-/admin/verify", Call::Verify),
+    (Method::POST, "/-/admin/move", Call::Move),
     (Method::GET, EVENTS, Call::Events),
 ];
 

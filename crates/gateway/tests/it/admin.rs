@@ -128,6 +128,44 @@ async fn sealing_and_verifying_report() {
 }
 
 #[tokio::test]
+async fn objects_are_given_another_class() {
+    let server = TestServer::start().await;
+    for key in ["a/1", "a/2", "b"] {
+        let put = server.ask("PUT", &format!("/vault/{key}")).body(&[9; 1000]);
+        assert_eq!(put.send().await.status, 200);
+    }
+    let to = |query: &str| format!("/-/admin/move?bucket=vault&{query}");
+    let answer = call(&server, "POST", &to("class=GLACIER&prefix=a%2F")).await;
+    let last: serde_json::Value =
+        serde_json::from_str(answer.text().lines().last().unwrap()).unwrap();
+    let report = serde_json::json!({
+        "objects": 2, "bytes": 2000, "objects_there": 0, "objects_left": 0, "left": []
+    });
+    assert_eq!(last["report"], report, "{last}");
+    for (key, class) in [("a/1", Some("GLACIER")), ("a/2", Some("GLACIER")), ("b", None)] {
+        let head = server.ask("HEAD", &format!("/vault/{key}")).send().await;
+        assert_eq!(head.header("x-amz-storage-class"), class, "{key}");
+    }
+    for (query, status) in [
+        ("class=GLACIER", 400),
+        ("class=GLACIER&key=b&prefix=b", 400),
+        ("key=b", 400),
+        ("class=COLD&key=b", 400),
+        ("class=GLACIER&key=", 400),
+    ] {
+        let answer = call(&server, "POST", &to(query)).await;
+        assert_eq!(answer.status, status, "{query}: {}", answer.text());
+    }
+    // What shows only when it was begun is in the last line.
+    for (query, code) in
+        [("class=GLACIER&key=none", "NotFound"), ("class=GLACIER_IR&key=b", "Invalid")]
+    {
+        let answer = call(&server, "POST", &to(query)).await;
+        assert!(answer.text().contains(code), "{query}: {}", answer.text());
+    }
+}
+
+#[tokio::test]
 async fn orphans_and_margins_are_as_described() {
     let server = TestServer::start().await;
     assert_eq!(call(&server, "GET", "/-/admin/orphans").await.text(), "[]\n");

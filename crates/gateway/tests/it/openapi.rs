@@ -6,10 +6,12 @@ use std::fmt::Debug;
 use boon::{Compiler, Schemas};
 use fulgurite_archive::status::{
     DamagedBody, DamagedCopy, DamagedInTier, DoubtedBody, FailedRestore, JobState, JobStatus,
-    SealReport, SealTrouble, SetStatus, ShardPlace, Status, VerifiedPlatter, VerifiedTier,
-    VerifyReport,
+    LeftObject, MoveReport, SealReport, SealTrouble, SetStatus, ShardPlace, Status,
+    VerifiedPlatter, VerifiedTier, VerifyReport,
 };
-use fulgurite_archive::{DecodeStatus, LibraryStep, Verification, VerifiedSector, VerifiedTrack};
+use fulgurite_archive::{
+    DecodeStatus, LibraryStep, StorageClass, Verification, VerifiedSector, VerifiedTrack,
+};
 use fulgurite_gateway::{ServerStatus, WholeStatus};
 use fulgurite_units::{PlatterId, SetId, UnixTime};
 use serde::de::DeserializeOwned;
@@ -209,6 +211,13 @@ fn what_a_healthy_archive_never_shows_is_described_too() {
         }],
     };
     conforms(&schema("VerifyLine"), &json!({ "report": report }));
+    let left = vec![LeftObject {
+        bucket: "vault".to_owned(),
+        key: "deep".to_owned(),
+        error: "archived".to_owned(),
+    }];
+    let report = MoveReport { objects: 1, bytes: 2, objects_there: 3, objects_left: 4, left };
+    conforms(&schema("MoveLine"), &json!({ "report": report }));
     let report = SealReport { sets: troubled().archive.sets, ..SealReport::default() };
     conforms(&schema("SealLine"), &json!({ "report": report }));
     let residence = "glass".to_owned();
@@ -240,6 +249,16 @@ fn every_event_and_decision_of_the_library_is_described() {
     assert_eq!(kinds(|step| &step.event, json!({ "?": 1 })), told);
     let decided = described("/components/schemas/Decided/properties");
     assert_eq!(kinds(|step| &step.outputs, json!([{ "?": 1 }])), decided);
+}
+
+#[test]
+fn the_classes_are_those_of_the_archive() {
+    let document: Value = serde_json::from_str(DOCUMENT).unwrap();
+    let parameters = &document["paths"]["/-/admin/move"]["post"]["parameters"];
+    let class = parameters.as_array().unwrap().iter().find(|known| known["name"] == "class");
+    let described = class.unwrap()["schema"]["enum"].as_array().unwrap();
+    let described: BTreeSet<&str> = described.iter().map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(described, StorageClass::ALL.map(StorageClass::name).into());
 }
 
 /// The checks above can fail.

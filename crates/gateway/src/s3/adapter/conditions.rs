@@ -77,7 +77,7 @@ pub(super) fn of_write(headers: &HeaderMap) -> S3Result<WriteCondition> {
     if absent && etag.is_some() {
         return Err(not_implemented("If-Match and If-None-Match exclude each other"));
     }
-    Ok(WriteCondition { absent, etag })
+    Ok(WriteCondition { absent, etag, ..WriteCondition::default() })
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> S3Result<Option<&'a str>> {
