@@ -241,6 +241,21 @@ mod tests {
         }
     }
 
+    /// docs/design/adding-a-storage-class.md.
+    #[test]
+    fn every_class_has_its_name_its_place_and_an_access_in_each_home() {
+        for (place, class) in (0..).zip(StorageClass::ALL) {
+            assert_eq!(StorageClass::parse(class.name()).unwrap(), class);
+            let written = postcard::to_extend(&class, Vec::new()).unwrap();
+            assert_eq!(written, [place], "{class:?} is another class in the rows that are there");
+            let mut classes = Classes::default();
+            for home in [Home::Online, Home::Glass, Home::Tier(TierName::new("cold").unwrap())] {
+                classes.assign(class, home.clone(), None).unwrap();
+                assert_eq!(*classes.home(class).unwrap(), home);
+            }
+        }
+    }
+
     #[test]
     fn names_of_tiers_are_plain_and_not_the_products_own() {
         for name in ["", "Cold", "a b", "glass", "online", &"x".repeat(33)] {

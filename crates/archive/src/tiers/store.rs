@@ -31,17 +31,21 @@ pub struct TierOptions {
     pub options: BTreeMap<String, String>,
     /// Certificates (PEM) that are believed besides those of the system.
     pub ca: Option<PathBuf>,
+    /// The store itself, where the program brings one of its own (docs/design/adding-a-tier.md).
+    /// Then nothing is built from the rest, and `url` only names it.
+    pub store: Option<Arc<dyn ObjectStore>>,
 }
 
 impl fmt::Debug for TierOptions {
     /// Without the values, among which secrets are.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.options.keys().collect();
-        let Self { url, ca, .. } = self;
+        let Self { url, ca, store, .. } = self;
         f.debug_struct("TierOptions")
             .field("url", url)
             .field("options", &names)
             .field("ca", ca)
+            .field("store", store)
             .finish()
     }
 }
@@ -60,6 +64,9 @@ pub(super) fn address(name: &TierName, options: &TierOptions) -> Result<Address>
     let refuse = |why: String| ArchiveError::InvalidArgument {
         what: format!("tier \"{name}\" at \"{}\": {why}", options.url),
     };
+    if let Some(store) = &options.store {
+        return Ok(Address::Bucket(Arc::clone(store), Path::default()));
+    }
     let Some((scheme, rest)) = options.url.split_once("://") else {
         return Err(refuse("an address begins with file://, s3://, az:// or gs://".to_owned()));
     };

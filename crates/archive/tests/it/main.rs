@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::disallowed_methods, reason = "tests look until what they await is so")]
 
+mod conformance;
 mod copies;
 mod forget;
 mod harness;
@@ -23,5 +24,6 @@ mod shards;
 mod space;
 mod tiers;
 mod tiers_away;
+mod toy_tier;
 mod uploads;
 mod world;

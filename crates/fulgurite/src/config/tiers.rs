@@ -97,7 +97,7 @@ pub(crate) fn tiers(
             ));
         }
         let Tier { url, ca, options: known } = tier.clone();
-        options.insert(name, TierOptions { url, ca, options: known });
+        options.insert(name, TierOptions { url, ca, options: known, store: None });
     }
     for (variable, value) in environment.filter(|(name, _)| name.starts_with(VARIABLE)) {
         // Of two names of which one begins like the other the longer is meant.

@@ -8,6 +8,7 @@ mod answers;
 mod auth;
 mod bodies;
 mod chunked;
+mod conformance;
 mod events;
 mod harness;
 mod health;
