@@ -10,7 +10,7 @@ use fulgurite_archive::{
     ByteRange, ChecksumAlgorithm, ListQuery, Retrieval, StorageClass, WriteCondition,
 };
 
-use crate::world::{MET, World};
+use crate::world::{Homes, MET, World};
 
 pub(crate) const BUCKETS: [&str; 2] = ["first", "second"];
 /// Few, so that steps meet; with folders, folders that are objects, zero bytes and the last planes
@@ -299,8 +299,25 @@ fn from_environment(name: &str, default: u64) -> u64 {
 
 #[test]
 fn every_life_goes_as_the_reference_says() {
-    let seed = from_environment("FULGURITE_MODEL_SEED", 1);
     let cases = from_environment("FULGURITE_MODEL_CASES", 40);
+    lives(Homes::Usual, cases);
+    let met = MET.lock().unwrap();
+    let missed: Vec<&&str> = COMMON.iter().filter(|answer| !met.contains_key(**answer)).collect();
+    assert!(cases < 40 || missed.is_empty(), "never met {missed:?}, but {met:?}");
+}
+
+#[test]
+fn every_life_goes_the_same_where_classes_go_to_a_directory() {
+    lives(Homes::Directory, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
+}
+
+#[test]
+fn every_life_goes_the_same_where_classes_go_to_a_store_of_ones_own() {
+    lives(Homes::Drawer, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
+}
+
+fn lives(homes: Homes, cases: u64) {
+    let seed = from_environment("FULGURITE_MODEL_SEED", 1);
     let config = Config {
         cases: u32::try_from(cases).unwrap(),
         failure_persistence: None,
@@ -314,7 +331,7 @@ fn every_life_goes_as_the_reference_says() {
     let lives = prop::collection::vec(step(), 40..110);
     let outcome = TestRunner::new_with_rng(config, rng).run(&lives, |steps| {
         let life = async {
-            let mut world = World::new().await;
+            let mut world = World::new(homes).await;
             for step in &steps {
                 world.take(step).await;
             }
@@ -326,9 +343,6 @@ fn every_life_goes_as_the_reference_says() {
     if let Err(failure) = outcome {
         let TestError::Fail(reason, steps) = failure else { panic!("{failure}") };
         let steps: Vec<String> = steps.iter().map(|step| format!("{step:?}")).collect();
-        panic!("FULGURITE_MODEL_SEED={seed}: {reason}\n{}", steps.join("\n"));
+        panic!("FULGURITE_MODEL_SEED={seed}, {homes:?}: {reason}\n{}", steps.join("\n"));
     }
-    let met = MET.lock().unwrap();
-    let missed: Vec<&&str> = COMMON.iter().filter(|answer| !met.contains_key(**answer)).collect();
-    assert!(cases < 40 || missed.is_empty(), "never met {missed:?}, but {met:?}");
 }

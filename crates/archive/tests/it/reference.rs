@@ -37,6 +37,8 @@ pub(crate) struct Object {
     pub(crate) part_count: Option<u32>,
     pub(crate) upload: Option<UploadId>,
     pub(crate) is_on_glass: bool,
+    /// It goes to a tier of objects, sooner or later.
+    pub(crate) is_tiered: bool,
     pub(crate) copied: Copied,
 }
 
@@ -79,6 +81,8 @@ pub(crate) struct Page {
 /// Everything there is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
+    /// Classes whose objects go to a tier of objects.
+    pub(crate) tiered: Vec<StorageClass>,
     pub(crate) now: u64,
     pub(crate) buckets: BTreeMap<String, UnixTime>,
     pub(crate) objects: BTreeMap<(String, String), Object>,
@@ -131,7 +135,11 @@ impl Object {
         matches!(self.class, StorageClass::Glacier | StorageClass::DeepArchive)
     }
 
+    /// Where it comes to rest.
     pub(crate) const fn residence(&self) -> Residence {
+        if self.is_tiered {
+            return Residence::Tier;
+        }
         match (self.is_archived(), self.is_on_glass) {
             (false, _) => Residence::Online,
             (true, false) => Residence::Staged,
@@ -212,6 +220,7 @@ impl Reference {
             part_count: None,
             upload: None,
             is_on_glass: false,
+            is_tiered: self.tiered.contains(&class),
             copied: Copied::No,
             body,
         }

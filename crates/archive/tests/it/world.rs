@@ -1,31 +1,48 @@
 //! An archive and its reference side by side: every step is taken by both and must come out alike.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use fulgurite_archive::config::ArchiveConfig;
+use fulgurite_archive::config::{ArchiveConfig, Home, TierName, TierOptions};
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ChecksumAlgorithm, ListQuery,
     ObjectInfo, ObjectKey, ObjectMeta, ObjectReader, PutOptions, Residence, RestoreOutcome,
     RestoreRequest, RestoreState, Retrieval, StorageClass,
 };
 use fulgurite_units::{UnixTime, UploadId};
+use futures::StreamExt as _;
 use tempfile::TempDir;
 
-use crate::harness::{config, noise};
+use crate::harness::{config, files, noise};
 use crate::model::{BUCKETS, Body, Condition, Flaw, Spot, Step, write_condition};
 use crate::reference::{Answer, Copied, Object, Reference, checksum, md5};
+use crate::toy_tier::Drawer;
 
 /// 2026-01-05T10:30:00.250Z: neither a whole second nor near midnight.
 const BEGIN_MS: u64 = 1_767_609_000_250;
 /// How long what happens in the background may take.
 const PATIENCE: Duration = Duration::from_secs(25);
 
+/// Where objects of STANDARD and GLACIER go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Homes {
+    /// As the table of classes has it that nobody changed.
+    Usual,
+    /// A tier that is a directory.
+    Directory,
+    /// A tier that is a store of this program's own.
+    Drawer,
+}
+
 pub(crate) struct World {
     dir: TempDir,
+    /// A folder for a tier.
+    folder: TempDir,
+    tier: Option<TierOptions>,
     clock: Arc<AtomicU64>,
     archive: Option<Archive>,
     pub(crate) reference: Reference,
@@ -45,6 +62,17 @@ pub(crate) fn key(name: &str) -> ObjectKey {
 fn name(error: &ArchiveError) -> String {
     let text = format!("{error:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned()
+}
+
+/// Classes whose objects go to a tier, where there is one.
+const TIERED: [StorageClass; 2] = [StorageClass::Standard, StorageClass::Glacier];
+
+/// Files in a tier.
+async fn stored(tier: &TierOptions, folder: &Path) -> usize {
+    match &tier.store {
+        Some(store) => store.list(None).count().await,
+        None => files(folder).len(),
+    }
 }
 
 /// How often each answer came that a life should meet now and then.
@@ -71,6 +99,9 @@ pub(crate) fn agree<T, U>(got: Result<T, ArchiveError>, want: Answer<U>) -> Opti
 
 #[track_caller]
 pub(crate) fn check_info(info: &ObjectInfo, name: &str, object: &Object, now: u64) {
+    // When it is brought to its tier, the reference cannot know.
+    let is_on_its_way = object.is_tiered && info.residence == Residence::Staged;
+    let residence = if is_on_its_way { Residence::Staged } else { object.residence() };
     let expected = ObjectInfo {
         key: name.to_owned(),
         object_id: object.id,
@@ -82,7 +113,7 @@ pub(crate) fn check_info(info: &ObjectInfo, name: &str, object: &Object, now: u6
         checksum: Some(object.checksum.clone()),
         part_count: object.part_count,
         restore: object.state(now),
-        residence: object.residence(),
+        residence,
     };
     assert_eq!(*info, expected);
 }
@@ -105,13 +136,24 @@ async fn read_all(mut reader: ObjectReader) -> Result<(ObjectInfo, Vec<u8>), Arc
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
+    pub(crate) async fn new(homes: Homes) -> Self {
         // In memory where there is such a place: what a sync is good for, other tests tell.
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let dir = || tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let (dir, folder) = (dir(), dir());
+        let tier = match homes {
+            Homes::Usual => None,
+            Homes::Directory => Some(TierOptions {
+                url: format!("file://{}", folder.path().display()),
+                ..TierOptions::default()
+            }),
+            Homes::Drawer => Some(Drawer::options(&Arc::default())),
+        };
         let clock = Arc::new(AtomicU64::new(BEGIN_MS));
-        let archive = Some(Self::open(&dir, &clock).await);
-        let reference = Reference { now: BEGIN_MS, ..Reference::default() };
-        let mut world = Self { dir, clock, archive, reference, uploads: Vec::new() };
+        let tiered = if tier.is_some() { TIERED.to_vec() } else { Vec::new() };
+        let reference = Reference { now: BEGIN_MS, tiered, ..Reference::default() };
+        let archive = Some(Self::open(&dir, tier.as_ref(), &clock).await);
+        let uploads = Vec::new();
+        let mut world = Self { dir, folder, tier, clock, archive, reference, uploads };
         world.take(&Step::CreateBucket(0)).await;
         world
     }
@@ -120,18 +162,25 @@ impl World {
         self.archive.as_ref().unwrap()
     }
 
-    fn config(dir: &TempDir) -> ArchiveConfig {
+    fn config(dir: &TempDir, tier: Option<&TierOptions>) -> ArchiveConfig {
         let mut config = config(dir.path());
         // Only a step seals.
         config.seal.age = fulgurite_units::Duration::from_secs(10_000_000_000);
+        if let Some(tier) = tier {
+            let name = TierName::new("cold").unwrap();
+            for class in TIERED {
+                config.classes.assign(class, Home::Tier(name.clone()), None).unwrap();
+            }
+            config.tiers.insert(name, tier.clone());
+        }
         config
     }
 
-    async fn open(dir: &TempDir, clock: &Arc<AtomicU64>) -> Archive {
+    async fn open(dir: &TempDir, tier: Option<&TierOptions>, clock: &Arc<AtomicU64>) -> Archive {
         let clock = Arc::clone(clock);
         let now = move || UnixTime::from_millis(clock.load(Ordering::SeqCst));
         let clock = fulgurite_archive::system_clock().with_wall(now);
-        Archive::open_with_clock(Self::config(dir), clock).await.unwrap()
+        Archive::open_with_clock(Self::config(dir, tier), clock).await.unwrap()
     }
 
     pub(crate) async fn take(&mut self, step: &Step) {
@@ -382,7 +431,7 @@ impl World {
     async fn restart(&mut self) {
         self.archive().stop().await.unwrap();
         self.archive = None;
-        self.archive = Some(Self::open(&self.dir, &self.clock).await);
+        self.archive = Some(Self::open(&self.dir, self.tier.as_ref(), &self.clock).await);
     }
 
     /// Looks at everything, then takes everything away: no room and no key may be left.
@@ -420,8 +469,21 @@ impl World {
         }
     }
 
+    /// Objects that go to a tier.
+    fn tiered(&self) -> u64 {
+        self.reference.objects.values().filter(|object| object.is_tiered).count() as u64
+    }
+
     async fn check_status(&self) {
-        let status = self.archive().status().await.unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            let status = self.archive().status().await.unwrap();
+            if status.moving_bytes == 0 && status.objects_in_tiers == self.tiered() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "it is not all in its tier: {status:?}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
         let count = |residence: Residence| {
             let objects = self.reference.objects.values();
             objects.filter(|object| object.residence() == residence).count() as u64
@@ -444,10 +506,15 @@ impl World {
             let table = std::fs::read(self.dir.path().join("keys/table")).unwrap();
             let keys = table[128..].chunks(128).filter(|slot| slot.iter().any(|&b| b != 0));
             let keys = keys.count();
-            if (held, keys) == (0, 0) {
+            // The tier has the file that says whose it is.
+            let in_tier = match &self.tier {
+                Some(tier) => stored(tier, self.folder.path()).await.saturating_sub(1),
+                None => 0,
+            };
+            if (held, keys, in_tier) == (0, 0, 0) {
                 return;
             }
-            assert!(Instant::now() < deadline, "{held} bytes and {keys} keys are left");
+            assert!(Instant::now() < deadline, "{held} bytes, {keys} keys, {in_tier} files");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
