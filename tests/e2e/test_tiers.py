@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
 from harness import (
     ACCESS_KEY,
     MIB,
@@ -210,3 +211,71 @@ def class_of(s3: Any, name: str) -> str:
     """Return the storage class of an object."""
     found: str = s3.head_object(Bucket=BUCKET, Key=name).get("StorageClass", "STANDARD")
     return found
+
+
+def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(tmp_path: Path) -> None:
+    """Die behind each step of bringing and removing, start again, find all of it once."""
+    store = bucket_server(tmp_path)
+    server = on_bucket(tmp_path, store)
+    is_first = True
+    for point in ["move-written", "move-committed", "move-removed"]:
+        server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
+        server.start()
+        if is_first:
+            server.s3().create_bucket(Bucket=BUCKET)
+            is_first = False
+        # What is put over has to leave the bucket: then a removal is killed, too.
+        acknowledged = []
+        while server.is_running():
+            try:
+                for name in SIZES:
+                    server.s3().put_object(
+                        Bucket=BUCKET, Key=name, Body=body(name), StorageClass=name
+                    )
+                    acknowledged.append(name)
+            except (ClientError, HTTPClientError, NoConnection):
+                wait_until("it is dead", lambda: not server.is_running())
+        assert server.process is not None
+        assert server.process.returncode == -9, server.tail()
+        server.environment.pop("FULGURITE_FAIL_POINT")
+        server.start()
+        for name in set(acknowledged) - {"GLACIER"}:
+            assert read(server.s3(), BUCKET, name) == body(name), (point, name)
+        server.stop()
+    server.start()
+    put_all(server)
+    wait_moved(server)
+    check_all(server)
+    expected = 2 * len(SIZES) + 1
+    wait_until("the rest is removed", lambda: len(names(store)) == expected, 120)
+
+
+def test_what_is_changed_in_the_bucket_is_named_and_never_served(tmp_path: Path) -> None:
+    """Swap, cut short and remove behind the archive's back."""
+    store = bucket_server(tmp_path)
+    server = on_bucket(tmp_path, store).start()
+    server.s3().create_bucket(Bucket=BUCKET)
+    for name in ["one", "two"]:
+        value = random.Random(name).randbytes(200_000)
+        server.s3().put_object(Bucket=BUCKET, Key=name, Body=value, StorageClass="GLACIER_IR")
+    wait_until("both are moved", lambda: server.status()["objects_in_tiers"] == 2)
+    bodies = [name for name in names(store) if "/bodies/" in name and not name.endswith(".entry")]
+    kept = [read(store.s3(), TIER, name) for name in bodies]
+    for one, two in [(kept[1], kept[0]), (kept[0][:100_000], kept[1][:1]), (None, None)]:
+        for name, value in zip(bodies, [one, two], strict=True):
+            if value is None:
+                store.s3().delete_object(Bucket=TIER, Key=name)
+            else:
+                store.s3().put_object(Bucket=TIER, Key=name, Body=value)
+        for name in ["one", "two"]:
+            with pytest.raises((ClientError, HTTPClientError)):
+                read(server.s3(), BUCKET, name)
+        told = server.run("admin", "verify", "--data", str(server.data))
+        assert told.returncode == 8, told.stderr
+        assert "tier cold  2 of 2 bodies damaged" in told.stdout, told.stdout
+        assert f"s3://{BUCKET}/one  " in told.stdout, told.stdout
+    for name, value in zip(bodies, kept, strict=True):
+        store.s3().put_object(Bucket=TIER, Key=name, Body=value)
+    for name in ["one", "two"]:
+        assert read(server.s3(), BUCKET, name) == random.Random(name).randbytes(200_000)
+    assert server.run("admin", "verify", "--data", str(server.data)).returncode == 0
