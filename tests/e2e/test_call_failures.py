@@ -25,7 +25,7 @@ from conftest import Start
 from crash_driver import BUCKET
 from disk_model import Disk
 from fault_shim import Shim, missing
-from harness import TINY_GEOMETRY, Server, refused, restore, seed, wait_until
+from harness import TINY_GEOMETRY, Server, is_restored, refused, restore, seed, wait_until
 from recorded_run import Loss, Oracle, RecordedDriver
 
 ROUNDS = int(os.environ.get("FULGURITE_TEST_FAILURES", "32"))
@@ -266,3 +266,22 @@ def test_every_call_may_fail(start: Start, tmp_path: Path, number: int) -> None:
     assert fired > 0, "no call failed: the test met nothing"
     told = [*stretch.findings, *(f"{loss.key}: {loss.what}" for loss in losses)]
     assert not told, "\n".join(told)
+
+
+def test_a_restore_in_doubt_is_made(tmp_path: Path) -> None:
+    """The sync behind a request fails, but its row is there once the catalog is opened anew."""
+    server = Server(folder=tmp_path / "archive", config=CONFIG)
+    shim = Shim(tmp_path / "shim", server.data)
+    server.environment = shim.environment()
+    try:
+        server.start()
+        client = server.s3()
+        client.create_bucket(Bucket=BUCKET)
+        client.put_object(Bucket=BUCKET, Key="a", Body=b"a", StorageClass="DEEP_ARCHIVE")
+        server.seal()
+        shim.arm("once", ["sync"], errno.EIO, match="/catalog/")
+        assert refused(lambda: restore(client, BUCKET, "a"))[0] == 503
+        assert shim.disarm() == 1
+        wait_until("the copy is there", lambda: is_restored(client, BUCKET, "a"))
+    finally:
+        server.kill()

@@ -435,6 +435,12 @@ impl Ground {
         Ok(self.space.room()?.min(in_budget))
     }
 
+    /// How often the catalog was opened anew behind a failure. Each time it may have rows of which
+    /// whoever wrote them was told that they came to nothing: whoever goes by rows has to look.
+    pub(crate) fn catalog_mended(&self) -> u64 {
+        self.committer.metrics().counts().mended
+    }
+
     /// `Stopping` when the archive is being stopped; asked between the steps of long work.
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }

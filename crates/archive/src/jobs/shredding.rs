@@ -1,6 +1,8 @@
-//! Keys are destroyed that a crash cut short, and those whose destruction failed since.
+//! Keys are destroyed that a crash cut short, and those whose destruction failed since, or whose
+//! deletion was in doubt.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::{Failed, Job, Next, Pace, Turn};
 use crate::ground::Ground;
@@ -12,11 +14,13 @@ pub(super) struct Shredding {
     ground: Arc<Ground>,
     /// Keys of uploads that the run before this one cut short were looked for.
     has_swept: bool,
+    /// How often the catalog had been opened anew at the last look.
+    mended: u64,
 }
 
 impl Shredding {
     pub(super) fn of(ground: &Arc<Ground>) -> Self {
-        Self { ground: Arc::clone(ground), has_swept: false }
+        Self { ground: Arc::clone(ground), has_swept: false, mended: 0 }
     }
 
     fn sweep(&mut self, turn: &Turn<'_>) -> crate::Result<()> {
@@ -47,11 +51,64 @@ impl Job for Shredding {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
+        // It may have deletions that were refused because nobody knew.
+        let mended = self.ground.catalog_mended();
+        if std::mem::replace(&mut self.mended, mended) != mended {
+            self.ground.has_failed_shreds.store(true, Ordering::SeqCst);
+        }
         // Each is tried, whatever becomes of the other.
         let shredded = startup::finish_failed_shreds(&self.ground, &mut || {
             turn.doing("destroying keys");
         });
         self.sweep(turn).and(shredded)?;
         Ok(Next::Tick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_catalog::Transaction;
+    use fulgurite_units::ManualClock;
+
+    use super::*;
+    use crate::jobs::Runner;
+    use crate::log::LogKind;
+    use crate::rows::{self, SHREDS};
+    use crate::testing;
+
+    /// Has the catalog fail for want of the folder of its tables, and opened anew when that is
+    /// there again.
+    fn fail_and_mend(ground: &Ground) {
+        let tables = ground.config.data.join("catalog/keyspaces/1/tables");
+        let away = ground.config.data.join("away");
+        std::fs::rename(&tables, &away).unwrap();
+        ground.committer.reopen_blocking().unwrap_err();
+        std::fs::rename(&away, &tables).unwrap();
+        ground.committer.reopen_blocking().unwrap();
+        assert_eq!(ground.catalog_mended(), 1);
+    }
+
+    #[test]
+    fn keys_of_a_deletion_in_doubt_go_when_the_catalog_was_opened_anew() {
+        let dir = testing::dir();
+        let ground = testing::ground(&dir);
+        let body = testing::body_row(LogKind::Online).body_id;
+        let (_, slot) = ground.keys.create(body).unwrap();
+        let commit = move |tx: &mut Transaction<'_>| -> crate::Result<()> {
+            rows::put(tx, SHREDS, body.to_bytes().to_vec(), &slot)
+        };
+        ground.committer.commit_blocking(commit).unwrap();
+        let time = ManualClock::at(testing::NOW);
+        let runner = Runner::new(&time.clock(), &ground.panics);
+        runner.start(Shredding::of(&ground)).unwrap();
+        // Whoever deletes destroys its keys; with a refusal for an answer nobody does.
+        assert!(ground.keys.load(slot, body).is_ok());
+        fail_and_mend(&ground);
+        while ground.keys.load(slot, body).is_ok() {
+            time.advance(JOB_TICK);
+            std::thread::yield_now();
+        }
+        runner.stop();
+        assert_eq!(runner.join(), 0);
     }
 }

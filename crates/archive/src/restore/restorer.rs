@@ -99,6 +99,8 @@ struct Driver {
     started: Instant,
     looks_at: Instant,
     queue: Queue,
+    /// How often the catalog had been opened anew when the rows were read.
+    mended: u64,
     known: BTreeMap<RestoreId, Copying>,
     by_object: BTreeMap<ObjectId, RestoreId>,
     next: u64,
@@ -145,6 +147,8 @@ impl Restorer {
         let restores = Restores::new(self.of.drives);
         let log = LogFile::new(self.log.take(), &restores);
         let now = self.of.ground.clock().passed();
+        // Read first: rows that come between the two are found twice, not never.
+        let mended = self.of.ground.catalog_mended();
         Ok(Driver {
             of: Arc::clone(&self.of),
             restores,
@@ -152,6 +156,7 @@ impl Restorer {
             started: now,
             looks_at: now,
             queue: Queue::of_rows(&self.of.ground)?,
+            mended,
             known: BTreeMap::new(),
             by_object: BTreeMap::new(),
             next: first_id,
@@ -218,11 +223,23 @@ impl Driver {
         }
         if self.looks_at <= self.passed() {
             self.tell_room()?;
+            self.find_doubtful()?;
             self.looks_at = self.passed() + TICK;
         }
         self.step_all()?;
         let due = self.restores.deadline().map(|due| self.started + due.since(Instant::ZERO));
         Ok(Next::By(due.map_or(self.looks_at, |due| due.min(self.looks_at))))
+    }
+
+    /// Reads the rows again when the catalog was opened anew: it may have requests that were
+    /// refused in doubt. What is known already stays as it is when it is asked for again.
+    fn find_doubtful(&mut self) -> Result<()> {
+        let mended = self.of.ground.catalog_mended();
+        if mended != self.mended {
+            self.queue = Queue::of_rows(&self.of.ground)?;
+            self.mended = mended;
+        }
+        Ok(())
     }
 
     /// Steps the controller until it has been told everything, and asks for more as it ends.
