@@ -109,7 +109,7 @@ pub const SEAL_REST: Duration = Duration::from_secs(10);
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.
 pub const RESTORE_QUEUE_MAX: usize = 1_000_000;
 /// Restores of a retrieval whose pieces are known; more wait by their times alone.
-pub const RESTORES_HELD_MAX: usize = 16_384;
+pub const RESTORES_HELD_MAX: usize = fulgurite_restore::limits::HELD_MAX;
 /// Restored copies that are synced together at most, and committed behind it.
 pub const RESTORE_COMMITS_MAX: usize = 4096;
 /// Threads that put shards together out of a platter-set, or copy what is still staged.

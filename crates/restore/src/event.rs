@@ -72,17 +72,21 @@ impl Place {
 }
 
 /// What is to be fetched of one place for one restore.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
     /// Where it is; none when it is at hand, and takes no drive.
     pub place: Option<Place>,
-    /// What it takes of the room for copies.
+    /// Which byte of its place it begins with. Nothing is decided by it: it is for who reads in a
+    /// log what was asked of a place, and what of that lies side by side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<ByteCount>,
+    /// How long it is; so much it takes of the room for copies.
     pub bytes: ByteCount,
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// A restore is asked for, or asked for again: then it may become due sooner, and its pieces

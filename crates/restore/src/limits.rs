@@ -18,6 +18,9 @@ pub const VISITS_PER_DRIVE: usize = 2;
 pub const UNDER_WAY_BYTES: ByteCount = ByteCount::mib(256);
 /// Pieces of a retrieval under way, beyond which the same holds: each has a few KiB of memory.
 pub const UNDER_WAY_PIECES: usize = 16_384;
+/// Restores of a retrieval that a driver tells the controller of at a time; more wait with it, by
+/// when they were asked for.
+pub const HELD_MAX: usize = 16_384;
 /// Pieces fetched in one visit.
 pub const VISIT_PIECES_MAX: usize = 1024;
 
@@ -33,6 +36,7 @@ pub const REST_MAX: Duration = Duration::from_secs(3600);
 const _: () = assert!(EXPEDITED_WITHIN.as_nanos() < STANDARD_WITHIN.as_nanos(), "sooner is sooner");
 const _: () = assert!(STANDARD_WITHIN.as_nanos() < BULK_WITHIN.as_nanos(), "sooner is sooner");
 const _: () = assert!(VISITS_PER_DRIVE > 0, "what is asked for begins");
+const _: () = assert!(HELD_MAX > 0, "something is known");
 const _: () = assert!(VISIT_PIECES_MAX > 0, "a visit is for something");
 const _: () = assert!(VISIT_PIECES_MAX <= UNDER_WAY_PIECES, "a whole visit may begin");
 const _: () = assert!(PIECE_TRIES_MAX > 0, "everything is tried");

@@ -7,13 +7,13 @@ mod world;
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, UnixTime};
 
 use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX, REST_MAX, VISITS_PER_DRIVE};
-use crate::log::{End, LogWriter, replay};
+use crate::log::{End, LogReader, LogWriter, Logged, replay};
 use crate::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
 
 const MIB: u64 = 1 << 20;
 
 fn piece(place: u128, bytes: u64) -> Piece {
-    Piece { place: Some(Place::new(place)), bytes: ByteCount::new(bytes) }
+    Piece { place: Some(Place::new(place)), offset: None, bytes: ByteCount::new(bytes) }
 }
 
 fn at(seconds: u64) -> UnixTime {
@@ -318,4 +318,37 @@ fn a_log_is_played_again_and_another_decision_is_found() {
     let impossible = replay((answers.join("\n") + "\n").as_bytes()).unwrap_err().to_string();
     assert!(impossible.ends_with("is not under way"), "{impossible}");
     assert!(replay(&b"{}\n"[..]).is_err());
+}
+
+#[test]
+fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
+    let asked = |version: u32, offset: &str| {
+        format!(
+            "{{\"format\":\"fulgurite-restore-log\",\"version\":{version},\"drives\":1}}\n\
+             {{\"t\":5,\"event\":{{\"asked\":{{\"restore\":3,\"retrieval\":\"Bulk\",\"at\":7,\
+             \"pieces\":[{{\"place\":9{offset},\"bytes\":\"30B\"}}]}}}}}}\n"
+        )
+    };
+    let offset = |text: &str| {
+        let mut log = LogReader::new(text.as_bytes()).unwrap();
+        let entry = log.next_entry().unwrap().unwrap();
+        let Logged::Event(Event::Asked { pieces, .. }) = entry.what else { panic!("{entry:?}") };
+        pieces[0].offset
+    };
+    assert_eq!(offset(&asked(1, "")), None);
+    assert_eq!(offset(&asked(2, ",\"offset\":\"40B\"")), Some(ByteCount::new(40)));
+    assert!(LogReader::new(asked(3, "").as_bytes()).is_err());
+    // What a line says is what is written.
+    let mut log = LogWriter::new(Vec::new(), &Restores::new(1)).unwrap();
+    let whole = Piece { offset: Some(ByteCount::new(40)), ..piece(9, 30) };
+    let event = Event::Asked {
+        restore: RestoreId::new(3),
+        retrieval: Retrieval::Bulk,
+        at: UnixTime::from_millis(7),
+        pieces: vec![whole],
+    };
+    log.event(Instant::from_nanos(5), &event).unwrap();
+    log.flush().unwrap();
+    let text = String::from_utf8(log.end(End::Stopped).unwrap()).unwrap();
+    assert!(text.starts_with(&asked(2, ",\"offset\":\"40B\"")), "{text}");
 }

@@ -1,6 +1,6 @@
 //! The words every other crate speaks: instants, durations, byte counts, typed ids and indices,
-//! chances, seeds with child random streams, the shape of a controller and of a clock, and kinds of
-//! errors.
+//! chances, seeds with child random streams, the shape of a controller, of a clock and of the lines
+//! of a log, and kinds of errors.
 //!
 //! Nothing here reads a clock, opens a file or draws entropy: a value is always handed in.
 
@@ -10,6 +10,7 @@ mod controller;
 mod error;
 mod id;
 mod index;
+pub mod lines;
 mod ratio;
 mod seed;
 mod time;

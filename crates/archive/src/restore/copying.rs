@@ -114,13 +114,17 @@ impl Copying {
     pub(super) fn pieces(&self) -> Vec<Piece> {
         let piece = |source: &Source| match *source {
             Source::Glass { shard, .. } => {
-                Piece { place: Some(place(shard.platter)), bytes: ByteCount::new(shard.bytes) }
+                let offset = Some(ByteCount::new(shard.offset));
+                let bytes = ByteCount::new(shard.bytes);
+                Piece { place: Some(place(shard.platter)), offset, bytes }
             }
             Source::Whole { part } => {
                 let bytes = ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
-                Piece { place: None, bytes }
+                Piece { place: None, offset: None, bytes }
             }
-            Source::Nothing | Source::Unknown => Piece { place: None, bytes: ByteCount::ZERO },
+            Source::Nothing | Source::Unknown => {
+                Piece { place: None, offset: None, bytes: ByteCount::ZERO }
+            }
         };
         self.pieces.iter().map(piece).collect()
     }

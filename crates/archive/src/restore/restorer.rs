@@ -10,9 +10,16 @@
 //! ```
 //!
 //! A run takes all mail, has the controller decide, and is over: what it began answers by mail.
-//! Nothing here would be missed: a restart, or a panic of this job, begins with the rows again. The
-//! inbox has no bound of its own: each message answers something that is under way, or says of a
-//! row that it is there.
+//! Nothing here would be missed: a restart, or a panic of this job, begins with the rows again.
+//!
+//! The inbox needs no bound of its own, for nothing sends without one. An answer is one to a piece
+//! or a copy, of which the controller has only so many under way (its `limits`), and those of one
+//! visit come together or by stretches of it. A row is told of when it is made and at most twice
+//! more, for it can become faster only twice, and there are [`RESTORE_QUEUE_MAX`] rows at most.
+//! What is left is rows that go as fast as they come: each takes its client commits, and a run
+//! takes all that is in the inbox before it does anything else.
+//!
+//! [`RESTORE_QUEUE_MAX`]: crate::limits::RESTORE_QUEUE_MAX
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

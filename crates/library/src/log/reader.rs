@@ -1,8 +1,9 @@
 //! Reads a log, line by line, whatever its length.
 
-use std::io::{BufRead, Read as _};
+use std::io::BufRead;
 
 use fulgurite_units::Instant;
+use fulgurite_units::lines::{self, LineRead};
 
 use super::{
     AnyHeader, Ending, Entry, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, Logged, NANOS_MAX,
@@ -106,20 +107,12 @@ impl<R: BufRead> LogReader<R> {
 
 /// Reads a line without its end into `buffer`; `false` when it has none, and is the last.
 fn read_line(source: &mut impl BufRead, buffer: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
-    buffer.clear();
-    let limit = LINE_BYTES_MAX as u64 + 1;
-    source
-        .take(limit)
-        .read_until(b'\n', buffer)
-        .map_err(|source| LogError::Read { line, source })?;
-    if buffer.last() == Some(&b'\n') {
-        buffer.pop();
-        return Ok(true);
+    let read = lines::read_line(source, buffer, LINE_BYTES_MAX);
+    match read.map_err(|source| LogError::Read { line, source })? {
+        LineRead::Whole => Ok(true),
+        LineRead::Cut => Ok(false),
+        LineRead::TooLong => Err(LogError::LineTooLong { line, limit: LINE_BYTES_MAX }),
     }
-    if buffer.len() > LINE_BYTES_MAX {
-        return Err(LogError::LineTooLong { line, limit: LINE_BYTES_MAX });
-    }
-    Ok(false)
 }
 
 fn parse_header(text: &[u8]) -> Result<Header, LogError> {

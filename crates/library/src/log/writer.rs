@@ -1,8 +1,9 @@
 //! Writes a log, line by line.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use fulgurite_units::Instant;
+use fulgurite_units::lines::LineWriter;
 
 use super::{End, FORMAT, Header, Line, LogError, NANOS_MAX, VERSION};
 use crate::{Event, Library, Output};
@@ -10,11 +11,7 @@ use crate::{Event, Library, Output};
 /// Writes the log of one library from its first event on.
 #[derive(Clone, Debug)]
 pub struct LogWriter<W> {
-    sink: W,
-    /// The line at hand.
-    buffer: Vec<u8>,
-    bytes: u64,
-    latest: Instant,
+    lines: LineWriter<W>,
 }
 
 impl<W: Write> LogWriter<W> {
@@ -29,14 +26,14 @@ impl<W: Write> LogWriter<W> {
             shape: library.shape().clone(),
             policy: library.policy().clone(),
         };
-        let buffer = serde_json::to_vec(&header).unwrap_or_default();
+        let text = serde_json::to_vec(&header).unwrap_or_default();
         // A share is a float: its text must mean the same float.
-        if serde_json::from_slice::<Header>(&buffer).ok().as_ref() != Some(&header) {
+        if serde_json::from_slice::<Header>(&text).ok().as_ref() != Some(&header) {
             return Err(LogError::Policy);
         }
-        let mut writer = Self { sink, buffer, bytes: 0, latest: Instant::ZERO };
-        writer.end_line()?;
-        Ok(writer)
+        let mut lines = LineWriter::new(sink);
+        lines.put(|buffer| buffer.write_all(&text)).map_err(write_error)?;
+        Ok(Self { lines })
     }
 
     /// The library is told something. The same moment has to be handed to it.
@@ -44,8 +41,7 @@ impl<W: Write> LogWriter<W> {
     /// # Errors
     /// When the sink fails; the log is of no use then.
     pub fn event(&mut self, now: Instant, event: &Event) -> Result<(), LogError> {
-        // The library does not let its clock run backwards either.
-        self.latest = self.latest.max(now);
+        self.lines.pass_to(now);
         self.line(Line { event: Some(*event), ..Line::default() })
     }
 
@@ -64,7 +60,7 @@ impl<W: Write> LogWriter<W> {
     pub fn end(mut self, why: End) -> Result<W, LogError> {
         self.line(Line { end: Some(why), ..Line::default() })?;
         self.flush()?;
-        Ok(self.sink)
+        Ok(self.lines.into_sink())
     }
 
     /// Hands everything written so far on.
@@ -72,25 +68,22 @@ impl<W: Write> LogWriter<W> {
     /// # Errors
     /// When the sink fails.
     pub fn flush(&mut self) -> Result<(), LogError> {
-        self.sink.flush().map_err(|source| LogError::Write { source })
+        self.lines.flush().map_err(write_error)
     }
 
     /// Bytes written so far.
     pub const fn bytes(&self) -> u64 {
-        self.bytes
+        self.lines.bytes()
     }
 
     fn line(&mut self, line: Line) -> Result<(), LogError> {
-        let t = self.latest.as_nanos().min(NANOS_MAX - 1);
-        self.buffer.clear();
-        serde_json::to_writer(&mut self.buffer, &Line { t, ..line })
-            .map_err(|error| LogError::Write { source: error.into() })?;
-        self.end_line()
+        let t = self.lines.latest().as_nanos().min(NANOS_MAX - 1);
+        let line = Line { t, ..line };
+        let put = self.lines.put(|buffer| Ok(serde_json::to_writer(buffer, &line)?));
+        put.map_err(write_error)
     }
+}
 
-    fn end_line(&mut self) -> Result<(), LogError> {
-        self.buffer.push(b'\n');
-        self.bytes += self.buffer.len() as u64;
-        self.sink.write_all(&self.buffer).map_err(|source| LogError::Write { source })
-    }
+const fn write_error(source: io::Error) -> LogError {
+    LogError::Write { source }
 }

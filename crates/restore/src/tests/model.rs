@@ -298,6 +298,7 @@ impl Pair {
                 self.next += 1;
                 let pieces = pieces.iter().map(|&(place, mib)| Piece {
                     place: place.map(|place| Place::new(place.into())),
+                    offset: None,
                     bytes: ByteCount::mib(mib),
                 });
                 let (at, pieces) = (super::at(*at), pieces.collect());

@@ -1,0 +1,113 @@
+//! Reads a log, line by line, whatever its length.
+
+use std::io::BufRead;
+
+use fulgurite_units::Instant;
+use fulgurite_units::lines::{self, LineRead};
+use serde::Deserialize;
+
+use super::{End, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, VERSION};
+use crate::{Command, Event};
+
+/// The lines of a log, one after another.
+#[derive(Debug)]
+pub struct LogReader<R> {
+    source: R,
+    text: Vec<u8>,
+    line: u64,
+    header: Header,
+    end: Option<End>,
+}
+
+/// One line of a log behind the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The line, from 1.
+    pub line: u64,
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub what: Logged,
+}
+
+/// What a line holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Logged {
+    /// The controller was told this.
+    Event(Event),
+    /// It decided this on the event before.
+    Command(Command),
+}
+
+impl<R: BufRead> LogReader<R> {
+    /// Begins to read, with the first line.
+    ///
+    /// # Errors
+    /// When the source fails, or it is no log of a known version.
+    pub fn new(mut source: R) -> Result<Self, LogError> {
+        let mut text = Vec::new();
+        if !read_line(&mut source, &mut text, 1)? {
+            return Err(wrong(1, "no log of restores begins like this"));
+        }
+        let header: Header = parse(1, &text)?;
+        let is_known = (VERSION - 1..=VERSION).contains(&header.version);
+        if header.format != FORMAT || !is_known || header.drives == 0 {
+            return Err(wrong(1, format!("expected a {FORMAT} of version {VERSION}")));
+        }
+        Ok(Self { source, text, line: 1, header, end: None })
+    }
+
+    /// Drives that the controller keeps busy.
+    pub const fn drives(&self) -> usize {
+        self.header.drives
+    }
+
+    /// How the log says that it ends, as soon as that was reached.
+    pub const fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    /// The next event or command; nothing at the end. A last line that is cut off is left out.
+    ///
+    /// # Errors
+    /// Names the line that is not sound.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, LogError> {
+        if self.end.is_some() {
+            return Ok(None);
+        }
+        self.line += 1;
+        let number = self.line;
+        if !read_line(&mut self.source, &mut self.text, number)? {
+            return Ok(None);
+        }
+        let line: Line = parse(number, &self.text)?;
+        let what = match (line.event, line.command, line.end) {
+            (Some(event), None, None) => Logged::Event(event),
+            (None, Some(command), None) => Logged::Command(command),
+            (None, None, Some(end)) => {
+                self.end = Some(end);
+                return Ok(None);
+            }
+            _ => return Err(wrong(number, "it needs exactly one of event, command and end")),
+        };
+        Ok(Some(Entry { line: number, at: Instant::from_nanos(line.t), what }))
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(line: u64, text: &'a [u8]) -> Result<T, LogError> {
+    serde_json::from_slice(text).map_err(|error| wrong(line, error.to_string()))
+}
+
+pub(super) fn wrong(line: u64, problem: impl Into<String>) -> LogError {
+    LogError::Line { line, problem: problem.into() }
+}
+
+/// Reads a line without its end; `false` when it has none, and is the last.
+fn read_line(source: &mut impl BufRead, text: &mut Vec<u8>, line: u64) -> Result<bool, LogError> {
+    let read = lines::read_line(source, text, LINE_BYTES_MAX);
+    match read.map_err(|source| LogError::Read { line, source })? {
+        LineRead::Whole => Ok(true),
+        LineRead::Cut => Ok(false),
+        LineRead::TooLong => Err(wrong(line, format!("longer than {LINE_BYTES_MAX} bytes"))),
+    }
+}
