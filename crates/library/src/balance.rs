@@ -77,7 +77,12 @@ impl Library {
         }
         let panel = self.partitions.group(group).panel();
         let neighbors = self.partitions.of_panel(panel).filter(|at| at.abs_diff(group) == 1);
-        let (wait, most) = neighbors.map(|at| (self.longest_wait(at), at)).max()?;
+        // What waits for longest is due first as long as all have the same objective. One that is
+        // due in minutes never waits for a neighbor's that have waited for hours and are due in
+        // more.
+        let due = |at: u16| self.partitions.group(at).queue().first().map(|(age, _)| age.due);
+        let sooner = neighbors.filter(|at| due(*at) <= due(group));
+        let (wait, most) = sooner.map(|at| (self.longest_wait(at), at)).max()?;
         let own = self.longest_wait(group).as_nanos();
         let bound = own / 100 * LONGER_WAIT_PERCENT + LONGER_WAIT.as_nanos();
         if wait.as_nanos() <= bound {
