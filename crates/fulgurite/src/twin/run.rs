@@ -107,6 +107,7 @@ pub(super) fn scenario(args: &ScenarioArgs, out: &Output) -> anyhow::Result<()> 
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(2_000_000_000_000) },
         faults: Vec::new(),
+        restores: None,
         battery: None,
     };
     out.json(&scenario)?;
@@ -283,7 +284,7 @@ impl<W: std::io::Write> Observer<Glass> for Logging<W> {
                 let written = self.log.output(output);
                 self.note(written);
             }
-            Seen::Stepped(_) => {}
+            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
         }
     }
 }

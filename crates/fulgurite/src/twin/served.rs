@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use fulgurite_library::log::LogError;
 use fulgurite_library::{Mechanics, Throughput};
-use fulgurite_twin::glass::served::{Compared, Served, ServedResult};
+use fulgurite_restore::log as restore_log;
+use fulgurite_twin::glass::served::{Compared, RestoresCompared, Served, ServedResult};
 use fulgurite_units::ByteCount;
 use serde_json::json;
 
-use super::{open, wrong};
+use super::{open, percent, wrong};
 use crate::exit::{Coded, Exit};
-use crate::output::{Output, seconds};
+use crate::output::{Output, grouped, seconds};
 
 /// Flags of `twin served`.
 #[derive(Clone, Debug, clap::Args)]
@@ -18,6 +19,10 @@ pub(crate) struct ServedArgs {
     /// Log of a library (`[library] log`, or `twin run --log`)
     #[arg(value_name = "LOG")]
     log: PathBuf,
+    /// Log of the archive's restores (`[restore] log`): what clients asked is asked of the twin,
+    /// and not the reads that became of it
+    #[arg(long, value_name = "LOG")]
+    restores: Option<PathBuf>,
     /// Seconds that machines need for each second of the paper's: `[library] time_scale`
     #[arg(long, value_name = "SCALE", default_value_t = 1.0)]
     time_scale: f64,
@@ -28,7 +33,8 @@ pub(crate) struct ServedArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Exit code 1 if the tails of all reads differ by more than this
+    /// Exit code 1 if the tails of all restores (without --restores: of all reads) differ by more
+    /// than this
     #[arg(long, value_name = "PERCENT")]
     within: Option<f64>,
 }
@@ -44,6 +50,14 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
         let is_read = matches!(error, LogError::Read { .. });
         wrong(&shown, &error, if is_read { Exit::Failure } else { Exit::Corrupt })
     })?;
+    let served = match &args.restores {
+        Some(path) => served.with_restores(open(path)?, args.track_size).map_err(|error| {
+            let is_read = matches!(error, restore_log::LogError::Read { .. });
+            let exit = if is_read { Exit::Failure } else { Exit::Corrupt };
+            wrong(&format!("\"{}\"", path.display()), &error, exit)
+        })?,
+        None => served,
+    };
     let mechanics =
         Mechanics::new(Throughput::PAPER, args.track_size).with_time_scale(args.time_scale);
     let mut worst: f64 = 0.0;
@@ -52,7 +66,8 @@ pub(super) fn served(args: &ServedArgs, out: &Output) -> anyhow::Result<()> {
             served.run(mechanics, seed).map_err(|error| wrong(&shown, &error, Exit::Config))?;
         out.json(&json!({ "type": "served", "served": result }))?;
         print(&result, out)?;
-        worst = worst.max(differs(&result.reads).abs());
+        let held = result.restores.map_or(result.reads, |restores| restores.all);
+        worst = worst.max(differs(&held).abs());
     }
     match args.within.filter(|within| worst > *within) {
         Some(within) => {
@@ -70,13 +85,22 @@ fn differs(compared: &Compared) -> f64 {
 }
 
 fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
-    let kinds = [
+    let mut kinds = Vec::new();
+    if let Some(of) = &result.restores {
+        kinds.extend([
+            ("all restores", &of.all),
+            ("Expedited", &of.expedited),
+            ("Standard", &of.standard),
+            ("Bulk", &of.bulk),
+        ]);
+    }
+    kinds.extend([
         ("all reads", &result.reads),
         ("due in minutes", &result.due_in_minutes),
         ("due in hours", &result.due_in_hours),
         ("due later", &result.due_later),
         ("verifications", &result.verifications),
-    ];
+    ]);
     out.text(format!("seed {}: served, twin", result.seed))?;
     for (name, compared) in kinds.into_iter().filter(|(_, compared)| compared.served.count > 0) {
         let Compared { served, twin } = compared;
@@ -84,19 +108,46 @@ fn print(result: &ServedResult, out: &Output) -> anyhow::Result<()> {
             format!("{}, {}", seconds(of(served)), seconds(of(twin)))
         };
         out.text(format!(
-            "{name:<16}{:>6}  median {:<18} p99 {:<18} p99.9 {:<18} ({:+.1} %)",
+            "{name:<16}{:>6}{}  median {:<18} p99 {:<18} p99.9 {:<18} ({:+.1} %)",
             served.count,
+            if twin.count == served.count { String::new() } else { format!("/{}", twin.count) },
             pair(|of| of.p50),
             pair(|of| of.p99),
             pair(|of| of.p999),
             differs(compared)
         ))?;
     }
+    if let Some(of) = &result.restores {
+        print_restores(of, out)?;
+    }
     if result.ended_otherwise + result.unended > 0 {
         out.text(format!(
             "{} ended otherwise in the twin, {} have no end in the log",
             result.ended_otherwise, result.unended
         ))?;
+    }
+    Ok(())
+}
+
+fn print_restores(of: &RestoresCompared, out: &Output) -> anyhow::Result<()> {
+    let order = &of.order;
+    let (served, twin) = (grouped(order.visits_served), grouped(order.visits_twin));
+    out.text(format!("{:<22}{served}, {twin}", "visits of platters"))?;
+    out.text(format!(
+        "{:<22}{} of {} pairs of fetches in another order by timing, {} for no reason known",
+        "order",
+        grouped(order.by_timing),
+        grouped(order.pairs),
+        grouped(order.unexplained)
+    ))?;
+    let (served, twin) = (percent(of.busy_served), percent(of.busy_twin));
+    out.text(format!("{:<22}{served}, {twin}", "drives busy"))?;
+    if of.platters_of_no_use > 0 {
+        let count = of.platters_of_no_use;
+        out.text(format!("{:<22}{count}", "platters of no use"))?;
+    }
+    if of.unended_twin > 0 {
+        out.text(format!("{} restores have no end in the twin", of.unended_twin))?;
     }
     Ok(())
 }

@@ -351,7 +351,7 @@ fn what_is_wrong_is_named_with_file_line_and_field() {
             err: unknown field `plates`, expected one of `system`, `library`, `policy`,
                 `mechanics`, `throughput`, `track_size`, `platters`, `shard_size`,
                 `unavailable`, `recovery_reads`, `recovery`, `workload`, `writes`, `faults`,
-                `battery`, `measure_from`, `measure_until`
+                `restores`, `battery`, `measure_from`, `measure_until`
             exit: 3
         "#]],
     );
@@ -695,4 +695,36 @@ fn a_paper_is_named_or_is_silica() {
         exit: 4
     "#]],
     );
+}
+
+/// A scenario of `experiments/restores`, run with one seed and these changes: what its restores
+/// measured.
+fn restores(scenario: &str, set: &[&str]) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/restores");
+    let mut args = vec!["--json", "twin", "run", scenario];
+    set.iter().for_each(|change| args.extend(["--set", *change]));
+    let lines = lines(&folder, &args);
+    assert_eq!(lines[0]["run"]["failed"], 0, "{lines:?}");
+    lines[0]["run"]["restores"].clone()
+}
+
+/// The controllers keep all drives busy with one large object and a thousand small ones, as far as
+/// shuttles allow: with those in the way, it is they who are busy.
+#[test]
+fn restores_keep_drives_busy_until_there_is_no_platter_for_each() {
+    let found = restores("large.toml", &["policy=no-shuttles"]);
+    assert_eq!(found["standard"]["count"], 1001, "{found}");
+    assert!(found["busy"].as_f64().unwrap() >= 0.9, "{found}");
+}
+
+/// An Expedited restore among ten thousand Bulk takes no more than twice as long as on an idle
+/// library, in simulated time.
+#[test]
+fn an_expedited_restore_hardly_waits_for_ten_thousand_bulk() {
+    let alone = "restores.batches=[{at=\"1m\",every=\"1m\",count=500,size=\"1MiB\",\
+                 retrieval=\"Expedited\"}]";
+    let (among, alone) = (restores("urgent.toml", &[]), restores("urgent.toml", &[alone]));
+    assert_eq!((&among["bulk"]["count"], &alone["bulk"]["count"]), (&10_000.into(), &0.into()));
+    let p99 = |found: &Value| found["expedited"]["p99"].as_f64().unwrap();
+    assert!(p99(&among) <= 2.0 * p99(&alone), "{among}, alone {alone}");
 }

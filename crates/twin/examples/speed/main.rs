@@ -133,6 +133,7 @@ fn scenario(workload: Workload, policy: &str, platters: u32) -> Scenario {
         workload,
         writes: Writes::None,
         faults: Vec::new(),
+        restores: None,
         battery: None,
         measure_from: from,
         measure_until: until,

@@ -155,6 +155,7 @@ impl Accounts {
             eject_bay_max: self.eject_bay_max,
             age_max: Duration::from_nanos(counters.age_max_ns).as_secs_f64(),
             queue_max: self.queue_max as u64,
+            restores: None,
             makespan: self.last_end.since(Instant::ZERO).as_secs_f64(),
             events: ended.events,
             hash: ended.hash,

@@ -233,7 +233,7 @@ impl Observer<Glass> for Recorder {
         match seen {
             Seen::Event(event) => self.event(now, event),
             Seen::Output(output) => self.output(now, output),
-            Seen::Stepped(_) => {}
+            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
         }
     }
 }

@@ -101,13 +101,23 @@ pub(crate) fn tracks_of(
     size: ByteCount,
     random: &mut RandomStream,
 ) -> TrackSpan {
+    span_of(scenario, size, random).0
+}
+
+/// The same, and the byte of the platter that it begins with.
+pub(crate) fn span_of(
+    scenario: &Scenario,
+    size: ByteCount,
+    random: &mut RandomStream,
+) -> (TrackSpan, ByteCount) {
     let track = scenario.track_size.get();
     let offset = random.below(track);
     let count = (offset + size.get()).div_ceil(track).max(1);
     let count = u32::try_from(count).unwrap_or(u32::MAX / 2);
     // Where on the platter does not matter: a seek is drawn, whatever its distance.
     let first = u32::try_from(random.below(1 << 16)).unwrap_or(0);
-    TrackSpan::new(TrackIndex::new(first), count)
+    let span = TrackSpan::new(TrackIndex::new(first), count);
+    (span, ByteCount::new(u64::from(first) * track + offset))
 }
 
 /// The objective of reads: 15 h (Silica, section 7.2).

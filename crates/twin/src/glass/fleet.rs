@@ -110,6 +110,10 @@ impl Fleet {
             let expected = "from 1 to 4096";
             return Err(refuse("libraries", self.libraries.to_string(), expected));
         }
+        if self.each.restores.is_some() {
+            let expected = "left out: an archive has one library, and a fleet reads";
+            return Err(refuse("restores", "given".to_owned(), expected));
+        }
         if self.libraries > 1 && !self.each.faults.is_empty() {
             let count = self.each.faults.len().to_string();
             return Err(refuse("faults", count, "none in a fleet"));

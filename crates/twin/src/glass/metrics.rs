@@ -32,6 +32,8 @@ impl Measured for RunResult {
         match part {
             "completion" | "travel" if name != "count" => Dimension::Time,
             "drive_time" => Dimension::Share,
+            "restores" if name == "busy" => Dimension::Share,
+            "restores" if name != "visits" && !name.ends_with("count") => Dimension::Time,
             _ if name.ends_with("age_max") || name == "makespan" => Dimension::Time,
             _ if name.ends_with("bytes") || name == "bytes_per_read" => Dimension::Bytes,
             _ if name.ends_with("share") => Dimension::Share,

@@ -1,7 +1,8 @@
 //! The glass library as a system: the live controller, with machines that only take their time.
 //!
 //! ```text
-//!   reads (a stream in order of time) --.
+//!   reads (a stream in order of time,
+//!     as they are or as restores) ------.
 //!   faults, timer, new platters ---------+--> next event --> Library::step --> outputs
 //!   agenda: commands under way ----------'        ^                              |
 //!                                                 '--- command + duration -------'
@@ -11,10 +12,13 @@
 //! is what the controller's commands do.
 
 mod accounts;
+mod arrivals;
 mod backlog;
 mod batteries;
+mod busy;
 pub mod constraints;
 pub mod course;
+mod customers;
 pub(crate) mod energy;
 mod files;
 pub mod fleet;
@@ -24,6 +28,7 @@ pub mod plan;
 pub mod probe;
 mod published;
 mod reported;
+mod restoring;
 pub mod result;
 mod run;
 pub mod scenario;
@@ -32,6 +37,7 @@ mod sets;
 mod supply;
 pub mod tape;
 
+pub use arrivals::Arrival;
 pub(crate) use files::shard_sizes;
 pub use machines::Device;
 pub(crate) use machines::{Machines, Work};

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Glass;
 use super::constraints::Constraints;
 use super::course::{Course, Recorder};
-use super::result::RunResult;
+use super::result::{RestoreResult, RunResult};
 use super::scenario::Scenario;
 use crate::constraints::Summary;
 use crate::reported::{Number, Picture, Reported, Shown};
@@ -34,6 +34,9 @@ impl Reported for Glass {
         let mut rows: Vec<Row> = ROWS.to_vec();
         if scenario.battery.is_some() {
             rows.extend(BATTERY_ROWS);
+        }
+        if scenario.restores.is_some() {
+            rows.extend(RESTORE_ROWS);
         }
         if runs.iter().all(|run| run.verify_shortfall_bytes.is_some()) {
             rows.push(SHORTFALL);
@@ -94,6 +97,23 @@ const BATTERY_ROWS: [Row; 3] = [
     ("batteries flat", Shown::Count, |r| r.flat as f64),
     ("battery min", Shown::Share, |r| r.battery_min as f64 / 100.0),
 ];
+
+/// Besides, where reads are restores.
+#[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
+const RESTORE_ROWS: [Row; 8] = [
+    ("Expedited median", Shown::Time, |r| restores(r).expedited.p50),
+    ("Expedited p99", Shown::Time, |r| restores(r).expedited.p99),
+    ("Standard median", Shown::Time, |r| restores(r).standard.p50),
+    ("Standard p99", Shown::Time, |r| restores(r).standard.p99),
+    ("Bulk median", Shown::Time, |r| restores(r).bulk.p50),
+    ("Bulk p99", Shown::Time, |r| restores(r).bulk.p99),
+    ("visits", Shown::Count, |r| restores(r).visits as f64),
+    ("drives busy", Shown::Share, |r| restores(r).busy),
+];
+
+fn restores(result: &RunResult) -> RestoreResult {
+    result.restores.unwrap_or_default()
+}
 
 /// Besides, where new platters come at an interval and for two days.
 #[expect(clippy::cast_precision_loss, reason = "a ratio is shown with two digits")]

@@ -17,6 +17,22 @@ pub struct DriveTime {
     pub idle: f64,
 }
 
+/// Restores of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RestoreResult {
+    /// From request to readable copy, of the measured restores that are Expedited,
+    pub expedited: Quantiles,
+    /// Standard,
+    pub standard: Quantiles,
+    /// and Bulk.
+    pub bulk: Quantiles,
+    /// Visits to platters that were asked of the library.
+    pub visits: u64,
+    /// Share of the drives that worked for reads, over the time in which as many platters were
+    /// wanted as there are drives, in the whole run.
+    pub busy: f64,
+}
+
 /// What one run measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -78,6 +94,9 @@ pub struct RunResult {
     pub queue_max: u64,
     /// Simulated time until the last read ended.
     pub makespan: f64,
+    /// Where reads are restores: how long they took by retrieval, and how busy drives were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<RestoreResult>,
     /// Engine events.
     pub events: u64,
     /// A number that differs as soon as any event, its order or its time differs.

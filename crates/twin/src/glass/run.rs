@@ -4,23 +4,27 @@ use fulgurite_library::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
     RailPosition, RequestId, Source, TrackSpan,
 };
+use fulgurite_restore::{self as restore, Command, Piece};
 use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Instant, Outbox, PlatterId, RandomStream, Seed,
     ShuttleIndex,
 };
 
 use super::accounts::Accounts;
+use super::arrivals::{Arrival, Arrivals};
 use super::batteries::{Batteries, LOOK};
+use super::customers::{Customers, instant, place_of, platter_of};
 use super::files::{
-    File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, tracks_of,
+    File, Files, NEW_PLATTER, OBJECTIVE, Shard, shard_number, shard_sizes, span_of, tracks_of,
 };
 use super::machines::{Device, Machines, Work};
+use super::restoring::{Part, Told, Wanted};
 use super::supply::{Supply, is_new, number_of, stored_id};
+use crate::Error;
 use crate::engine::{self, Agenda, Ended, Observer, Stage, System};
 use crate::glass::result::RunResult;
 use crate::glass::scenario::{Scenario, Writes};
 use crate::workload::PlacementSampler;
-use crate::{Error, TraceRead};
 
 /// Times a part of a recovery may be asked of another platter, which is drawn at random: the
 /// platters of a set stand in different blast zones, so that one failure leaves 16 of 19 within
@@ -36,6 +40,10 @@ pub enum Seen<'a> {
     Output(&'a Output),
     /// The controller has taken an event.
     Stepped(&'a Library),
+    /// Where reads are restores, their controller is told something,
+    Told(&'a restore::Event),
+    /// and decides.
+    Decided(&'a Command),
 }
 
 /// Runs a scenario.
@@ -88,7 +96,13 @@ pub enum Next {
     Write(PanelIndex),
     /// The controller asked to be told.
     Timer,
+    /// That of restores did.
+    Rested,
 }
+
+/// What restores are told goes into the hash of a run behind this, which is no kind of an event of
+/// the library.
+const OF_RESTORES: u64 = u64::MAX;
 
 /// A glass library with simulated machines.
 #[derive(Debug)]
@@ -102,6 +116,8 @@ pub struct Glass {
     offsets: RandomStream,
     accounts: Accounts,
     batteries: Batteries,
+    /// If reads are restores.
+    customers: Option<Box<Customers>>,
     out: Outbox<Output>,
     pending: Vec<Event>,
     timer: Option<Instant>,
@@ -114,7 +130,7 @@ type On<'o, O> = Stage<'o, Glass, O>;
 impl System for Glass {
     const NAME: &'static str = "glass";
     type Scenario = Scenario;
-    type Arrival = TraceRead;
+    type Arrival = Arrival;
     type Next = Next;
     type Seen<'a> = Seen<'a>;
     type Result = RunResult;
@@ -142,6 +158,7 @@ impl System for Glass {
             supply: Supply::new(scenario, &seed.child(b"supply"))?,
             accounts: Accounts::new(scenario),
             batteries: Batteries::new(scenario),
+            customers: Customers::new(scenario, drives).map(Box::new),
             files: Files::default(),
             offsets: seed.child(b"offsets").stream(),
             out: Outbox::new(),
@@ -154,19 +171,20 @@ impl System for Glass {
         })
     }
 
-    fn arrivals(
-        scenario: &Scenario,
-        seed: &Seed,
-    ) -> Result<impl Iterator<Item = TraceRead>, Error> {
-        scenario.workload.reads(seed.child(b"workload"))
+    fn arrivals(scenario: &Scenario, seed: &Seed) -> Result<impl Iterator<Item = Arrival>, Error> {
+        Arrivals::new(scenario, seed)
     }
 
-    fn arrives_at(read: &TraceRead) -> Instant {
-        read.at
+    fn arrives_at(arrival: &Arrival) -> Instant {
+        arrival.read.at
     }
 
     /// A file is read: a request for each shard of it.
-    fn arrive<O: Observer<Self>>(&mut self, read: &TraceRead, stage: &mut On<'_, O>) {
+    fn arrive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
+        if self.customers.is_some() {
+            return self.arrive_at_archive(arrival, stage);
+        }
+        let read = &arrival.read;
         let measured = self.accounts.is_measured(read.at);
         let shard_size = self.scenario.shard_size;
         let sizes = shard_sizes(read.size, shard_size);
@@ -234,6 +252,15 @@ impl System for Glass {
                     self.step(Event::Timer, stage);
                 }
             }
+            Next::Rested => {
+                if let Some(customers) = &mut self.customers
+                    && customers.timer == Some(at)
+                {
+                    customers.timer = None;
+                    customers.restoring.tell(restore::Event::Timer);
+                    self.settle(stage);
+                }
+            }
         }
     }
 
@@ -247,17 +274,85 @@ impl System for Glass {
         }
         let shortfall = self.supply.backlog.shortfall();
         let track_size = self.scenario.track_size.get();
-        let Self { scenario, library, batteries, drives, accounts, .. } = self;
+        let Self { scenario, library, batteries, drives, accounts, customers, .. } = self;
         let counters = *library.counters();
         let result = accounts.result(&scenario, &counters, &batteries, drives, ended);
         RunResult {
             verify_shortfall_bytes: shortfall.map(|tracks| tracks.saturating_mul(track_size)),
+            restores: customers.map(|customers| customers.result()),
             ..result
         }
     }
 }
 
 impl Glass {
+    /// A file is asked for as a restore: pieces of it are asked of the library when it is time.
+    fn arrive_at_archive<O: Observer<Self>>(&mut self, arrival: &Arrival, stage: &mut On<'_, O>) {
+        let Arrival { read, retrieval } = *arrival;
+        let Some(customers) = &mut self.customers else { return };
+        let measured = self.accounts.is_measured(read.at);
+        let file = File { arrived: read.at, size: read.size, left: 1, measured, failed: false };
+        let file = self.files.files.insert(file);
+        let parts = shard_sizes(read.size, self.scenario.shard_size).map(|bytes| {
+            let place = Some(place_of(self.placement.draw()));
+            let (tracks, offset) = span_of(&self.scenario, bytes, &mut self.offsets);
+            Part { piece: Piece { place, offset: Some(offset), bytes }, tracks }
+        });
+        customers.ask(file, retrieval, read.at, parts.collect());
+        let open = customers.restoring.pieces_open();
+        self.accounts.queue_max = self.accounts.queue_max.max(open);
+        self.settle(stage);
+    }
+
+    /// The next read that restores want of the library.
+    fn next_read<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) -> Option<Event> {
+        loop {
+            let Self { customers, supply, .. } = self;
+            let customers = customers.as_mut()?;
+            let now = stage.now();
+            let wanted = customers.restoring.next(now, supply, |told| match told {
+                Told::Event(event) => {
+                    stage.note(&(OF_RESTORES, event));
+                    stage.show(Seen::Told(event));
+                }
+                Told::Command(command) => {
+                    let is_visit = |command: &Command| {
+                        matches!(command, Command::Fetch { place: Some(_), .. })
+                    };
+                    customers.visits += u64::from(is_visit(command));
+                    stage.show(Seen::Decided(command));
+                }
+            })?;
+            match wanted {
+                Wanted::Read { request, place, tracks, due } => {
+                    let platter = platter_of(place);
+                    return Some(Event::Read {
+                        request,
+                        platter: stored_id(platter),
+                        slot: self.supply.slot(platter),
+                        tracks,
+                        deadline: instant(due),
+                    });
+                }
+                Wanted::Restored(restore) => {
+                    let files = &mut self.files.files;
+                    let took = |file| {
+                        let file = files.get_mut(file);
+                        file.measured.then(|| now.since(file.arrived))
+                    };
+                    if let Some(file) = customers.restored(restore, took) {
+                        self.shard_ended(file, true, now);
+                    }
+                }
+                Wanted::GaveUp(restore) => {
+                    if let Some(file) = customers.gave_up(restore, now) {
+                        self.shard_ended(file, false, now);
+                    }
+                }
+            }
+        }
+    }
+
     /// A new platter comes out; the next one follows.
     fn write<O: Observer<Self>>(&mut self, panel: PanelIndex, stage: &mut On<'_, O>) {
         if let Writes::Every { interval, .. } = self.scenario.writes {
@@ -406,7 +501,12 @@ impl Glass {
     /// Steps the controller, and carries out what it answers.
     fn step<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
         self.step_once(event, stage);
-        while let Some(event) = self.pending.pop() {
+        self.settle(stage);
+    }
+
+    /// Steps the controller on with what follows from what it answered.
+    fn settle<O: Observer<Self>>(&mut self, stage: &mut On<'_, O>) {
+        while let Some(event) = self.pending.pop().or_else(|| self.next_read(stage)) {
             self.step_once(event, stage);
         }
         self.set_timer(stage);
@@ -415,11 +515,17 @@ impl Glass {
     fn step_once<O: Observer<Self>>(&mut self, event: Event, stage: &mut On<'_, O>) {
         stage.note(&event);
         stage.show(Seen::Event(&event));
+        if let Some(customers) = &mut self.customers {
+            customers.busy.event(stage.now(), &event);
+        }
         self.library.step(stage.now(), event, &mut self.out);
         stage.show(Seen::Stepped(&self.library));
         let mut out = std::mem::take(&mut self.out);
         for output in out.as_slice() {
             stage.show(Seen::Output(output));
+            if let Some(customers) = &mut self.customers {
+                customers.busy.output(stage.now(), output);
+            }
             self.carry_out(output, stage);
         }
         out.clear();
@@ -432,6 +538,13 @@ impl Glass {
         {
             self.timer = Some(due);
             stage.put(due, Next::Timer);
+        }
+        if let Some(customers) = &mut self.customers
+            && let Some(due) = customers.restoring.deadline()
+            && customers.timer.is_none_or(|timer| due < timer)
+        {
+            customers.timer = Some(due);
+            stage.put(due, Next::Rested);
         }
     }
 
@@ -465,7 +578,9 @@ impl Glass {
     fn finished(&mut self, request: RequestId, outcome: Outcome, now: Instant) {
         match outcome {
             Outcome::Read => {
-                if let Some(number) = shard_number(request) {
+                if let Some(customers) = &mut self.customers {
+                    customers.restoring.ended(request, true, &mut self.supply);
+                } else if let Some(number) = shard_number(request) {
                     let shard = self.files.shards.remove(number);
                     self.shard_ended(shard.file, true, now);
                 }
@@ -493,6 +608,10 @@ impl Glass {
     /// A request cannot be served: other platters of the set are read instead.
     fn unavailable(&mut self, request: RequestId, now: Instant) {
         if request.get() >= NEW_PLATTER {
+            return;
+        }
+        if let Some(customers) = &mut self.customers {
+            customers.restoring.ended(request, false, &mut self.supply);
             return;
         }
         let Some(number) = shard_number(request) else { return };

@@ -2,14 +2,16 @@
 //! seed.
 
 use fulgurite_library::{LibraryShape, MechanicsParameters, Policy, Throughput};
+use fulgurite_restore::Retrieval;
 use fulgurite_units::{ByteCount, Duration, Instant, Ratio};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::Error;
+use crate::glass::arrivals::Arrival;
 use crate::glass::energy;
 use crate::scenario;
 use crate::workload::Workload;
+use crate::{Error, TraceRead};
 
 /// One simulated library under one workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +47,10 @@ pub struct Scenario {
     pub writes: Writes,
     /// Machines that break and are repaired.
     pub faults: Vec<FaultPlan>,
+    /// Reads are restores of an archive, which asks the library for them; if not given, they are
+    /// asked of the library as they come, as in the paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restores: Option<Restores>,
     /// What the shuttles run on; if not given, they need no power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub battery: Option<Battery>,
@@ -95,6 +101,84 @@ pub enum Writes {
         /// Time between two platters.
         interval: Duration,
     },
+}
+
+/// Reads as restores: the controller of restores of a live archive decides what the library is
+/// asked for, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Restores {
+    /// Bytes that copies under way may take. What is readable already takes none of it here.
+    pub room: ByteCount,
+    /// Share of the workload's reads that are Expedited,
+    #[serde(default)]
+    pub expedited: Ratio,
+    /// and Bulk; the others are Standard.
+    #[serde(default)]
+    pub bulk: Ratio,
+    /// Restores beside those of the workload.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batches: Vec<Batch>,
+}
+
+/// Restores that are all of one size and as fast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// When the first of them is asked for.
+    pub at: Duration,
+    /// Time between two; all at once, if not given.
+    #[serde(default)]
+    pub every: Duration,
+    /// How many.
+    pub count: u32,
+    /// Of how many bytes.
+    pub size: ByteCount,
+    /// How fast they are wanted.
+    #[serde(default)]
+    pub retrieval: Retrieval,
+}
+
+/// Restores of all batches of a scenario, at most: each is held in memory.
+const BATCH_READS_MAX: u64 = 1 << 20;
+/// Batches reach no further than a workload may: 100 years.
+const BATCH_LENGTH_MAX: Duration = Duration::from_secs(36_525 * 86_400);
+
+impl Batch {
+    /// Its restores, in the order of time.
+    pub(crate) fn reads(&self) -> impl Iterator<Item = Arrival> + use<> {
+        let Self { at, every, count, size, retrieval } = *self;
+        (0..u64::from(count)).map(move |number| {
+            let after = Duration::from_nanos(every.as_nanos().saturating_mul(number));
+            let at = Instant::ZERO + at + after;
+            Arrival { read: TraceRead { at, size, key: number }, retrieval }
+        })
+    }
+
+    fn last(&self) -> u64 {
+        let between = u64::from(self.count.saturating_sub(1));
+        self.at.as_nanos().saturating_add(self.every.as_nanos().saturating_mul(between))
+    }
+}
+
+impl Restores {
+    /// The first value that cannot be, and what it has to be.
+    fn wrong(&self) -> Option<(&'static str, String, &'static str)> {
+        let shares = self.expedited.get() + self.bulk.get();
+        if shares > 1.0 {
+            return Some(("restores.bulk", shares.to_string(), "with expedited at most 1"));
+        }
+        let count: u64 = self.batches.iter().map(|batch| u64::from(batch.count)).sum();
+        if count > BATCH_READS_MAX {
+            return Some(("restores.batches", count.to_string(), "at most 1048576 restores"));
+        }
+        let last = self.batches.iter().map(Batch::last).max().unwrap_or(0);
+        if last > BATCH_LENGTH_MAX.as_nanos() {
+            let last = Duration::from_nanos(last).to_string();
+            return Some(("restores.batches", last, "over within 100 years"));
+        }
+        None
+    }
 }
 
 /// A machine that breaks, and is repaired.
@@ -199,6 +283,9 @@ impl Scenario {
         if self.measure_until <= self.measure_from {
             let expected = "after measure_from";
             return refuse("measure_until", self.measure_until.to_string(), expected);
+        }
+        if let Some((field, value, expected)) = self.restores.as_ref().and_then(Restores::wrong) {
+            return refuse(field, value, expected);
         }
         if let Some((field, value)) = self.battery.and_then(|battery| battery.wrong()) {
             let expected = "a number above 0, and more charging_w than idle_w";

@@ -11,23 +11,33 @@
 //! tails say whether a simulated library serves the same requests as fast as the one that served
 //! them.
 //!
-//! What it is not: a simulation of the archive above. A read that was asked because another one
-//! failed comes at the time at which it came; only the way of a new platter to its slot follows its
-//! verification, as the library takes no other order.
+//! With the log of the archive's restores beside it the twin is asked what clients asked: their
+//! restores go to the archive's controller of restores, and that asks the library ([`restores`]).
+//! Without it each read comes at the time at which it came, whatever became of those before; only
+//! the way of a new platter to its slot follows its verification, as the library takes no other
+//! order.
 
+mod order;
 mod play;
+mod restores;
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use fulgurite_library::log::{Entry, LogError, LogReader, Logged};
 use fulgurite_library::{Event, LibraryShape, Mechanics, Outcome, Output, Policy, RequestId};
-use fulgurite_units::{Duration, Instant, PlatterId, Seed};
+use fulgurite_restore::Retrieval;
+use fulgurite_units::{ByteCount, Duration, Instant, PlatterId, Seed};
 use serde::Serialize;
 
+use self::play::{Played, PlayedRestores};
+use self::restores::Restores;
+use super::busy::Busy;
 use crate::Error;
 use crate::engine::histogram::Histogram;
 use crate::engine::histogram::Quantiles;
+
+pub use order::Order;
 
 /// Reads are told apart by how long they had until they were due: up to these, and longer.
 const DUE_WITHIN: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(5 * 3600)];
@@ -39,6 +49,9 @@ pub struct Served {
     policy: Policy,
     asks: Vec<Ask>,
     until: Instant,
+    /// Share of the drives that worked, while each had something to do.
+    busy: Option<f64>,
+    restores: Option<Restores>,
 }
 
 /// Something from without.
@@ -69,6 +82,29 @@ pub struct Compared {
     pub twin: Quantiles,
 }
 
+/// Restores of a served archive beside those of its twin, from the request to the readable copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RestoresCompared {
+    /// All that came to their end.
+    pub all: Compared,
+    /// Of them the Expedited,
+    pub expedited: Compared,
+    /// Standard,
+    pub standard: Compared,
+    /// and Bulk.
+    pub bulk: Compared,
+    /// Restores with an end in the log and none in the twin.
+    pub unended_twin: u64,
+    /// Platters that were of no use, and whose sets were asked.
+    pub platters_of_no_use: u64,
+    /// The order of fetches.
+    pub order: Order,
+    /// Share of the drives that worked for reads while there was a platter for each: in the log,
+    pub busy_served: f64,
+    /// and in the twin.
+    pub busy_twin: f64,
+}
+
 /// A served library beside its twin; times in seconds of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ServedResult {
@@ -88,6 +124,9 @@ pub struct ServedResult {
     pub ended_otherwise: u64,
     /// Requests that the log does not say the end of.
     pub unended: u64,
+    /// Where the log of the restores was there too, and the twin was asked for those.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restores: Option<RestoresCompared>,
 }
 
 impl Served {
@@ -98,11 +137,30 @@ impl Served {
     pub fn read(source: impl BufRead) -> Result<Self, LogError> {
         let mut log = LogReader::new(source)?;
         let (shape, policy) = (log.shape().clone(), log.policy().clone());
-        let mut reading = Reading::default();
+        let drives = usize::from(shape.drives_per_panel() * shape.panels);
+        let (mut reading, mut busy) = (Reading::default(), Busy::new(drives));
         while let Some(entry) = log.next_entry()? {
+            match &entry.what {
+                Logged::Event(event) => busy.event(entry.at, event),
+                Logged::Output(output) => busy.output(entry.at, output),
+            }
             reading.take(&entry);
         }
-        Ok(Self { shape, policy, asks: reading.asks, until: reading.until })
+        let Reading { asks, until, .. } = reading;
+        Ok(Self { shape, policy, asks, until, busy: busy.share(), restores: None })
+    }
+
+    /// Reads the log of the restores that asked the library, so that the twin is asked for these.
+    ///
+    /// # Errors
+    /// Names the first line that is not sound, or does not say where a piece begins.
+    pub fn with_restores(
+        mut self,
+        source: impl BufRead,
+        track_size: ByteCount,
+    ) -> Result<Self, fulgurite_restore::log::LogError> {
+        self.restores = Some(Restores::read(source, &self.asks, track_size)?);
+        Ok(self)
     }
 
     /// Requests and everything else that came from without.
@@ -116,7 +174,7 @@ impl Served {
     /// # Errors
     /// When there is no library like that of the log.
     pub fn run(&self, mechanics: Mechanics, seed: u64) -> Result<ServedResult, Error> {
-        let ends = play::play(self, mechanics, &Seed::new(seed))?;
+        let Played { ends, restores } = play::play(self, mechanics, &Seed::new(seed))?;
         let mut result = ServedResult { seed, ..ServedResult::default() };
         let mut kinds: [[Histogram; 2]; 5] = Default::default();
         for (ask, twin) in self.asks.iter().zip(ends) {
@@ -127,6 +185,13 @@ impl Served {
                 result.unended += 1;
                 continue;
             };
+            if restores.is_some() && matches!(ask.event, Event::Read { .. }) {
+                // The twin's reads are others: these have no counterpart, and are counted alone.
+                for kind in kinds_of(ask, served) {
+                    kinds[kind][0].add(served_at.since(ask.at));
+                }
+                continue;
+            }
             let Some((begun, at, _)) = twin.filter(|(.., end)| *end == served) else {
                 result.ended_otherwise += 1;
                 continue;
@@ -136,6 +201,14 @@ impl Served {
                 kinds[kind][1].add(at.since(begun));
             }
         }
+        if let (Some(log), Some(twin)) = (&self.restores, &restores) {
+            for (left, took) in &twin.reads {
+                for kind in [0, 1 + due_kind(*left)] {
+                    kinds[kind][1].add(*took);
+                }
+            }
+            result.restores = Some(self.compare(log, twin));
+        }
         let [reads, minutes, hours, later, verifications] = kinds
             .map(|[served, twin]| Compared { served: served.quantiles(), twin: twin.quantiles() });
         result.reads = reads;
@@ -143,15 +216,55 @@ impl Served {
         result.verifications = verifications;
         Ok(result)
     }
+
+    /// Restores of the log beside those of the twin.
+    fn compare(&self, log: &Restores, twin: &PlayedRestores) -> RestoresCompared {
+        let mut kinds: [[Histogram; 2]; 4] = Default::default();
+        let mut unended_twin = 0;
+        for (restore, (asked, retrieval)) in &log.course.asked {
+            let Some(done) = log.course.done.get(restore) else { continue };
+            let of_twin = &twin.course;
+            let in_twin = of_twin.asked.get(restore).zip(of_twin.done.get(restore));
+            let Some(((asked_twin, _), done_twin)) = in_twin else {
+                unended_twin += 1;
+                continue;
+            };
+            let own = match retrieval {
+                Retrieval::Expedited => 1,
+                Retrieval::Standard => 2,
+                Retrieval::Bulk => 3,
+            };
+            for kind in [0, own] {
+                kinds[kind][0].add(done.since(*asked));
+                kinds[kind][1].add(done_twin.since(*asked_twin));
+            }
+        }
+        let [all, expedited, standard, bulk] = kinds
+            .map(|[served, twin]| Compared { served: served.quantiles(), twin: twin.quantiles() });
+        RestoresCompared {
+            all,
+            expedited,
+            standard,
+            bulk,
+            unended_twin,
+            platters_of_no_use: log.shelf.of_no_use(),
+            order: order::compare(&log.course, &twin.course),
+            busy_served: self.busy.unwrap_or_default(),
+            busy_twin: twin.busy.unwrap_or_default(),
+        }
+    }
+}
+
+/// Of the kinds of reads told apart by how long they had: which.
+fn due_kind(left: Duration) -> usize {
+    DUE_WITHIN.iter().take_while(|within| left > **within).count()
 }
 
 /// Where what came of an ask counts, of the kinds of a [`ServedResult`] in their order.
 fn kinds_of(ask: &Ask, end: End) -> Vec<usize> {
     match (&ask.event, end) {
         (Event::Read { deadline, .. }, End::Finished(Outcome::Read)) => {
-            let left = deadline.since(ask.at);
-            let due = DUE_WITHIN.iter().take_while(|within| left > **within).count();
-            vec![0, 1 + due]
+            vec![0, 1 + due_kind(deadline.since(ask.at))]
         }
         (Event::Verify { .. }, End::Finished(Outcome::Verified)) => vec![4],
         _ => Vec::new(),

@@ -110,6 +110,16 @@ impl Supply {
         others
     }
 
+    /// All that an archive asks for in the place of a platter, and how many of them are enough: of
+    /// a set all others within reach, as it does not know which of them will give what they have.
+    pub(crate) fn all_stand_ins(&mut self, platter: u32) -> (Vec<u32>, usize) {
+        let others = match self.sets {
+            Some(_) => self.others_left(platter),
+            None => self.stand_ins(platter),
+        };
+        (others, self.recovery_reads)
+    }
+
     /// Another platter for one of these that cannot be had either.
     pub(crate) fn stand_in(&mut self, platter: u32) -> Option<u32> {
         if self.sets.is_none() {

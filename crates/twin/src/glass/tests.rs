@@ -49,6 +49,7 @@ pub(crate) fn scenario(policy: Policy) -> Scenario {
         workload,
         writes: Writes::Saturated { platter_size: ByteCount::new(40_000_000_000) },
         faults: Vec::new(),
+        restores: None,
         battery: None,
         measure_from: Duration::from_secs(900),
         measure_until: Duration::from_secs(2700),
@@ -71,6 +72,7 @@ impl Observer<Glass> for Checker {
                 let ends = matches!(output, Output::Finished { .. } | Output::Rejected { .. });
                 self.answered += u64::from(ends);
             }
+            Seen::Told(_) | Seen::Decided(_) => {}
             Seen::Stepped(library) => {
                 library.check();
                 self.given_way |= library.counters().give_ways > 0;

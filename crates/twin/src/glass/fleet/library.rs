@@ -45,7 +45,7 @@ pub(super) fn run(
     let arriving = Cell::new(None);
     let reads = (0u32..).zip(&share.parts).map(|(number, part)| {
         arriving.set(Some(number));
-        TraceRead { at: part.at, size: part.size, key: 0 }
+        TraceRead { at: part.at, size: part.size, key: 0 }.into()
     });
     let window = [scenario.measure_from, scenario.measure_until].map(|at| Instant::ZERO + at);
     let mut watch = Watch {
@@ -127,7 +127,7 @@ impl Observer<Glass> for Watch<'_> {
         match seen {
             Seen::Event(event) => self.event(now, event),
             Seen::Output(output) => self.output(now, output),
-            Seen::Stepped(_) => {}
+            Seen::Stepped(_) | Seen::Told(_) | Seen::Decided(_) => {}
         }
     }
 

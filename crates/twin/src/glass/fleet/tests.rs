@@ -30,6 +30,7 @@ fn fleet(libraries: u32, unavailable: f64) -> Fleet {
         workload,
         writes: Writes::None,
         faults: Vec::new(),
+        restores: None,
         battery: None,
         measure_from: Duration::ZERO,
         measure_until: Duration::from_secs(3600),

@@ -141,6 +141,7 @@ pub(super) fn simulate(
         workload: request.demand.workload(),
         writes: Writes::Saturated { platter_size: glass.platter_size },
         faults: Vec::new(),
+        restores: None,
         battery: None,
         measure_from,
         measure_until,

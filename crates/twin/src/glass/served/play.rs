@@ -1,13 +1,18 @@
-//! The asks of a log and the twin's machines around one library, event by event.
+//! The asks of a log and the twin's machines around one library, event by event; with the
+//! controller of restores before it, if the log of the restores is there as well.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_library::{Event, Library, Mechanics, Output, RequestId};
-use fulgurite_units::{Controller as _, Instant, Outbox, Seed};
+use fulgurite_restore as restore;
+use fulgurite_units::{Controller as _, Duration, Instant, Outbox, Seed};
 
+use super::restores::{Course, Restores, Shelf, Told, platter_of, was_read};
 use super::{End, Served, request_of};
 use crate::Error;
 use crate::engine::Agenda;
+use crate::glass::busy::Busy;
+use crate::glass::restoring::{self, Restoring, Wanted};
 use crate::glass::{Machines, Next, Work};
 
 /// Times the length of the log after which what has no end yet is taken to have none.
@@ -16,12 +21,29 @@ const LENGTHS_MAX: u64 = 10;
 /// When a request was asked of the twin, when it ended, and how.
 pub(super) type Ended = Option<(Instant, Instant, End)>;
 
+/// Requests of restores are numbered from here on: no log has as many asks.
+const RESTORE_READS: u64 = 1 << 40;
+
+/// What became of everything.
+#[derive(Debug)]
+pub(super) struct Played {
+    /// Of each ask.
+    pub(super) ends: Vec<Ended>,
+    /// Of restores, if those were asked for and not their reads.
+    pub(super) restores: Option<PlayedRestores>,
+}
+
+/// What became of restores.
+#[derive(Debug)]
+pub(super) struct PlayedRestores {
+    pub(super) course: Course,
+    /// How long each read of the library had until it was due, and how long it took.
+    pub(super) reads: Vec<(Duration, Duration)>,
+    pub(super) busy: Option<f64>,
+}
+
 /// Plays all asks; what became of each.
-pub(super) fn play(
-    served: &Served,
-    mechanics: Mechanics,
-    seed: &Seed,
-) -> Result<Vec<Ended>, Error> {
+pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result<Played, Error> {
     let library = Library::with_policy(&served.shape, served.policy.clone())?;
     let drives = usize::from(served.shape.drives_per_panel() * served.shape.panels);
     let seed = seed.child(b"machines");
@@ -33,14 +55,21 @@ pub(super) fn play(
         agenda: Agenda::new(),
         due: BTreeSet::new(),
         followers: vec![Vec::new(); count],
+        at_once: Vec::new(),
         begun: vec![None; count],
         ended: vec![None; count],
+        clients: served.restores.as_ref().map(Clients::new),
         open: 0,
         out: Outbox::new(),
         timer: None,
         now: Instant::ZERO,
     };
     for (number, ask) in served.asks.iter().enumerate() {
+        // What restores come to is worked out anew.
+        if play.clients.is_some() && matches!(ask.event, Event::Read { .. } | Event::Cancel { .. })
+        {
+            continue;
+        }
         match ask.follows {
             Some(verification) => play.followers[verification].push(number),
             None => {
@@ -49,7 +78,89 @@ pub(super) fn play(
         }
     }
     play.run();
-    Ok(play.ended)
+    let restores = play.clients.map(|clients| PlayedRestores {
+        course: clients.course,
+        reads: clients.reads,
+        busy: clients.busy.share(),
+    });
+    Ok(Played { ends: play.ended, restores })
+}
+
+/// Those who ask for restores.
+struct Clients<'a> {
+    log: &'a Restores,
+    restoring: Restoring,
+    shelf: Shelf,
+    /// What was told so far.
+    told: usize,
+    timer: Option<Instant>,
+    course: Course,
+    /// When each read began, and how long it had.
+    begun: BTreeMap<RequestId, (Instant, Duration)>,
+    reads: Vec<(Duration, Duration)>,
+    busy: Busy,
+}
+
+impl<'a> Clients<'a> {
+    fn new(log: &'a Restores) -> Self {
+        Self {
+            log,
+            restoring: Restoring::new(log.drives, RESTORE_READS),
+            shelf: log.shelf.clone(),
+            told: 0,
+            timer: None,
+            course: Course::default(),
+            begun: BTreeMap::new(),
+            reads: Vec::new(),
+            busy: Busy::new(log.drives),
+        }
+    }
+
+    fn next_at(&self) -> Option<Instant> {
+        self.log.told.get(self.told).map(|(at, _)| *at)
+    }
+
+    fn is_done(&self) -> bool {
+        self.next_at().is_none() && self.restoring.is_idle()
+    }
+
+    fn tell_next(&mut self) {
+        let Some((_, told)) = self.log.told.get(self.told) else { return };
+        self.told += 1;
+        match told {
+            Told::Asked { restore, retrieval, at, parts } => {
+                self.restoring.ask(*restore, *retrieval, *at, parts.clone());
+            }
+            Told::Room(bytes) => self.restoring.tell(restore::Event::Room { bytes: *bytes }),
+            Told::Forgotten(restore) => self.restoring.forget(*restore),
+        }
+    }
+
+    /// The next read of the library that restores come to.
+    fn next_read(&mut self, now: Instant) -> Option<Event> {
+        loop {
+            let course = &mut self.course;
+            let wanted = self.restoring.next(now, &mut self.shelf, |told| match told {
+                restoring::Told::Event(event) => course.event(now, event),
+                restoring::Told::Command(command) => course.command(now, command),
+            })?;
+            if let Wanted::Read { request, place, tracks, due } = wanted {
+                let (deadline, slot) = (self.log.instant(due), self.shelf.slot(place));
+                self.begun.insert(request, (now, deadline.since(now)));
+                let platter = platter_of(place);
+                return Some(Event::Read { request, platter, slot, tracks, deadline });
+            }
+        }
+    }
+
+    fn ended(&mut self, now: Instant, request: RequestId, end: End) {
+        if let Some((begun, left)) = self.begun.remove(&request) {
+            if was_read(end) {
+                self.reads.push((left, now.since(begun)));
+            }
+            self.restoring.ended(request, was_read(end), &mut self.shelf);
+        }
+    }
 }
 
 struct Play<'a> {
@@ -61,8 +172,11 @@ struct Play<'a> {
     due: BTreeSet<(Instant, usize)>,
     /// Orders to store that come behind each verification.
     followers: Vec<Vec<usize>>,
+    /// Those that come at once behind one that just ended.
+    at_once: Vec<usize>,
     begun: Vec<Option<Instant>>,
     ended: Vec<Ended>,
+    clients: Option<Clients<'a>>,
     /// Requests under way.
     open: usize,
     out: Outbox<Output>,
@@ -73,10 +187,19 @@ struct Play<'a> {
 impl Play<'_> {
     fn run(&mut self) {
         let limit = self.served.until.as_nanos().saturating_mul(LENGTHS_MAX);
-        while (self.open > 0 || !self.due.is_empty()) && self.now.as_nanos() <= limit {
+        while !self.is_done() && self.now.as_nanos() <= limit {
             let ask = self.due.first().copied();
             let next_at = self.agenda.next_at();
-            if let Some((at, number)) = ask.filter(|(at, _)| next_at.is_none_or(|next| *at < next))
+            let soonest = next_at.into_iter().chain(ask.map(|(at, _)| at)).min();
+            if let Some(clients) = &mut self.clients
+                && let Some(at) = clients.next_at()
+                && soonest.is_none_or(|next| at < next)
+            {
+                self.now = at;
+                clients.tell_next();
+                self.settle();
+            } else if let Some((at, number)) =
+                ask.filter(|(at, _)| next_at.is_none_or(|next| *at < next))
             {
                 self.due.remove(&(at, number));
                 self.now = at;
@@ -90,7 +213,18 @@ impl Play<'_> {
         }
     }
 
+    fn is_done(&self) -> bool {
+        let asked = self.open == 0 && self.due.is_empty();
+        asked && self.clients.as_ref().is_none_or(Clients::is_done)
+    }
+
     fn ask(&mut self, number: usize) {
+        let event = self.begin(number);
+        self.step(event);
+    }
+
+    /// An ask begins: what the library is told.
+    fn begin(&mut self, number: usize) -> Event {
         let event = self.served.asks[number].event;
         if let Event::Broke { machine } = event {
             self.machines.break_down(machine);
@@ -101,7 +235,7 @@ impl Play<'_> {
             self.begun[number] = Some(self.now);
             self.open += 1;
         }
-        self.step(event);
+        event
     }
 
     fn happen(&mut self, next: Next) {
@@ -127,6 +261,15 @@ impl Play<'_> {
                     self.step(Event::Timer);
                 }
             }
+            Next::Rested => {
+                if let Some(clients) = &mut self.clients
+                    && clients.timer == Some(self.now)
+                {
+                    clients.timer = None;
+                    clients.restoring.tell(restore::Event::Timer);
+                    self.settle();
+                }
+            }
             // These are a scenario's; here they come out of the log, as asks.
             Next::Break(_) | Next::Repair(_) | Next::Swap(_) | Next::Look | Next::Write(_) => {}
         }
@@ -138,8 +281,47 @@ impl Play<'_> {
     }
 
     fn step(&mut self, event: Event) {
+        self.step_once(event);
+        self.settle();
+    }
+
+    /// Has the library do what follows at once, and read what restores come to by now; sets the
+    /// timers.
+    fn settle(&mut self) {
+        while let Some(event) = self.next_event() {
+            self.step_once(event);
+        }
+        if let Some(due) = self.library.deadline()
+            && self.timer.is_none_or(|timer| due < timer)
+        {
+            self.timer = Some(due);
+            self.agenda.push(due, Next::Timer);
+        }
+        if let Some(clients) = &mut self.clients
+            && let Some(due) = clients.restoring.deadline()
+            && clients.timer.is_none_or(|timer| due < timer)
+        {
+            clients.timer = Some(due);
+            self.agenda.push(due, Next::Rested);
+        }
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some(follower) = self.at_once.pop() {
+            return Some(self.begin(follower));
+        }
+        self.clients.as_mut().and_then(|clients| clients.next_read(self.now))
+    }
+
+    fn step_once(&mut self, event: Event) {
+        if let Some(clients) = &mut self.clients {
+            clients.busy.event(self.now, &event);
+        }
         self.library.step(self.now, event, &mut self.out);
         for output in self.out.drain().collect::<Vec<_>>() {
+            if let Some(clients) = &mut self.clients {
+                clients.busy.output(self.now, &output);
+            }
             match output {
                 Output::Do(command) => self.machines.start(self.now, &command, &mut self.agenda),
                 Output::Halt { command } => self.machines.halt(self.now, command, &mut self.agenda),
@@ -148,15 +330,15 @@ impl Play<'_> {
                 Output::Traveled(_) => {}
             }
         }
-        if let Some(due) = self.library.deadline()
-            && self.timer.is_none_or(|timer| due < timer)
-        {
-            self.timer = Some(due);
-            self.agenda.push(due, Next::Timer);
-        }
     }
 
     fn end(&mut self, request: RequestId, end: End) {
+        if request.get() >= RESTORE_READS {
+            if let Some(clients) = &mut self.clients {
+                clients.ended(self.now, request, end);
+            }
+            return;
+        }
         let number = usize::try_from(request.get()).unwrap_or(usize::MAX);
         if let Some(begun) = self.begun[number] {
             self.ended[number] = Some((begun, self.now, end));
@@ -165,8 +347,12 @@ impl Play<'_> {
         let verified_at = self.served.asks[number].ended.map(|(at, _)| at);
         for follower in std::mem::take(&mut self.followers[number]) {
             let asked = self.served.asks[follower].at;
-            let after = verified_at.map_or(fulgurite_units::Duration::ZERO, |at| asked.since(at));
-            self.due.insert((self.now + after, follower));
+            let after = verified_at.map_or(Duration::ZERO, |at| asked.since(at));
+            if after == Duration::ZERO {
+                self.at_once.push(follower);
+            } else {
+                self.due.insert((self.now + after, follower));
+            }
         }
     }
 }

@@ -1,0 +1,125 @@
+//! The customers of a run whose reads are restores: what it knows of them beside the controller.
+
+use std::collections::BTreeMap;
+
+use fulgurite_restore::{Event, Place, RestoreId, Retrieval};
+use fulgurite_units::{Duration, Instant, PlatterId, UnixTime};
+
+use super::busy::Busy;
+use super::restoring::{Part, Places, Restoring};
+use super::supply::{Supply, number_of, stored_id};
+use crate::engine::histogram::Histogram;
+use crate::glass::result::RestoreResult;
+use crate::glass::scenario::Scenario;
+
+/// Restores under way, and what came of those that were.
+#[derive(Debug)]
+pub(crate) struct Customers {
+    pub(crate) restoring: Restoring,
+    pub(crate) busy: Busy,
+    /// The file of each restore, and how fast it is wanted.
+    files: BTreeMap<RestoreId, (u32, Retrieval)>,
+    took: BTreeMap<Retrieval, Histogram>,
+    pub(crate) visits: u64,
+    next: u64,
+    /// When the controller is told the time.
+    pub(crate) timer: Option<Instant>,
+    /// What cannot be had from then on can never be had: no machine is repaired any more.
+    last_repair: Instant,
+}
+
+impl Customers {
+    pub(crate) fn new(scenario: &Scenario, drives: usize) -> Option<Self> {
+        let restores = scenario.restores.as_ref()?;
+        let mut restoring = Restoring::new(drives, 0);
+        restoring.tell(Event::Room { bytes: restores.room });
+        let repairs = scenario.faults.iter().map(|fault| fault.repaired_at.unwrap_or(fault.at));
+        Some(Self {
+            restoring,
+            busy: Busy::new(drives),
+            files: BTreeMap::new(),
+            took: BTreeMap::new(),
+            visits: 0,
+            next: 0,
+            timer: None,
+            last_repair: Instant::ZERO + repairs.max().unwrap_or(Duration::ZERO),
+        })
+    }
+
+    /// Asks for a restore.
+    pub(crate) fn ask(&mut self, file: u32, retrieval: Retrieval, now: Instant, parts: Vec<Part>) {
+        let restore = RestoreId::new(self.next);
+        self.next += 1;
+        self.files.insert(restore, (file, retrieval));
+        self.restoring.ask(restore, retrieval, unix(now), parts);
+    }
+
+    /// A restore came to its end: its file. Counted if that is measured, as one that took so long.
+    pub(crate) fn restored(
+        &mut self,
+        restore: RestoreId,
+        took: impl FnOnce(u32) -> Option<Duration>,
+    ) -> Option<u32> {
+        let (file, retrieval) = self.files.remove(&restore)?;
+        if let Some(took) = took(file) {
+            self.took.entry(retrieval).or_default().add(took);
+        }
+        Some(file)
+    }
+
+    /// A restore failed too often: its file, if no repair to come can help it.
+    pub(crate) fn gave_up(&mut self, restore: RestoreId, now: Instant) -> Option<u32> {
+        if now <= self.last_repair {
+            return None;
+        }
+        self.restoring.forget(restore);
+        self.files.remove(&restore).map(|(file, _)| file)
+    }
+
+    pub(crate) fn result(&self) -> RestoreResult {
+        let of =
+            |retrieval| self.took.get(&retrieval).map(Histogram::quantiles).unwrap_or_default();
+        RestoreResult {
+            expedited: of(Retrieval::Expedited),
+            standard: of(Retrieval::Standard),
+            bulk: of(Retrieval::Bulk),
+            visits: self.visits,
+            busy: self.busy.share().unwrap_or_default(),
+        }
+    }
+}
+
+impl Places for Supply {
+    fn is_there(&self, place: Place) -> bool {
+        !self.is_unavailable(platter_of(place))
+    }
+
+    fn is_whole(&self, _: Place) -> bool {
+        true
+    }
+
+    fn others(&mut self, place: Place) -> (Vec<Place>, usize) {
+        let (others, needed) = self.all_stand_ins(platter_of(place));
+        (others.into_iter().map(place_of).collect(), needed)
+    }
+}
+
+/// The place that a stored platter is to restores, named as an archive names it.
+pub(crate) fn place_of(platter: u32) -> Place {
+    Place::new(u128::from_le_bytes(stored_id(platter).to_bytes()))
+}
+
+/// The number of a stored platter.
+pub(crate) fn platter_of(place: Place) -> u32 {
+    number_of(PlatterId::from_bytes(place.get().to_le_bytes()))
+}
+
+/// A time of a run as one of a calendar: it begins with 1970.
+fn unix(at: Instant) -> UnixTime {
+    UnixTime::from_millis(at.as_nanos() / 1_000_000)
+}
+
+/// The other way round.
+pub(crate) const fn instant(at: UnixTime) -> Instant {
+    Instant::from_nanos(at.as_millis().saturating_mul(1_000_000))
+}

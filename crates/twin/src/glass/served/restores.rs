@@ -1,0 +1,367 @@
+//! The log of a served archive's restores, beside that of its library.
+//!
+//! ```text
+//! restore log: Asked, Room, Forgotten, and when --> Restoring --> Library + the twin's machines
+//!              Fetch, Committed, and when  <------- beside ------> the same in the twin
+//! library log: the slot of each platter; which platters were asked for in the place of which
+//! ```
+//!
+//! The two begin at different moments, and say platters, not sets. So the shift between their
+//! clocks is the middle one of all from a platter's first fetch to its first read. A run of reads
+//! of the same tracks of different platters, which no fetch explains, is a set that was asked for
+//! at once; for the platter whose reading of these tracks ended last before it, or that was to be
+//! fetched just then and never read. A platter is taken to be of no use where half of its reads or
+//! more ended so. What the logs cannot say is how many of a set were enough: all are waited for, as
+//! the archive does, and then it is there.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map};
+use std::io::BufRead;
+
+use fulgurite_library::{Event, Outcome, TrackSpan};
+use fulgurite_restore::log::{Entry, LogError, LogReader, Logged};
+use fulgurite_restore::{self as restore, Command, Piece, PieceId, Place, RestoreId, Retrieval};
+use fulgurite_units::{ByteCount, Duration, Instant, PlatterId, SlotIndex, TrackIndex, UnixTime};
+
+use super::{Ask, End};
+use crate::glass::restoring::{Part, Places};
+
+/// From a decision to the library's hearing of it, at most, on a busy machine.
+const LATENCY_MAX: Duration = Duration::from_secs(1);
+
+/// What the archive's controller of restores was told and decided, on the library's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Restores {
+    pub(super) drives: usize,
+    pub(super) told: Vec<(Instant, Told)>,
+    pub(super) course: Course,
+    /// The library's time zero as milliseconds since 1970, in nanoseconds.
+    origin: i128,
+    pub(super) shelf: Shelf,
+}
+
+/// Something that came from without.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Told {
+    Asked { restore: RestoreId, retrieval: Retrieval, at: UnixTime, parts: Vec<Part> },
+    Room(ByteCount),
+    Forgotten(RestoreId),
+}
+
+/// What became of restores, in the log or in the twin.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Course {
+    /// When each was asked for first, and how.
+    pub(super) asked: BTreeMap<RestoreId, (Instant, Retrieval)>,
+    pub(super) done: BTreeMap<RestoreId, Instant>,
+    /// Those of which something failed, or that were asked for again or forgotten.
+    pub(super) disturbed: BTreeSet<RestoreId>,
+    /// Visits to platters: when, where and for what.
+    pub(super) visits: Vec<(Instant, Place, Vec<PieceId>)>,
+}
+
+impl Course {
+    /// The controller is told something.
+    pub(super) fn event(&mut self, now: Instant, event: &restore::Event) {
+        match *event {
+            restore::Event::Asked { restore, retrieval, .. } => {
+                if let btree_map::Entry::Vacant(first) = self.asked.entry(restore) {
+                    first.insert((now, retrieval));
+                } else {
+                    self.disturbed.insert(restore);
+                }
+            }
+            restore::Event::Committed { restore } => {
+                self.done.insert(restore, now);
+            }
+            restore::Event::Failed { piece } => {
+                self.disturbed.insert(piece.restore);
+            }
+            restore::Event::Lost { restore } | restore::Event::Forgotten { restore } => {
+                self.disturbed.insert(restore);
+            }
+            restore::Event::Came { .. } | restore::Event::Room { .. } | restore::Event::Timer => {}
+        }
+    }
+
+    /// It decides.
+    pub(super) fn command(&mut self, now: Instant, command: &Command) {
+        if let Command::Fetch { place: Some(place), pieces, .. } = command {
+            self.visits.push((now, *place, pieces.clone()));
+        }
+    }
+
+    fn shift(&mut self, shift: i128) {
+        let move_by = |at: &mut Instant| *at = shifted(*at, shift);
+        self.asked.values_mut().for_each(|(at, _)| move_by(at));
+        self.done.values_mut().for_each(move_by);
+        self.visits.iter_mut().for_each(|(at, ..)| move_by(at));
+    }
+}
+
+/// Where platters are, and which of them give nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Shelf {
+    slots: BTreeMap<Place, SlotIndex>,
+    /// The others of the set of each platter that is of no use.
+    sets: BTreeMap<Place, Vec<Place>>,
+}
+
+impl Shelf {
+    /// Where a platter is that is there.
+    pub(super) fn slot(&self, place: Place) -> SlotIndex {
+        self.slots.get(&place).copied().unwrap_or(SlotIndex::new(0))
+    }
+}
+
+impl Shelf {
+    pub(super) fn of_no_use(&self) -> u64 {
+        self.sets.len() as u64
+    }
+}
+
+impl Places for Shelf {
+    fn is_there(&self, place: Place) -> bool {
+        self.slots.contains_key(&place)
+    }
+
+    fn is_whole(&self, place: Place) -> bool {
+        !self.sets.contains_key(&place)
+    }
+
+    fn others(&mut self, place: Place) -> (Vec<Place>, usize) {
+        (self.sets.get(&place).cloned().unwrap_or_default(), 0)
+    }
+}
+
+impl Restores {
+    /// Reads the log of the restores that asked a library for this.
+    ///
+    /// # Errors
+    /// Names the first line that is not sound, or does not say where a piece begins.
+    pub(super) fn read(
+        source: impl BufRead,
+        asks: &[Ask],
+        track_size: ByteCount,
+    ) -> Result<Self, LogError> {
+        let mut log = LogReader::new(source)?;
+        let drives = log.drives();
+        let (mut told, mut course) = (Vec::new(), Course::default());
+        while let Some(Entry { line, at, what }) = log.next_entry()? {
+            match what {
+                Logged::Event(event) => {
+                    course.event(at, &event);
+                    let parts = |pieces: &[Piece]| parts(line, pieces, track_size);
+                    told.extend(told_of(event, parts)?.map(|told| (at, told)));
+                }
+                Logged::Command(command) => course.command(at, &command),
+            }
+        }
+        let shift = shift(&course, asks);
+        course.shift(shift);
+        told.iter_mut().for_each(|(at, _)| *at = shifted(*at, shift));
+        let asked_after = told.iter().filter_map(|(at, told)| match told {
+            Told::Asked { at: asked, .. } => Some(unix_ns(*asked) - i128::from(at.as_nanos())),
+            Told::Room(_) | Told::Forgotten(_) => None,
+        });
+        let origin = asked_after.max().unwrap_or(0);
+        let shelf = Shelf { slots: slots(asks), sets: sets(asks, &course) };
+        Ok(Self { drives, told, course, origin, shelf })
+    }
+
+    /// A time of the calendar on the library's clock.
+    pub(super) fn instant(&self, at: UnixTime) -> Instant {
+        let nanos = unix_ns(at) - self.origin;
+        Instant::from_nanos(u64::try_from(nanos.max(0)).unwrap_or(u64::MAX >> 1))
+    }
+}
+
+fn told_of(
+    event: restore::Event,
+    parts: impl FnOnce(&[Piece]) -> Result<Vec<Part>, LogError>,
+) -> Result<Option<Told>, LogError> {
+    Ok(match event {
+        restore::Event::Asked { restore, retrieval, at, pieces } => {
+            Some(Told::Asked { restore, retrieval, at, parts: parts(&pieces)? })
+        }
+        restore::Event::Room { bytes } => Some(Told::Room(bytes)),
+        restore::Event::Forgotten { restore } => Some(Told::Forgotten(restore)),
+        // These follow from what the library does, which is simulated.
+        restore::Event::Came { .. }
+        | restore::Event::Failed { .. }
+        | restore::Event::Committed { .. }
+        | restore::Event::Lost { .. }
+        | restore::Event::Timer => None,
+    })
+}
+
+/// Pieces with the tracks that hold them, as far as user bytes say it: tracks of redundancy that
+/// lie between are left out.
+fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>, LogError> {
+    let part = |piece: &Piece| {
+        let offset = match (piece.place, piece.offset) {
+            (Some(_), None) => {
+                let problem = "a piece does not say where it begins: logs of version 1 do not";
+                return Err(LogError::Line { line, problem: problem.to_owned() });
+            }
+            (_, offset) => offset.unwrap_or_default().get(),
+        };
+        let track =
+            |byte: u64| u32::try_from(byte / track_size.get().max(1)).unwrap_or(u32::MAX / 2);
+        let (first, last) = (track(offset), track(offset + piece.bytes.get().max(1) - 1));
+        let tracks = TrackSpan::new(TrackIndex::new(first), last - first + 1);
+        Ok(Part { piece: *piece, tracks })
+    };
+    pieces.iter().map(part).collect()
+}
+
+/// The place that a platter is to restores, as an archive names it.
+pub(super) fn place_of(platter: PlatterId) -> Place {
+    Place::new(u128::from_le_bytes(platter.to_bytes()))
+}
+
+/// The other way round.
+pub(super) fn platter_of(place: Place) -> PlatterId {
+    PlatterId::from_bytes(place.get().to_le_bytes())
+}
+
+fn unix_ns(at: UnixTime) -> i128 {
+    i128::from(at.as_millis()) * 1_000_000
+}
+
+fn shifted(at: Instant, shift: i128) -> Instant {
+    let nanos = (i128::from(at.as_nanos()) + shift).max(0);
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX >> 1))
+}
+
+/// A read that a library was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Read {
+    at: Instant,
+    place: Place,
+    tracks: TrackSpan,
+    ended: Option<(Instant, End)>,
+}
+
+fn reads(asks: &[Ask]) -> Vec<Read> {
+    let read = |ask: &Ask| match ask.event {
+        Event::Read { platter, tracks, .. } => {
+            Some(Read { at: ask.at, place: place_of(platter), tracks, ended: ask.ended })
+        }
+        Event::Verify { .. }
+        | Event::Store { .. }
+        | Event::Cancel { .. }
+        | Event::Completed { .. }
+        | Event::Passed { .. }
+        | Event::Halted { .. }
+        | Event::Failed { .. }
+        | Event::Broke { .. }
+        | Event::Repaired { .. }
+        | Event::Battery { .. }
+        | Event::Timer => None,
+    };
+    asks.iter().filter_map(read).collect()
+}
+
+/// What the library's clock says more than that of restores.
+fn shift(course: &Course, asks: &[Ask]) -> i128 {
+    let (mut fetched, mut read) = (BTreeMap::new(), BTreeMap::new());
+    for (at, place, _) in &course.visits {
+        fetched.entry(*place).or_insert(*at);
+    }
+    for Read { at, place, .. } in reads(asks) {
+        read.entry(place).or_insert(at);
+    }
+    let both = fetched.iter().filter_map(|(place, fetched)| {
+        let read = read.get(place)?;
+        Some(i128::from(read.as_nanos()) - i128::from(fetched.as_nanos()))
+    });
+    let mut shifts: Vec<i128> = both.collect();
+    shifts.sort_unstable();
+    shifts.get(shifts.len() / 2).copied().unwrap_or(0)
+}
+
+/// Where each platter was read.
+fn slots(asks: &[Ask]) -> BTreeMap<Place, SlotIndex> {
+    let mut slots = BTreeMap::new();
+    for ask in asks {
+        if let Event::Read { platter, slot, .. } | Event::Store { platter, slot, .. } = ask.event {
+            slots.insert(place_of(platter), slot);
+        }
+    }
+    slots
+}
+
+/// The platters that are of no use, each with the others of its set.
+fn sets(asks: &[Ask], course: &Course) -> BTreeMap<Place, Vec<Place>> {
+    let reads = reads(asks);
+    let is_read: BTreeSet<Place> = reads.iter().map(|read| read.place).collect();
+    let visits = || course.visits.iter().map(|(at, place, _)| (*at, *place));
+    let is_explained = explained(&reads, visits().filter(|(_, place)| is_read.contains(place)));
+    let mut unread = visits().filter(|(_, place)| !is_read.contains(place)).peekable();
+    let mut votes: BTreeMap<Place, BTreeMap<Vec<Place>, usize>> = BTreeMap::new();
+    let mut before: Option<(Place, Vec<Place>)> = None;
+    let mut begin = 0;
+    while begin < reads.len() {
+        let first = &reads[begin];
+        let end = begin + reads[begin..].iter().take_while(|of| of.tracks == first.tracks).count();
+        let others: Vec<Place> = reads[begin..end].iter().map(|read| read.place).collect();
+        let foreign = (begin..end).filter(|number| !is_explained[*number]).count();
+        let different: BTreeSet<&Place> = others.iter().collect();
+        // One of a set may be fetched for itself at the same moment.
+        if foreign >= 2 && different.len() == others.len() {
+            while unread.next_if(|(at, _)| *at + LATENCY_MAX < first.at).is_some() {}
+            let goes_on = before.as_ref().filter(|(_, set)| *set == others).map(|(of, _)| *of);
+            let next = || unread.next_if(|(at, _)| *at <= first.at).map(|(_, place)| place);
+            let missing = goes_on.or_else(next);
+            let of = missing.or_else(|| read_last(&reads[..begin], first, &others));
+            if let Some(of) = of {
+                *votes.entry(of).or_default().entry(others.clone()).or_default() += 1;
+                before = missing.map(|of| (of, others));
+            }
+        }
+        begin = end;
+    }
+    let reads_of = |place| {
+        let own = (0..reads.len()).filter(|number| is_explained[*number]);
+        own.filter(|number| reads[*number].place == place).count()
+    };
+    let lost = votes.into_iter().filter_map(|(place, sets)| {
+        let count: usize = sets.values().sum();
+        let (others, _) = sets.into_iter().max_by_key(|(_, count)| *count)?;
+        (2 * count >= reads_of(place)).then_some((place, others))
+    });
+    lost.collect()
+}
+
+/// Of the platters of which the same tracks were read, the one whose reading ended last before
+/// others of its set were asked for.
+fn read_last(before: &[Read], first: &Read, others: &[Place]) -> Option<Place> {
+    let ended = |read: &&Read| read.ended.is_some_and(|(at, _)| at <= first.at);
+    let same = before.iter().filter(ended).filter(|read| read.tracks == first.tracks);
+    let of = same.filter(|read| !others.contains(&read.place));
+    of.max_by_key(|read| read.ended.map(|(at, _)| at)).map(|read| read.place)
+}
+
+/// Whether each read is one that a visit came to: both are in the order in which they were asked
+/// for.
+fn explained(reads: &[Read], visits: impl Iterator<Item = (Instant, Place)>) -> Vec<bool> {
+    let mut visits = visits.peekable();
+    let mut current: Option<(Place, u32)> = None;
+    let explains = reads.iter().map(|read| {
+        let first = read.tracks.first.get();
+        let goes_on = current.is_some_and(|(place, end)| place == read.place && first >= end);
+        // What was to be fetched long ago was not read: its objects were gone.
+        while visits.next_if(|(at, _)| *at + LATENCY_MAX < read.at).is_some() {}
+        if !goes_on && visits.next_if(|(_, place)| *place == read.place).is_none() {
+            return false;
+        }
+        current = Some((read.place, first + read.tracks.track_count));
+        true
+    });
+    explains.collect()
+}
+
+/// Whether a read of the log came to its end as wished.
+pub(super) const fn was_read(end: End) -> bool {
+    matches!(end, End::Finished(Outcome::Read))
+}
