@@ -142,6 +142,8 @@ fn print_restores(of: &RestoresCompared, out: &Output) -> anyhow::Result<()> {
     ))?;
     let (served, twin) = (percent(of.busy_served), percent(of.busy_twin));
     out.text(format!("{:<22}{served}, {twin}", "drives busy"))?;
+    let (served, twin) = (percent(of.shuttles_busy_served), percent(of.shuttles_busy_twin));
+    out.text(format!("{:<22}{served}, {twin}", "shuttles busy"))?;
     if of.platters_of_no_use > 0 {
         let count = of.platters_of_no_use;
         out.text(format!("{:<22}{count}", "platters of no use"))?;

@@ -709,12 +709,15 @@ fn restores(scenario: &str, set: &[&str]) -> Value {
 }
 
 /// The controllers keep all drives busy with one large object and a thousand small ones, as far as
-/// shuttles allow: with those in the way, it is they who are busy.
+/// shuttles allow: where they bring platters, it is they who are busy.
 #[test]
 fn restores_keep_drives_busy_until_there_is_no_platter_for_each() {
     let found = restores("large.toml", &["policy=no-shuttles"]);
     assert_eq!(found["standard"]["count"], 1001, "{found}");
     assert!(found["busy"].as_f64().unwrap() >= 0.9, "{found}");
+    let found = restores("large.toml", &[]);
+    assert_eq!(found["standard"]["count"], 1001, "{found}");
+    assert!(found["shuttles_busy"].as_f64().unwrap() >= 0.9, "{found}");
 }
 
 /// An Expedited restore among ten thousand Bulk takes no more than twice as long as on an idle

@@ -1,54 +1,74 @@
-//! How busy drives are with reads, while there is a platter to fetch for each of them.
+//! How busy drives and shuttles are with reads, while there is a platter for each drive.
 //!
 //! Told what a library is told and answers, live (its log) or simulated. A drive is busy while it
 //! carries out a command for a read - to mount, to seek, to read, to unmount, to turn to its other
-//! slot - and idle while it waits for a platter; what it verifies counts as neither. While fewer
-//! platters are wanted than there are drives some drive has nothing to do, whoever decides, so that
-//! time is left out.
+//! slot - and idle while it waits for a platter; what it verifies counts as neither. A shuttle is
+//! busy while it carries out a command, with or without a platter. While fewer platters are wanted
+//! than there are drives some drive has nothing to do, whoever decides, so that time is left out.
 
 use std::collections::BTreeMap;
 
-use fulgurite_library::{Action, CommandId, Event, Machine, Output, RequestId};
-use fulgurite_units::{DriveIndex, Instant, PlatterId};
+use fulgurite_library::{Action, CommandId, Event, LibraryShape, Machine, Output, RequestId};
+use fulgurite_units::{Instant, PlatterId};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Busy {
-    drives: usize,
+    drives: u16,
+    shuttles: u16,
     since: Instant,
-    /// What each drive does.
-    working: BTreeMap<DriveIndex, (CommandId, Doing)>,
+    /// What each drive and shuttle does.
+    working: BTreeMap<Machine, (CommandId, Doing)>,
     wishes: BTreeMap<RequestId, PlatterId>,
     /// Reads asked of each platter.
     platters: BTreeMap<PlatterId, usize>,
-    /// Nanoseconds times drives: all that could have worked, and those that did.
+    drive_time: Time,
+    shuttle_time: Time,
+}
+
+/// Nanoseconds times machines: all that could have worked, and those that did.
+#[derive(Clone, Copy, Debug, Default)]
+struct Time {
     could_ns: u64,
     did_ns: u64,
+}
+
+impl Time {
+    #[expect(clippy::cast_precision_loss, reason = "a share")]
+    fn share(self) -> f64 {
+        if self.could_ns > 0 { self.did_ns as f64 / self.could_ns as f64 } else { 0.0 }
+    }
+}
+
+/// Shares of machines that worked while there was a platter for each drive; 0 if that was never so.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Shares {
+    pub(crate) drives: f64,
+    pub(crate) shuttles: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Read,
     Verify,
+    Carry,
 }
 
 impl Busy {
-    pub(crate) const fn new(drives: usize) -> Self {
+    pub(crate) const fn new(shape: &LibraryShape) -> Self {
         Self {
-            drives,
+            drives: shape.drives_per_panel() * shape.panels,
+            shuttles: shape.shuttles_per_panel * shape.panels,
             since: Instant::ZERO,
             working: BTreeMap::new(),
             wishes: BTreeMap::new(),
             platters: BTreeMap::new(),
-            could_ns: 0,
-            did_ns: 0,
+            drive_time: Time { could_ns: 0, did_ns: 0 },
+            shuttle_time: Time { could_ns: 0, did_ns: 0 },
         }
     }
 
-    /// The share of drives that worked, while each could; none if that was never so.
-    pub(crate) fn share(&self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "a share")]
-        let share = self.did_ns as f64 / self.could_ns as f64;
-        (self.could_ns > 0).then_some(share)
+    pub(crate) fn shares(&self) -> Shares {
+        Shares { drives: self.drive_time.share(), shuttles: self.shuttle_time.share() }
     }
 
     pub(crate) fn event(&mut self, now: Instant, event: &Event) {
@@ -63,14 +83,13 @@ impl Busy {
             | Event::Failed { command, .. } => {
                 self.working.retain(|_, (of, _)| *of != command);
             }
-            Event::Broke { machine: Machine::Drive(drive) } => {
-                self.working.remove(&drive);
+            Event::Broke { machine } => {
+                self.working.remove(&machine);
             }
             Event::Verify { .. }
             | Event::Store { .. }
             | Event::Cancel { .. }
             | Event::Passed { .. }
-            | Event::Broke { .. }
             | Event::Repaired { .. }
             | Event::Battery { .. }
             | Event::Timer => {}
@@ -81,11 +100,13 @@ impl Busy {
         self.pass(now);
         match output {
             Output::Do(command) => {
-                if let Machine::Drive(drive) = command.action.machine() {
-                    let verifies = matches!(command.action, Action::VerifyPass { .. });
-                    let doing = if verifies { Doing::Verify } else { Doing::Read };
-                    self.working.insert(drive, (command.id, doing));
-                }
+                let machine = command.action.machine();
+                let doing = match (machine, command.action) {
+                    (Machine::Shuttle(_) | Machine::Rail { .. }, _) => Doing::Carry,
+                    (Machine::Drive(_), Action::VerifyPass { .. }) => Doing::Verify,
+                    (Machine::Drive(_), _) => Doing::Read,
+                };
+                self.working.insert(machine, (command.id, doing));
             }
             Output::Finished { request, .. } | Output::Rejected { request, .. } => {
                 if let Some(platter) = self.wishes.remove(request)
@@ -104,12 +125,14 @@ impl Busy {
     fn pass(&mut self, now: Instant) {
         let passed = now.since(self.since).as_nanos();
         self.since = self.since.max(now);
-        if self.platters.len() < self.drives {
+        if self.platters.len() < usize::from(self.drives) {
             return;
         }
         let of = |doing| self.working.values().filter(|(_, other)| *other == doing).count() as u64;
-        let could = (self.drives as u64).saturating_sub(of(Doing::Verify));
-        self.could_ns += passed * could;
-        self.did_ns += passed * of(Doing::Read);
+        let drives = u64::from(self.drives).saturating_sub(of(Doing::Verify));
+        self.drive_time.could_ns += passed * drives;
+        self.drive_time.did_ns += passed * of(Doing::Read);
+        self.shuttle_time.could_ns += passed * u64::from(self.shuttles);
+        self.shuttle_time.did_ns += passed * of(Doing::Carry);
     }
 }

@@ -36,7 +36,7 @@ impl Customers {
         let repairs = scenario.faults.iter().map(|fault| fault.repaired_at.unwrap_or(fault.at));
         Some(Self {
             restoring,
-            busy: Busy::new(drives),
+            busy: Busy::new(&scenario.library),
             files: BTreeMap::new(),
             took: BTreeMap::new(),
             visits: 0,
@@ -79,12 +79,14 @@ impl Customers {
     pub(crate) fn result(&self) -> RestoreResult {
         let of =
             |retrieval| self.took.get(&retrieval).map(Histogram::quantiles).unwrap_or_default();
+        let busy = self.busy.shares();
         RestoreResult {
             expedited: of(Retrieval::Expedited),
             standard: of(Retrieval::Standard),
             bulk: of(Retrieval::Bulk),
             visits: self.visits,
-            busy: self.busy.share().unwrap_or_default(),
+            busy: busy.drives,
+            shuttles_busy: busy.shuttles,
         }
     }
 }

@@ -100,7 +100,7 @@ const BATTERY_ROWS: [Row; 3] = [
 
 /// Besides, where reads are restores.
 #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
-const RESTORE_ROWS: [Row; 8] = [
+const RESTORE_ROWS: [Row; 9] = [
     ("Expedited median", Shown::Time, |r| restores(r).expedited.p50),
     ("Expedited p99", Shown::Time, |r| restores(r).expedited.p99),
     ("Standard median", Shown::Time, |r| restores(r).standard.p50),
@@ -109,6 +109,7 @@ const RESTORE_ROWS: [Row; 8] = [
     ("Bulk p99", Shown::Time, |r| restores(r).bulk.p99),
     ("visits", Shown::Count, |r| restores(r).visits as f64),
     ("drives busy", Shown::Share, |r| restores(r).busy),
+    ("shuttles busy", Shown::Share, |r| restores(r).shuttles_busy),
 ];
 
 fn restores(result: &RunResult) -> RestoreResult {

@@ -31,6 +31,9 @@ pub struct RestoreResult {
     /// Share of the drives that worked for reads, over the time in which as many platters were
     /// wanted as there are drives, in the whole run.
     pub busy: f64,
+    /// Share of the shuttles that moved or carried, over the same time.
+    #[serde(default)]
+    pub shuttles_busy: f64,
 }
 
 /// What one run measured.

@@ -32,7 +32,7 @@ use serde::Serialize;
 
 use self::play::{Played, PlayedRestores};
 use self::restores::Restores;
-use super::busy::Busy;
+use super::busy::{Busy, Shares};
 use crate::Error;
 use crate::engine::histogram::Histogram;
 use crate::engine::histogram::Quantiles;
@@ -49,8 +49,7 @@ pub struct Served {
     policy: Policy,
     asks: Vec<Ask>,
     until: Instant,
-    /// Share of the drives that worked, while each had something to do.
-    busy: Option<f64>,
+    busy: Shares,
     restores: Option<Restores>,
 }
 
@@ -103,6 +102,10 @@ pub struct RestoresCompared {
     pub busy_served: f64,
     /// and in the twin.
     pub busy_twin: f64,
+    /// Share of the shuttles that moved or carried, over the same time: in the log,
+    pub shuttles_busy_served: f64,
+    /// and in the twin.
+    pub shuttles_busy_twin: f64,
 }
 
 /// A served library beside its twin; times in seconds of the log.
@@ -137,8 +140,7 @@ impl Served {
     pub fn read(source: impl BufRead) -> Result<Self, LogError> {
         let mut log = LogReader::new(source)?;
         let (shape, policy) = (log.shape().clone(), log.policy().clone());
-        let drives = usize::from(shape.drives_per_panel() * shape.panels);
-        let (mut reading, mut busy) = (Reading::default(), Busy::new(drives));
+        let (mut reading, mut busy) = (Reading::default(), Busy::new(&shape));
         while let Some(entry) = log.next_entry()? {
             match &entry.what {
                 Logged::Event(event) => busy.event(entry.at, event),
@@ -147,7 +149,7 @@ impl Served {
             reading.take(&entry);
         }
         let Reading { asks, until, .. } = reading;
-        Ok(Self { shape, policy, asks, until, busy: busy.share(), restores: None })
+        Ok(Self { shape, policy, asks, until, busy: busy.shares(), restores: None })
     }
 
     /// Reads the log of the restores that asked the library, so that the twin is asked for these.
@@ -249,8 +251,10 @@ impl Served {
             unended_twin,
             platters_of_no_use: log.shelf.of_no_use(),
             order: order::compare(&log.course, &twin.course),
-            busy_served: self.busy.unwrap_or_default(),
-            busy_twin: twin.busy.unwrap_or_default(),
+            busy_served: self.busy.drives,
+            busy_twin: twin.busy.drives,
+            shuttles_busy_served: self.busy.shuttles,
+            shuttles_busy_twin: twin.busy.shuttles,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fulgurite_library::{Event, Library, Mechanics, Output, RequestId};
+use fulgurite_library::{Event, Library, LibraryShape, Mechanics, Output, RequestId};
 use fulgurite_restore as restore;
 use fulgurite_units::{Controller as _, Duration, Instant, Outbox, Seed};
 
@@ -11,7 +11,7 @@ use super::restores::{Course, Restores, Shelf, Told, platter_of, was_read};
 use super::{End, Served, request_of};
 use crate::Error;
 use crate::engine::Agenda;
-use crate::glass::busy::Busy;
+use crate::glass::busy::{Busy, Shares};
 use crate::glass::restoring::{self, Restoring, Wanted};
 use crate::glass::{Machines, Next, Work};
 
@@ -39,7 +39,7 @@ pub(super) struct PlayedRestores {
     pub(super) course: Course,
     /// How long each read of the library had until it was due, and how long it took.
     pub(super) reads: Vec<(Duration, Duration)>,
-    pub(super) busy: Option<f64>,
+    pub(super) busy: Shares,
 }
 
 /// Plays all asks; what became of each.
@@ -58,7 +58,7 @@ pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result
         at_once: Vec::new(),
         begun: vec![None; count],
         ended: vec![None; count],
-        clients: served.restores.as_ref().map(Clients::new),
+        clients: served.restores.as_ref().map(|log| Clients::new(log, &served.shape)),
         open: 0,
         out: Outbox::new(),
         timer: None,
@@ -81,7 +81,7 @@ pub(super) fn play(served: &Served, mechanics: Mechanics, seed: &Seed) -> Result
     let restores = play.clients.map(|clients| PlayedRestores {
         course: clients.course,
         reads: clients.reads,
-        busy: clients.busy.share(),
+        busy: clients.busy.shares(),
     });
     Ok(Played { ends: play.ended, restores })
 }
@@ -102,7 +102,7 @@ struct Clients<'a> {
 }
 
 impl<'a> Clients<'a> {
-    fn new(log: &'a Restores) -> Self {
+    fn new(log: &'a Restores, shape: &LibraryShape) -> Self {
         Self {
             log,
             restoring: Restoring::new(log.drives, RESTORE_READS),
@@ -112,7 +112,7 @@ impl<'a> Clients<'a> {
             course: Course::default(),
             begun: BTreeMap::new(),
             reads: Vec::new(),
-            busy: Busy::new(log.drives),
+            busy: Busy::new(shape),
         }
     }
 

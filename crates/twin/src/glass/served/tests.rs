@@ -171,7 +171,11 @@ fn restores_are_served_as_the_logs_say_by_the_same_machines() {
     assert_eq!((of.unended_twin, same.ended_otherwise), (0, 0));
     assert_eq!((of.order.by_timing, of.order.unexplained), (0, 0));
     assert_eq!(of.order.visits_served, of.order.visits_twin);
-    assert!(of.busy_served > 0.1 && (of.busy_served - of.busy_twin).abs() < 1e-9, "{of:?}");
+    for [served, twin] in
+        [[of.busy_served, of.busy_twin], [of.shuttles_busy_served, of.shuttles_busy_twin]]
+    {
+        assert!(served > 0.1 && (served - twin).abs() < 1e-9, "{of:?}");
+    }
 
     let other = served.run(mechanics(), 6).unwrap().restores.unwrap();
     assert_ne!(other.all.twin, other.all.served, "other times are drawn");
