@@ -10,7 +10,7 @@ use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
 use fulgurite_platters::rows::dead;
 use fulgurite_platters::{
-    self as platters, Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting,
+    self as platters, Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting, WriteAt,
 };
 use fulgurite_units::UnixTime;
 
@@ -21,7 +21,7 @@ use crate::damaged::{leave_queue, set_aside};
 use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::log::{Extent, LogKind, LogReader};
+use crate::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow, QUEUE, QueueRow, Shard};
 
 /// The staged bodies of an archive.
@@ -191,6 +191,12 @@ impl Bodies for StagedBodies {
 impl ReadAt for LogReader {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> platters::Result<()> {
         Ok(Self::read_at(self, offset, buffer)?)
+    }
+}
+
+impl WriteAt for LogWriter {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> platters::Result<()> {
+        Ok(Self::write_at(self, offset, bytes)?)
     }
 }
 

@@ -16,6 +16,7 @@
 //! to 16 MiB are read whole, of longer ones the first and the last frame and others evenly between.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
 use fulgurite_platters::Progress;
@@ -82,7 +83,7 @@ fn finish_drop(
 ) -> bool {
     let Some(retired) = dropped else { return false };
     ground.free(&retired.extents);
-    Ground::count(&ground.repairs.copies_dropped, 1);
+    ground.copies_dropped.fetch_add(1, Ordering::Relaxed);
     tracing::error!(%bucket, %key, %error, "a restored copy is damaged; it can be restored again");
     true
 }

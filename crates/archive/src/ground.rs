@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use fulgurite_catalog::{
     CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
 };
-use fulgurite_platters::{FailPoints, Given, Panics, PlatterFiles, SimulatedMedium};
+use fulgurite_platters::{FailPoints, Given, Panics, PlatterFiles, Repairs, SimulatedMedium};
 use fulgurite_units::{ArchiveId, ByteCount, Clock, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -41,16 +41,6 @@ pub(crate) struct Identity {
 
 const FORMAT: u32 = 1;
 
-/// Repairs since start, by the layer of code that made them.
-#[derive(Debug, Default)]
-pub(crate) struct Repairs {
-    pub(crate) sectors_by_track: AtomicU64,
-    pub(crate) tracks_by_group: AtomicU64,
-    pub(crate) tracks_by_set: AtomicU64,
-    /// Restored copies that were damaged, to be restored again.
-    pub(crate) copies_dropped: AtomicU64,
-}
-
 /// An open data directory.
 #[derive(Debug)]
 pub(crate) struct Ground {
@@ -68,7 +58,8 @@ pub(crate) struct Ground {
     pub(crate) mark: MarkFile,
     pub(crate) fail: Arc<FailPoints>,
     pub(crate) panics: Arc<Panics>,
-    pub(crate) repairs: Repairs,
+    /// Restored copies since start that were damaged, to be restored again.
+    pub(crate) copies_dropped: AtomicU64,
     pub(crate) medium: Arc<SimulatedMedium>,
     /// What the glass tier works with.
     pub(crate) given: Arc<Given>,
@@ -368,7 +359,6 @@ impl Ground {
         })?;
         let mark = MarkFile::new(Paths::new(&config.data), archive, run, commits);
         mark.note_or_warn(false);
-        let repairs = Repairs::default();
         let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_taken(&*kv, tier))?;
         let (bells, inboxes) = Bells::new(&clock, &tiers);
         let given = given(&config, (archive, clock), kv, (committer, fail))?;
@@ -387,7 +377,7 @@ impl Ground {
             mark,
             fail: Arc::clone(&given.fail),
             panics: Arc::clone(&given.panics),
-            repairs,
+            copies_dropped: AtomicU64::new(0),
             medium: Arc::clone(&given.medium),
             run,
             bells,
@@ -445,11 +435,6 @@ impl Ground {
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
     }
-
-    /// Adds to a repair count.
-    pub(crate) fn count(counter: &AtomicU64, more: u64) {
-        counter.fetch_add(more, Ordering::Relaxed);
-    }
 }
 
 /// What the glass tier works with.
@@ -472,6 +457,7 @@ fn given(
         clock,
         panics: Arc::default(),
         fail: Arc::new(fail),
+        repairs: Repairs::default(),
         stopping: Arc::default(),
     }))
 }

@@ -8,41 +8,39 @@ use fulgurite_glass::{
 };
 use fulgurite_library::TrackSpan;
 use fulgurite_platters::library_driver::{Due, LiveLibrary};
-use fulgurite_platters::{MediumHandle, PlatterFileSource, PlatterFiles, cipher_crc};
-use fulgurite_restore::PieceId;
+use fulgurite_platters::rows::{PLATTERS, PlatterRow, SETS, SetRow};
+use fulgurite_platters::{
+    Given, MediumHandle, PlatterFileSource, PlattersError, Result, Shard, WriteAt, cipher_crc,
+};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
-use crate::ground::Ground;
 use crate::limits::RESTORE_GAP_TRACKS;
-use crate::log::LogWriter;
-use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, Shard};
-use crate::{ArchiveError, Result};
+use crate::rows;
 
 type Reader = PlatterReader<PlatterFileSource>;
 
-/// A shard wanted, into the room of its body.
+/// A shard wanted, into the room of its body. `P` is what it is to whoever wants it.
 #[derive(Clone, Debug)]
-pub(crate) struct ShardWish {
-    pub(crate) piece: PieceId,
+pub(crate) struct ShardWish<P> {
+    pub(crate) piece: P,
     pub(crate) shard: Shard,
-    pub(crate) room: Arc<LogWriter>,
+    pub(crate) room: Arc<dyn WriteAt>,
     /// By when it is to be there.
     pub(crate) due: UnixTime,
 }
 
 /// What became of shards: the CRC of each that came, and why each other did not.
-#[derive(Debug, Default)]
-pub(crate) struct ReadShards {
-    pub(crate) came: Vec<(PieceId, u64)>,
-    pub(crate) failed: Vec<(PieceId, String)>,
+#[derive(Debug)]
+pub(crate) struct ReadShards<P> {
+    pub(crate) came: Vec<(P, u64)>,
+    pub(crate) failed: Vec<(P, String)>,
 }
 
 /// Reads shards off the platters of an archive.
 #[derive(Clone, Debug)]
 pub(crate) struct ShardReader {
-    ground: Arc<Ground>,
+    given: Arc<Given>,
     library: LiveLibrary,
-    files: PlatterFiles,
     medium: MediumHandle,
     /// Waits for the library's answers.
     answers: tokio::runtime::Handle,
@@ -66,14 +64,7 @@ impl Tracks for Own<'_> {
             .reader
             .read_track(track, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
-        let repairs = &self.access.ground.repairs;
-        match report.repaired_by {
-            Some(CodeLevel::Track) => {
-                Ground::count(&repairs.sectors_by_track, u64::from(report.failed));
-            }
-            Some(CodeLevel::Group) => Ground::count(&repairs.tracks_by_group, 1),
-            Some(CodeLevel::Set) | None => {}
-        }
+        self.access.given.repairs.count(report.repaired_by, u64::from(report.failed));
         Ok(())
     }
 }
@@ -97,34 +88,32 @@ impl Tracks for WithSet<'_> {
         self.decoder
             .recover_track(track, self.members, self.position, &self.access.medium, buffer)
             .map_err(|error| error_chain(&error))?;
-        Ground::count(&self.access.ground.repairs.tracks_by_set, 1);
+        self.access.given.repairs.count(Some(CodeLevel::Set), 0);
         Ok(())
     }
 }
 
 impl ShardReader {
     pub(crate) fn new(
-        ground: &Arc<Ground>,
+        given: &Arc<Given>,
         library: &LiveLibrary,
-        files: &PlatterFiles,
         answers: tokio::runtime::Handle,
     ) -> Self {
         Self {
-            ground: Arc::clone(ground),
+            given: Arc::clone(given),
             library: library.clone(),
-            files: files.clone(),
-            medium: MediumHandle::urgent(&ground.medium),
+            medium: MediumHandle::urgent(&given.medium),
             answers,
         }
     }
 
     /// Has the library mount a platter and read what is wished of it. `then` is told what each
     /// stretch of neighboring tracks gave, as soon as that ended.
-    pub(crate) fn visit(
+    pub(crate) fn visit<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
-        wishes: Vec<ShardWish>,
-        then: impl FnOnce(Visited) + Clone + Send + 'static,
+        wishes: Vec<ShardWish<P>>,
+        then: impl FnOnce(Visited<P>) + Clone + Send + 'static,
     ) -> Result<()> {
         let places = match self.rows(platter) {
             Ok((row, set)) => Some((row.slot, Tracked::new(&set, &row))),
@@ -144,7 +133,7 @@ impl ShardReader {
             let (access, shared) = (self.clone(), Arc::clone(&outcome));
             let work_wishes = Arc::clone(&wishes);
             let work = Box::new(move || {
-                access.ground.fail.pass("read-platter");
+                access.given.fail.pass("read-platter");
                 let read = access.read_platter(platter, &work_wishes);
                 *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
             });
@@ -163,28 +152,29 @@ impl ShardReader {
     }
 
     /// When the first of them is due.
-    fn due(&self, wishes: &[ShardWish]) -> Due {
+    fn due<P>(&self, wishes: &[ShardWish<P>]) -> Due {
         let first = wishes.iter().map(|wish| wish.due).min();
-        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.ground.now()))
+        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.given.now()))
     }
 
     fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
         let missing =
-            || ArchiveError::Corrupt { what: format!("platter {platter} is not in the catalog") };
-        let row: Option<PlatterRow> = rows::get(&*self.ground.kv, PLATTERS, &platter.to_bytes())?;
+            || PlattersError::Corrupt { what: format!("platter {platter} is not in the catalog") };
+        let row: Option<PlatterRow> =
+            rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
         let row = row.ok_or_else(missing)?;
-        let set: Option<SetRow> = rows::get(&*self.ground.kv, SETS, &row.set.to_bytes())?;
+        let set: Option<SetRow> = rows::get(&*self.given.catalog, SETS, &row.set.to_bytes())?;
         Ok((row, set.ok_or_else(missing)?))
     }
 
     fn open(&self, platter: PlatterId) -> Result<Reader, String> {
-        let source = self.files.open(platter).map_err(|error| error_chain(&error))?;
-        let expected = Some((self.ground.archive, platter));
+        let source = self.given.files.open(platter).map_err(|error| error_chain(&error))?;
+        let expected = Some((self.given.archive, platter));
         PlatterReader::open(source, expected, &self.medium).map_err(|error| error_chain(&error))
     }
 
     /// What the platter alone gives of the wishes, which are in order of place.
-    fn read_platter(&self, platter: PlatterId, wishes: &[ShardWish]) -> PlatterOutcome {
+    fn read_platter<P>(&self, platter: PlatterId, wishes: &[ShardWish<P>]) -> PlatterOutcome {
         let reader = match self.open(platter) {
             Ok(reader) => reader,
             Err(reason) => {
@@ -209,17 +199,17 @@ impl ShardReader {
 
     /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
     /// told when the last of them was brought, or was not.
-    pub(crate) fn ask_set(
+    pub(crate) fn ask_set<P: Send + 'static>(
         &self,
-        visited: Visited,
-        then: impl FnOnce(Recovery) + Send + 'static,
+        visited: Visited<P>,
+        then: impl FnOnce(Recovery<P>) + Send + 'static,
     ) -> Result<()> {
         let Visited { platter, brought, left: wishes, .. } = visited;
         let (row, set) = self.rows(platter)?;
         let (span, due) = (Tracked::new(&set, &row).span(&wishes), self.due(&wishes));
         let mut asked = Vec::new();
         for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
-            let slot = self.rows(member)?.0.slot.filter(|_| self.files.exists(member));
+            let slot = self.rows(member)?.0.slot.filter(|_| self.given.files.exists(member));
             let answer = match slot.map(SlotIndex::new) {
                 Some(slot) => Some(self.library.read(member, slot, span, due, Box::new(|| {}))?),
                 None => None,
@@ -248,11 +238,11 @@ impl ShardReader {
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
     /// What the library did not bring is not looked at, though its file is there.
-    pub(crate) fn read_from_set(&self, recovery: &Recovery) -> ReadShards {
+    pub(crate) fn read_from_set<P: Copy>(&self, recovery: &Recovery<P>) -> ReadShards<P> {
         let Recovery { platter, brought, wishes, row, set, members: brought_members } = recovery;
         let own = if *brought { self.open(*platter).ok() } else { None };
         let opened = self.open_members(brought_members);
-        let mut all = ReadShards::default();
+        let mut all = ReadShards { came: Vec::new(), failed: Vec::new() };
         let Some(some) = own.as_ref().or_else(|| opened.values().next()) else {
             let reason = format!("platter {platter} and every other of its set are missing");
             all.failed.extend(wishes.iter().map(|wish| (wish.piece, reason.clone())));
@@ -298,21 +288,21 @@ impl ShardReader {
 
 /// What a visit gave of its platter.
 #[derive(Debug)]
-pub(crate) struct Visited {
+pub(crate) struct Visited<P> {
     pub(crate) platter: PlatterId,
     /// Whether the platter itself is there, for those of its tracks that can be read.
     brought: bool,
     /// The CRC of each shard that came.
-    pub(crate) came: Vec<(PieceId, u64)>,
+    pub(crate) came: Vec<(P, u64)>,
     /// What it did not give, in order of place.
-    pub(crate) left: Vec<ShardWish>,
+    pub(crate) left: Vec<ShardWish<P>>,
 }
 
-impl Visited {
+impl<P: Copy> Visited<P> {
     fn new(
         platter: PlatterId,
         brought: bool,
-        wishes: &[ShardWish],
+        wishes: &[ShardWish<P>],
         outcome: Option<PlatterOutcome>,
     ) -> Self {
         let Some(outcome) = outcome.filter(|_| brought) else {
@@ -326,16 +316,16 @@ impl Visited {
 
 /// What a platter could not give, with those of its set that were brought.
 #[derive(Debug)]
-pub(crate) struct Recovery {
+pub(crate) struct Recovery<P> {
     platter: PlatterId,
     brought: bool,
-    pub(crate) wishes: Vec<ShardWish>,
+    pub(crate) wishes: Vec<ShardWish<P>>,
     row: PlatterRow,
     set: SetRow,
     members: Vec<PlatterId>,
 }
 
-impl Recovery {
+impl<P> Recovery<P> {
     /// When the first of what is recovered is due.
     pub(crate) fn due(&self) -> Option<UnixTime> {
         self.wishes.iter().map(|wish| wish.due).min()
@@ -369,7 +359,7 @@ impl Tracked {
     }
 
     /// The tracks that shards lie on, as one span.
-    fn span(&self, wishes: &[ShardWish]) -> TrackSpan {
+    fn span<P>(&self, wishes: &[ShardWish<P>]) -> TrackSpan {
         let all = wishes.iter().map(|wish| self.of(&wish.shard));
         let (first, last) =
             all.fold((u32::MAX, 0), |(first, last), of| (first.min(of.0), last.max(of.1)));
@@ -378,9 +368,9 @@ impl Tracked {
     }
 
     /// Wishes in order of place, by stretches of tracks that are read in one go each.
-    fn stretches(&self, mut wishes: Vec<ShardWish>) -> Vec<(TrackSpan, Vec<ShardWish>)> {
+    fn stretches<P>(&self, mut wishes: Vec<ShardWish<P>>) -> Vec<(TrackSpan, Vec<ShardWish<P>>)> {
         wishes.sort_by_key(|wish| wish.shard.offset);
-        let mut stretches: Vec<(u32, Vec<ShardWish>)> = Vec::new();
+        let mut stretches: Vec<(u32, Vec<ShardWish<P>>)> = Vec::new();
         for wish in wishes {
             let (first, last) = self.of(&wish.shard);
             match stretches.last_mut() {
@@ -406,11 +396,11 @@ struct Current {
 impl Current {
     /// Reads one shard into its room and returns its CRC. A shard that fails may leave bytes in
     /// its room; nothing names them until all of it came.
-    fn read_shard(
+    fn read_shard<P>(
         &mut self,
         reader: &Reader,
         tracks: &mut dyn Tracks,
-        wish: &ShardWish,
+        wish: &ShardWish<P>,
     ) -> Result<u64, String> {
         let geometry = &reader.header().geometry;
         let track_bytes = geometry.track_user_bytes() as u64;

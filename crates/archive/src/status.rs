@@ -365,6 +365,7 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
     let day = ground.config.day.as_secs_f64();
     let (orphaned_segments, orphaned_bytes) = orphan_totals(ground)?;
     let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
+    let (repaired_by_track, repaired_by_group, repaired_by_set) = ground.given.repairs.counts();
     let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -415,10 +416,10 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
         seal_troubles: Vec::new(),
         sets_given_up: 0,
         panics: 0,
-        copies_dropped: ground.repairs.copies_dropped.load(Ordering::Relaxed),
-        repaired_by_track: ground.repairs.sectors_by_track.load(Ordering::Relaxed),
-        repaired_by_group: ground.repairs.tracks_by_group.load(Ordering::Relaxed),
-        repaired_by_set: ground.repairs.tracks_by_set.load(Ordering::Relaxed),
+        copies_dropped: ground.copies_dropped.load(Ordering::Relaxed),
+        repaired_by_track,
+        repaired_by_group,
+        repaired_by_set,
         decode: ground.medium.decode_status(),
         failed_restores: failed_restores(ground)?,
         debug_day_seconds: (ground.config.day != DAY).then_some(day),

@@ -111,6 +111,15 @@ pub trait ReadAt {
     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 }
 
+/// Room for ciphertext. Any thread may write any part of it.
+pub trait WriteAt: Debug + Send + Sync {
+    /// Writes bytes of the body, from its byte `offset` on. May block on the disk.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+}
+
 /// Whoever has the bodies. What changes rows is called within a transaction of the glass tier, and
 /// changes none of that tier's own.
 pub trait Bodies: Debug + Send + Sync {

@@ -10,7 +10,7 @@ use fulgurite_library::LibraryShape;
 use fulgurite_units::{ArchiveId, ByteCount, Clock, PlatterId, UnixTime};
 
 use crate::rows::PLATTERS;
-use crate::{FailPoints, Panics, PlatterFiles, PlattersError, Result, SimulatedMedium};
+use crate::{FailPoints, Panics, PlatterFiles, PlattersError, Repairs, Result, SimulatedMedium};
 
 /// What the glass tier works with.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Given {
     pub panics: Arc<Panics>,
     /// Where a test may end it.
     pub fail: Arc<FailPoints>,
+    /// What was repaired.
+    pub repairs: Repairs,
     /// Set when long work shall end at its next safe point.
     pub stopping: Arc<AtomicBool>,
 }

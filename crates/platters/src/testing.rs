@@ -14,7 +14,7 @@ use crate::config::{LibraryOptions, MediumOptions};
 use crate::rows::SPACES;
 use crate::{
     Backlog, Bodies, FAIL_POINTS, FailPoints, Given, Ingested, Kept, Placed, PlatterFiles, ReadAt,
-    Released, Result, Shard, SimulatedMedium, Waiting, cipher_crc,
+    Released, Repairs, Result, Shard, SimulatedMedium, Waiting, cipher_crc,
 };
 
 const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
@@ -52,6 +52,7 @@ pub(crate) fn given(folder: &Path) -> Given {
         clock: ManualClock::at(NOW).clock(),
         panics: Arc::default(),
         fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
+        repairs: Repairs::default(),
         stopping: Arc::default(),
     }
 }

@@ -114,10 +114,9 @@ impl Workers {
         runner.start(Expiring(given()))?;
         let bell = ground.bells.sealing.bell();
         runner.start_at(bell, Sealing { ground: given(), sealer, orders })?;
-        let files = &ground.given.files;
         let moves = Reclassifying::new(ground, reclassifying, &answers);
         runner.start_at(ground.bells.reclassifying.bell(), moves)?;
-        Restorer::start(&runner, ground, &library, files, restore, answers)?;
+        Restorer::start(&runner, ground, &library, restore, answers)?;
         for (bell, tier) in ground.bells.moving.iter().zip(ground.tiers.iter()) {
             runner.start_at(bell, Moving(Mover::new(ground, tier)))?;
         }

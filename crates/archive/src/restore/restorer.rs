@@ -26,7 +26,6 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_platters::PlatterFiles;
 use fulgurite_platters::library_driver::LiveLibrary;
 use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
@@ -57,11 +56,11 @@ pub(crate) enum Message {
     /// A row asks for this object.
     Asked(ObjectId),
     /// What a drive gave of a platter.
-    Visited(Visited),
+    Visited(Visited<PieceId>),
     /// The platters of a set were brought, or were not.
-    Brought(Box<Recovery>),
+    Brought(Box<Recovery<PieceId>>),
     /// What was put together of a set, or copied.
-    Read(ReadShards),
+    Read(ReadShards<PieceId>),
     /// A piece was to be copied that is not staged any more.
     Moved(PieceId),
     /// What became of copies.
@@ -125,11 +124,10 @@ impl Restorer {
         runner: &Runner,
         ground: &Arc<Ground>,
         library: &LiveLibrary,
-        files: &PlatterFiles,
         inbox: Receiver<Message>,
         answers: tokio::runtime::Handle,
     ) -> Result<()> {
-        let shards = ShardReader::new(ground, library, files, answers);
+        let shards = ShardReader::new(&ground.given, library, answers);
         let shape = &ground.config.library.shape;
         let drives = usize::from(shape.drives_per_panel() * shape.panels).max(1);
         let log = Begun::at(ground.config.restore_log.as_deref())?;
@@ -339,7 +337,7 @@ impl Driver {
         Ok(())
     }
 
-    fn visited(&mut self, mut visited: Visited) -> Result<()> {
+    fn visited(&mut self, mut visited: Visited<PieceId>) -> Result<()> {
         self.of.ground.fail.pass("restore-read");
         let came = std::mem::take(&mut visited.came);
         self.read(ReadShards { came, failed: Vec::new() });
@@ -360,7 +358,7 @@ impl Driver {
     }
 
     /// Has shards put together from their set.
-    fn put_together(&self, recovery: Recovery) {
+    fn put_together(&self, recovery: Recovery<PieceId>) {
         let due = recovery.due().unwrap_or(UnixTime::from_millis(0));
         let (shards, ground) = (self.of.shards.clone(), Arc::clone(&self.of.ground));
         let inbox = self.inbox.clone();
@@ -376,7 +374,7 @@ impl Driver {
     }
 
     /// Tells the controller what came and what did not, of what it waits for.
-    fn read(&mut self, read: ReadShards) {
+    fn read(&mut self, read: ReadShards<PieceId>) {
         for (piece, crc) in read.came {
             if self.restores.is_under_way(piece) {
                 if let Some(copying) = self.known.get_mut(&piece.restore) {
@@ -473,7 +471,8 @@ impl Driver {
             }
             match copying.source(piece.index) {
                 Source::Glass { part, shard } => {
-                    wishes.push(ShardWish { piece, shard, room: copying.writer(part), due });
+                    let room = copying.writer(part);
+                    wishes.push(ShardWish { piece, shard, room, due });
                 }
                 Source::Whole { part } => self.copy(piece, part, due),
                 Source::Nothing => self.events.push_back(Event::Came { piece }),
@@ -484,7 +483,7 @@ impl Driver {
             Some(place) if !wishes.is_empty() => {
                 let inbox = self.inbox.clone();
                 let then = move |visited| inbox.send(Message::Visited(visited));
-                self.of.shards.visit(platter(place), wishes, then)
+                Ok(self.of.shards.visit(platter(place), wishes, then)?)
             }
             Some(_) | None => Ok(()),
         }
