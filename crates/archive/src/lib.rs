@@ -42,7 +42,6 @@ mod read;
 mod recover;
 mod restore;
 mod rows;
-mod shard_reader;
 mod space;
 mod startup;
 pub mod status;

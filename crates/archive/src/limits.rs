@@ -120,8 +120,6 @@ pub const RESTORE_ROOM_STEP: u64 = 64 << 20;
 pub const RESTORE_ROOM_MAX: u64 = 1 << 50;
 /// Size at which the log of the controller of restores ends.
 pub const RESTORE_LOG_BYTES_MAX: u64 = 64 << 20;
-/// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
-pub const RESTORE_GAP_TRACKS: u32 = 2;
 /// Frames of a restored copy that are authenticated before its time is extended: 16 MiB.
 pub const LOOK_FRAMES_MAX: u64 = 256;
 /// Free bytes that no body may take, when the configuration does not say: at most this.

@@ -25,6 +25,7 @@ mod repairs;
 pub mod rows;
 mod seal;
 mod shard;
+mod shard_reader;
 pub mod status;
 #[cfg(test)]
 mod testing;
@@ -44,3 +45,4 @@ pub use recover::{Listed, ListsRead, Recovered, Told, find_archive};
 pub use repairs::Repairs;
 pub use seal::{Cause, Excluded, Sealer, Stored, Troubles, UnderWay};
 pub use shard::{Shard, cipher_crc, joined_crc};
+pub use shard_reader::{ReadShards, Recovery, ShardReader, ShardWish, Visited};

@@ -21,3 +21,5 @@ pub const SETS_WAITING_MAX: usize = 4;
 pub const SEAL_RETRY: Duration = Duration::from_secs(10);
 /// How long it waits at most.
 pub const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
+/// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
+pub const READ_GAP_TRACKS: u32 = 2;

@@ -27,6 +27,7 @@ use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_platters::library_driver::LiveLibrary;
+use fulgurite_platters::{ReadShards, Recovery, ShardReader, ShardWish, Visited};
 use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
@@ -45,7 +46,6 @@ use crate::limits::{
 };
 use crate::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
-use crate::shard_reader::{ReadShards, Recovery, ShardReader, ShardWish, Visited};
 
 /// How often it looks whether there is more room.
 const TICK: Duration = JOB_TICK;

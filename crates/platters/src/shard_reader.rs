@@ -7,38 +7,42 @@ use fulgurite_glass::{
     CodeLevel, Geometry, InformationTrack, Member, PlatterReader, SetDecoder, TrackBuffer, TrackMap,
 };
 use fulgurite_library::TrackSpan;
-use fulgurite_platters::library_driver::{Due, LiveLibrary};
-use fulgurite_platters::rows::{PLATTERS, PlatterRow, SETS, SetRow};
-use fulgurite_platters::{
-    Given, MediumHandle, PlatterFileSource, PlattersError, Result, Shard, WriteAt, cipher_crc,
-};
 use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
 
-use crate::limits::RESTORE_GAP_TRACKS;
-use crate::rows;
+use crate::library_driver::{Due, LiveLibrary};
+use crate::limits::READ_GAP_TRACKS;
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
+use crate::{
+    Given, MediumHandle, PlatterFileSource, PlattersError, Result, Shard, WriteAt, cipher_crc,
+};
 
 type Reader = PlatterReader<PlatterFileSource>;
 
 /// A shard wanted, into the room of its body. `P` is what it is to whoever wants it.
 #[derive(Clone, Debug)]
-pub(crate) struct ShardWish<P> {
-    pub(crate) piece: P,
-    pub(crate) shard: Shard,
-    pub(crate) room: Arc<dyn WriteAt>,
+pub struct ShardWish<P> {
+    /// Its name.
+    pub piece: P,
+    /// Where it is.
+    pub shard: Shard,
+    /// Where it goes.
+    pub room: Arc<dyn WriteAt>,
     /// By when it is to be there.
-    pub(crate) due: UnixTime,
+    pub due: UnixTime,
 }
 
 /// What became of shards: the CRC of each that came, and why each other did not.
 #[derive(Debug)]
-pub(crate) struct ReadShards<P> {
-    pub(crate) came: Vec<(P, u64)>,
-    pub(crate) failed: Vec<(P, String)>,
+pub struct ReadShards<P> {
+    /// With their CRCs.
+    pub came: Vec<(P, u64)>,
+    /// With the reasons.
+    pub failed: Vec<(P, String)>,
 }
 
 /// Reads shards off the platters of an archive.
 #[derive(Clone, Debug)]
-pub(crate) struct ShardReader {
+pub struct ShardReader {
     given: Arc<Given>,
     library: LiveLibrary,
     medium: MediumHandle,
@@ -94,11 +98,8 @@ impl Tracks for WithSet<'_> {
 }
 
 impl ShardReader {
-    pub(crate) fn new(
-        given: &Arc<Given>,
-        library: &LiveLibrary,
-        answers: tokio::runtime::Handle,
-    ) -> Self {
+    /// One for this library.
+    pub fn new(given: &Arc<Given>, library: &LiveLibrary, answers: tokio::runtime::Handle) -> Self {
         Self {
             given: Arc::clone(given),
             library: library.clone(),
@@ -109,7 +110,7 @@ impl ShardReader {
 
     /// Has the library mount a platter and read what is wished of it. `then` is told what each
     /// stretch of neighboring tracks gave, as soon as that ended.
-    pub(crate) fn visit<P: Copy + Send + Sync + 'static>(
+    pub fn visit<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
         wishes: Vec<ShardWish<P>>,
@@ -199,7 +200,7 @@ impl ShardReader {
 
     /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
     /// told when the last of them was brought, or was not.
-    pub(crate) fn ask_set<P: Send + 'static>(
+    pub fn ask_set<P: Send + 'static>(
         &self,
         visited: Visited<P>,
         then: impl FnOnce(Recovery<P>) + Send + 'static,
@@ -238,7 +239,7 @@ impl ShardReader {
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
     /// What the library did not bring is not looked at, though its file is there.
-    pub(crate) fn read_from_set<P: Copy>(&self, recovery: &Recovery<P>) -> ReadShards<P> {
+    pub fn read_from_set<P: Copy>(&self, recovery: &Recovery<P>) -> ReadShards<P> {
         let Recovery { platter, brought, wishes, row, set, members: brought_members } = recovery;
         let own = if *brought { self.open(*platter).ok() } else { None };
         let opened = self.open_members(brought_members);
@@ -288,14 +289,15 @@ impl ShardReader {
 
 /// What a visit gave of its platter.
 #[derive(Debug)]
-pub(crate) struct Visited<P> {
-    pub(crate) platter: PlatterId,
+pub struct Visited<P> {
+    /// Which platter.
+    pub platter: PlatterId,
     /// Whether the platter itself is there, for those of its tracks that can be read.
     brought: bool,
     /// The CRC of each shard that came.
-    pub(crate) came: Vec<(P, u64)>,
+    pub came: Vec<(P, u64)>,
     /// What it did not give, in order of place.
-    pub(crate) left: Vec<ShardWish<P>>,
+    pub left: Vec<ShardWish<P>>,
 }
 
 impl<P: Copy> Visited<P> {
@@ -316,10 +318,11 @@ impl<P: Copy> Visited<P> {
 
 /// What a platter could not give, with those of its set that were brought.
 #[derive(Debug)]
-pub(crate) struct Recovery<P> {
+pub struct Recovery<P> {
     platter: PlatterId,
     brought: bool,
-    pub(crate) wishes: Vec<ShardWish<P>>,
+    /// What is wanted of it.
+    pub wishes: Vec<ShardWish<P>>,
     row: PlatterRow,
     set: SetRow,
     members: Vec<PlatterId>,
@@ -327,7 +330,7 @@ pub(crate) struct Recovery<P> {
 
 impl<P> Recovery<P> {
     /// When the first of what is recovered is due.
-    pub(crate) fn due(&self) -> Option<UnixTime> {
+    pub fn due(&self) -> Option<UnixTime> {
         self.wishes.iter().map(|wish| wish.due).min()
     }
 }
@@ -374,7 +377,7 @@ impl Tracked {
         for wish in wishes {
             let (first, last) = self.of(&wish.shard);
             match stretches.last_mut() {
-                Some((end, wishes)) if first <= end.saturating_add(RESTORE_GAP_TRACKS) => {
+                Some((end, wishes)) if first <= end.saturating_add(READ_GAP_TRACKS) => {
                     *end = last.max(*end);
                     wishes.push(wish);
                 }
