@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use fulgurite_catalog::CatalogError;
+use fulgurite_glass::GlassError;
 use fulgurite_units::{ErrorKind, PlatterId};
 
 /// An operation on platters failed.
@@ -22,6 +23,10 @@ pub enum PlattersError {
     Undecoded { platter: PlatterId, reason: String },
     #[error("platter {platter} is out of reach: {reason}")]
     PlatterOutOfReach { platter: PlatterId, reason: String },
+    #[error("platter {platter} and every other of its set are missing")]
+    SetMissing { platter: PlatterId },
+    #[error(transparent)]
+    Glass(#[from] GlassError),
     #[error("stored bytes are damaged: {what}")]
     Corrupt { what: String },
     #[error("written by a newer program: {what}")]
@@ -49,9 +54,14 @@ impl PlattersError {
             Self::Full { .. }
             | Self::Busy { .. }
             | Self::PlatterOutOfReach { .. }
+            | Self::SetMissing { .. }
             | Self::Undecoded { .. }
+            | Self::Glass(GlassError::Medium { .. })
             | Self::Stopping => ErrorKind::Unavailable,
-            Self::PlatterUnreadable { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Glass(GlassError::Io { .. }) => ErrorKind::Internal,
+            Self::PlatterUnreadable { .. } | Self::Glass(_) | Self::Corrupt { .. } => {
+                ErrorKind::Corrupt
+            }
             Self::InvalidArgument { .. } | Self::Unusable { .. } | Self::Newer { .. } => {
                 ErrorKind::Invalid
             }

@@ -9,6 +9,7 @@ pub mod config;
 mod decode_service;
 mod error;
 mod fail_point;
+mod fetch;
 mod given;
 mod injected;
 pub mod library_driver;
@@ -25,7 +26,6 @@ mod repairs;
 pub mod rows;
 mod seal;
 mod shard;
-mod shard_reader;
 pub mod status;
 #[cfg(test)]
 mod testing;
@@ -36,6 +36,7 @@ pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Wait
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use fail_point::{FAIL_POINTS, FailPoints};
+pub use fetch::{Fetched, Fetcher, SetBrought, Visited, Wish};
 pub use given::Given;
 pub use medium::{MediumHandle, SimulatedMedium};
 pub use panics::Panics;
@@ -45,4 +46,3 @@ pub use recover::{Listed, ListsRead, Recovered, Told, find_archive};
 pub use repairs::Repairs;
 pub use seal::{Cause, Excluded, Sealer, Stored, Troubles, UnderWay};
 pub use shard::{Shard, cipher_crc, joined_crc};
-pub use shard_reader::{ReadShards, Recovery, ShardReader, ShardWish, Visited};

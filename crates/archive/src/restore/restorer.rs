@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! inbox: Asked -----> queue ---(the first of each retrieval)---> Asked ---.
-//!        Visited, Brought, Read --------------------> Came, Failed -------+--> Restores::step
+//!        Visited, Brought, ... ---------------------> Came, Failed -------+--> Restores::step
 //!        Ended --------------------------------> Committed, Lost ---------'          |
 //! Fetch --> rooms, then: library (read_platter on a drive's thread)                  |
 //!                        bench (what is staged; sets that shards are put together of) <-- Fetch
@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_platters::library_driver::LiveLibrary;
-use fulgurite_platters::{ReadShards, Recovery, ShardReader, ShardWish, Visited};
+use fulgurite_platters::{Fetched, Fetcher, SetBrought, Visited, Wish};
 use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
@@ -58,9 +58,11 @@ pub(crate) enum Message {
     /// What a drive gave of a platter.
     Visited(Visited<PieceId>),
     /// The platters of a set were brought, or were not.
-    Brought(Box<Recovery<PieceId>>),
-    /// What was put together of a set, or copied.
-    Read(ReadShards<PieceId>),
+    Brought(Box<SetBrought<PieceId>>),
+    /// What was put together of a set.
+    PutTogether(Fetched<PieceId>),
+    /// What became of a piece that was to be copied: its CRC.
+    Copied(PieceId, Result<u64>),
     /// A piece was to be copied that is not staged any more.
     Moved(PieceId),
     /// What became of copies.
@@ -71,7 +73,7 @@ pub(crate) enum Message {
 #[derive(Debug)]
 struct Means {
     ground: Arc<Ground>,
-    shards: ShardReader,
+    shards: Fetcher,
     drives: usize,
 }
 
@@ -127,7 +129,7 @@ impl Restorer {
         inbox: Receiver<Message>,
         answers: tokio::runtime::Handle,
     ) -> Result<()> {
-        let shards = ShardReader::new(&ground.given, library, answers);
+        let shards = Fetcher::new(&ground.given, library, answers);
         let shape = &ground.config.library.shape;
         let drives = usize::from(shape.drives_per_panel() * shape.panels).max(1);
         let log = Begun::at(ground.config.restore_log.as_deref())?;
@@ -326,7 +328,9 @@ impl Driver {
             }
             Message::Visited(visited) => self.visited(visited)?,
             Message::Brought(recovery) => self.put_together(*recovery),
-            Message::Read(read) => self.read(read),
+            Message::PutTogether(fetched) => self.fetched(fetched),
+            Message::Copied(piece, Ok(crc)) => self.came(piece, crc),
+            Message::Copied(piece, Err(error)) => self.failed(piece, &error.to_string()),
             Message::Moved(piece) => self.ask_anew(piece)?,
             Message::Ended(ended) => {
                 for (restore, end) in ended {
@@ -340,7 +344,7 @@ impl Driver {
     fn visited(&mut self, mut visited: Visited<PieceId>) -> Result<()> {
         self.of.ground.fail.pass("restore-read");
         let came = std::mem::take(&mut visited.came);
-        self.read(ReadShards { came, failed: Vec::new() });
+        came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
         visited.left.retain(|wish| self.restores.is_under_way(wish.piece));
         if visited.left.is_empty() {
             return Ok(());
@@ -348,43 +352,46 @@ impl Driver {
         let pieces: Vec<PieceId> = visited.left.iter().map(|wish| wish.piece).collect();
         let inbox = self.inbox.clone();
         let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
-        if let Err(error) = self.of.shards.ask_set(visited, then) {
+        if let Err(error) = self.of.shards.bring_set(visited, then) {
             self.of.ground.check_stopping()?;
             let reason = error_chain(&error);
-            let failed = pieces.into_iter().map(|piece| (piece, reason.clone())).collect();
-            self.read(ReadShards { came: Vec::new(), failed });
+            pieces.into_iter().for_each(|piece| self.failed(piece, &reason));
         }
         Ok(())
     }
 
     /// Has shards put together from their set.
-    fn put_together(&self, recovery: Recovery<PieceId>) {
+    fn put_together(&self, recovery: SetBrought<PieceId>) {
         let due = recovery.due().unwrap_or(UnixTime::from_millis(0));
         let (shards, ground) = (self.of.shards.clone(), Arc::clone(&self.of.ground));
         let inbox = self.inbox.clone();
         let work = move || {
-            let read = ground.panics.catch("restoring", || shards.read_from_set(&recovery));
-            let read = read.unwrap_or_else(|error| {
-                let failed = recovery.wishes.iter().map(|wish| (wish.piece, error.to_string()));
-                ReadShards { came: Vec::new(), failed: failed.collect() }
+            let fetched = ground.panics.catch("restoring", || shards.put_together(&recovery));
+            let fetched = fetched.unwrap_or_else(|error| {
+                let error = Arc::new(error);
+                let wishes = recovery.wishes.iter();
+                let failed = wishes.map(|wish| (wish.piece, Arc::clone(&error))).collect();
+                Fetched { came: Vec::new(), failed }
             });
-            inbox.send(Message::Read(read));
+            inbox.send(Message::PutTogether(fetched));
         };
         self.bench.add(due, Box::new(work));
     }
 
-    /// Tells the controller what came and what did not, of what it waits for.
-    fn read(&mut self, read: ReadShards<PieceId>) {
-        for (piece, crc) in read.came {
-            if self.restores.is_under_way(piece) {
-                if let Some(copying) = self.known.get_mut(&piece.restore) {
-                    copying.came(piece.index, crc);
-                }
-                self.events.push_back(Event::Came { piece });
-            }
+    fn fetched(&mut self, fetched: Fetched<PieceId>) {
+        fetched.came.into_iter().for_each(|(piece, crc)| self.came(piece, crc));
+        for (piece, error) in fetched.failed {
+            self.failed(piece, &error_chain(&*error));
         }
-        for (piece, error) in read.failed {
-            self.failed(piece, &error);
+    }
+
+    /// Tells the controller of a piece that came, if it waits for it.
+    fn came(&mut self, piece: PieceId, crc: u64) {
+        if self.restores.is_under_way(piece) {
+            if let Some(copying) = self.known.get_mut(&piece.restore) {
+                copying.came(piece.index, crc);
+            }
+            self.events.push_back(Event::Came { piece });
         }
     }
 
@@ -472,7 +479,7 @@ impl Driver {
             match copying.source(piece.index) {
                 Source::Glass { part, shard } => {
                     let room = copying.writer(part);
-                    wishes.push(ShardWish { piece, shard, room, due });
+                    wishes.push(Wish { piece, shard, room, due });
                 }
                 Source::Whole { part } => self.copy(piece, part, due),
                 Source::Nothing => self.events.push_back(Event::Came { piece }),
@@ -483,7 +490,7 @@ impl Driver {
             Some(place) if !wishes.is_empty() => {
                 let inbox = self.inbox.clone();
                 let then = move |visited| inbox.send(Message::Visited(visited));
-                Ok(self.of.shards.visit(platter(place), wishes, then)?)
+                Ok(self.of.shards.fetch(platter(place), wishes, then)?)
             }
             Some(_) | None => Ok(()),
         }
@@ -499,14 +506,9 @@ impl Driver {
             let copied =
                 ground.panics.run("restoring", || copy_whole(&ground, object, &body, &writer));
             let message = match copied {
-                Ok(Some(crc)) => {
-                    Message::Read(ReadShards { came: vec![(piece, crc)], failed: Vec::new() })
-                }
                 Ok(None) => Message::Moved(piece),
-                Err(error) => {
-                    let failed = vec![(piece, error.to_string())];
-                    Message::Read(ReadShards { came: Vec::new(), failed })
-                }
+                Ok(Some(crc)) => Message::Copied(piece, Ok(crc)),
+                Err(error) => Message::Copied(piece, Err(error)),
             };
             inbox.send(message);
         };

@@ -1,0 +1,350 @@
+//! Shards off glass: by platter, each track once, and from the platter-set where a platter fails.
+//!
+//! ```text
+//! fetch      library -> drive: tracks of the platter itself  --> came, left
+//! bring_set  library: all other platters of its set          --> those that came
+//! put_together  own tracks that are not lost, the others of the set --> came, failed
+//! ```
+//!
+//! Whoever fetches says between the steps what is still wanted, and where work that needs no drive
+//! is done. What a shard is to him is no matter here: `P` is the name that he has for it.
+
+mod stretches;
+#[cfg(test)]
+mod tests;
+mod tracks;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_glass::{Medium, Member, PlatterReader, SetDecoder};
+use fulgurite_units::{PlatterId, SlotIndex, UnixTime, error_chain};
+
+use self::stretches::Tracked;
+use self::tracks::{AtHand, Own, Reader, WithSet};
+use crate::given::Given;
+use crate::library_driver::{Due, LiveLibrary};
+use crate::medium::MediumHandle;
+use crate::platter_files::PlatterFileSource;
+use crate::repairs::Repairs;
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow};
+use crate::{PlattersError, Result, Shard, WriteAt};
+
+/// A shard that is wanted, and the room of its body that it goes to.
+#[derive(Clone, Debug)]
+pub struct Wish<P> {
+    /// Its name to whoever wants it.
+    pub piece: P,
+    /// Where it is.
+    pub shard: Shard,
+    /// Where it goes, at its place in its body.
+    pub room: Arc<dyn WriteAt>,
+    /// By when it is to be there.
+    pub due: UnixTime,
+}
+
+/// What became of shards.
+#[derive(Debug)]
+pub struct Fetched<P> {
+    /// Those that came, with their CRCs.
+    pub came: Vec<(P, u64)>,
+    /// The others, and why. Shards of one track share the reason.
+    pub failed: Vec<(P, Arc<PlattersError>)>,
+}
+
+/// What a drive gave of a platter.
+#[derive(Debug)]
+pub struct Visited<P> {
+    /// Which platter.
+    pub platter: PlatterId,
+    /// Whether the platter itself is there, for those of its tracks that can be read.
+    brought: bool,
+    /// Those of its tracks that it cannot give, which nobody needs to try again.
+    lost: BTreeSet<u32>,
+    /// Shards that came, with their CRCs.
+    pub came: Vec<(P, u64)>,
+    /// What it did not give, in order of place.
+    pub left: Vec<Wish<P>>,
+}
+
+/// What a platter could not give, with those of its set that were brought.
+#[derive(Debug)]
+pub struct SetBrought<P> {
+    platter: PlatterId,
+    brought: bool,
+    lost: BTreeSet<u32>,
+    /// What is wanted of it.
+    pub wishes: Vec<Wish<P>>,
+    row: PlatterRow,
+    set: SetRow,
+    members: Vec<PlatterId>,
+}
+
+impl<P> SetBrought<P> {
+    /// When the first of what is recovered is due.
+    #[must_use]
+    pub fn due(&self) -> Option<UnixTime> {
+        self.wishes.iter().map(|wish| wish.due).min()
+    }
+}
+
+/// Fetches shards off the platters of an archive.
+#[derive(Clone, Debug)]
+pub struct Fetcher {
+    given: Arc<Given>,
+    library: LiveLibrary,
+    medium: MediumHandle,
+    /// Waits for the library's answers.
+    answers: tokio::runtime::Handle,
+}
+
+impl Fetcher {
+    /// One for this library.
+    pub fn new(given: &Arc<Given>, library: &LiveLibrary, answers: tokio::runtime::Handle) -> Self {
+        Self {
+            given: Arc::clone(given),
+            library: library.clone(),
+            medium: MediumHandle::urgent(&given.medium),
+            answers,
+        }
+    }
+
+    /// Has the library mount a platter and read what is wished of it. `then` is told what each
+    /// stretch of neighboring tracks gave, as soon as that ended.
+    pub fn fetch<P: Copy + Send + Sync + 'static>(
+        &self,
+        platter: PlatterId,
+        wishes: Vec<Wish<P>>,
+        then: impl FnOnce(Visited<P>) + Clone + Send + 'static,
+    ) -> Result<()> {
+        let places = match self.rows(platter) {
+            Ok((row, set)) => Some((row.slot, Tracked::new(&set, &row))),
+            Err(error) => {
+                tracing::warn!(%platter, %error, "a platter cannot be looked up");
+                None
+            }
+        };
+        let Some((Some(slot), tracked)) = places else {
+            tracing::warn!(%platter, "a platter has no slot in the library; its set is asked");
+            then(Visited::nothing(platter, false, wishes));
+            return Ok(());
+        };
+        for (span, wishes) in tracked.stretches(wishes) {
+            let (wishes, then) = (Arc::new(wishes), then.clone());
+            let outcome: Arc<Mutex<Option<OfPlatter>>> = Arc::default();
+            let (fetcher, shared) = (self.clone(), Arc::clone(&outcome));
+            let wished = Arc::clone(&wishes);
+            let work = Box::new(move || {
+                fetcher.given.fail.pass("read-platter");
+                let read = fetcher.read_platter(platter, &wished);
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+            });
+            let due = self.due(&wishes);
+            let answer = self.library.read(platter, SlotIndex::new(slot), span, due, work)?;
+            self.answers.spawn(async move {
+                let brought = answer.ended().await;
+                if let Err(error) = &brought {
+                    tracing::warn!(%platter, %error, "the library did not bring a platter");
+                }
+                let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+                then(Visited::new(platter, brought.is_ok(), &wishes, outcome));
+            });
+        }
+        Ok(())
+    }
+
+    /// When the first of them is due.
+    fn due<P>(&self, wishes: &[Wish<P>]) -> Due {
+        let first = wishes.iter().map(|wish| wish.due).min();
+        first.map_or(Due::OBJECTIVE, |first| Due::new(first, self.given.now()))
+    }
+
+    fn rows(&self, platter: PlatterId) -> Result<(PlatterRow, SetRow)> {
+        let missing =
+            || PlattersError::Corrupt { what: format!("platter {platter} is not in the catalog") };
+        let catalog = &*self.given.catalog;
+        let row: Option<PlatterRow> = rows::get(catalog, PLATTERS, &platter.to_bytes())?;
+        let row = row.ok_or_else(missing)?;
+        let set: Option<SetRow> = rows::get(catalog, SETS, &row.set.to_bytes())?;
+        Ok((row, set.ok_or_else(missing)?))
+    }
+
+    fn open(&self, platter: PlatterId) -> Result<Reader> {
+        let source = self.given.files.open(platter)?;
+        let expected = Some((self.given.archive, platter));
+        Ok(PlatterReader::open(source, expected, &self.medium)?)
+    }
+
+    /// What the platter alone gives of the wishes, which are in order of place.
+    fn read_platter<P>(&self, platter: PlatterId, wishes: &[Wish<P>]) -> OfPlatter {
+        match self.open(platter) {
+            Ok(reader) => OfPlatter::read(&reader, &self.medium, &self.given.repairs, wishes),
+            Err(error) => {
+                let reason = error_chain(&error);
+                tracing::warn!(%platter, reason, "platter cannot be opened; its set is asked");
+                OfPlatter { left: (0..wishes.len()).collect(), ..OfPlatter::default() }
+            }
+        }
+    }
+
+    /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
+    /// told when the last of them was brought, or was not.
+    pub fn bring_set<P: Send + 'static>(
+        &self,
+        visited: Visited<P>,
+        then: impl FnOnce(SetBrought<P>) + Send + 'static,
+    ) -> Result<()> {
+        let Visited { platter, brought, lost, left: wishes, .. } = visited;
+        let (row, set) = self.rows(platter)?;
+        let (span, due) = (Tracked::new(&set, &row).span(&wishes), self.due(&wishes));
+        let mut asked = Vec::new();
+        for (_, member) in set.platters().filter(|&(_, member)| member != platter) {
+            let slot = self.rows(member)?.0.slot.filter(|_| self.given.files.exists(member));
+            let answer = match slot.map(SlotIndex::new) {
+                Some(slot) => Some(self.library.read(member, slot, span, due, Box::new(|| {}))?),
+                None => None,
+            };
+            asked.push((member, answer));
+        }
+        self.answers.spawn(async move {
+            let mut members = Vec::new();
+            for (member, answer) in asked {
+                // For what has no slot or no file no drive is needed to find that out.
+                let ended = match answer {
+                    Some(answer) => answer.ended().await,
+                    None => Ok(()),
+                };
+                match ended {
+                    Ok(()) => members.push(member),
+                    Err(error) => {
+                        tracing::warn!(platter = %member, %error, "the library brings no platter");
+                    }
+                }
+            }
+            then(SetBrought { platter, brought, lost, wishes, row, set, members });
+        });
+        Ok(())
+    }
+
+    /// Recovers shards of a platter that could not give them, from the other platters of its set.
+    /// What the library did not bring is not looked at, though its file is there.
+    pub fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
+        let own = if recovery.brought { self.open(recovery.platter).ok() } else { None };
+        let others = self.open_members(&recovery.members);
+        from_set(recovery, own.as_ref(), &others, (&self.medium, &self.given.repairs))
+    }
+
+    /// Opens those of a set that the library brought.
+    fn open_members(&self, members: &[PlatterId]) -> BTreeMap<PlatterId, Reader> {
+        let mut opened = BTreeMap::new();
+        for &member in members {
+            match self.open(member) {
+                Ok(reader) => {
+                    opened.insert(member, reader);
+                }
+                Err(error) => {
+                    let reason = error_chain(&error);
+                    tracing::warn!(platter = %member, reason, "platter counts as lost");
+                }
+            }
+        }
+        opened
+    }
+}
+
+/// What a platter and the others of its set give of what is wanted of it.
+fn from_set<P: Copy>(
+    recovery: &SetBrought<P>,
+    own: Option<&Reader>,
+    others: &BTreeMap<PlatterId, Reader>,
+    (medium, repairs): (&dyn Medium, &Repairs),
+) -> Fetched<P> {
+    let SetBrought { platter, lost, wishes, row, set, .. } = recovery;
+    let mut all = Fetched { came: Vec::new(), failed: Vec::new() };
+    let Some(some) = own.or_else(|| others.values().next()) else {
+        let reason = Arc::new(PlattersError::SetMissing { platter: *platter });
+        all.failed.extend(wishes.iter().map(|wish| (wish.piece, Arc::clone(&reason))));
+        return all;
+    };
+    let mut members: Vec<Member<'_, PlatterFileSource>> = Vec::new();
+    members.resize_with(usize::from(set.geometry.set_platters()), || Member::NotWritten);
+    for (position, member) in set.platters() {
+        members[usize::from(position)] = others.get(&member).map_or(Member::Lost, Member::Platter);
+    }
+    let mut tracks = WithSet {
+        own: own.map(|reader| Own { reader, medium, repairs }),
+        lost,
+        members: &members,
+        position: usize::from(row.position),
+        decoder: SetDecoder::new(some.header()),
+        medium,
+        repairs,
+    };
+    let mut at_hand = AtHand::default();
+    for wish in wishes {
+        match at_hand.read_shard(&some.header().geometry, &mut tracks, wish) {
+            Ok(crc) => all.came.push((wish.piece, crc)),
+            Err(reason) => all.failed.push((wish.piece, reason)),
+        }
+    }
+    all
+}
+
+impl<P> Visited<P> {
+    /// Nothing came.
+    fn nothing(platter: PlatterId, brought: bool, left: Vec<Wish<P>>) -> Self {
+        Self { platter, brought, lost: BTreeSet::new(), came: Vec::new(), left }
+    }
+}
+
+impl<P: Copy> Visited<P> {
+    fn new(
+        platter: PlatterId,
+        brought: bool,
+        wishes: &[Wish<P>],
+        outcome: Option<OfPlatter>,
+    ) -> Self {
+        let Some(OfPlatter { came, left, lost }) = outcome.filter(|_| brought) else {
+            return Self::nothing(platter, brought, wishes.to_vec());
+        };
+        let came = came.into_iter().map(|(index, crc)| (wishes[index].piece, crc)).collect();
+        let left = left.into_iter().map(|index| wishes[index].clone()).collect();
+        Self { platter, brought, lost, came, left }
+    }
+}
+
+/// Which wishes came from their own platter, with their CRCs, which did not, and which of its
+/// tracks are lost.
+#[derive(Debug, Default)]
+struct OfPlatter {
+    came: Vec<(usize, u64)>,
+    left: Vec<usize>,
+    lost: BTreeSet<u32>,
+}
+
+impl OfPlatter {
+    /// Reads the wishes, which are in order of place.
+    fn read<P>(
+        reader: &Reader,
+        medium: &dyn Medium,
+        repairs: &Repairs,
+        wishes: &[Wish<P>],
+    ) -> Self {
+        let header = reader.header();
+        let mut read = Self::default();
+        let (mut at_hand, mut own) = (AtHand::default(), Own { reader, medium, repairs });
+        for (index, wish) in wishes.iter().enumerate() {
+            match at_hand.read_shard(&header.geometry, &mut own, wish) {
+                Ok(crc) => read.came.push((index, crc)),
+                Err(error) => {
+                    let reason = error_chain(&*error);
+                    let platter = header.platter;
+                    tracing::warn!(%platter, reason, "a track needs the platter's set");
+                    read.left.push(index);
+                }
+            }
+        }
+        read.lost = at_hand.lost();
+        read
+    }
+}

@@ -1,0 +1,3 @@
+//! What is read of a platter, and how often.
+
+use super::*;

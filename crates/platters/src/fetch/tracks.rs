@@ -1,0 +1,137 @@
+//! Tracks as shards need them: each is read once, whatever shards are on it, and one that its
+//! platter lost comes from the set.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use fulgurite_glass::{
+    CodeLevel, Geometry, GlassError, InformationTrack, Medium, Member, PlatterReader, SetDecoder,
+    TrackBuffer,
+};
+
+use super::Wish;
+use crate::platter_files::PlatterFileSource;
+use crate::repairs::Repairs;
+use crate::{PlattersError, Result, cipher_crc};
+
+/// A platter that is open.
+pub(super) type Reader = PlatterReader<PlatterFileSource>;
+
+/// Where the tracks of one platter come from.
+pub(super) trait Tracks {
+    /// The track in `buffer`, whole and checked.
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()>;
+}
+
+/// The platter itself.
+pub(super) struct Own<'a> {
+    pub(super) reader: &'a Reader,
+    pub(super) medium: &'a dyn Medium,
+    pub(super) repairs: &'a Repairs,
+}
+
+impl Tracks for Own<'_> {
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()> {
+        let report = self.reader.read_track(track, self.medium, buffer)?;
+        self.repairs.count(report.repaired_by, u64::from(report.failed));
+        Ok(())
+    }
+}
+
+/// The platter as far as it goes, and its set where it does not.
+pub(super) struct WithSet<'a> {
+    pub(super) own: Option<Own<'a>>,
+    /// Tracks that the platter is known not to have.
+    pub(super) lost: &'a BTreeSet<u32>,
+    pub(super) members: &'a [Member<'a, PlatterFileSource>],
+    pub(super) position: usize,
+    pub(super) decoder: SetDecoder,
+    pub(super) medium: &'a dyn Medium,
+    pub(super) repairs: &'a Repairs,
+}
+
+impl Tracks for WithSet<'_> {
+    fn read(&mut self, track: InformationTrack, buffer: &mut TrackBuffer) -> Result<()> {
+        if let Some(own) = &mut self.own
+            && !self.lost.contains(&track.get())
+            && own.read(track, buffer).is_ok()
+        {
+            return Ok(());
+        }
+        self.decoder.recover_track(track, self.members, self.position, self.medium, buffer)?;
+        self.repairs.count(Some(CodeLevel::Set), 0);
+        Ok(())
+    }
+}
+
+/// The track at hand: shards side by side share it, and what is wrong with one that failed.
+#[derive(Debug, Default)]
+pub(super) struct AtHand {
+    track: Option<u32>,
+    buffer: TrackBuffer,
+    failed: BTreeMap<u32, Arc<PlattersError>>,
+}
+
+impl AtHand {
+    /// Reads one shard into its room and returns its CRC. A shard that fails may leave bytes in
+    /// its room; nothing names them until all of it came.
+    pub(super) fn read_shard<P>(
+        &mut self,
+        geometry: &Geometry,
+        tracks: &mut dyn Tracks,
+        wish: &Wish<P>,
+    ) -> Result<u64, Arc<PlattersError>> {
+        let track_bytes = geometry.track_user_bytes() as u64;
+        let (mut offset, end) = (wish.shard.offset, wish.shard.offset + wish.shard.bytes);
+        let mut crc = cipher_crc();
+        let mut done = wish.shard.body_offset;
+        while offset < end {
+            let track = geometry.address(offset).track;
+            self.load(track, tracks)?;
+            let start = u64::from(track.get()) * track_bytes;
+            let until = end.min(start + track_bytes);
+            let within = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+            for piece in self.buffer.user_bytes(within(offset), within(until) - within(offset)) {
+                crc.update(piece);
+                wish.room.write_at(done, piece)?;
+                done += piece.len() as u64;
+            }
+            offset = until;
+        }
+        Ok(crc.finalize())
+    }
+
+    fn load(
+        &mut self,
+        track: InformationTrack,
+        tracks: &mut dyn Tracks,
+    ) -> Result<(), Arc<PlattersError>> {
+        if self.track == Some(track.get()) {
+            return Ok(());
+        }
+        if let Some(reason) = self.failed.get(&track.get()) {
+            return Err(Arc::clone(reason));
+        }
+        self.track = None;
+        if let Err(error) = tracks.read(track, &mut self.buffer) {
+            let reason = Arc::new(error);
+            self.failed.insert(track.get(), Arc::clone(&reason));
+            return Err(reason);
+        }
+        self.track = Some(track.get());
+        Ok(())
+    }
+
+    /// Tracks that were read and could not be brought back. Whether others that failed can be read
+    /// is not known: a disk or a decoder failed.
+    pub(super) fn lost(self) -> BTreeSet<u32> {
+        let is_lost = |error: &PlattersError| {
+            matches!(error, PlattersError::Glass(GlassError::Unreadable(_)))
+        };
+        self.failed
+            .into_iter()
+            .filter(|(_, error)| is_lost(error))
+            .map(|(track, _)| track)
+            .collect()
+    }
+}
