@@ -28,8 +28,21 @@ type Writer = PlatterWriter<PlatterFileSink>;
 const SOFTWARE: &str = concat!("fulgurite ", env!("CARGO_PKG_VERSION"));
 const _: () = assert!(SOFTWARE.len() <= SOFTWARE_BYTES_MAX, "a geometry keeps room for it");
 
-/// The pieces of each body that were written.
-type Pieces = BTreeMap<ObjectId, Vec<Piece>>;
+/// What was written.
+#[derive(Debug, Default)]
+struct Pieces {
+    bodies: BTreeMap<ObjectId, Written>,
+    /// Plan rows of pieces of bodies that were cut, with their CRCs.
+    cut: Vec<(Vec<u8>, PlanRow)>,
+}
+
+/// The pieces of a body that were written.
+#[derive(Debug)]
+struct Written {
+    /// Where the body waits.
+    place: u64,
+    pieces: Vec<Piece>,
+}
 
 /// A piece of a body that was written.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +90,12 @@ impl SetWriting<'_> {
     /// Writes every platter and returns the bodies whose staged bytes are damaged.
     pub(crate) fn run(&self) -> Result<Vec<ObjectId>> {
         let members = self.members()?;
-        let pieces = Mutex::new(Pieces::new());
+        let pieces = Mutex::<Pieces>::default();
         self.write_information(&members, &pieces)?;
         self.write_redundancy(&members)?;
         let pieces = pieces.into_inner().unwrap_or_else(PoisonError::into_inner);
-        self.note_checksums(&pieces)?;
-        self.damaged(&pieces)
+        self.note_checksums(pieces.cut)?;
+        self.damaged(&pieces.bodies)
     }
 
     fn members(&self) -> Result<Vec<Option<SetMember>>> {
@@ -175,11 +188,11 @@ impl SetWriting<'_> {
             rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
         let mut buffer = Vec::new();
         let half = plan.len() / 2;
-        for (index, (_, shard)) in plan.iter().enumerate() {
+        for (index, planned) in plan.iter().enumerate() {
             if index == half {
                 self.given.fail.pass("write-half");
             }
-            self.write_shard(platter, shard, &mut writer, &mut buffer, pieces)?;
+            self.write_shard(platter, planned, &mut writer, &mut buffer, pieces)?;
         }
         self.write_list(platter, &plan, &mut writer)?;
         self.end(platter, writer)
@@ -188,7 +201,7 @@ impl SetWriting<'_> {
     fn write_shard(
         &self,
         platter: PlatterId,
-        shard: &PlanRow,
+        (key, shard): &(Vec<u8>, PlanRow),
         writer: &mut Writer,
         buffer: &mut Vec<u8>,
         pieces: &Mutex<Pieces>,
@@ -214,16 +227,15 @@ impl SetWriting<'_> {
             writer.write(buffer).map_err(glass_error(platter))?;
             done += now as u64;
         }
-        pieces
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .entry(shard.body_id)
-            .or_default()
-            .push(Piece {
-                body_offset: shard.body_offset,
-                bytes: shard.bytes,
-                crc: is_whole.then(|| crc.finalize()),
-            });
+        let crc = is_whole.then(|| crc.finalize());
+        let mut pieces = pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || Written { place: shard.place, pieces: Vec::new() };
+        let written = pieces.bodies.entry(shard.body_id).or_insert_with(fresh);
+        let (body_offset, bytes) = (shard.body_offset, shard.bytes);
+        written.pieces.push(Piece { body_offset, bytes, crc });
+        if shard.bytes != shard.body_bytes {
+            pieces.cut.push((key.clone(), PlanRow { crc, ..*shard }));
+        }
         Ok(())
     }
 
@@ -302,49 +314,27 @@ impl SetWriting<'_> {
     }
 
     /// Notes the CRCs of pieces in the plan, for a later set to compare the whole body.
-    fn note_checksums(&self, pieces: &Pieces) -> Result<()> {
-        for position in 0..self.row.information.len() {
-            let position = u16::try_from(position).unwrap_or(u16::MAX);
-            let range = rows::plan_of(self.set, position);
-            let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
-            let is_piece = |row: &PlanRow| row.bytes != row.body_bytes;
-            let noted: Vec<(Vec<u8>, PlanRow)> = plan
-                .into_iter()
-                .filter(|(_, row)| is_piece(row))
-                .map(|(key, row)| {
-                    let mut written = pieces.get(&row.body_id).into_iter().flatten();
-                    let piece = written.find(|piece| piece.body_offset == row.body_offset);
-                    (key, PlanRow { crc: piece.and_then(|piece| piece.crc), ..row })
-                })
-                .collect();
-            for batch in noted.chunks(ROWS_PER_TRANSACTION_MAX) {
-                let batch = batch.to_vec();
-                self.given.committer.commit_blocking(
-                    move |tx: &mut Transaction<'_>| -> Result<()> {
-                        batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
-                    },
-                )?;
-            }
+    fn note_checksums(&self, mut cut: Vec<(Vec<u8>, PlanRow)>) -> Result<()> {
+        cut.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for batch in cut.chunks(ROWS_PER_TRANSACTION_MAX) {
+            let batch = batch.to_vec();
+            self.given.committer.commit_blocking(
+                move |tx: &mut Transaction<'_>| -> Result<()> {
+                    batch.into_iter().try_for_each(|(key, row)| rows::put(tx, PLANS, key, &row))
+                },
+            )?;
         }
         Ok(())
     }
 
     /// Bodies that still exist and whose bytes, as far as written with this set, are not those of
     /// their ingest. A body that goes on in a later set is compared there.
-    fn damaged(&self, pieces: &Pieces) -> Result<Vec<ObjectId>> {
+    fn damaged(&self, bodies: &BTreeMap<ObjectId, Written>) -> Result<Vec<ObjectId>> {
         let mut damaged = Vec::new();
-        for position in 0..self.row.information.len() {
-            let position = u16::try_from(position).unwrap_or(u16::MAX);
-            let range = rows::plan_of(self.set, position);
-            let plan: Vec<(Vec<u8>, PlanRow)> =
-                rows::rows_in(&*self.given.catalog, PLANS, &range, usize::MAX)?;
-            for (_, shard) in plan {
-                let Some(body) = self.bodies.body(shard.place)? else { continue };
-                let written = pieces.get(&shard.body_id).map_or(&[][..], Vec::as_slice);
-                if !is_as_ingested(&body, written) && !damaged.contains(&body.body) {
-                    damaged.push(body.body);
-                }
+        for Written { place, pieces } in bodies.values() {
+            let Some(body) = self.bodies.body(*place)? else { continue };
+            if !is_as_ingested(&body, pieces) {
+                damaged.push(body.body);
             }
         }
         Ok(damaged)
