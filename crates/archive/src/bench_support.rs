@@ -9,16 +9,15 @@ mod staged;
 use std::path::PathBuf;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_glass::Geometry;
-use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, SetId, UnixTime};
+use fulgurite_platters::bench_support::add_set;
+use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, UnixTime};
 
 pub use self::staged::{lose_catalog, scan, stage};
 use crate::body::{cipher_bytes, random_bytes};
 use crate::classes::{Classes, Home};
 use crate::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
-    SpaceOptions,
+    ArchiveConfig, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
+    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::ground::Ground;
@@ -26,10 +25,7 @@ use crate::labels::Labels;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::names::VersionId;
 use crate::object::{ObjectMeta, StorageClass};
-use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, PLATTERS, PlatterRow, SETS,
-    SetRow, SetState, Shard,
-};
+use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Shard};
 use crate::{ArchiveError, Result, clock};
 
 const BUCKET: &str = "bench";
@@ -46,19 +42,21 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         .map_err(|error| ArchiveError::InvalidArgument { what: error.to_string() })?;
     Ok(ArchiveConfig {
         data,
-        geometry,
+        glass: GlassConfig {
+            geometry,
+            shard_size: SHARD_SIZE_DEFAULT,
+            medium: MediumOptions::perfect(1),
+            library: LibraryOptions {
+                shape: LibraryShape::small(),
+                time_scale: 0.0,
+                seed: 1,
+                policy: Policy::default(),
+                log: None,
+            },
+        },
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
-        shard_size: SHARD_SIZE_DEFAULT,
-        medium: MediumOptions::perfect(1),
-        library: LibraryOptions {
-            shape: LibraryShape::small(),
-            time_scale: 0.0,
-            seed: 1,
-            policy: Policy::default(),
-            log: None,
-        },
         log_capacity: ByteCount::gib(64),
         // No file of 64 MiB for each fill.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
@@ -87,7 +85,7 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
     let mut waiting = Vec::new();
     while done < objects {
         if done % OBJECTS_PER_SET < batch {
-            platters = add_set(&ground)?;
+            platters = add_set(&ground.committer, &ground.config.glass, ground.now())?;
         }
         let count = batch.min(objects - done);
         let rows = (done..done + count)
@@ -106,46 +104,6 @@ pub fn fill(config: ArchiveConfig, objects: u64) -> Result<()> {
     }
     waiting.into_iter().try_for_each(fulgurite_catalog::Ticket::wait)?;
     ground.keys.sync_blocking()
-}
-
-/// Rows of a set of full size; its information platters.
-fn add_set(ground: &Ground) -> Result<Vec<PlatterId>> {
-    let geometry = ground.config.geometry.clone();
-    let set = SetId::from_random(random_bytes()?);
-    let platters = (0..geometry.set_platters())
-        .map(|_| Ok(PlatterId::from_random(random_bytes()?)))
-        .collect::<Result<Vec<_>>>()?;
-    let (information, redundancy) =
-        platters.split_at(usize::from(geometry.set_information_platters));
-    let (information, bytes) = (information.to_vec(), geometry.platter_user_bytes());
-    let row = SetRow {
-        state: SetState::Released,
-        created: ground.now(),
-        generation: 1,
-        information: information.clone(),
-        redundancy: redundancy.to_vec(),
-        bytes: geometry.set_user_bytes(),
-        redundancy_bytes: bytes,
-        damaged: Vec::new(),
-        geometry,
-    };
-    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
-        for (position, platter) in row.platters() {
-            let platter_row = PlatterRow {
-                set,
-                position,
-                slot: None,
-                data_bytes: bytes,
-                list_bytes: 0,
-                list_entries: 0,
-                live_bytes: bytes,
-                unreadable_tracks: Vec::new(),
-            };
-            rows::put(tx, PLATTERS, platter.to_bytes().to_vec(), &platter_row)?;
-        }
-        rows::put(tx, SETS, set.to_bytes().to_vec(), &row)
-    })?;
-    Ok(information)
 }
 
 fn object(

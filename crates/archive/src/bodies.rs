@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 use fulgurite_catalog::{KeyRange, KeyValue as _, ReadView, Transaction};
-use fulgurite_platters::rows::dead;
 use fulgurite_platters::{
-    self as platters, Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting, WriteAt,
+    self as platters, Backlog, Bodies, Ingested, Kept, Placed, Platters, ReadAt, Released, Waiting,
+    WriteAt,
 };
 use fulgurite_units::UnixTime;
 
@@ -222,7 +222,7 @@ fn release(
         let (before, stale): (Vec<Shard>, Vec<Shard>) = std::mem::take(&mut body.shards)
             .into_iter()
             .partition(|known| known.body_offset + known.bytes <= shard.body_offset);
-        dead(tx, &stale)?;
+        Platters::dead(tx, &stale)?;
         body.shards = before;
         body.shards.push(shard);
         released.bytes += shard.bytes;

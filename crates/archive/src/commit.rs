@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
-use fulgurite_platters::rows::dead;
+use fulgurite_platters::Platters;
 use fulgurite_units::ObjectId;
 
 use crate::classes::Home;
@@ -250,7 +250,7 @@ pub(crate) fn retire_body(
         // Also of one that has not come there: it may be on its way.
         rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
-    Ok(dead(tx, &body.shards)?)
+    Ok(Platters::dead(tx, &body.shards)?)
 }
 
 impl Ground {

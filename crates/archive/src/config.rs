@@ -6,17 +6,12 @@ use std::path::PathBuf;
 pub use crate::classes::{Access, Classes, Home, TierName};
 pub use crate::space::SpaceOptions;
 pub use crate::tiers::TierOptions;
-pub use fulgurite_glass::Geometry;
 pub use fulgurite_platters::config::{
-    AnalogOptions, EngineChoice, Fidelity, HOURS, InjectedDamage, InjectedRead, InjectedWrite,
-    LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress, Tariff,
+    AnalogOptions, EngineChoice, Fidelity, Geometry, GlassConfig, HOURS, InjectedDamage,
+    InjectedRead, InjectedWrite, LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress,
+    SHARD_SIZE_DEFAULT, Tariff,
 };
 use fulgurite_units::{ByteCount, Duration};
-
-/// The shard size to take when nobody says otherwise. The paper gives none. On its Volume workload
-/// the twin's reads are complete sooner the smaller shards are (`docs/design/0005-placement.md`);
-/// 4 GB is the smallest that was tried.
-pub const SHARD_SIZE_DEFAULT: ByteCount = ByteCount::new(4_000_000_000);
 
 /// When staged bodies are packed into a platter-set without being asked.
 #[derive(Clone, Copy, Debug)]
@@ -41,22 +36,14 @@ pub enum ExpeditedPolicy {
 pub struct ArchiveConfig {
     /// The data directory.
     pub data: PathBuf,
-    /// Platter geometry of new archives, and of new sets of an old one.
-    pub geometry: Geometry,
+    /// The glass tier.
+    pub glass: GlassConfig,
     /// Seal policy.
     pub seal: SealPolicy,
     /// Which tier the objects of a class go to.
     pub classes: Classes,
     /// Tiers of objects, by name.
     pub tiers: BTreeMap<TierName, TierOptions>,
-    /// A larger object is shared out to several platters of its set, to be read by several drives
-    /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
-    /// of a platter.
-    pub shard_size: ByteCount,
-    /// The simulated medium.
-    pub medium: MediumOptions,
-    /// The simulated library.
-    pub library: LibraryOptions,
     /// Most bytes staging, online and restored logs may hold together; more is refused with `Full`.
     pub log_capacity: ByteCount,
     /// What is kept free on the disk, and how soon deleted names are forgotten.

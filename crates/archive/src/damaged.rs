@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, Transaction};
-use fulgurite_platters::rows::dead;
+use fulgurite_platters::Platters;
 
 use crate::bodies::queued_body;
 use crate::commit::rows_in;
@@ -29,7 +29,7 @@ pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
         bucket = %queue.name.bucket, key = %queue.name.key, body = %body.body_id,
         "staged bytes are not what was ingested; the body stays staged"
     );
-    dead(tx, &std::mem::take(&mut body.shards))?;
+    Platters::dead(tx, &std::mem::take(&mut body.shards))?;
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
     leave_queue(tx, sequence)

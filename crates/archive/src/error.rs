@@ -187,6 +187,12 @@ impl From<PlattersError> for ArchiveError {
             P::Catalog(error) => Self::Catalog(error),
             P::Io { action, path, source } => Self::Io { action, path, source },
             P::Internal { what } => Self::Internal { what },
+            // These two keep shards from coming: shown with their restores, returned by nothing.
+            P::SetMissing { platter } => {
+                let reason = "it and every other of its set are missing".to_owned();
+                Self::PlatterOutOfReach { platter, reason }
+            }
+            P::Glass(error) => Self::Corrupt { what: error_chain(&error) },
             other => Self::Internal { what: error_chain(&other) },
         }
     }

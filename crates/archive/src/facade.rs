@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fulgurite_library::Machine;
-use fulgurite_platters::Progress;
-use fulgurite_platters::library_driver::LibraryWatch;
-use fulgurite_platters::verification::{self, Verification};
+use fulgurite_platters::{LibraryWatch, Machine, Progress, Verification};
 use fulgurite_units::{Clock, PlatterId, UploadId};
 
 use crate::config::ArchiveConfig;
@@ -332,7 +329,7 @@ impl Archive {
     /// How far the sealing is that is under way, whoever asked for it.
     #[must_use]
     pub fn seal_progress(&self) -> Arc<Progress> {
-        Arc::clone(self.workers.sealing())
+        Arc::clone(self.ground.platters.sealing())
     }
 
     /// Reads platters whole again, one or all; with all of them the restored copies, of which
@@ -372,7 +369,7 @@ impl Archive {
     /// When the catalog fails.
     pub async fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
         let ground = Arc::clone(&self.ground);
-        blocking(move || Ok(verification::of(&ground.given, platter)?)).await
+        blocking(move || Ok(ground.platters.verification(platter)?)).await
     }
 
     /// Segments that the catalog does not name, with what is in them.
@@ -419,8 +416,8 @@ impl Archive {
     /// # Errors
     /// When the archive is stopping.
     pub async fn watch_library(&self) -> Result<LibraryWatch> {
-        let workers = Arc::clone(&self.workers);
-        blocking(move || workers.watch()).await
+        let ground = Arc::clone(&self.ground);
+        blocking(move || Ok(ground.platters.watch()?)).await
     }
 
     /// Lets an emulated machine of the library break: it stops where it is until it is repaired.
@@ -429,7 +426,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn break_machine(&self, machine: Machine) -> Result<()> {
-        Ok(self.workers.library(machine)?.broke(machine)?)
+        Ok(self.ground.platters.broke(machine)?)
     }
 
     /// Repairs a machine that broke.
@@ -437,7 +434,7 @@ impl Archive {
     /// # Errors
     /// `InvalidArgument` when the library has no such machine.
     pub fn repair_machine(&self, machine: Machine) -> Result<()> {
-        Ok(self.workers.library(machine)?.repaired(machine)?)
+        Ok(self.ground.platters.repaired(machine)?)
     }
 
     /// Where an object's bytes are.

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fulgurite_catalog::{
-    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, ReadView, Transaction,
+    CatalogError, Committer, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Transaction,
 };
-use fulgurite_platters::{FailPoints, Given, Panics, PlatterFiles, Repairs, SimulatedMedium};
-use fulgurite_units::{ArchiveId, ByteCount, Clock, UnixTime};
+use fulgurite_platters::{FailPoints, Panics, Platters, Shared};
+use fulgurite_units::{ArchiveId, Clock, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{SecretKey, random_bytes};
@@ -60,9 +60,8 @@ pub(crate) struct Ground {
     pub(crate) panics: Arc<Panics>,
     /// Restored copies since start that were damaged, to be restored again.
     pub(crate) copies_dropped: AtomicU64,
-    pub(crate) medium: Arc<SimulatedMedium>,
-    /// What the glass tier works with.
-    pub(crate) given: Arc<Given>,
+    /// The glass tier.
+    pub(crate) platters: Platters,
     /// Number of this server run; the key table names it in every key it makes.
     pub(crate) run: u64,
     pub(crate) bells: Bells,
@@ -276,14 +275,7 @@ pub(crate) fn is_empty_dir(dir: &Path) -> bool {
 impl Ground {
     /// Opens or creates the data directory. Blocks on the disk.
     pub(crate) fn open(config: ArchiveConfig, clock: Clock) -> Result<Self> {
-        config
-            .geometry
-            .validate()
-            .map_err(|e| ArchiveError::InvalidArgument { what: e.to_string() })?;
-        if config.shard_size == ByteCount::ZERO {
-            let what = "shard_size is zero, and a shard has at least a byte".to_owned();
-            return Err(ArchiveError::InvalidArgument { what });
-        }
+        config.glass.validate()?;
         let paths = Paths::new(&config.data);
         make_dir(&config.data)?;
         let lock = lock_directory(&config.data)?;
@@ -335,8 +327,8 @@ impl Ground {
         let catalog_run = rows::totals(&*kv)?.run;
         let run = keys.begin_run(catalog_run)?;
         let commits = Arc::<Commits>::default();
-        let counted = Counted::new(Arc::clone(&kv), run, Arc::clone(&commits));
-        let committer = Committer::start_with(Arc::new(counted), Box::new(before_reopen))?;
+        let counted = Arc::new(Counted::new(Arc::clone(&kv), run, Arc::clone(&commits)));
+        let committer = Arc::new(Committer::start_with(counted, Box::new(before_reopen))?);
         let paths = Paths::new(&config.data);
         Start { paths, kv: &kv, committer: &committer, keys: &keys, catalog_run }.note()?;
         let budget = Arc::new(Budget::new(config.log_capacity));
@@ -361,13 +353,24 @@ impl Ground {
         mark.note_or_warn(false);
         let tiers = Tiers::open(&config, archive, |tier| rows::is_tier_taken(&*kv, tier))?;
         let (bells, inboxes) = Bells::new(&clock, &tiers);
-        let given = given(&config, (archive, clock), kv, (committer, fail))?;
+        let (panics, stopping, fail) = (Arc::default(), Arc::default(), Arc::new(fail));
+        let shared = Shared {
+            archive,
+            catalog: Arc::clone(&kv) as Arc<dyn KeyValue>,
+            committer: Arc::clone(&committer),
+            folder: Paths::new(&config.data).platters(),
+            clock: clock.clone(),
+            panics: Arc::clone(&panics),
+            fail: Arc::clone(&fail),
+            stopping: Arc::clone(&stopping),
+        };
+        let platters = Platters::open(shared, &config.glass)?;
         Ok(Self {
             config,
-            clock: given.clock.clone(),
+            clock,
             archive,
-            kv: Arc::clone(&given.catalog),
-            committer: Arc::clone(&given.committer),
+            kv,
+            committer,
             keys,
             staging,
             online,
@@ -375,18 +378,17 @@ impl Ground {
             budget,
             space,
             mark,
-            fail: Arc::clone(&given.fail),
-            panics: Arc::clone(&given.panics),
+            fail,
+            panics,
             copies_dropped: AtomicU64::new(0),
-            medium: Arc::clone(&given.medium),
+            platters,
             run,
             bells,
             inboxes: Mutex::new(Some(inboxes)),
             tiers,
             parts_in_doubt: AtomicU64::new(0),
             has_failed_shreds: AtomicBool::new(false),
-            stopping: Arc::clone(&given.stopping),
-            given,
+            stopping,
             _lock: lock,
         })
     }
@@ -435,31 +437,6 @@ impl Ground {
     pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(ArchiveError::Stopping) } else { Ok(()) }
     }
-}
-
-/// What the glass tier works with.
-fn given(
-    config: &ArchiveConfig,
-    (archive, clock): (ArchiveId, Clock),
-    catalog: Arc<FjallStore>,
-    (committer, fail): (Committer, FailPoints),
-) -> Result<Arc<Given>> {
-    let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
-    Ok(Arc::new(Given {
-        archive,
-        catalog,
-        committer: Arc::new(committer),
-        files: PlatterFiles::new(Paths::new(&config.data).platters()),
-        medium: Arc::new(medium),
-        geometry: config.geometry.clone(),
-        shard_size: config.shard_size,
-        shape: config.library.shape.clone(),
-        clock,
-        panics: Arc::default(),
-        fail: Arc::new(fail),
-        repairs: Repairs::default(),
-        stopping: Arc::default(),
-    }))
 }
 
 /// Opens the catalog if `accept` agrees to it, at the price of the reserve if it must be.

@@ -56,12 +56,9 @@ pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
 pub use fulgurite_catalog::CatalogError;
-pub use fulgurite_platters::library_driver::{
-    LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd,
-};
-pub use fulgurite_platters::verification::{Verification, VerifiedSector, VerifiedTrack};
 pub use fulgurite_platters::{
-    DecodeStatus, DecodeWorker, Progress, Stop, WorkerOptions, WorkerTotals,
+    DecodeStatus, DecodeWorker, LibraryScene, LibraryStep, LibraryWatch, Machine, Progress, Seen,
+    Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
 pub use multipart::PartWriter;

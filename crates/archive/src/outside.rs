@@ -4,16 +4,16 @@
 //! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
 //! no interface for anything else.
 
-use fulgurite_units::{ObjectId, PlatterId};
+use fulgurite_platters::outside::glass_row;
+use fulgurite_units::ObjectId;
 
 use crate::body::{SecretKey, seal_entry};
 use crate::entry::Entry;
 use crate::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
-    OBJECTS, ObjectRow, PARTS, PLANS, PLATTERS, PartRow, PlanRow, PlatterRow, QUEUE, QueueRow,
-    RESTORES, RestoreRow, Row, SEGMENTS, SETS, SLOTS, SetRow, Totals, UPLOADS, UploadRow, VERIFIED,
-    VerificationRow,
+    OBJECTS, ObjectRow, PARTS, PartRow, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS,
+    Totals, UPLOADS, UploadRow,
 };
 
 /// The master key and data key of the samples.
@@ -55,11 +55,7 @@ pub fn row(input: &[u8]) {
         5 => returns::<UploadRow>(UPLOADS, bytes),
         6 => returns::<PartRow>(PARTS, bytes),
         7 => returns::<u64>(SEGMENTS, bytes),
-        8 => returns::<SetRow>(SETS, bytes),
-        9 => returns::<PlatterRow>(PLATTERS, bytes),
-        10 => returns::<VerificationRow>(VERIFIED, bytes),
-        11 => returns::<PlanRow>(PLANS, bytes),
-        12 => returns::<PlatterId>(SLOTS, bytes),
+        which @ 8..=12 => glass_row(which - 8, bytes),
         13 => returns::<RestoreRow>(RESTORES, bytes),
         14 => returns::<ExpiryRow>(EXPIRIES, bytes),
         15 => keys(bytes),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, keys};
-use fulgurite_platters::{Excluded, Sealer};
+use fulgurite_platters::Excluded;
 use fulgurite_units::UnixTime;
 
 use crate::Result;
@@ -12,8 +12,8 @@ use crate::ground::Ground;
 use crate::rows::{self, QUEUE, QueueRow};
 
 /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.
-pub(crate) fn is_due(ground: &Ground, sealer: &Sealer) -> Result<bool> {
-    let under_way = sealer.under_way(ground.clock().passed())?;
+pub(crate) fn is_due(ground: &Ground) -> Result<bool> {
+    let under_way = ground.platters.under_way()?;
     if under_way.is_ready || under_way.is_full {
         return Ok(under_way.is_ready);
     }

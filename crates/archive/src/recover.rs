@@ -26,7 +26,7 @@ mod tiers;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use fulgurite_platters::{PlatterFiles, Recovered};
+use fulgurite_platters::{Recovered, platter_files};
 use fulgurite_units::{ArchiveId, Clock, Instant, ObjectId};
 
 use self::found::Bodies;
@@ -180,14 +180,14 @@ pub fn recover(
     let mut report = RecoverReport::default();
     let mut salvaged = read_damaged(&paths, options.salvage, &mut report)?;
     report.steps.salvage = watch.lap();
-    let platters = PlatterFiles::new(paths.platters()).all()?;
+    let platters = platter_files(&paths.platters())?;
     let segments = logs::segments(&paths)?;
     let found = || find_archive(&platters, &segments);
     let opened = Opened::open(config, lock, found)?;
     report.steps.keys = watch.lap();
 
     let mut bodies = Bodies::new();
-    let glass = glass::open(&opened, &platters, &mut report);
+    let glass = glass::open(&opened, &platters, &mut report)?;
     glass::read_lists(&glass, &opened, &mut bodies, &mut report, progress);
     let tiers = tiers::read(&opened, &mut bodies, &mut report)?;
     let listed = DoubtList::read(&opened.paths)?;
@@ -395,7 +395,7 @@ fn write_rows(
     }
     write_uploads(&mut writer, &uploads, &mut sums)?;
     report.uploads = uploads.uploads.len() as u64;
-    glass::write_sets(glass, &mut writer, opened, &salvaged, &sums)?;
+    glass::write_sets(glass, &mut writer, &salvaged, &sums)?;
     tiers.write(&mut writer)?;
     write_sums(&mut writer, &mut sums, opened.run)?;
     writer.flush()?;

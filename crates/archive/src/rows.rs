@@ -34,11 +34,8 @@ mod version4;
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
 pub(crate) use fulgurite_catalog::row::{Read, Row, read};
 use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
+use fulgurite_platters::SPACES as GLASS_SPACES;
 pub(crate) use fulgurite_platters::Shard;
-pub(crate) use fulgurite_platters::rows::{
-    FAULTS, MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow,
-    VERIFIED, VerificationRow,
-};
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
@@ -66,11 +63,20 @@ pub(crate) const EXPIRIES: Space = Space::new("expiries");
 pub(crate) const MOVES: Space = Space::new("moves");
 pub(crate) const REMOVALS: Space = Space::new("removals");
 
-/// Every space, as the store is opened with.
-pub(crate) const SPACES: [Space; 22] = [
-    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS, SETS,
-    FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS, RESTORES, EXPIRIES, MOVES, REMOVALS,
+/// Spaces of rows that are here.
+const OWN_SPACES: [Space; 15] = [
+    META, BUCKETS, OBJECTS, BODIES, QUEUE, DAMAGED, UPLOADS, PARTS, SHREDS, DOUBTS, SEGMENTS,
+    RESTORES, EXPIRIES, MOVES, REMOVALS,
 ];
+
+/// Every space, as the store is opened with: those of the glass tier, too.
+pub(crate) const SPACES: [Space; OWN_SPACES.len() + GLASS_SPACES.len()] = {
+    let mut all = [META; OWN_SPACES.len() + GLASS_SPACES.len()];
+    let (own, glass) = all.split_at_mut(OWN_SPACES.len());
+    own.copy_from_slice(&OWN_SPACES);
+    glass.copy_from_slice(&GLASS_SPACES);
+    all
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BucketRow {

@@ -119,7 +119,7 @@ pub(crate) fn sweep_orphan_keys(ground: &Arc<Ground>) -> Result<usize> {
     if orphans.is_empty() {
         return Ok(0);
     }
-    if let Some(platter) = ground.given.unknown()? {
+    if let Some(platter) = ground.platters.unknown()? {
         tracing::warn!(
             %platter,
             "a platter is not in the catalog, which may be older than the keys: none of {} keys \

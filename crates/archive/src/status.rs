@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView as _};
-use fulgurite_platters::status::set_status;
 use fulgurite_units::{Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -16,12 +15,11 @@ use crate::ground::Ground;
 use crate::names::{BucketName, ObjectKey};
 use crate::orphan_report::orphan_totals;
 use crate::rows::{
-    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, PLATTERS, PlatterRow, QUEUE, QueueRow, RESTORES,
-    RestoreRow, SETS, SetRow,
+    self, BodyRow, DAMAGED, DOUBTS, DoubtRow, QUEUE, QueueRow, RESTORES, RestoreRow,
 };
 
 pub use crate::orphan_report::OrphanedSegment;
-pub use fulgurite_platters::status::{SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use fulgurite_platters::{SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// The archive at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -358,20 +356,18 @@ pub struct ShardPlace {
 pub(crate) fn status(ground: &Ground) -> Result<Status> {
     let totals = rows::totals(&*ground.kv)?;
     let oldest: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, QUEUE, &KeyRange::prefix(b""), 1)?;
-    let sets: Vec<(Vec<u8>, SetRow)> =
-        rows_in(&*ground.kv, SETS, &KeyRange::prefix(b""), usize::MAX)?;
-    let sets =
-        sets.into_iter().map(|(key, row)| set_status(&key, &row)).collect::<Result<Vec<_>, _>>()?;
+    let glass = ground.platters.snapshot()?;
     let day = ground.config.day.as_secs_f64();
     let (orphaned_segments, orphaned_bytes) = orphan_totals(ground)?;
     let (reserve_bytes, reserve_bytes_wanted) = ground.space.reserve();
-    let (repaired_by_track, repaired_by_group, repaired_by_set) = ground.given.repairs.counts();
-    let is_stored = |set: &&SetStatus| set.state == "stored" || set.state == "released";
+    let (repaired_by_track, repaired_by_group, repaired_by_set) = glass.repaired;
+    let (seal_bytes_done, seal_bytes_total) = glass.seal_bytes;
+    let decoders = glass.decode.as_ref().map_or(0, |decode| decode.deaths);
     Ok(Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         archive: ground.archive.to_string(),
-        profile: ground.config.geometry.profile.clone(),
-        fidelity: ground.medium.name().to_owned(),
+        profile: glass.profile,
+        fidelity: glass.fidelity.to_owned(),
         objects_online: totals.objects_online,
         objects_staged: totals.objects_staged,
         objects_on_glass: totals.objects_on_glass,
@@ -398,29 +394,25 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
         reserve_bytes_wanted,
         catalog_refusal: ground.committer.refusal(),
         has_names_to_forget: !rows::forgetting(&*ground.kv)?.is_done(),
-        platters: sets
-            .iter()
-            .filter(is_stored)
-            .map(|s| u64::from(s.information_platters + s.redundancy_platters))
-            .sum(),
-        sets,
+        platters: glass.platters,
+        sets: glass.sets,
         restores_waiting: totals.restores_waiting,
         restored_objects: totals.restored,
         pipeline: String::new(),
         jobs: Vec::new(),
-        seal_bytes_done: 0,
-        seal_bytes_total: 0,
-        unverified_platters: 0,
-        unverified_seconds: 0,
-        unverified_trouble: None,
-        seal_troubles: Vec::new(),
-        sets_given_up: 0,
-        panics: 0,
+        seal_bytes_done,
+        seal_bytes_total,
+        unverified_platters: glass.unverified_platters,
+        unverified_seconds: glass.unverified_age.map_or(0, |age| age.as_nanos() / 1_000_000_000),
+        unverified_trouble: glass.unverified_trouble,
+        seal_troubles: glass.seal_troubles,
+        sets_given_up: glass.sets_given_up,
+        panics: ground.panics.count() + decoders,
         copies_dropped: ground.copies_dropped.load(Ordering::Relaxed),
         repaired_by_track,
         repaired_by_group,
         repaired_by_set,
-        decode: ground.medium.decode_status(),
+        decode: glass.decode,
         failed_restores: failed_restores(ground)?,
         debug_day_seconds: (ground.config.day != DAY).then_some(day),
     })
@@ -497,21 +489,17 @@ pub(crate) fn locate(
     for (index, body) in (0..).zip(bodies(&*view, &object)?) {
         places.extend(off_glass(index, &body));
         for shard in &body.shards {
-            let row: Option<PlatterRow> = rows::get(&*view, PLATTERS, &shard.platter.to_bytes())?;
-            let Some(row) = row else { continue };
-            let set: Option<SetRow> = rows::get(&*view, SETS, &row.set.to_bytes())?;
-            let geometry = set.map_or_else(|| ground.config.geometry.clone(), |set| set.geometry);
-            let last = shard.offset + shard.bytes.max(1) - 1;
+            let Some(place) = ground.platters.place(&*view, shard)? else { continue };
             places.push(ShardPlace {
                 body: index,
                 platter: Some(shard.platter),
-                set: Some(row.set),
-                track_first: geometry.address(shard.offset).track.get(),
-                track_last: geometry.address(last).track.get(),
+                set: Some(place.set),
+                track_first: place.track_first,
+                track_last: place.track_last,
                 bytes: shard.bytes,
                 residence: "glass".to_owned(),
                 tier: None,
-                slot: row.slot,
+                slot: place.slot,
             });
         }
     }

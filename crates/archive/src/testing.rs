@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use fulgurite_glass::Geometry;
-use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, ManualClock, ObjectId, UnixTime};
 use tempfile::TempDir;
 
 use crate::classes::{Classes, Home};
 use crate::config::{
-    ArchiveConfig, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT, SealPolicy,
-    SpaceOptions,
+    ArchiveConfig, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
+    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::ground::Ground;
@@ -30,19 +28,21 @@ pub(crate) fn dir() -> TempDir {
 pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
     ArchiveConfig {
         data: dir.path().to_owned(),
-        geometry: Geometry::profile("demo").unwrap(),
+        glass: GlassConfig {
+            geometry: Geometry::profile("demo").unwrap(),
+            shard_size: SHARD_SIZE_DEFAULT,
+            medium: MediumOptions::perfect(1),
+            library: LibraryOptions {
+                shape: LibraryShape::small(),
+                time_scale: 0.0,
+                seed: 1,
+                policy: Policy::default(),
+                log: None,
+            },
+        },
         seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
-        shard_size: SHARD_SIZE_DEFAULT,
-        medium: MediumOptions::perfect(1),
-        library: LibraryOptions {
-            shape: LibraryShape::small(),
-            time_scale: 0.0,
-            seed: 1,
-            policy: Policy::default(),
-            log: None,
-        },
         log_capacity: ByteCount::gib(1),
         // No file of 64 MiB for each test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },

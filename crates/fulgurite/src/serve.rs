@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, InjectedDamage, LibraryOptions,
-    MediumOptions, SealPolicy, SpaceOptions, Tariff,
+    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
+    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff,
 };
 use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_units::{ByteCount, Ratio};
@@ -265,20 +265,22 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
     Ok(ArchiveConfig {
         data: data.to_owned(),
-        geometry,
+        glass: GlassConfig {
+            geometry,
+            shard_size: config.seal.shard_size,
+            medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
+            library: LibraryOptions {
+                shape: config.library.shape.clone(),
+                time_scale: config.library.time_scale,
+                seed: config.library.seed,
+                policy: config.library.policy.clone(),
+                log: config.library.log.clone(),
+            },
+        },
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
         tiers: config::tiers(&config.tiers, config::of_process())
             .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?,
-        shard_size: config.seal.shard_size,
-        medium: MediumOptions { seed: config.medium.seed, fidelity: fidelity(&config.medium)? },
-        library: LibraryOptions {
-            shape: config.library.shape.clone(),
-            time_scale: config.library.time_scale,
-            seed: config.library.seed,
-            policy: config.library.policy.clone(),
-            log: config.library.log.clone(),
-        },
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,

@@ -5,8 +5,46 @@ use std::path::PathBuf;
 pub use crate::decode_service::{HOURS, QueueAddress, Tariff};
 pub use crate::injected::{InjectedDamage, InjectedRead, InjectedWrite};
 pub use fulgurite_decode::EngineChoice;
+pub use fulgurite_glass::Geometry;
 pub use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::Ratio;
+use fulgurite_units::{ByteCount, Ratio};
+
+use crate::{PlattersError, Result};
+
+/// The shard size to take when nobody says otherwise. The paper gives none. On its Volume workload
+/// the twin's reads are complete sooner the smaller shards are (`docs/design/0005-placement.md`);
+/// 4 GB is the smallest that was tried.
+pub const SHARD_SIZE_DEFAULT: ByteCount = ByteCount::new(4_000_000_000);
+
+/// The glass tier: its platters, its medium, its library.
+#[derive(Clone, Debug)]
+pub struct GlassConfig {
+    /// Platter geometry of new archives, and of new sets of an old one.
+    pub geometry: Geometry,
+    /// A larger body is shared out to several platters of its set, to be read by several drives
+    /// at the same time (Silica section 6). A shard is whole tracks, and never more than a quarter
+    /// of a platter.
+    pub shard_size: ByteCount,
+    /// The simulated medium.
+    pub medium: MediumOptions,
+    /// The simulated library.
+    pub library: LibraryOptions,
+}
+
+impl GlassConfig {
+    /// Whether platters can be as it says. Files that it names are not looked at.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |what: String| PlattersError::InvalidArgument { what };
+        self.geometry.validate().map_err(|error| refuse(error.to_string()))?;
+        if self.shard_size == ByteCount::ZERO {
+            return Err(refuse("shard_size is zero, and a shard has at least a byte".to_owned()));
+        }
+        Ok(())
+    }
+}
 
 /// The simulated medium.
 #[derive(Clone, Debug)]
@@ -104,7 +142,7 @@ pub struct LibraryOptions {
 impl LibraryOptions {
     /// Read drives of the library.
     #[must_use]
-    pub fn read_drives(&self) -> u32 {
+    pub(crate) fn read_drives(&self) -> u32 {
         u32::from(self.shape.panels) * u32::from(self.shape.drives_per_panel())
     }
 }

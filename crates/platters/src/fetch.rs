@@ -55,8 +55,7 @@ pub struct Fetched<P> {
 /// What a drive gave of a platter.
 #[derive(Debug)]
 pub struct Visited<P> {
-    /// Which platter.
-    pub platter: PlatterId,
+    platter: PlatterId,
     /// Whether the platter itself is there, for those of its tracks that can be read.
     brought: bool,
     /// Those of its tracks that it cannot give, which nobody needs to try again.
@@ -90,7 +89,7 @@ impl<P> SetBrought<P> {
 
 /// Fetches shards off the platters of an archive.
 #[derive(Clone, Debug)]
-pub struct Fetcher {
+pub(crate) struct Fetcher {
     given: Arc<Given>,
     library: LiveLibrary,
     medium: MediumHandle,
@@ -100,7 +99,11 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// One for this library.
-    pub fn new(given: &Arc<Given>, library: &LiveLibrary, answers: tokio::runtime::Handle) -> Self {
+    pub(crate) fn new(
+        given: &Arc<Given>,
+        library: &LiveLibrary,
+        answers: tokio::runtime::Handle,
+    ) -> Self {
         Self {
             given: Arc::clone(given),
             library: library.clone(),
@@ -111,7 +114,7 @@ impl Fetcher {
 
     /// Has the library mount a platter and read what is wished of it. `then` is told what each
     /// stretch of neighboring tracks gave, as soon as that ended.
-    pub fn fetch<P: Copy + Send + Sync + 'static>(
+    pub(crate) fn fetch<P: Copy + Send + Sync + 'static>(
         &self,
         platter: PlatterId,
         wishes: Vec<Wish<P>>,
@@ -189,7 +192,7 @@ impl Fetcher {
 
     /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
     /// told when the last of them was brought, or was not.
-    pub fn bring_set<P: Send + 'static>(
+    pub(crate) fn bring_set<P: Send + 'static>(
         &self,
         visited: Visited<P>,
         then: impl FnOnce(SetBrought<P>) + Send + 'static,
@@ -228,7 +231,7 @@ impl Fetcher {
 
     /// Recovers shards of a platter that could not give them, from the other platters of its set.
     /// What the library did not bring is not looked at, though its file is there.
-    pub fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
+    pub(crate) fn put_together<P: Copy>(&self, recovery: &SetBrought<P>) -> Fetched<P> {
         let own = if recovery.brought { self.open(recovery.platter).ok() } else { None };
         let others = self.open_members(&recovery.members);
         from_set(recovery, own.as_ref(), &others, (&self.medium, &self.given.repairs))

@@ -1,68 +1,120 @@
-//! What the glass tier is given to work with, by whoever opens the archive: the catalog that has
-//! its rows, the folder of its platters, and what it shares with all other work.
+//! What the glass tier works with: what its archive shares with it, and what it makes of its own
+//! configuration.
 
+use std::fmt::Debug;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fulgurite_catalog::{Committer, FjallStore, ReadView as _};
+use fulgurite_catalog::{Committer, KeyValue};
 use fulgurite_glass::Geometry;
 use fulgurite_library::LibraryShape;
-use fulgurite_units::{ArchiveId, ByteCount, Clock, PlatterId, UnixTime};
+use fulgurite_units::{ArchiveId, ByteCount, Clock, Instant, PlatterId, UnixTime};
 
+use crate::config::GlassConfig;
+use crate::medium::SimulatedMedium;
+use crate::platter_files::PlatterFiles;
+use crate::repairs::Repairs;
 use crate::rows::PLATTERS;
-use crate::{FailPoints, Panics, PlatterFiles, PlattersError, Repairs, Result, SimulatedMedium};
+use crate::{FailPoints, Panics, PlattersError, Result};
 
-/// What the glass tier works with.
-#[derive(Debug)]
-pub struct Given {
+/// What an archive shares with its glass tier.
+pub struct Shared {
     /// The archive that platters are of.
     pub archive: ArchiveId,
-    /// Where its rows are, among others.
-    pub catalog: Arc<FjallStore>,
+    /// Where rows of the tier are, among others: it was opened with its [`crate::SPACES`], too.
+    pub catalog: Arc<dyn KeyValue>,
     /// The only writer of the catalog.
     pub committer: Arc<Committer>,
-    /// The platters.
-    pub files: PlatterFiles,
-    /// What they are of.
-    pub medium: Arc<SimulatedMedium>,
-    /// Geometry of new sets.
-    pub geometry: Geometry,
-    /// A larger body is shared out to several platters of its set.
-    pub shard_size: ByteCount,
-    /// Where platters are kept.
-    pub shape: LibraryShape,
-    /// The time of day.
+    /// The folder of the platters, which nobody else writes to.
+    pub folder: PathBuf,
+    /// The one clock of the archive.
     pub clock: Clock,
     /// Panics that were caught.
     pub panics: Arc<Panics>,
     /// Where a test may end it.
     pub fail: Arc<FailPoints>,
-    /// What was repaired.
-    pub repairs: Repairs,
     /// Set when long work shall end at its next safe point.
     pub stopping: Arc<AtomicBool>,
 }
 
+impl Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (archive, folder) = (&self.archive, &self.folder);
+        f.debug_struct("Shared")
+            .field("archive", archive)
+            .field("folder", folder)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the glass tier works with.
+pub(crate) struct Given {
+    pub(crate) archive: ArchiveId,
+    pub(crate) catalog: Arc<dyn KeyValue>,
+    pub(crate) committer: Arc<Committer>,
+    /// The platters.
+    pub(crate) files: PlatterFiles,
+    /// What they are of.
+    pub(crate) medium: Arc<SimulatedMedium>,
+    /// Geometry of new sets.
+    pub(crate) geometry: Geometry,
+    pub(crate) shard_size: ByteCount,
+    /// Where platters are kept.
+    pub(crate) shape: LibraryShape,
+    clock: Clock,
+    pub(crate) panics: Arc<Panics>,
+    pub(crate) fail: Arc<FailPoints>,
+    /// What was repaired.
+    pub(crate) repairs: Repairs,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Debug for Given {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Given").field("archive", &self.archive).finish_non_exhaustive()
+    }
+}
+
 impl Given {
+    /// What is shared, and what is made as `config` says.
+    pub(crate) fn new(shared: Shared, config: &GlassConfig) -> Result<Self> {
+        let Shared { archive, catalog, committer, folder, clock, panics, fail, stopping } = shared;
+        let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
+        Ok(Self {
+            archive,
+            catalog,
+            committer,
+            files: PlatterFiles::new(folder),
+            medium: Arc::new(medium),
+            geometry: config.geometry.clone(),
+            shard_size: config.shard_size,
+            shape: config.library.shape.clone(),
+            clock,
+            panics,
+            fail,
+            repairs: Repairs::default(),
+            stopping,
+        })
+    }
+
     /// The time of day.
-    #[must_use]
-    pub fn now(&self) -> UnixTime {
+    pub(crate) fn now(&self) -> UnixTime {
         self.clock.now()
     }
 
+    /// How much time has passed.
+    pub(crate) fn passed(&self) -> Instant {
+        self.clock.passed()
+    }
+
     /// `Stopping` when the archive is being stopped; asked between the steps of long work.
-    ///
-    /// # Errors
-    /// When it is.
-    pub fn check_stopping(&self) -> Result<()> {
+    pub(crate) fn check_stopping(&self) -> Result<()> {
         if self.stopping.load(Ordering::SeqCst) { Err(PlattersError::Stopping) } else { Ok(()) }
     }
 
-    /// A platter file that no row names, if there is one: the catalog may be older than it.
-    ///
-    /// # Errors
-    /// When the disk or the catalog fails.
-    pub fn unknown(&self) -> Result<Option<PlatterId>> {
+    /// A platter file that no row names, if there is one.
+    pub(crate) fn unknown(&self) -> Result<Option<PlatterId>> {
         for path in self.files.all()? {
             let id = path.file_stem().and_then(|stem| stem.to_str()).map(str::parse);
             let Some(Ok(platter)) = id else { continue };

@@ -2,8 +2,11 @@
 //! moves platters.
 //!
 //! It knows bodies by their ids. What a body is of - object, bucket, class - and what opens it is
-//! not known here, nor is anything of S3.
+//! not known here, nor is anything of S3. [`Platters`] is all of it while an archive is open, and
+//! [`Recovered`] what platters say without one.
 
+#[doc(hidden)]
+pub mod bench_support;
 mod bodies;
 pub mod config;
 mod decode_service;
@@ -12,37 +15,48 @@ mod fail_point;
 mod fetch;
 mod given;
 mod injected;
-pub mod library_driver;
-pub mod limits;
+mod library_driver;
+mod limits;
 mod medium;
 #[doc(hidden)]
 pub mod outside;
 mod panics;
 mod plan;
 mod platter_files;
-pub mod progress;
+mod platters;
+mod progress;
 mod recover;
 mod repairs;
-pub mod rows;
+mod rows;
 mod seal;
 mod shard;
-pub mod status;
+mod status;
 #[cfg(test)]
 mod testing;
-pub mod verification;
+mod verification;
+mod verify;
 mod write_set;
 
 pub use bodies::{Backlog, Bodies, Ingested, Kept, Placed, ReadAt, Released, Waiting, WriteAt};
 pub use decode_service::{DecodeStatus, DecodeWorker, Stop, WorkerOptions, WorkerTotals};
 pub use error::{PlattersError, Result};
 pub use fail_point::{FAIL_POINTS, FailPoints};
-pub use fetch::{Fetched, Fetcher, SetBrought, Visited, Wish};
-pub use given::Given;
-pub use medium::{MediumHandle, SimulatedMedium};
+pub use fetch::{Fetched, SetBrought, Visited, Wish};
+pub use fulgurite_library::Machine;
+pub use given::Shared;
+pub use library_driver::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd, begin_log};
+pub use limits::SEALED_ENTRY_BYTES_MAX;
 pub use panics::Panics;
-pub use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};
-pub use progress::Progress;
-pub use recover::{Listed, ListsRead, Recovered, Told, find_archive};
-pub use repairs::Repairs;
-pub use seal::{Cause, Excluded, Sealer, Stored, Troubles, UnderWay};
+pub use platters::Platters;
+pub use progress::{Part, Progress};
+pub use recover::{Listed, ListsRead, OldRows, Recovered, find_archive, platter_files};
+pub use rows::SPACES;
+pub use seal::{Cause, Excluded, UnderWay};
 pub use shard::{Shard, cipher_crc, joined_crc};
+pub use status::{GlassStatus, OnPlatter, SealReport, SealTrouble, SetStatus, VerifiedPlatter};
+pub use verification::{Verification, VerifiedSector, VerifiedTrack};
+pub use verify::Stored;
+
+use given::Given;
+use medium::{MediumHandle, SimulatedMedium};
+use platter_files::{PlatterFileSink, PlatterFileSource, PlatterFiles};

@@ -41,14 +41,14 @@ use fulgurite_units::{
 };
 use tokio::sync::oneshot;
 
-pub use self::due::Due;
+pub(crate) use self::due::Due;
 use self::log_file::LogFile;
 pub use self::log_file::begin_log;
 use self::refusal::Refusal;
 pub use self::watch::{LibraryScene, LibraryStep, LibraryWatch, Seen, WatchEnd};
 use self::watch::{Watcher, Watchers};
 use self::work::{Ended, Work};
-pub use self::work::{Halt, Pace, Pass, Read, Verify};
+pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
 use crate::limits::WATCH_STEPS_MAX;
 use crate::panics::Panics;
@@ -61,7 +61,7 @@ const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 /// How a request will end.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     platter: PlatterId,
     ended: oneshot::Receiver<Result<(), Refusal>>,
     /// Held while it is a new platter that is not verified.
@@ -73,7 +73,7 @@ impl Answer {
     ///
     /// # Errors
     /// Why the request came to nothing.
-    pub async fn ended(self) -> Result<()> {
+    pub(crate) async fn ended(self) -> Result<()> {
         let Self { platter, ended, unverified } = self;
         let ended = ended.await.map_err(|_| PlattersError::Stopping)?;
         drop(unverified);
@@ -123,7 +123,7 @@ enum Alarm {
 
 /// The handle of the driver's thread.
 #[derive(Clone, Debug)]
-pub struct LiveLibrary {
+pub(crate) struct LiveLibrary {
     inbox: SyncSender<Message>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
     reading: Arc<Reading>,
@@ -133,7 +133,7 @@ pub struct LiveLibrary {
 
 /// New platters that are to be verified, and since when.
 #[derive(Debug)]
-pub struct Unverified {
+pub(crate) struct Unverified {
     since: Mutex<BTreeMap<PlatterId, std::time::Instant>>,
     /// How long the policy lets one wait.
     within: Duration,
@@ -157,7 +157,7 @@ impl Unverified {
     /// than it may be. By the clock of the live library, which no test turns: a drive takes as long
     /// as it takes.
     #[must_use]
-    pub fn shown(&self) -> (usize, Option<Duration>, Option<String>) {
+    pub(crate) fn shown(&self) -> (usize, Option<Duration>, Option<String>) {
         let now = std::time::Instant::now();
         let (count, oldest) = self.waiting(now);
         (count, oldest, self.trouble(now))
@@ -249,7 +249,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When the options are of no library, or its log cannot be begun.
-    pub fn start(
+    pub(crate) fn start(
         options: &LibraryOptions,
         track_size: ByteCount,
         panics: &Arc<Panics>,
@@ -294,7 +294,7 @@ impl LiveLibrary {
 
     /// New platters that are not verified yet.
     #[must_use]
-    pub fn unverified(&self) -> &Unverified {
+    pub(crate) fn unverified(&self) -> &Unverified {
         &self.unverified
     }
 
@@ -316,7 +316,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn read(
+    pub(crate) fn read(
         &self,
         platter: PlatterId,
         slot: SlotIndex,
@@ -339,7 +339,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping, or has no such slot.
-    pub fn verify(
+    pub(crate) fn verify(
         &self,
         platter: PlatterId,
         slot: SlotIndex,
@@ -364,7 +364,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
+    pub(crate) fn store(&self, platter: PlatterId, slot: SlotIndex) -> Result<Answer> {
         self.request(platter, move |request, _| Event::Store { request, platter, slot }, None)
     }
 
@@ -372,7 +372,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn broke(&self, machine: Machine) -> Result<()> {
+    pub(crate) fn broke(&self, machine: Machine) -> Result<()> {
         self.inbox.send(Message::Breaks(machine)).map_err(|_| PlattersError::Stopping)
     }
 
@@ -380,7 +380,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn repaired(&self, machine: Machine) -> Result<()> {
+    pub(crate) fn repaired(&self, machine: Machine) -> Result<()> {
         self.inbox.send(Message::Works(machine)).map_err(|_| PlattersError::Stopping)
     }
 
@@ -388,7 +388,7 @@ impl LiveLibrary {
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn watch(&self) -> Result<LibraryWatch> {
+    pub(crate) fn watch(&self) -> Result<LibraryWatch> {
         let (watcher, watch) = Watcher::new(WATCH_STEPS_MAX);
         self.inbox.send(Message::Watches(watcher)).map_err(|_| PlattersError::Stopping)?;
         Ok(watch)
@@ -396,7 +396,7 @@ impl LiveLibrary {
 
     /// Ends the driver; requests under way are answered with an error. Returns when no drive is
     /// at work any more.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         // The driver may be gone already.
         let _ = self.inbox.send(Message::Stop);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -411,7 +411,7 @@ impl LiveLibrary {
 ///
 /// # Errors
 /// Why the request came to nothing.
-pub fn wait(answer: Answer) -> Result<()> {
+pub(crate) fn wait(answer: Answer) -> Result<()> {
     let Answer { platter, ended, unverified } = answer;
     let ended = ended.blocking_recv().map_err(|_| PlattersError::Stopping)?;
     drop(unverified);

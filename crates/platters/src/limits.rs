@@ -2,24 +2,26 @@
 
 use fulgurite_units::Duration;
 
+pub use fulgurite_glass::limits::SEALED_ENTRY_BYTES_MAX;
+
 /// Size at which the log of the library ends.
-pub const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
+pub(crate) const LIBRARY_LOG_BYTES_MAX: u64 = 64 << 20;
 /// Scenes and steps of the library that wait for one who watches it; with one more it is late.
-pub const WATCH_STEPS_MAX: usize = 4096;
+pub(crate) const WATCH_STEPS_MAX: usize = 4096;
 /// Most bodies one platter-set plan holds in memory while it is sorted.
-pub const PLAN_BODIES_MAX: usize = 200_000;
+pub(crate) const PLAN_BODIES_MAX: usize = 200_000;
 /// Rows changed by one catalog transaction of a batch step (planning, release).
-pub const ROWS_PER_TRANSACTION_MAX: usize = 1000;
+pub(crate) const ROWS_PER_TRANSACTION_MAX: usize = 1000;
 /// Bytes of a body that are read before they are written to a platter.
-pub const CHUNK_BYTES: usize = 512 << 10;
+pub(crate) const CHUNK_BYTES: usize = 512 << 10;
 /// Faults of its own after which a set is given up and planned anew on other platters.
-pub const SET_FAULTS_MAX: u32 = 3;
+pub(crate) const SET_FAULTS_MAX: u32 = 3;
 /// Sets that wait to be tried again, or were given up a short time ago, beyond which no more are
 /// begun: trouble that meets every set must not plan all that is staged.
-pub const SETS_WAITING_MAX: usize = 4;
+pub(crate) const SETS_WAITING_MAX: usize = 4;
 /// How long a set waits after the first time it could not go on; twice as long each time after.
-pub const SEAL_RETRY: Duration = Duration::from_secs(10);
+pub(crate) const SEAL_RETRY: Duration = Duration::from_secs(10);
 /// How long it waits at most.
-pub const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
+pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 /// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
-pub const READ_GAP_TRACKS: u32 = 2;
+pub(crate) const READ_GAP_TRACKS: u32 = 2;

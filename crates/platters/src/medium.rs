@@ -16,7 +16,7 @@ use crate::{PlattersError, Result};
 
 /// The medium.
 #[derive(Debug)]
-pub struct SimulatedMedium(Kind);
+pub(crate) struct SimulatedMedium(Kind);
 
 /// What it is, by fidelity.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl SimulatedMedium {
     ///
     /// # Errors
     /// When a file of it cannot be read, or its settings do not fit together.
-    pub fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
+    pub(crate) fn new(options: &MediumOptions, drives: u32) -> Result<Self> {
         let seed = Seed::new(options.seed).child(b"medium");
         let kind = match &options.fidelity {
             Fidelity::Sector { sector_rate, track_rate } => {
@@ -56,7 +56,7 @@ impl SimulatedMedium {
 
     /// Its name, for people.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub(crate) const fn name(&self) -> &'static str {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) => "sector (simulated medium)",
             Kind::Soft(_) => "soft (simulated medium)",
@@ -67,7 +67,7 @@ impl SimulatedMedium {
     /// Whether decoding for verification may take longer than a drive should wait: on other
     /// machines, or in a cheaper hour.
     #[must_use]
-    pub fn decodes_later(&self) -> bool {
+    pub(crate) fn decodes_later(&self) -> bool {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => false,
             Kind::Analog(service) => service.decodes_later(),
@@ -75,7 +75,7 @@ impl SimulatedMedium {
     }
 
     /// Nobody waits any longer for what is not being decoded.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => {}
             Kind::Analog(service) => service.stop(),
@@ -84,7 +84,7 @@ impl SimulatedMedium {
 
     /// The decode service, if there is one.
     #[must_use]
-    pub fn decode_status(&self) -> Option<DecodeStatus> {
+    pub(crate) fn decode_status(&self) -> Option<DecodeStatus> {
         match &self.0 {
             Kind::Sector(_) | Kind::Drawn(_) | Kind::Soft(_) => None,
             Kind::Analog(pool) => Some(pool.status()),
@@ -94,7 +94,7 @@ impl SimulatedMedium {
 
 /// The medium as one reader sees it.
 #[derive(Clone, Debug)]
-pub struct MediumHandle {
+pub(crate) struct MediumHandle {
     medium: Arc<SimulatedMedium>,
     urgency: Urgency,
 }
@@ -102,13 +102,13 @@ pub struct MediumHandle {
 impl MediumHandle {
     /// For reads that somebody waits for.
     #[must_use]
-    pub fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
+    pub(crate) fn urgent(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Urgent }
     }
 
     /// For verification.
     #[must_use]
-    pub fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
+    pub(crate) fn deferred(medium: &Arc<SimulatedMedium>) -> Self {
         Self { medium: Arc::clone(medium), urgency: Urgency::Deferred }
     }
 }

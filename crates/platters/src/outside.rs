@@ -1,10 +1,18 @@
-//! Parsers of outside bytes that nobody else can reach: messages of the decode queue. Each function
-//! says what must hold of them whatever the bytes.
+//! Parsers of outside bytes that nobody else can reach: messages of the decode queue, rows. Each
+//! function says what must hold of them whatever the bytes.
 //!
 //! Fuzz targets call these with what the fuzzer finds, and the tests here with seeded bytes. It is
 //! no interface for anything else.
 
+use fulgurite_catalog::Space;
+use fulgurite_catalog::row::{self, Row};
+use fulgurite_units::PlatterId;
+
 use crate::decode_service::check_message;
+use crate::rows::{
+    MARGINS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, TrackRow, VERIFIED,
+    VerificationRow,
+};
 
 /// Any bytes as a message of the decode queue, with and without its code.
 ///
@@ -12,6 +20,32 @@ use crate::decode_service::check_message;
 /// When something does not hold.
 pub fn queue_message(input: &[u8]) {
     check_message(input);
+}
+
+/// Kinds of rows.
+pub const ROW_KINDS: u8 = 6;
+
+/// Any row of any space of the glass tier: the row that these bytes mean, or an error.
+///
+/// # Panics
+/// When something does not hold.
+pub fn glass_row(which: u8, bytes: &[u8]) {
+    match which % ROW_KINDS {
+        0 => returns::<SetRow>(SETS, bytes),
+        1 => returns::<PlatterRow>(PLATTERS, bytes),
+        2 => returns::<VerificationRow>(VERIFIED, bytes),
+        3 => returns::<PlanRow>(PLANS, bytes),
+        4 => returns::<PlatterId>(SLOTS, bytes),
+        _ => returns::<TrackRow>(MARGINS, bytes),
+    }
+}
+
+/// A row that was read is written as a row that is read again.
+fn returns<T: Row + PartialEq + std::fmt::Debug>(space: Space, bytes: &[u8]) {
+    if let Ok(found) = row::decode::<T>(space, bytes) {
+        let again = row::encode(&found).expect("what was read can be written");
+        assert_eq!(row::decode::<T>(space, &again).expect("and read again"), found);
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction, keys};
+use fulgurite_catalog::{Direction, KeyRange, Transaction, keys};
 use fulgurite_glass::{Geometry, list_entry_bytes};
 use fulgurite_layout::{Push, SetPlan, SetPlanner, StagedBody};
 use fulgurite_units::{ObjectId, PlatterId, SetId};
@@ -79,7 +79,7 @@ pub(crate) fn plan_set(
 }
 
 /// An id from the operating system's entropy source.
-fn random_id() -> Result<[u8; 16]> {
+pub(crate) fn random_id() -> Result<[u8; 16]> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| PlattersError::Internal {
         what: format!("the operating system gives no entropy: {error}"),

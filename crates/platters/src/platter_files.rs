@@ -12,13 +12,13 @@ use crate::{PlattersError, Progress, Result};
 
 /// The folder that stands for the library's shelves.
 #[derive(Clone, Debug)]
-pub struct PlatterFiles {
+pub(crate) struct PlatterFiles {
     dir: PathBuf,
 }
 
 /// A platter in the write drive.
 #[derive(Debug)]
-pub struct PlatterFileSink {
+pub(crate) struct PlatterFileSink {
     file: File,
     path: PathBuf,
     position: u64,
@@ -28,7 +28,7 @@ pub struct PlatterFileSink {
 
 /// A platter in a read drive.
 #[derive(Debug)]
-pub struct PlatterFileSource {
+pub(crate) struct PlatterFileSource {
     file: File,
     bytes: u64,
 }
@@ -36,13 +36,13 @@ pub struct PlatterFileSource {
 impl PlatterFiles {
     /// The platters in this folder.
     #[must_use]
-    pub const fn new(dir: PathBuf) -> Self {
+    pub(crate) const fn new(dir: PathBuf) -> Self {
         Self { dir }
     }
 
     /// Where a platter is that has its name.
     #[must_use]
-    pub fn path(&self, platter: PlatterId) -> PathBuf {
+    pub(crate) fn path(&self, platter: PlatterId) -> PathBuf {
         self.dir.join(format!("{platter}.glass"))
     }
 
@@ -52,7 +52,7 @@ impl PlatterFiles {
 
     /// Whether a platter is there.
     #[must_use]
-    pub fn exists(&self, platter: PlatterId) -> bool {
+    pub(crate) fn exists(&self, platter: PlatterId) -> bool {
         self.path(platter).exists()
     }
 
@@ -60,7 +60,11 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn blank(&self, platter: PlatterId, progress: &Arc<Progress>) -> Result<PlatterFileSink> {
+    pub(crate) fn blank(
+        &self,
+        platter: PlatterId,
+        progress: &Arc<Progress>,
+    ) -> Result<PlatterFileSink> {
         let path = self.part(platter);
         let file = File::options()
             .read(true)
@@ -76,7 +80,7 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
+    pub(crate) fn sync(&self, sink: &PlatterFileSink) -> Result<()> {
         sink.file.sync_all().map_err(PlattersError::io("sync", &sink.path))
     }
 
@@ -84,7 +88,7 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
+    pub(crate) fn publish(&self, platter: PlatterId, sink: PlatterFileSink) -> Result<()> {
         let read_only = std::fs::Permissions::from_mode(0o444);
         sink.file.set_permissions(read_only).map_err(PlattersError::io("close", &sink.path))?;
         std::fs::rename(&sink.path, self.path(platter))
@@ -96,7 +100,7 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn scrap(&self, platter: PlatterId) -> Result<()> {
+    pub(crate) fn scrap(&self, platter: PlatterId) -> Result<()> {
         for path in [self.part(platter), self.path(platter)] {
             match std::fs::remove_file(&path) {
                 Ok(()) => {}
@@ -111,7 +115,7 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn open(&self, platter: PlatterId) -> Result<PlatterFileSource> {
+    pub(crate) fn open(&self, platter: PlatterId) -> Result<PlatterFileSource> {
         PlatterFileSource::open(&self.path(platter))
     }
 
@@ -119,7 +123,7 @@ impl PlatterFiles {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn all(&self) -> Result<Vec<PathBuf>> {
+    pub(crate) fn all(&self) -> Result<Vec<PathBuf>> {
         let mut paths = Vec::new();
         for entry in std::fs::read_dir(&self.dir).map_err(PlattersError::io("list", &self.dir))? {
             let path = entry.map_err(PlattersError::io("list", &self.dir))?.path();
@@ -146,7 +150,7 @@ impl PlatterFileSource {
     ///
     /// # Errors
     /// Those of the disk.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(PlattersError::io("open", path))?;
         let bytes = file.metadata().map_err(PlattersError::io("read", path))?.len();
         Ok(Self { file, bytes })
@@ -154,7 +158,7 @@ impl PlatterFileSource {
 
     /// Asks the system to forget what it holds of the file in memory, so that the next read comes
     /// from the disk, as a verification must.
-    pub fn forget_cached(&self) {
+    pub(crate) fn forget_cached(&self) {
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
     }
 }

@@ -32,7 +32,7 @@ impl Progress {
     }
 
     /// More was done.
-    pub fn add(&self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -64,7 +64,7 @@ impl Part {
 
 /// Bytes of all tracks of a platter that holds so many user bytes.
 #[must_use]
-pub fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
+pub(crate) fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let tracks = geometry.map(geometry.tracks_for(user_bytes)).tracks();
     u64::from(tracks) * geometry.track_image_bytes() as u64
 }
@@ -73,7 +73,7 @@ pub fn platter_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
 /// filled, and a redundancy platter is as long as the longest of its set. Lists of what is on them
 /// are left out.
 #[must_use]
-pub fn sets_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
+pub(crate) fn sets_bytes(geometry: &Geometry, user_bytes: u64) -> u64 {
     let (platter, set) = (geometry.platter_user_bytes(), geometry.set_user_bytes());
     let full = platter_bytes(geometry, platter);
     let redundancy = u64::from(geometry.set_redundancy_platters);

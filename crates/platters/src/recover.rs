@@ -9,11 +9,12 @@
 //! Whose entry it is, and whether a key opens it, is the caller's to know. Rows of sets, platters
 //! and slots are made here, and written by the caller, who has the catalog in the making.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fulgurite_catalog::Space;
+use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::row::{self, Row};
 use fulgurite_glass::{
     GlassError, ListEntry, ListReader, Member, NoFaults, PlatterHeader, PlatterReader, SetDecoder,
@@ -22,11 +23,12 @@ use fulgurite_glass::{
 use fulgurite_library::LibraryShape;
 use fulgurite_units::{ArchiveId, ObjectId, PlatterId, SetId, SlotIndex, error_chain};
 
+use crate::config::GlassConfig;
 use crate::rows::{
     self, MARGINS, PLATTERS, PlatterRow, SETS, SLOTS, SetRow, SetState, TrackRow, VERIFIED,
     VerificationRow,
 };
-use crate::{MediumHandle, PlatterFileSource, Result, Shard, SimulatedMedium};
+use crate::{MediumHandle, PlatterFileSource, PlatterFiles, Result, Shard, SimulatedMedium};
 
 type Reader = PlatterReader<PlatterFileSource>;
 
@@ -34,6 +36,7 @@ type Reader = PlatterReader<PlatterFileSource>;
 #[derive(Debug)]
 pub struct Recovered {
     medium: MediumHandle,
+    shape: LibraryShape,
     archive: ArchiveId,
     readers: BTreeMap<PlatterId, Reader>,
     headers: BTreeMap<SetId, PlatterHeader>,
@@ -67,15 +70,51 @@ pub struct ListsRead {
     pub unusable: Vec<String>,
 }
 
-/// What else is known of platters whose rows are written again.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
-    /// Bytes on each platter that rows name.
-    pub live: &'a BTreeMap<PlatterId, u64>,
-    /// Their last verifications.
-    pub verified: &'a BTreeMap<PlatterId, VerificationRow>,
+/// What a catalog that is damaged still says of sets and platters, and nothing else knows.
+#[derive(Debug, Default)]
+pub struct OldRows {
+    sets: BTreeMap<SetId, SetRow>,
+    /// Last verifications.
+    verified: BTreeMap<PlatterId, VerificationRow>,
     /// What these found of tracks, by row key.
-    pub margins: &'a BTreeMap<Vec<u8>, TrackRow>,
+    margins: BTreeMap<Vec<u8>, TrackRow>,
+}
+
+impl OldRows {
+    /// Keeps a row, if it is of a kind that is kept.
+    ///
+    /// # Errors
+    /// When it does not decode.
+    pub fn keep(&mut self, space: Space, key: &[u8], value: &[u8]) -> Result<()> {
+        if space == SETS {
+            self.sets.insert(SetId::from_bytes(id(key)?), rows::decode(space, value)?);
+        } else if space == VERIFIED {
+            self.verified.insert(PlatterId::from_bytes(id(key)?), rows::decode(space, value)?);
+        } else if space == MARGINS {
+            self.margins.insert(key.to_vec(), rows::decode(space, value)?);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing says that a set was not released.
+    fn is_released(&self, set: SetId) -> bool {
+        self.sets.get(&set).is_none_or(|row| row.state == SetState::Released)
+    }
+}
+
+fn id(key: &[u8]) -> Result<[u8; 16]> {
+    let mut reader = KeyReader::new(key);
+    let id = reader.fixed()?;
+    reader.finish()?;
+    Ok(id)
+}
+
+/// The platter files in a folder.
+///
+/// # Errors
+/// When it cannot be listed.
+pub fn platter_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    PlatterFiles::new(folder.to_owned()).all()
 }
 
 /// The archive that most platters say they are of.
@@ -100,15 +139,19 @@ fn named_platter(path: &Path) -> Option<PlatterId> {
 
 impl Recovered {
     /// Opens every platter file of `paths` that can be used; why each of the others cannot.
-    #[must_use]
+    ///
+    /// # Errors
+    /// When the configuration makes no medium.
     pub fn open(
         archive: ArchiveId,
-        medium: &Arc<SimulatedMedium>,
+        config: &GlassConfig,
         paths: &[PathBuf],
-    ) -> (Self, Vec<String>) {
-        let medium = MediumHandle::urgent(medium);
+    ) -> Result<(Self, Vec<String>)> {
+        let medium = SimulatedMedium::new(&config.medium, config.library.read_drives())?;
+        let medium = MediumHandle::urgent(&Arc::new(medium));
+        let shape = config.library.shape.clone();
         let (readers, headers) = (BTreeMap::new(), BTreeMap::new());
-        let mut found = Self { medium, archive, readers, headers };
+        let mut found = Self { medium, shape, archive, readers, headers };
         let mut unusable = Vec::new();
         for path in paths {
             match found.open_one(path) {
@@ -123,7 +166,7 @@ impl Recovered {
                 }
             }
         }
-        (found, unusable)
+        Ok((found, unusable))
     }
 
     /// Platters that can be used.
@@ -151,16 +194,17 @@ impl Recovered {
         self.readers.contains_key(&platter)
     }
 
-    /// The platters of sets of which every written platter is there.
-    pub fn whole_sets(&self) -> impl Iterator<Item = (SetId, PlatterId)> + '_ {
+    /// The platters of sets that were released, and of which every written platter is there.
+    #[must_use]
+    pub fn safe(&self, old: &OldRows) -> BTreeSet<PlatterId> {
         let is_whole = |header: &PlatterHeader| {
             header.members.iter().flatten().all(|member| self.has(member.platter))
         };
-        self.headers.iter().filter(move |(_, header)| is_whole(header)).flat_map(
-            |(&set, header)| {
-                header.members.iter().flatten().map(move |member| (set, member.platter))
-            },
-        )
+        let is_safe =
+            |(set, header): &(&SetId, &PlatterHeader)| is_whole(header) && old.is_released(**set);
+        let safe = self.headers.iter().filter(is_safe);
+        safe.flat_map(|(_, header)| header.members.iter().flatten().map(|member| member.platter))
+            .collect()
     }
 
     /// Reads the file list of every information platter there is or was, the oldest set first, and
@@ -242,22 +286,22 @@ impl Recovered {
             .collect()
     }
 
-    /// Makes the rows of sets and platters, each platter in a slot of its own, and has `put` write
-    /// them: space, key, bytes of the row.
+    /// Makes the rows of sets and platters, each platter in a slot of its own and with so many
+    /// `live` bytes on it, and has `put` write them: space, key, bytes of the row.
     ///
     /// # Errors
     /// Those of `put`, and when a row does not encode.
     pub fn write_sets<E: From<crate::PlattersError>>(
         &self,
-        shape: &LibraryShape,
-        told: Told<'_>,
+        old: &OldRows,
+        live: &BTreeMap<PlatterId, u64>,
         put: &mut dyn FnMut(Space, Vec<u8>, Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut next_slot = 0;
         for (set, header) in &self.headers {
             for (position, member) in (0u16..).zip(&header.members) {
                 let Some(member) = member else { continue };
-                let slot = home(shape, next_slot);
+                let slot = home(&self.shape, next_slot);
                 next_slot += 1;
                 let row = PlatterRow {
                     set: *set,
@@ -269,16 +313,16 @@ impl Recovered {
                         .readers
                         .get(&member.platter)
                         .map_or(0, |r| r.header().list_entries),
-                    live_bytes: told.live.get(&member.platter).copied().unwrap_or(0),
+                    live_bytes: live.get(&member.platter).copied().unwrap_or(0),
                     unreadable_tracks: Vec::new(),
                 };
                 if let Some(slot) = slot {
                     put(SLOTS, rows::slot_key(slot), bytes(&member.platter)?)?;
                 }
                 let key = member.platter.to_bytes().to_vec();
-                if let Some(verified) = told.verified.get(&member.platter) {
+                if let Some(verified) = old.verified.get(&member.platter) {
                     put(VERIFIED, key.clone(), bytes(verified)?)?;
-                    let of_platter = told.margins.range(key.clone()..);
+                    let of_platter = old.margins.range(key.clone()..);
                     for (track, row) in of_platter.take_while(|(track, _)| track.starts_with(&key))
                     {
                         put(MARGINS, track.clone(), bytes(row)?)?;

@@ -6,7 +6,7 @@ use fulgurite_glass::CodeLevel;
 
 /// Repairs since start.
 #[derive(Debug, Default)]
-pub struct Repairs {
+pub(crate) struct Repairs {
     sectors_by_track: AtomicU64,
     tracks_by_group: AtomicU64,
     tracks_by_set: AtomicU64,
@@ -14,7 +14,7 @@ pub struct Repairs {
 
 impl Repairs {
     /// Counts a track that was read, `sectors` of which had failed.
-    pub fn count(&self, repaired_by: Option<CodeLevel>, sectors: u64) {
+    pub(crate) fn count(&self, repaired_by: Option<CodeLevel>, sectors: u64) {
         let (counter, more) = match repaired_by {
             Some(CodeLevel::Track) => (&self.sectors_by_track, sectors),
             Some(CodeLevel::Group) => (&self.tracks_by_group, 1),
@@ -27,7 +27,7 @@ impl Repairs {
     /// Sectors that their track brought back, tracks that their large group did, and tracks that
     /// their set did.
     #[must_use]
-    pub fn counts(&self) -> (u64, u64, u64) {
+    pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (count(&self.sectors_by_track), count(&self.tracks_by_group), count(&self.tracks_by_set))
     }

@@ -25,26 +25,26 @@ use serde::{Deserialize, Serialize};
 use crate::{Result, Shard};
 
 /// Platter-sets.
-pub const SETS: Space = Space::new("sets");
+pub(crate) const SETS: Space = Space::new("sets");
 /// How often a set failed by its own fault.
-pub const FAULTS: Space = Space::new("faults");
+pub(crate) const FAULTS: Space = Space::new("faults");
 /// Platters.
-pub const PLATTERS: Space = Space::new("platters");
+pub(crate) const PLATTERS: Space = Space::new("platters");
 /// Verifications of platters.
-pub const VERIFIED: Space = Space::new("verified");
+pub(crate) const VERIFIED: Space = Space::new("verified");
 /// What they found of tracks.
-pub const MARGINS: Space = Space::new("margins");
+pub(crate) const MARGINS: Space = Space::new("margins");
 /// Plans of sets that are not released.
-pub const PLANS: Space = Space::new("plans");
+pub(crate) const PLANS: Space = Space::new("plans");
 /// Slots that are taken.
-pub const SLOTS: Space = Space::new("slots");
+pub(crate) const SLOTS: Space = Space::new("slots");
 
 /// Every space of the glass tier.
 pub const SPACES: [Space; 7] = [SETS, FAULTS, PLATTERS, VERIFIED, MARGINS, PLANS, SLOTS];
 
 /// How far a platter-set has come. Each state is entered by one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum SetState {
+pub(crate) enum SetState {
     /// The plan is complete; platters may be half written.
     Planned,
     /// Every platter is written and sealed.
@@ -59,8 +59,7 @@ pub enum SetState {
 
 impl SetState {
     /// Its name, for people.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Planned => "planned",
             Self::Written => "written",
@@ -73,30 +72,30 @@ impl SetState {
 
 /// A platter-set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetRow {
+pub(crate) struct SetRow {
     /// How far it has come.
-    pub state: SetState,
+    pub(crate) state: SetState,
     /// Numbers of the platters and the set, as of its planning.
-    pub geometry: Geometry,
+    pub(crate) geometry: Geometry,
     /// When it was planned.
-    pub created: UnixTime,
+    pub(crate) created: UnixTime,
     /// Raised at each attempt to write it.
-    pub generation: u32,
+    pub(crate) generation: u32,
     /// Information platters.
-    pub information: Vec<PlatterId>,
+    pub(crate) information: Vec<PlatterId>,
     /// Redundancy platters.
-    pub redundancy: Vec<PlatterId>,
+    pub(crate) redundancy: Vec<PlatterId>,
     /// Bytes of all shards.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// User bytes of each redundancy platter.
-    pub redundancy_bytes: u64,
+    pub(crate) redundancy_bytes: u64,
     /// Bodies whose staged bytes were found damaged when they were written; never released.
-    pub damaged: Vec<ObjectId>,
+    pub(crate) damaged: Vec<ObjectId>,
 }
 
 impl SetRow {
     /// All platters with their positions in the set: information platters first.
-    pub fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
+    pub(crate) fn platters(&self) -> impl Iterator<Item = (u16, PlatterId)> + '_ {
         let redundancy_from = self.geometry.set_information_platters;
         (0..)
             .zip(self.information.iter().copied())
@@ -106,61 +105,61 @@ impl SetRow {
 
 /// A platter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlatterRow {
+pub(crate) struct PlatterRow {
     /// The set that it is of.
-    pub set: SetId,
+    pub(crate) set: SetId,
     /// Position in the set: information platters first.
-    pub position: u16,
+    pub(crate) position: u16,
     /// Where it is kept.
-    pub slot: Option<u32>,
+    pub(crate) slot: Option<u32>,
     /// Data bytes, without the file list, which follows them.
-    pub data_bytes: u64,
+    pub(crate) data_bytes: u64,
     /// Bytes of the file list.
-    pub list_bytes: u64,
+    pub(crate) list_bytes: u64,
     /// Entries in it.
-    pub list_entries: u32,
+    pub(crate) list_entries: u32,
     /// Ciphertext bytes on it that rows still name.
-    pub live_bytes: u64,
+    pub(crate) live_bytes: u64,
     /// Information tracks that this platter alone could not give back when it was verified.
-    pub unreadable_tracks: Vec<u32>,
+    pub(crate) unreadable_tracks: Vec<u32>,
 }
 
 /// What the last verification of a platter found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VerificationRow {
+pub(crate) struct VerificationRow {
     /// When it was.
-    pub at: UnixTime,
+    pub(crate) at: UnixTime,
     /// Sectors read.
-    pub sectors: u64,
+    pub(crate) sectors: u64,
     /// Sectors that could not be.
-    pub failed: u64,
+    pub(crate) failed: u64,
     /// How far the others are from failing, where the medium decodes.
-    pub margins: Option<SectorMargins>,
+    pub(crate) margins: Option<SectorMargins>,
 }
 
 /// What it found in a track: a byte for each sector, as [`fulgurite_glass::SectorReading`] has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TrackRow(pub Vec<u8>);
+pub(crate) struct TrackRow(pub(crate) Vec<u8>);
 
 /// One shard of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PlanRow {
+pub(crate) struct PlanRow {
     /// Where its body waits.
-    pub place: u64,
+    pub(crate) place: u64,
     /// The body.
-    pub body_id: ObjectId,
+    pub(crate) body_id: ObjectId,
     /// Bytes of the body's ciphertext.
-    pub body_bytes: u64,
+    pub(crate) body_bytes: u64,
     /// User byte of the platter.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// Byte of the body's ciphertext.
-    pub body_offset: u64,
+    pub(crate) body_offset: u64,
     /// How many there are.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Length of its sealed entry in the platter's file list.
-    pub sealed_bytes: u32,
+    pub(crate) sealed_bytes: u32,
     /// CRC-64/NVME of the shard as it was written; noted for bodies of more than one shard.
-    pub crc: Option<u64>,
+    pub(crate) crc: Option<u64>,
 }
 
 impl Row for PlanRow {
@@ -191,20 +190,17 @@ impl Row for TrackRow {
 }
 
 /// The key of a shard of a plan: its platter's position in the set, and its number there.
-#[must_use]
-pub fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
+pub(crate) fn plan_key(set: SetId, position: u16, entry: u32) -> Vec<u8> {
     KeyWriter::new().fixed(&set.to_bytes()).u16(position).u32(entry).finish()
 }
 
 /// Plan rows of one platter of a set.
-#[must_use]
-pub fn plan_of(set: SetId, position: u16) -> KeyRange {
+pub(crate) fn plan_of(set: SetId, position: u16) -> KeyRange {
     KeyRange::prefix(&KeyWriter::new().fixed(&set.to_bytes()).u16(position).finish())
 }
 
 /// The key of a slot.
-#[must_use]
-pub fn slot_key(slot: u32) -> Vec<u8> {
+pub(crate) fn slot_key(slot: u32) -> Vec<u8> {
     KeyWriter::new().u32(slot).finish()
 }
 
@@ -239,10 +235,7 @@ pub(crate) fn decode<T: Row>(space: Space, bytes: &[u8]) -> Result<T> {
 }
 
 /// Counts shards that no body needs any more off their platters.
-///
-/// # Errors
-/// When the transaction fails.
-pub fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+pub(crate) fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
     for shard in shards {
         let key = shard.platter.to_bytes().to_vec();
         if let Some(mut platter) = row::get::<PlatterRow>(tx, PLATTERS, &key)? {
@@ -253,5 +246,7 @@ pub fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
     Ok(())
 }
 
+#[cfg(test)]
+pub(crate) use self::tests::sample_rows;
 #[cfg(test)]
 mod tests;

@@ -32,23 +32,22 @@ use crate::rows::{
     self, FAULTS, PLANS, PLATTERS, PlanRow, PlatterRow, SETS, SLOTS, SetRow, SetState,
 };
 use crate::status::{SealReport, set_status};
+use crate::verify::Verifier;
 use crate::write_set::SetWriting;
-use crate::{
-    Bodies, Given, Kept, MediumHandle, Placed, PlatterFiles, PlattersError, Released, Result, Shard,
-};
+use crate::{Bodies, Given, Kept, Placed, PlatterFiles, PlattersError, Released, Result, Shard};
 
-pub use self::troubles::{Excluded, Troubles};
-pub use self::verifying::Stored;
+pub use self::troubles::Excluded;
+pub(crate) use self::troubles::Troubles;
 use self::verifying::Verdict;
 
 /// Seals sets. One is enough; the catalog's states keep two from meeting.
 #[derive(Clone, Debug)]
-pub struct Sealer {
+pub(crate) struct Sealer {
     given: Arc<Given>,
     bodies: Arc<dyn Bodies>,
     library: LiveLibrary,
     files: PlatterFiles,
-    medium: MediumHandle,
+    verifier: Verifier,
     troubles: Arc<Troubles>,
     progress: Arc<Progress>,
 }
@@ -95,8 +94,7 @@ struct Sealed {
 
 impl Sealer {
     /// One that has nothing to do yet.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         given: &Arc<Given>,
         bodies: &Arc<dyn Bodies>,
         library: &LiveLibrary,
@@ -108,59 +106,22 @@ impl Sealer {
             bodies: Arc::clone(bodies),
             library: library.clone(),
             files: given.files.clone(),
-            medium: MediumHandle::deferred(&given.medium),
+            verifier: Verifier::new(given, library, progress),
             troubles: Arc::clone(troubles),
             progress: Arc::clone(progress),
         }
     }
 
-    /// What is begun or waits at this time.
-    ///
-    /// # Errors
-    /// When the catalog fails.
-    pub fn under_way(&self, now: Instant) -> Result<UnderWay> {
-        let is_ready = |set: &SetId| !self.troubles.is_waiting(*set, now);
-        Ok(UnderWay {
-            is_ready: self.troubles.is_any_ripe(now) || self.unfinished()?.iter().any(is_ready),
-            is_full: self.troubles.is_full(Some(now)),
-            excluded: self.troubles.excluded(Some(now)),
-        })
-    }
-
-    /// Nothing is under way any more.
-    pub fn rests(&self) {
-        self.progress.set(0, 0);
-    }
-
-    /// What the set that has waited longest waits for, if any does.
-    #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        let (troubles, _) = self.troubles.shown(self.given.clock.passed());
-        troubles.into_iter().next().map(|trouble| trouble.error)
-    }
-
-    fn unfinished(&self) -> Result<Vec<SetId>> {
-        let all: Vec<(Vec<u8>, SetRow)> =
-            rows::rows_in(&*self.given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
-        all.into_iter()
-            .filter(|(_, row)| row.state < SetState::Released)
-            .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
-            .collect()
-    }
-
     /// Finishes sets that were begun, then seals everything staged when this was called. A set that
     /// cannot go on is left for later, and the error of the first of them returned in the end.
-    ///
-    /// # Errors
-    /// What stopped the first set that did not go on.
-    pub fn seal_all(&self, cause: Cause) -> Result<SealReport> {
-        let started = self.given.clock.passed();
+    pub(crate) fn seal_all(&self, cause: Cause) -> Result<SealReport> {
+        let started = self.given.passed();
         drop_orphan_plans(&self.given)?;
         self.give_up_unwritable()?;
         let until = self.bodies.backlog()?.last;
         let mut report = SealReport::default();
         let mut failed = Vec::new();
-        for set in self.unfinished()? {
+        for set in unfinished(&self.given)? {
             if cause == Cause::Order || !self.troubles.is_waiting(set, started) {
                 self.attempt(set, &mut report, &mut failed)?;
             }
@@ -183,7 +144,7 @@ impl Sealer {
                 break;
             }
         }
-        report.seconds = self.given.clock.passed().since(started).as_secs_f64();
+        report.seconds = self.given.passed().since(started).as_secs_f64();
         failed.into_iter().next().map_or(Ok(report), Err)
     }
 
@@ -232,7 +193,7 @@ impl Sealer {
     }
 
     fn times(&self) -> (UnixTime, Instant) {
-        (self.given.now(), self.given.clock.passed())
+        (self.given.now(), self.given.passed())
     }
 
     /// Gives a set up, and notes that its bodies wait; what `why` they do.
@@ -325,7 +286,7 @@ impl Sealer {
 
     /// Writes all platters of a set. Only what is written whole counts: what an attempt that is cut
     /// short leaves is scrap, and goes at once, for others may need the room.
-    fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
+    pub(crate) fn write(&self, set: SetId, row: &SetRow) -> Result<()> {
         self.scrap(row)?;
         // Raised before the first byte: two attempts never carry the same generation.
         self.advance(set, |row| row.generation += 1)?;
@@ -448,6 +409,27 @@ impl Sealer {
         self.given.fail.pass("seal-released");
         Ok(total)
     }
+}
+
+/// What is begun or waits at this time.
+pub(crate) fn under_way(given: &Given, troubles: &Troubles) -> Result<UnderWay> {
+    let now = given.passed();
+    let is_ready = |set: &SetId| !troubles.is_waiting(*set, now);
+    Ok(UnderWay {
+        is_ready: troubles.is_any_ripe(now) || unfinished(given)?.iter().any(is_ready),
+        is_full: troubles.is_full(Some(now)),
+        excluded: troubles.excluded(Some(now)),
+    })
+}
+
+/// Sets that were begun and are not released.
+fn unfinished(given: &Given) -> Result<Vec<SetId>> {
+    let all: Vec<(Vec<u8>, SetRow)> =
+        rows::rows_in(&*given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+    all.into_iter()
+        .filter(|(_, row)| row.state < SetState::Released)
+        .map(|(key, _)| Ok(SetId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?)))
+        .collect()
 }
 
 /// A set that is no more, and whose end nobody explained.

@@ -2,11 +2,54 @@
 //! was found of a platter that was read whole.
 
 use fulgurite_glass::SectorMargins;
-use fulgurite_units::{ByteCount, PlatterId, SetId, UnixTime};
+use fulgurite_units::{ByteCount, Duration, PlatterId, SetId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::SetRow;
-use crate::{PlattersError, Result};
+use crate::{DecodeStatus, PlattersError, Result};
+
+/// The glass tier at one moment.
+#[derive(Clone, Debug)]
+pub struct GlassStatus {
+    /// Platter profile of new sets.
+    pub profile: String,
+    /// Fidelity of the simulated medium.
+    pub fidelity: &'static str,
+    /// Platter-sets.
+    pub sets: Vec<SetStatus>,
+    /// Platters stored.
+    pub platters: u64,
+    /// New platters that wait to be verified, or are being verified.
+    pub unverified_platters: u64,
+    /// Since when the oldest of them does.
+    pub unverified_age: Option<Duration>,
+    /// What is wrong when that is longer than the library's policy lets one wait.
+    pub unverified_trouble: Option<String>,
+    /// Bytes of tracks that the sealing under way has done, and those it has to do.
+    pub seal_bytes: (u64, u64),
+    /// Sets that wait to be tried again, and bodies of sets that were given up, the oldest first.
+    pub seal_troubles: Vec<SealTrouble>,
+    /// Sets given up since start.
+    pub sets_given_up: u64,
+    /// Sectors that their track brought back since start, tracks that their large group did, and
+    /// tracks that their set did.
+    pub repaired: (u64, u64, u64),
+    /// The decode service, where images are decoded.
+    pub decode: Option<DecodeStatus>,
+}
+
+/// Where a shard is in the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnPlatter {
+    /// The set of its platter.
+    pub set: SetId,
+    /// Its first information track.
+    pub track_first: u32,
+    /// Its last information track.
+    pub track_last: u32,
+    /// The slot of its platter.
+    pub slot: Option<u32>,
+}
 
 /// What sealing has trouble with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,10 +139,7 @@ pub struct VerifiedPlatter {
 }
 
 /// What is shown of the set under this key.
-///
-/// # Errors
-/// When the key is none of a set.
-pub fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
+pub(crate) fn set_status(key: &[u8], row: &SetRow) -> Result<SetStatus> {
     let id: [u8; 16] = key.try_into().map_err(|_| PlattersError::Corrupt {
         what: "a set row has a key that is no set id".to_owned(),
     })?;

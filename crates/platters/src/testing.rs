@@ -1,59 +1,171 @@
 //! The glass tier in a folder, and bodies in memory that it can be given, for tests.
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::{ControlFlow, Deref, RangeInclusive};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_catalog::{Committer, FjallConfig, FjallStore, KeyValue, Transaction};
-use fulgurite_glass::Geometry;
-use fulgurite_library::{LibraryShape, Policy};
-use fulgurite_units::{ArchiveId, ByteCount, ManualClock, ObjectId, UnixTime};
+use fulgurite_catalog::{
+    Batch, CatalogError, Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue,
+    ReadView, Space, Transaction, Visitor,
+};
+use fulgurite_units::{ArchiveId, ByteCount, ManualClock, ObjectId, PlatterId, SetId, UnixTime};
 
-use crate::config::{LibraryOptions, MediumOptions};
-use crate::rows::SPACES;
+use crate::config::{
+    Geometry, GlassConfig, LibraryOptions, LibraryShape, MediumOptions, Policy, SHARD_SIZE_DEFAULT,
+};
+use crate::library_driver::LiveLibrary;
+use crate::plan::plan_set;
+use crate::rows::{PLANS, SPACES};
+use crate::seal::Sealer;
 use crate::{
-    Backlog, Bodies, FAIL_POINTS, FailPoints, Given, Ingested, Kept, Placed, PlatterFiles, ReadAt,
-    Released, Repairs, Result, Shard, SimulatedMedium, Waiting, cipher_crc,
+    Backlog, Bodies, Excluded, FAIL_POINTS, FailPoints, Given, Ingested, Kept, Placed,
+    PlatterFiles, ReadAt, Released, Result, Shard, Shared, Waiting, cipher_crc,
 };
 
 const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
 /// Bytes of each entry.
 const ENTRY_BYTES: u32 = 100;
 
-pub(crate) fn library() -> LibraryOptions {
-    LibraryOptions {
-        shape: LibraryShape::small(),
-        time_scale: 0.0,
-        seed: 1,
-        policy: Policy::default(),
-        log: None,
+pub(crate) fn config() -> GlassConfig {
+    GlassConfig {
+        geometry: Geometry::profile("demo").unwrap(),
+        shard_size: SHARD_SIZE_DEFAULT,
+        medium: MediumOptions::perfect(1),
+        library: LibraryOptions {
+            shape: LibraryShape::small(),
+            time_scale: 0.0,
+            seed: 1,
+            policy: Policy::default(),
+            log: None,
+        },
     }
 }
 
-/// What the glass tier works with in this folder.
-pub(crate) fn given(folder: &Path) -> Given {
+/// A catalog that counts the plan rows that are read of it.
+struct Counting<V>(V, Arc<AtomicU64>);
+
+impl<V: Deref<Target: ReadView> + Send + Sync> ReadView for Counting<V> {
+    fn get(&self, space: Space, key: &[u8]) -> Result<Option<Vec<u8>>, CatalogError> {
+        self.1.fetch_add(u64::from(space == PLANS), Ordering::Relaxed);
+        self.0.get(space, key)
+    }
+
+    fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        direction: Direction,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), CatalogError> {
+        self.0.scan(space, range, direction, &mut |key, value| {
+            self.1.fetch_add(u64::from(space == PLANS), Ordering::Relaxed);
+            visit(key, value)
+        })
+    }
+}
+
+impl KeyValue for Counting<Arc<FjallStore>> {
+    fn spaces(&self) -> &[Space] {
+        self.0.spaces()
+    }
+
+    fn snapshot(&self) -> Box<dyn ReadView> {
+        Box::new(Counting(self.0.snapshot(), Arc::clone(&self.1)))
+    }
+
+    fn apply(&self, batch: Batch) -> Result<(), CatalogError> {
+        self.0.apply(batch)
+    }
+
+    fn check(&self) -> Result<(), CatalogError> {
+        self.0.check()
+    }
+
+    fn reopen(&self) -> Result<(), CatalogError> {
+        self.0.reopen()
+    }
+}
+
+/// What the glass tier works with in this folder, and the count of plan rows read.
+fn given(folder: &Path) -> (Given, Arc<AtomicU64>) {
     let (catalog, platters) = (folder.join("catalog"), folder.join("platters"));
     std::fs::create_dir(&catalog).unwrap();
     std::fs::create_dir(&platters).unwrap();
     let store = FjallStore::open(&catalog, &SPACES, &FjallConfig::default()).unwrap();
-    let catalog = Arc::new(store);
-    let shape = library().shape;
-    let committer = Committer::start(Arc::clone(&catalog) as Arc<dyn KeyValue>).unwrap();
-    Given {
+    let read = Arc::<AtomicU64>::default();
+    let catalog: Arc<dyn KeyValue> = Arc::new(Counting(Arc::new(store), Arc::clone(&read)));
+    let committer = Committer::start(Arc::clone(&catalog)).unwrap();
+    let shared = Shared {
         archive: ArchiveId::from_bytes([9; 16]),
         catalog,
         committer: Arc::new(committer),
-        files: PlatterFiles::new(platters),
-        medium: Arc::new(SimulatedMedium::new(&MediumOptions::perfect(1), 1).unwrap()),
-        geometry: Geometry::profile("demo").unwrap(),
-        shard_size: ByteCount::new(4_000_000_000),
-        shape,
+        folder: platters,
         clock: ManualClock::at(NOW).clock(),
         panics: Arc::default(),
         fail: Arc::new(FailPoints::new(&FAIL_POINTS, None).unwrap()),
-        repairs: Repairs::default(),
         stopping: Arc::default(),
+    };
+    (Given::new(shared, &config()).unwrap(), read)
+}
+
+/// A catalog with a library on it and a sealer, without threads of its own.
+pub(crate) struct Bench {
+    _dir: tempfile::TempDir,
+    pub(crate) given: Arc<Given>,
+    pub(crate) held: Arc<Held>,
+    library: LiveLibrary,
+    pub(crate) files: PlatterFiles,
+    pub(crate) sealer: Sealer,
+    plan_rows_read: Arc<AtomicU64>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let (given, plan_rows_read) = given(dir.path());
+        let given = Arc::new(given);
+        let track_size = ByteCount::mib(1);
+        let library = LiveLibrary::start(&config().library, track_size, &given.panics).unwrap();
+        let held = Arc::<Held>::default();
+        let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
+        let sealer = Sealer::new(&given, &bodies, &library, &Arc::default(), &Arc::default());
+        let files = given.files.clone();
+        Self { _dir: dir, given, held, library, files, sealer, plan_rows_read }
+    }
+
+    pub(crate) fn plan(&self) -> SetId {
+        self.plan_until(u64::MAX - 1)
+    }
+
+    pub(crate) fn plan_until(&self, until: u64) -> SetId {
+        plan_set(&self.given, &*self.held, until, &Excluded::default()).unwrap().unwrap()
+    }
+
+    pub(crate) fn count(&self, space: Space) -> usize {
+        let all = KeyRange::prefix(b"");
+        self.given.catalog.range(space, &all, Direction::Ascending, 9999).unwrap().len()
+    }
+
+    /// Plan rows read since this was asked last.
+    pub(crate) fn plan_rows_read(&self) -> u64 {
+        self.plan_rows_read.swap(0, Ordering::Relaxed)
+    }
+
+    /// Cuts a platter's file in two: the last half is gone.
+    pub(crate) fn damage(&self, platter: PlatterId) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.files.path(platter);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.library.stop();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the last verification of each platter found, sector by sector, in the catalog.
 
 use fulgurite_catalog::keys::{KeyReader, KeyWriter};
-use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
+use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_glass::{SectorMargins, SectorReading, VerifyReport};
 use fulgurite_units::{PlatterId, UnixTime};
 use serde::{Deserialize, Serialize};
@@ -107,10 +107,7 @@ pub(crate) fn note(given: &Given, platter: PlatterId, report: &VerifyReport) -> 
 }
 
 /// What was found, or nothing if the platter was never verified.
-///
-/// # Errors
-/// When the catalog fails.
-pub fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
+pub(crate) fn of(given: &Given, platter: PlatterId) -> Result<Option<Verification>> {
     let view = given.catalog.snapshot();
     let Some(row) = rows::get::<VerificationRow>(&*view, VERIFIED, &platter.to_bytes())? else {
         return Ok(None);

@@ -11,11 +11,20 @@ use super::{Finding, Source};
 pub(super) const MAP: &str = "ARCHITECTURE.md";
 /// The project's own tool, which builds all of them and uses none.
 const TOOL: &str = "xtask";
-/// Tables of a manifest that make arrows.
-const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+/// Tables of a manifest that make arrows, and whether they are those of its tests.
+const TABLES: [(&str, bool); 3] =
+    [("dependencies", false), ("dev-dependencies", true), ("build-dependencies", false)];
 
 /// What every crate may use of the others; a crate that is not on it may not exist.
-type Map<'a> = BTreeMap<&'a str, Vec<&'a str>>;
+type Map<'a> = BTreeMap<&'a str, Allowed<'a>>;
+
+/// What a crate may use.
+#[derive(Default)]
+struct Allowed<'a> {
+    used: Vec<&'a str>,
+    /// Its tests may, too.
+    by_tests: Vec<&'a str>,
+}
 
 /// Rows of the map that make no sense, and arrows of manifests that it does not have.
 pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
@@ -28,7 +37,8 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
 }
 
 /// Reads rows of the form `` | `crate` | what it is | what it may use | ``. The last cell names
-/// crates above it, or says "-", "all above", "all above but" some, or "all".
+/// crates above it, or says "-", "all above", "all above but" some, or "all"; behind "; tests: " it
+/// names those that its tests may use beside them.
 fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
     let mut map = Map::new();
     let mut above: Vec<&str> = Vec::new();
@@ -38,17 +48,21 @@ fn read<'a>(source: &'a Source, findings: &mut Vec<Finding>) -> Map<'a> {
             continue;
         };
         let used = rest.trim_end().trim_end_matches('|').rsplit('|').next().unwrap_or_default();
-        let (is_all, named) = match used.trim() {
+        let used = used.trim();
+        let (used, tests) = used.split_once("; tests: ").unwrap_or((used, ""));
+        let (is_all, named) = match used {
             "-" => (false, ""),
             "all" | "all above" => (true, ""),
             some => some.strip_prefix("all above but ").map_or((false, some), |but| (true, but)),
         };
-        let named: Vec<&str> = named.split(", ").filter(|name| !name.is_empty()).collect();
-        for stranger in named.iter().filter(|name| !above.contains(name)) {
+        let [named, by_tests] = [named, tests]
+            .map(|list| list.split(", ").filter(|name| !name.is_empty()).collect::<Vec<_>>());
+        for stranger in named.iter().chain(&by_tests).filter(|name| !above.contains(name)) {
             findings.push(source.finding(line, format!("{stranger} is not above {name}")));
         }
         let may_use = |other: &&str| named.contains(other) != is_all;
-        map.insert(name, above.iter().copied().filter(may_use).collect());
+        let used = above.iter().copied().filter(may_use).collect();
+        map.insert(name, Allowed { used, by_tests });
         above.push(name);
     }
     map
@@ -61,7 +75,7 @@ fn arrows(map: &Map<'_>, manifest: &Source) -> Vec<Finding> {
         [TOOL, "Cargo.toml"] => TOOL,
         _ => return Vec::new(),
     };
-    let none = Vec::new();
+    let none = Allowed::default();
     let Some(allowed) = map.get(crate_name).or_else(|| (crate_name == TOOL).then_some(&none))
     else {
         return vec![manifest.finding(0, format!("crate {crate_name} is not on the map"))];
@@ -70,9 +84,17 @@ fn arrows(map: &Map<'_>, manifest: &Source) -> Vec<Finding> {
         Ok(table) => table,
         Err(error) => return vec![manifest.finding(0, error.message())],
     };
-    let named = TABLES.iter().filter_map(|name| table.get(*name)?.as_table());
-    let used = named.flat_map(|t| t.keys()).filter_map(|name| name.strip_prefix("fulgurite-"));
-    used.filter(|name| !allowed.contains(name))
-        .map(|name| manifest.finding(0, format!("{crate_name} may not use {name}")))
-        .collect()
+    let mut findings = Vec::new();
+    for (name, is_of_tests) in TABLES {
+        let named = table.get(name).and_then(toml::Value::as_table);
+        let used = named.into_iter().flat_map(|table| table.keys());
+        for name in used.filter_map(|name| name.strip_prefix("fulgurite-")) {
+            let is_allowed =
+                allowed.used.contains(&name) || (is_of_tests && allowed.by_tests.contains(&name));
+            if !is_allowed {
+                findings.push(manifest.finding(0, format!("{crate_name} may not use {name}")));
+            }
+        }
+    }
+    findings
 }

@@ -96,6 +96,21 @@ fn arrows_that_the_map_does_not_have_are_refused() {
 }
 
 #[test]
+fn arrows_of_tests_are_for_tests_alone() {
+    let map = "| `units` | words | - |\n| `glass` | a medium | units |\n\
+               | `archive` | objects | units; tests: glass |\n";
+    let check = |manifest: &str, expected: &[&str]| {
+        check_arrows(map, "crates/archive/Cargo.toml", manifest, expected);
+    };
+    check("[dev-dependencies]\nfulgurite-glass = {}\nfulgurite-units = {}\n", &[]);
+    check("[dependencies]\nfulgurite-glass = {}\n", &["archive may not use glass"]);
+    check("[build-dependencies]\nfulgurite-glass = {}\n", &["archive may not use glass"]);
+    let upside = "| `archive` | objects | -; tests: glass |\n";
+    let found = arrows::check(&[source(arrows::MAP, upside)]);
+    assert_eq!(found[0].message, "glass is not above archive");
+}
+
+#[test]
 fn crates_off_the_map_are_refused() {
     let manifest = "[package]\n";
     check_arrows(MAP, "crates/utils/Cargo.toml", manifest, &["crate utils is not on the map"]);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_platters::{Cause, Sealer};
+use fulgurite_platters::{Bodies, Cause};
 use tokio::sync::oneshot;
 
 use super::{Failed, Job, Next, Pace, Turn};
 use crate::ground::Ground;
 use crate::limits::{JOB_TICK, SEAL_REST};
 use crate::status::SealReport;
-use crate::{Result, policy};
+use crate::{ArchiveError, Result, policy};
 
 /// Its name.
 pub(super) const SEALING: &str = "sealing";
@@ -21,20 +21,20 @@ pub(crate) type SealOrder = oneshot::Sender<Result<SealReport>>;
 #[derive(Debug)]
 pub(super) struct Sealing {
     pub(super) ground: Arc<Ground>,
-    pub(super) sealer: Sealer,
+    pub(super) bodies: Arc<dyn Bodies>,
     pub(super) orders: Receiver<SealOrder>,
 }
 
 impl Sealing {
     /// Whether there is something to seal; if that cannot be told, trying will tell why.
     fn is_due(&self) -> bool {
-        let look = || policy::is_due(&self.ground, &self.sealer);
+        let look = || policy::is_due(&self.ground);
         self.ground.panics.run(SEALING, look).unwrap_or(true)
     }
 
     /// With trouble it takes longer to find out what is due, and the trouble is shown.
     fn next(&self) -> Next {
-        self.sealer.trouble().map_or(Next::Tick, Next::Waits)
+        self.ground.platters.trouble().map_or(Next::Tick, Next::Waits)
     }
 }
 
@@ -59,10 +59,9 @@ impl Job for Sealing {
             return Ok(self.next());
         }
         turn.doing(SEALING);
-        // Caught here, so that whoever ordered it is told.
-        let seal = || Ok(self.sealer.seal_all(cause)?);
-        let outcome = self.ground.panics.run(SEALING, seal);
-        self.sealer.rests();
+        // A panic in it is an error, so that whoever ordered it is told.
+        let sealed = self.ground.platters.seal(&self.bodies, cause);
+        let outcome = sealed.map_err(ArchiveError::from);
         let next = match &outcome {
             Ok(_) => Ok(self.next()),
             Err(error) => Err(Failed::of(error)),

@@ -8,13 +8,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use fulgurite_platters::library_driver::LiveLibrary;
-use fulgurite_platters::{Progress, Sealer, Stored, Troubles};
+use fulgurite_platters::{Progress, Stored};
 use fulgurite_units::PlatterId;
 use tokio::sync::oneshot;
 
 use super::{Failed, Job, Next, Pace, Turn};
-use crate::bodies::StagedBodies;
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK};
 use crate::status::VerifyReport;
@@ -33,7 +31,6 @@ pub(crate) struct VerifyOrder {
 #[derive(Debug)]
 struct Begun {
     order: VerifyOrder,
-    sealer: Sealer,
     /// Bytes of copies that are still to be read.
     copies: Option<u64>,
     /// The same of tiers; none where nothing is in one.
@@ -46,10 +43,8 @@ struct Begun {
 
 #[derive(Debug)]
 pub(super) struct Verifying {
-    pub(super) ground: Arc<Ground>,
-    pub(super) library: LiveLibrary,
-    pub(super) troubles: Arc<Troubles>,
-    pub(super) orders: Receiver<VerifyOrder>,
+    ground: Arc<Ground>,
+    orders: Receiver<VerifyOrder>,
     begun: Vec<Begun>,
 }
 
@@ -73,7 +68,7 @@ impl Begun {
             self.done += bytes;
         } else if let Some(platter) = self.platters.pop_front() {
             turn.doing(format!("verifying a platter, {} to come", self.platters.len()));
-            self.report.platters.push(self.sealer.verify_stored(&platter)?);
+            self.report.platters.push(ground.platters.verify(&platter, progress)?);
             self.done += platter.bytes;
         }
         progress.set(self.done, self.total);
@@ -82,22 +77,14 @@ impl Begun {
 }
 
 impl Verifying {
-    pub(super) fn new(
-        ground: &Arc<Ground>,
-        library: &LiveLibrary,
-        troubles: &Arc<Troubles>,
-        orders: Receiver<VerifyOrder>,
-    ) -> Self {
-        let (ground, troubles) = (Arc::clone(ground), Arc::clone(troubles));
-        Self { ground, library: library.clone(), troubles, orders, begun: Vec::new() }
+    pub(super) fn new(ground: &Arc<Ground>, orders: Receiver<VerifyOrder>) -> Self {
+        Self { ground: Arc::clone(ground), orders, begun: Vec::new() }
     }
 
     fn begin(&self, order: VerifyOrder) -> Result<Begun, (VerifyOrder, ArchiveError)> {
-        let Self { ground, library, troubles, .. } = self;
-        let bodies = StagedBodies::of(ground);
-        let sealer = Sealer::new(&ground.given, &bodies, library, troubles, &order.progress);
+        let ground = &self.ground;
         let look = || -> Result<(VecDeque<Stored>, Option<u64>, Option<u64>)> {
-            let platters = sealer.stored_platters(order.platter)?.into();
+            let platters = ground.platters.stored(order.platter)?.into();
             if order.platter.is_some() {
                 return Ok((platters, None, None));
             }
@@ -108,7 +95,7 @@ impl Verifying {
                 let of_platters = platters.iter().map(|platter| platter.bytes).sum::<u64>();
                 let total = copies.unwrap_or(0) + tiers.unwrap_or(0) + of_platters;
                 let report = VerifyReport::default();
-                Ok(Begun { order, sealer, copies, tiers, platters, done: 0, total, report })
+                Ok(Begun { order, copies, tiers, platters, done: 0, total, report })
             }
             Err(error) => Err((order, error)),
         }

@@ -3,9 +3,8 @@
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
 
-use fulgurite_platters::library_driver::{LibraryWatch, LiveLibrary};
-use fulgurite_platters::{Progress, Sealer, Troubles};
-use fulgurite_units::{ByteCount, Clock, ObjectId, PlatterId};
+use fulgurite_platters::Progress;
+use fulgurite_units::{Clock, ObjectId, PlatterId};
 use tokio::sync::oneshot;
 
 use super::expiring::Expiring;
@@ -82,29 +81,20 @@ impl Ground {
     }
 }
 
-/// The jobs of an open archive, and the library they work with.
+/// The jobs of an open archive.
 #[derive(Debug)]
 pub(crate) struct Workers {
     ground: Arc<Ground>,
-    library: LiveLibrary,
     runner: Runner,
-    troubles: Arc<Troubles>,
-    /// How far sealing is.
-    sealing: Arc<Progress>,
 }
 
 impl Workers {
     pub(crate) fn start(ground: &Arc<Ground>) -> Result<Self> {
-        let track_size = ByteCount::new(ground.config.geometry.track_user_bytes() as u64);
-        let library = LiveLibrary::start(&ground.config.library, track_size, &ground.panics)?;
-        startup::finish_shreds(ground)?;
-        damaged::requeue(ground)?;
-        let troubles = Arc::<Troubles>::default();
-        let sealing = Arc::<Progress>::default();
-        let bodies = StagedBodies::of(ground);
-        let sealer = Sealer::new(&ground.given, &bodies, &library, &troubles, &sealing);
         let answers = tokio::runtime::Handle::try_current()
             .map_err(|e| ArchiveError::Internal { what: format!("no runtime: {e}") })?;
+        ground.platters.start(answers.clone())?;
+        startup::finish_shreds(ground)?;
+        damaged::requeue(ground)?;
         let inboxes = ground.inboxes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Inboxes { sealing: orders, verifying, reclassifying, restore }) = inboxes else {
             return Err(ArchiveError::Internal { what: "workers were started twice".to_owned() });
@@ -112,52 +102,37 @@ impl Workers {
         let runner = Runner::new(ground.clock(), &ground.panics);
         let given = || Arc::clone(ground);
         runner.start(Expiring(given()))?;
-        let bell = ground.bells.sealing.bell();
-        runner.start_at(bell, Sealing { ground: given(), sealer, orders })?;
+        let bodies = StagedBodies::of(ground);
+        let sealing = Sealing { ground: given(), bodies, orders };
+        runner.start_at(ground.bells.sealing.bell(), sealing)?;
         let moves = Reclassifying::new(ground, reclassifying, &answers);
         runner.start_at(ground.bells.reclassifying.bell(), moves)?;
-        Restorer::start(&runner, ground, &library, restore, answers)?;
+        Restorer::start(&runner, ground, restore)?;
         for (bell, tier) in ground.bells.moving.iter().zip(ground.tiers.iter()) {
             runner.start_at(bell, Moving(Mover::new(ground, tier)))?;
         }
         runner.start(Shredding::of(ground))?;
         runner.start(Tending::of(ground))?;
-        let verifying = Verifying::new(ground, &library, &troubles, verifying);
+        let verifying = Verifying::new(ground, verifying);
         runner.start_at(ground.bells.verifying.bell(), verifying)?;
-        let ground = given();
-        Ok(Self { ground, library, runner, troubles, sealing })
-    }
-
-    /// How far the sealing is that is under way.
-    pub(crate) const fn sealing(&self) -> &Arc<Progress> {
-        &self.sealing
+        Ok(Self { ground: given(), runner })
     }
 
     /// What operators are shown of the jobs.
     pub(crate) fn show(&self, status: &mut Status) {
-        let now = self.ground.clock().passed();
         status.jobs = self.runner.shown();
         let sealing = status.jobs.iter().find(|job| job.name == SEALING);
         status.pipeline = sealing.map_or_else(String::new, pipeline);
-        (status.seal_troubles, status.sets_given_up) = self.troubles.shown(now);
-        let decoders = status.decode.as_ref().map_or(0, |decode| decode.deaths);
-        (status.seal_bytes_done, status.seal_bytes_total) = self.sealing.bytes();
-        let (waiting, oldest, trouble) = self.library.unverified().shown();
-        status.unverified_trouble = trouble;
-        status.unverified_platters = waiting as u64;
-        status.unverified_seconds = oldest.map_or(0, |age| age.as_nanos() / 1_000_000_000);
-        status.panics = self.ground.panics.count() + decoders;
     }
 
     /// What does not go as it should, though requests are served: one line for each trouble.
     pub(crate) fn degraded(&self) -> Vec<String> {
-        let (troubles, _) = self.troubles.shown(self.ground.clock().passed());
-        let sealing = troubles.iter().map(ToString::to_string);
+        let platters = &self.ground.platters;
         let jobs = self.runner.shown();
         // That of sealing is in those of its sets.
-        let is_other = |job: &&JobStatus| job.name != SEALING || troubles.is_empty();
+        let is_other = |job: &&JobStatus| job.name != SEALING || platters.trouble().is_none();
         let jobs = jobs.iter().filter(is_other).filter_map(JobStatus::told);
-        sealing.chain(self.library.unverified().shown().2).chain(jobs).collect()
+        platters.degraded().into_iter().chain(jobs).collect()
     }
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {
@@ -193,26 +168,11 @@ impl Workers {
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
-    /// The library, which has this machine.
-    pub(crate) fn library(&self, machine: fulgurite_library::Machine) -> Result<&LiveLibrary> {
-        if self.ground.config.library.shape.has(machine) {
-            return Ok(&self.library);
-        }
-        let what = format!("the library has no machine {machine:?}");
-        Err(ArchiveError::InvalidArgument { what })
-    }
-
-    /// Shows what goes on in the library, from now on.
-    pub(crate) fn watch(&self) -> Result<LibraryWatch> {
-        Ok(self.library.watch()?)
-    }
-
     pub(crate) fn stop(&self) -> Result<()> {
         self.ground.stopping.store(true, std::sync::atomic::Ordering::SeqCst);
         self.runner.stop();
-        self.ground.medium.stop();
         // First the library, for a job may wait for minutes of simulated mechanics.
-        self.library.stop();
+        self.ground.platters.stop();
         let died = self.runner.join();
         if died > 0 {
             return Err(ArchiveError::Internal { what: format!("{died} jobs died") });

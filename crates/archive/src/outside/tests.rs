@@ -1,6 +1,5 @@
 //! The checks with seeded changes of good bytes, and bytes of released versions that must be read.
 
-use fulgurite_glass::Geometry;
 use fulgurite_units::{UnixTime, UploadId};
 
 use super::*;
@@ -8,7 +7,7 @@ use crate::key_table::slot::encode;
 use crate::labels::Labels;
 use crate::names::VersionId;
 use crate::object::{ObjectMeta, Retrieval, StorageClass};
-use crate::rows::{RestoreMark, SetState};
+use crate::rows::RestoreMark;
 use crate::testing;
 
 #[path = "../../../../fuzz/changes.rs"]
@@ -41,20 +40,6 @@ fn queue_row() -> QueueRow {
         name: testing::name("a/b"),
         arrived: testing::NOW,
         bytes: 5 << 30,
-    }
-}
-
-fn set_row() -> SetRow {
-    SetRow {
-        state: SetState::Verified,
-        geometry: Geometry::profile("demo").unwrap(),
-        created: testing::NOW,
-        generation: 2,
-        information: vec![PlatterId::from_bytes([3; 16])],
-        redundancy: vec![PlatterId::from_bytes([4; 16])],
-        bytes: 1,
-        redundancy_bytes: 2,
-        damaged: vec![ObjectId::from_bytes([1; 16])],
     }
 }
 
@@ -114,7 +99,6 @@ fn rows_and_keys_of_the_catalog() {
         sample(2, &object_row()),
         sample(3, &body),
         sample(4, &queue_row()),
-        sample(8, &set_row()),
         sample(13, &restore_row()),
         [vec![15], rows::object_key("vault", "a\0b")].concat(),
         sample(16, &doubt_row(body.clone())),

@@ -4,7 +4,7 @@
 //! entry + its key -> what is known of a body        entry without a key -> deleted; stays so
 //! ```
 
-use fulgurite_platters::{Listed, ListsRead, Recovered, Told};
+use fulgurite_platters::{Listed, ListsRead, Recovered};
 
 use super::found::{Bodies, Known};
 use super::opened::Opened;
@@ -19,11 +19,11 @@ pub(super) fn open(
     opened: &Opened,
     paths: &[std::path::PathBuf],
     report: &mut RecoverReport,
-) -> Recovered {
-    let (glass, mut unusable) = Recovered::open(opened.archive, &opened.medium, paths);
+) -> Result<Recovered> {
+    let (glass, mut unusable) = Recovered::open(opened.archive, &opened.config.glass, paths)?;
     report.unusable.append(&mut unusable);
     (report.platters, report.sets) = (glass.platters(), glass.sets());
-    glass
+    Ok(glass)
 }
 
 /// Takes what the file lists of all platters say.
@@ -47,13 +47,11 @@ pub(super) fn read_lists(
 pub(super) fn write_sets(
     glass: &Recovered,
     writer: &mut Writer<'_>,
-    opened: &Opened,
     salvaged: &Salvaged,
     sums: &Sums,
 ) -> Result<()> {
-    let told = Told { live: &sums.live, verified: &salvaged.verified, margins: &salvaged.margins };
     let put = &mut |space, key, bytes| writer.put_bytes(space, key, bytes);
-    glass.write_sets(&opened.config.library.shape, told, put)
+    glass.write_sets(&salvaged.glass, &sums.live, put)
 }
 
 /// Takes an entry of a platter's list.

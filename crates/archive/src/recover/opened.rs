@@ -12,10 +12,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use fulgurite_catalog::{FjallConfig, FjallStore};
-use fulgurite_platters::SimulatedMedium;
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
 use crate::config::ArchiveConfig;
@@ -38,7 +36,6 @@ pub(super) struct Opened {
     pub(super) keys: KeyTable,
     /// Slots in use, by body.
     pub(super) slots: BTreeMap<ObjectId, UsedSlot>,
-    pub(super) medium: Arc<SimulatedMedium>,
     pub(super) tiers: Tiers,
     /// Number of this run of the archive.
     pub(super) run: u64,
@@ -85,9 +82,8 @@ impl Opened {
         // above every run that made a segment: the new catalog is newer than all of them.
         let run = keys.begin_recovery(catalog_mark::last_run(&paths, archive)?)?;
         let slots = keys.scan()?.into_iter().map(|slot| (slot.body, slot)).collect();
-        let medium = Arc::new(SimulatedMedium::new(&config.medium, config.library.read_drives())?);
         let tiers = Tiers::open(&config, archive, |_| Ok(true))?;
-        Ok(Self { config, paths, archive, keys, slots, medium, tiers, run, _lock: lock })
+        Ok(Self { config, paths, archive, keys, slots, tiers, run, _lock: lock })
     }
 
     /// An empty catalog that has no name yet. What an earlier recovery left is scrap.

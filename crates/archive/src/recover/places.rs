@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_platters::Recovered;
-use fulgurite_units::{ObjectId, PlatterId, SetId};
+use fulgurite_units::{ObjectId, PlatterId};
 
 use super::logs::Segment;
 use super::objects::{Look, WholeBody};
@@ -13,7 +13,7 @@ use super::reading::{BodyReader, Files};
 use super::salvaged::Salvaged;
 use crate::limits::SCAN_THREADS_MAX;
 use crate::log::{Extent, LogKind, list_segments, segment_path};
-use crate::rows::{BodyRow, SetState};
+use crate::rows::BodyRow;
 
 /// Segments of each run and log whose bytes a crash may have come before the sync of: the one that
 /// was written, and the one before it, whose last bodies may have waited still.
@@ -36,9 +36,6 @@ impl<'a> Places<'a> {
         segments: &[Segment],
         salvaged: &Salvaged,
     ) -> Self {
-        let is_released =
-            |set: SetId| salvaged.sets.get(&set).is_none_or(|row| row.state == SetState::Released);
-        let safe = glass.whole_sets().filter(|&(set, _)| is_released(set));
         let mut files = BTreeMap::new();
         let mut runs: BTreeMap<(LogKind, Option<u64>), BTreeSet<u32>> = BTreeMap::new();
         for segment in segments {
@@ -56,7 +53,7 @@ impl<'a> Places<'a> {
         });
         Self {
             glass,
-            safe: safe.map(|(_, p)| p).collect(),
+            safe: glass.safe(&salvaged.glass),
             files,
             tails: tails.collect(),
             reader: BodyReader::default(),

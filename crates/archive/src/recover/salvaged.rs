@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{Damage, FjallStore, Space};
-use fulgurite_units::{ObjectId, PlatterId, SetId, UploadId};
+use fulgurite_platters::OldRows;
+use fulgurite_units::{ObjectId, UploadId};
 
 use super::found::{Bodies, Known};
 use crate::classes::{Classes, Home};
@@ -19,9 +20,8 @@ use crate::key_table::UsedSlot;
 use crate::log::LogKind;
 use crate::names::{BucketName, ObjectName};
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, MARGINS, OBJECTS, ObjectRow,
-    PARTS, PartRow, RESTORES, RestoreRow, SETS, SHREDS, SPACES, SetRow, TrackRow, UPLOADS,
-    UploadRow, VERIFIED, VerificationRow,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS,
+    PartRow, RESTORES, RestoreRow, SHREDS, SPACES, UPLOADS, UploadRow,
 };
 use crate::{ArchiveError, Result};
 
@@ -43,9 +43,8 @@ pub(super) struct Salvaged {
     /// Bodies whose deletion was committed, and their key slots.
     pub(super) shreds: BTreeMap<ObjectId, u32>,
     pub(super) restores: BTreeMap<ObjectId, RestoreRow>,
-    pub(super) sets: BTreeMap<SetId, SetRow>,
-    pub(super) verified: BTreeMap<PlatterId, VerificationRow>,
-    pub(super) margins: BTreeMap<Vec<u8>, TrackRow>,
+    /// Rows of the glass tier.
+    pub(super) glass: OldRows,
     /// Rows that were read and make no sense.
     pub(super) unreadable: u64,
     /// What is said of the first row that only a newer program reads.
@@ -101,12 +100,8 @@ impl Salvaged {
             self.doubts.insert(row.body.body_id, row.object_id);
         } else if space == RESTORES {
             self.restores.insert(id(key, ObjectId::from_bytes)?, rows::decode(space, value)?);
-        } else if space == SETS {
-            self.sets.insert(id(key, SetId::from_bytes)?, rows::decode(space, value)?);
-        } else if space == VERIFIED {
-            self.verified.insert(id(key, PlatterId::from_bytes)?, rows::decode(space, value)?);
-        } else if space == MARGINS {
-            self.margins.insert(key.to_vec(), rows::decode(space, value)?);
+        } else {
+            self.glass.keep(space, key, value)?;
         }
         Ok(())
     }

@@ -26,8 +26,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
-use fulgurite_platters::library_driver::LiveLibrary;
-use fulgurite_platters::{Fetched, Fetcher, SetBrought, Visited, Wish};
+use fulgurite_platters::{Fetched, SetBrought, Visited, Wish};
 use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
@@ -73,7 +72,6 @@ pub(crate) enum Message {
 #[derive(Debug)]
 struct Means {
     ground: Arc<Ground>,
-    shards: Fetcher,
     drives: usize,
 }
 
@@ -125,15 +123,11 @@ impl Restorer {
     pub(crate) fn start(
         runner: &Runner,
         ground: &Arc<Ground>,
-        library: &LiveLibrary,
         inbox: Receiver<Message>,
-        answers: tokio::runtime::Handle,
     ) -> Result<()> {
-        let shards = Fetcher::new(&ground.given, library, answers);
-        let shape = &ground.config.library.shape;
-        let drives = usize::from(shape.drives_per_panel() * shape.panels).max(1);
+        let drives = ground.platters.drives();
         let log = Begun::at(ground.config.restore_log.as_deref())?;
-        let of = Arc::new(Means { ground: Arc::clone(ground), shards, drives });
+        let of = Arc::new(Means { ground: Arc::clone(ground), drives });
         let bells = [(); RESTORE_WORKERS].map(|()| Bell::new(ground.clock()));
         let bench = Bench::new(bells.to_vec());
         for (number, bell) in (1..).zip(&bells) {
@@ -352,7 +346,7 @@ impl Driver {
         let pieces: Vec<PieceId> = visited.left.iter().map(|wish| wish.piece).collect();
         let inbox = self.inbox.clone();
         let then = move |recovery| inbox.send(Message::Brought(Box::new(recovery)));
-        if let Err(error) = self.of.shards.bring_set(visited, then) {
+        if let Err(error) = self.of.ground.platters.bring_set(visited, then) {
             self.of.ground.check_stopping()?;
             let reason = error_chain(&error);
             pieces.into_iter().for_each(|piece| self.failed(piece, &reason));
@@ -363,10 +357,11 @@ impl Driver {
     /// Has shards put together from their set.
     fn put_together(&self, recovery: SetBrought<PieceId>) {
         let due = recovery.due().unwrap_or(UnixTime::from_millis(0));
-        let (shards, ground) = (self.of.shards.clone(), Arc::clone(&self.of.ground));
+        let ground = Arc::clone(&self.of.ground);
         let inbox = self.inbox.clone();
         let work = move || {
-            let fetched = ground.panics.catch("restoring", || shards.put_together(&recovery));
+            let fetched =
+                ground.panics.run("restoring", || ground.platters.put_together(&recovery));
             let fetched = fetched.unwrap_or_else(|error| {
                 let error = Arc::new(error);
                 let wishes = recovery.wishes.iter();
@@ -490,7 +485,7 @@ impl Driver {
             Some(place) if !wishes.is_empty() => {
                 let inbox = self.inbox.clone();
                 let then = move |visited| inbox.send(Message::Visited(visited));
-                Ok(self.of.shards.fetch(platter(place), wishes, then)?)
+                Ok(self.of.ground.platters.fetch(platter(place), wishes, then)?)
             }
             Some(_) | None => Ok(()),
         }

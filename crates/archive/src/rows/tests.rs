@@ -266,7 +266,7 @@ fn read_old<T: Row>(old: &BTreeMap<&str, Vec<u8>>, kind: &str) -> T {
 
 #[test]
 fn the_store_has_the_spaces_of_all() {
-    for space in fulgurite_platters::rows::SPACES {
+    for space in fulgurite_platters::SPACES {
         assert!(SPACES.contains(&space), "{space:?}");
     }
 }

@@ -87,7 +87,7 @@ fn a_platter_that_the_catalog_does_not_know_stops_the_sweep() {
     drop(ground);
     let ground = testing::ground(&dir);
     let stranger = PlatterId::from_random([7; 16]);
-    let path = ground.given.files.path(stranger);
+    let path = dir.path().join(format!("platters/{stranger}.glass"));
     std::fs::write(&path, b"a platter").unwrap();
     assert_eq!(sweep_orphan_keys(&ground).unwrap(), 0);
     assert!(has_key(&ground, &orphan));

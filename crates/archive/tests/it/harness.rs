@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use fulgurite_archive::config::{
-    ArchiveConfig, Classes, ExpeditedPolicy, LibraryOptions, MediumOptions, SHARD_SIZE_DEFAULT,
-    SealPolicy, SpaceOptions,
+    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
+    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
     PutOptions, RestoreOutcome, RestoreRequest, RestoreState, Retrieval, StorageClass,
     WriteCondition,
 };
-use fulgurite_glass::Geometry;
-use fulgurite_library::{LibraryShape, Policy};
 use fulgurite_units::{ByteCount, Duration, Seed};
 
 /// A platter of 160 KiB: 4 tracks of 5 + 2 sectors of 8 KiB, groups of 2 + 1 tracks, sets of 4 + 3.
@@ -39,19 +37,21 @@ pub(crate) fn tiny_geometry() -> Geometry {
 pub(crate) fn config(data: &Path) -> ArchiveConfig {
     ArchiveConfig {
         data: data.to_owned(),
-        geometry: tiny_geometry(),
+        glass: GlassConfig {
+            geometry: tiny_geometry(),
+            shard_size: SHARD_SIZE_DEFAULT,
+            medium: MediumOptions::perfect(1),
+            library: LibraryOptions {
+                shape: LibraryShape::small(),
+                time_scale: 0.0,
+                seed: 1,
+                policy: Policy::default(),
+                log: None,
+            },
+        },
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
-        shard_size: SHARD_SIZE_DEFAULT,
-        medium: MediumOptions::perfect(1),
-        library: LibraryOptions {
-            shape: LibraryShape::small(),
-            time_scale: 0.0,
-            seed: 1,
-            policy: Policy::default(),
-            log: None,
-        },
         log_capacity: ByteCount::gib(4),
         // No file of 64 MiB for each test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },

@@ -40,9 +40,9 @@ async fn a_live_archive_decides_what_its_log_decides_again() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("library.log");
         let mut config = config(&dir.path().join("data"));
-        config.library.time_scale = 1e-4;
-        config.library.policy = Policy::named(name).unwrap();
-        config.library.log = Some(log.clone());
+        config.glass.library.time_scale = 1e-4;
+        config.glass.library.policy = Policy::named(name).unwrap();
+        config.glass.library.log = Some(log.clone());
         let client = Client::open(config.clone()).await;
         let files = put(&client, 8).await;
         client.archive.seal().await.unwrap();

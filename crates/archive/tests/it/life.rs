@@ -210,7 +210,7 @@ async fn a_lost_catalog_is_rebuilt_from_platters_and_keys() {
 async fn a_platter_that_fails_sectors_within_the_codes_costs_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.medium = MediumOptions::losing(1, fulgurite_units::Ratio::new(0.03).unwrap());
+    config.glass.medium = MediumOptions::losing(1, fulgurite_units::Ratio::new(0.03).unwrap());
     let client = Client::open(config).await;
     let files = fill(&client, StorageClass::DeepArchive).await;
     client.archive.seal().await.unwrap();

@@ -29,8 +29,8 @@ fn lost(found: &Verification) -> u64 {
 async fn lost_sectors_are_written_down_one_by_one() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.medium = MediumOptions::losing(1, Ratio::new(0.05).unwrap());
-    let sectors_of_a_track = config.geometry.track_sectors();
+    config.glass.medium = MediumOptions::losing(1, Ratio::new(0.05).unwrap());
+    let sectors_of_a_track = config.glass.geometry.track_sectors();
     let client = Client::open(config.clone()).await;
     client.put("a", StorageClass::DeepArchive, &noise(1, 300_000)).await.unwrap();
     client.archive.seal().await.unwrap();
@@ -56,7 +56,7 @@ async fn lost_sectors_are_written_down_one_by_one() {
     drop(client);
 
     // A medium that loses none: no track has anything to say.
-    config.medium = MediumOptions::perfect(1);
+    config.glass.medium = MediumOptions::perfect(1);
     let client = Client::open(config).await;
     assert_eq!(found(&client, platter).await.tracks, sealed.tracks, "as it was before the restart");
     client.archive.verify(Some(platter), &Arc::default()).await.unwrap();
@@ -125,8 +125,8 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
     let path = dir.path().join("test.soft");
     statistics(&path);
     let mut config = config(&dir.path().join("data"));
-    config.geometry = Geometry::profile("sliver").unwrap();
-    config.medium = MediumOptions { seed: 1, fidelity: fidelity(path) };
+    config.glass.geometry = Geometry::profile("sliver").unwrap();
+    config.glass.medium = MediumOptions { seed: 1, fidelity: fidelity(path) };
     let client = Client::open(config).await;
     let bodies: Vec<Vec<u8>> = (0..4).map(|seed| noise(seed, 40_000)).collect();
     for (number, body) in bodies.iter().enumerate() {
@@ -162,7 +162,7 @@ async fn by_statistics(fidelity: impl FnOnce(PathBuf) -> Fidelity) {
 /// An archive at `analog` with damage.
 fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
     let mut config = config(data);
-    config.geometry = Geometry::profile("sliver").unwrap();
+    config.glass.geometry = Geometry::profile("sliver").unwrap();
     let analog = AnalogOptions {
         preset: "easy".to_owned(),
         model: None,
@@ -174,7 +174,7 @@ fn damaged(data: &Path, damage: &str) -> ArchiveConfig {
         watts: 1.0,
         damage: InjectedDamage::from_toml(damage).unwrap(),
     };
-    config.medium = MediumOptions { seed: 1, fidelity: Fidelity::Analog(Box::new(analog)) };
+    config.glass.medium = MediumOptions { seed: 1, fidelity: Fidelity::Analog(Box::new(analog)) };
     config
 }
 

@@ -17,8 +17,8 @@ const SLOW: f64 = 0.05;
 
 async fn open(dir: &Path, time_scale: f64) -> Client {
     let mut config = config(&dir.join("data"));
-    config.library.time_scale = time_scale;
-    config.library.log = Some(dir.join("library.log"));
+    config.glass.library.time_scale = time_scale;
+    config.glass.library.log = Some(dir.join("library.log"));
     config.restore_log = Some(dir.join("restore.log"));
     Client::open(config).await
 }
@@ -147,9 +147,9 @@ async fn the_shards_of_a_body_are_asked_for_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(&dir.path().join("data"));
     // Platters of 16 tracks, and shards of two.
-    config.geometry.groups = 8;
-    config.shard_size = ByteCount::new(80 << 10);
-    config.library.log = Some(dir.path().join("library.log"));
+    config.glass.geometry.groups = 8;
+    config.glass.shard_size = ByteCount::new(80 << 10);
+    config.glass.library.log = Some(dir.path().join("library.log"));
     let client = Client::open(config.clone()).await;
     let body = noise(1, 400_000);
     client.put("wide", StorageClass::DeepArchive, &body).await.unwrap();
@@ -157,7 +157,7 @@ async fn the_shards_of_a_body_are_asked_for_at_once() {
     client.archive.stop().await.unwrap();
     drop(client);
 
-    config.library.time_scale = SLOW;
+    config.glass.library.time_scale = SLOW;
     let client = Client::open(config).await;
     client.restore("wide").await.unwrap();
     client.restored("wide").await.unwrap();

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use fulgurite_archive::config::LibraryShape;
 use fulgurite_archive::status::JobState;
 use fulgurite_archive::{Archive, ArchiveError, BucketName, ManualClock, StorageClass};
-use fulgurite_library::LibraryShape;
 use fulgurite_units::{SlotIndex, UnixTime};
 
 use crate::harness::{Client, config, copy, is_same, key, noise};
@@ -34,7 +34,7 @@ fn two_panels() -> LibraryShape {
 async fn a_library_of_two_panels_stores_set_after_set_until_it_is_full() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.library.shape = two_panels();
+    config.glass.library.shape = two_panels();
     let client = Client::open(config).await;
     // A set of one object has an information platter and three of redundancy: 35 sets fill it.
     let homes = usize::try_from(two_panels().zone_count()).unwrap();
@@ -142,7 +142,7 @@ async fn copies_expire_while_a_set_is_written_for_hours_and_after_a_panic() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // A thousandfold slow motion: a set would be under way for days.
-    config.library.time_scale = 1000.0;
+    config.glass.library.time_scale = 1000.0;
     config.fail_point = Some(("expire-committed:panic".to_owned(), 0));
     let day = config.day;
     let clock = ManualClock::at(UnixTime::from_millis(1_767_609_000_250));
@@ -197,7 +197,7 @@ async fn a_geometry_without_room_for_its_header_is_refused_and_costs_nothing() {
     let (data, before) = (dir.path().join("data"), dir.path().join("before"));
     let no_room = || {
         let mut config = config(&data);
-        config.geometry.sector_payload_bytes = 1024;
+        config.glass.geometry.sector_payload_bytes = 1024;
         config
     };
     let refused = || async {

@@ -20,8 +20,8 @@ const TRACK: u64 = 5 * (8 << 10);
 /// Platters of 16 tracks, in sets of 4 + 3, and shards of two tracks.
 fn sharded(data: &std::path::Path) -> ArchiveConfig {
     let mut config = config(data);
-    config.geometry.groups = 8;
-    config.shard_size = ByteCount::new(2 * TRACK + 5);
+    config.glass.geometry.groups = 8;
+    config.glass.shard_size = ByteCount::new(2 * TRACK + 5);
     config
 }
 
@@ -96,7 +96,7 @@ async fn a_body_of_several_shards_survives_the_loss_of_a_platter_and_of_the_cata
 
     // Another shard size is none of the business of what was written before.
     let mut config = sharded(dir.path());
-    config.shard_size = ByteCount::gib(4);
+    config.glass.shard_size = ByteCount::gib(4);
     let client = recovered(client, config, files.len()).await;
     restore(&client, &files).await;
     client.archive.stop().await.unwrap();
@@ -107,7 +107,7 @@ async fn a_body_goes_on_in_another_set_from_a_shard_that_its_platter_cannot_give
     let dir = tempfile::tempdir().unwrap();
     let mut config = sharded(dir.path());
     // A third of the tracks needs its group; now and then a group is lost, and its set needed.
-    config.medium = MediumOptions::losing(1, Ratio::new(0.29).unwrap());
+    config.glass.medium = MediumOptions::losing(1, Ratio::new(0.29).unwrap());
     let client = Client::open(config.clone()).await;
     let mut files = Vec::new();
     // Whose shards the medium takes is another one each time: ids of platters are drawn.
@@ -168,10 +168,10 @@ async fn parts_of_a_large_upload_lie_on_several_platters() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // Platters of 48 MiB, which are more than the object, in tracks of 1 MiB.
-    config.geometry.sector_payload_bytes = 64 << 10;
-    config.geometry.track_information_sectors = 16;
-    config.geometry.groups = 24;
-    config.shard_size = ByteCount::mib(11);
+    config.glass.geometry.sector_payload_bytes = 64 << 10;
+    config.glass.geometry.track_information_sectors = 16;
+    config.glass.geometry.groups = 24;
+    config.glass.shard_size = ByteCount::mib(11);
     let client = Client::open(config).await;
     let body = noise(7, 38 << 20);
     upload(&client, "b large", &body).await;
@@ -198,8 +198,8 @@ async fn parts_of_a_large_upload_lie_on_several_platters() {
 async fn a_shard_has_at_least_a_byte() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    assert_eq!(config.geometry, tiny_geometry());
-    config.shard_size = ByteCount::ZERO;
+    assert_eq!(config.glass.geometry, tiny_geometry());
+    config.glass.shard_size = ByteCount::ZERO;
     let error = fulgurite_archive::Archive::open(config).await.unwrap_err();
     assert_eq!(error.to_string(), "shard_size is zero, and a shard has at least a byte");
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, LibraryOptions, LibraryShape, MediumOptions,
-    Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
+    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
+    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
 use fulgurite_gateway::{Credentials, ServerConfig};
 use fulgurite_units::{ByteCount, Duration};
@@ -37,19 +37,21 @@ pub(crate) fn credentials() -> Credentials {
 fn archive_config(data: &TempDir) -> ArchiveConfig {
     ArchiveConfig {
         data: data.path().join("archive"),
-        geometry: Geometry::profile("demo").unwrap(),
+        glass: GlassConfig {
+            geometry: Geometry::profile("demo").unwrap(),
+            shard_size: SHARD_SIZE_DEFAULT,
+            medium: MediumOptions::perfect(1),
+            library: LibraryOptions {
+                shape: LibraryShape::small(),
+                time_scale: 0.0,
+                seed: 1,
+                policy: Policy::default(),
+                log: None,
+            },
+        },
         seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
         classes: Classes::default(),
         tiers: BTreeMap::new(),
-        shard_size: SHARD_SIZE_DEFAULT,
-        medium: MediumOptions::perfect(1),
-        library: LibraryOptions {
-            shape: LibraryShape::small(),
-            time_scale: 0.0,
-            seed: 1,
-            policy: Policy::default(),
-            log: None,
-        },
         log_capacity: ByteCount::gib(4),
         // No file of 64 MiB for each test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },

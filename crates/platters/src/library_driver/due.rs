@@ -11,19 +11,19 @@ const OBJECTIVE: Duration = Duration::from_secs(15 * 3600);
 
 /// By when a read shall be answered, seen from the moment when the library is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub(crate) struct Due {
     left: Duration,
     late: Duration,
 }
 
 impl Due {
     /// Of what nobody waits for.
-    pub const OBJECTIVE: Self = Self { left: OBJECTIVE, late: Duration::ZERO };
+    pub(crate) const OBJECTIVE: Self = Self { left: OBJECTIVE, late: Duration::ZERO };
 
     /// Due at `at`, and it is `now`. A clock that was set back gives nobody more than the
     /// objective.
     #[must_use]
-    pub fn new(at: UnixTime, now: UnixTime) -> Self {
+    pub(crate) fn new(at: UnixTime, now: UnixTime) -> Self {
         Self { left: at.since(now).min(OBJECTIVE), late: now.since(at) }
     }
 

@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use fulgurite_library::TrackSpan;
 
 /// Reads what a request wants, once.
-pub type Read = Box<dyn FnOnce() + Send>;
+pub(crate) type Read = Box<dyn FnOnce() + Send>;
 
 /// Verifies on from where it rested. Asked once more after the end, it has nothing left to do.
-pub type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
+pub(crate) type Verify = Box<dyn FnMut(&Pace) -> Pass + Send>;
 
 /// How a pass of a verification ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pass {
+pub(crate) enum Pass {
     /// There is nothing left to verify, or no way to.
     Whole,
     /// It rests because [`Pace::goes_on`] said so; so many tracks of the platter are done with.
@@ -52,14 +52,14 @@ pub(super) enum Ended {
 
 /// Asks a verification to rest.
 #[derive(Debug, Default)]
-pub struct Halt {
+pub(crate) struct Halt {
     is_asked: Mutex<bool>,
     asked: Condvar,
 }
 
 impl Halt {
     /// It shall rest at its next track.
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         *self.is_asked.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.asked.notify_all();
     }
@@ -75,7 +75,7 @@ impl Halt {
 
 /// How fast a drive may read, and when it has to rest.
 #[derive(Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     halt: Arc<Halt>,
     started: Instant,
     span: TrackSpan,
@@ -85,14 +85,14 @@ pub struct Pace {
 impl Pace {
     /// For a command over `span` that lasts so long, until `halt` is asked for.
     #[must_use]
-    pub fn new(halt: Arc<Halt>, span: TrackSpan, lasts: Duration) -> Self {
+    pub(crate) fn new(halt: Arc<Halt>, span: TrackSpan, lasts: Duration) -> Self {
         Self { halt, started: Instant::now(), span, lasts }
     }
 
     /// So many tracks of the platter are done with: waits as long as the drive takes for them.
     /// `false` when the drive shall rest here.
     #[must_use]
-    pub fn goes_on(&self, tracks_done: u32) -> bool {
+    pub(crate) fn goes_on(&self, tracks_done: u32) -> bool {
         let done = self.of_span(tracks_done);
         !self.halt.wait_until(self.started + self.lasts * done / self.span.track_count.max(1))
     }

@@ -70,6 +70,22 @@ impl Check for Golden {
     }
 }
 
+/// Their bytes.
+struct Samples(Vec<Vec<u8>>);
+
+impl Check for Samples {
+    fn row<T: Row + PartialEq + Debug>(&mut self, row: &T) {
+        self.0.push(row::encode(row).unwrap());
+    }
+}
+
+/// The bytes of a row of each kind.
+pub(crate) fn sample_rows() -> Vec<Vec<u8>> {
+    let mut samples = Samples(Vec::new());
+    each_row(&mut samples);
+    samples.0
+}
+
 /// A row comes back from its bytes, and from no fewer.
 struct Returns;
 

@@ -12,7 +12,7 @@
 use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 
-use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
+use fulgurite_catalog::{Direction, KeyRange, Transaction};
 use fulgurite_units::{PlatterId, SetId};
 
 use super::Sealer;
@@ -86,7 +86,7 @@ impl Sealer {
     /// Gives every set up that was planned with a geometry that no platter can have, as programs
     /// did that took such a one from their configuration. Its bodies get the one of now.
     pub(super) fn give_up_unwritable(&self) -> Result<()> {
-        for set in self.unfinished()? {
+        for set in super::unfinished(&self.given)? {
             let row = self.row(set)?;
             if row.state != SetState::Planned {
                 continue;

@@ -1,9 +1,7 @@
 //! Where new platters may go, and sets that fail, wait, are given up, or rest.
 
-use fulgurite_catalog::{Direction, ReadView as _};
-
 use super::*;
-use crate::testing::{self, Held};
+use crate::testing::Bench;
 
 #[test]
 fn nobody_is_given_a_spare_slot() {
@@ -19,62 +17,6 @@ fn nobody_is_given_a_spare_slot() {
     assert_eq!((zones[0].total, zones[0].free, zones[0].next), (2, 1, Some(SlotIndex::new(1))));
     assert!(zones[1..].iter().all(|zone| (zone.total, zone.free) == (2, 2)));
     assert!(zones.iter().filter_map(|zone| zone.next).all(|slot| !shape.is_spare(slot)));
-}
-
-/// A catalog with a library on it and a sealer, without threads of its own.
-struct Bench {
-    _dir: tempfile::TempDir,
-    given: Arc<Given>,
-    held: Arc<Held>,
-    library: LiveLibrary,
-    files: PlatterFiles,
-    sealer: Sealer,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let given = Arc::new(testing::given(dir.path()));
-        let options = testing::library();
-        let track_size = fulgurite_units::ByteCount::mib(1);
-        let library = LiveLibrary::start(&options, track_size, &given.panics).unwrap();
-        let held = Arc::<Held>::default();
-        let bodies: Arc<dyn Bodies> = Arc::clone(&held) as _;
-        let sealer = Sealer::new(&given, &bodies, &library, &Arc::default(), &Arc::default());
-        let files = given.files.clone();
-        Self { _dir: dir, given, held, library, files, sealer }
-    }
-
-    fn plan(&self) -> SetId {
-        self.plan_until(u64::MAX - 1)
-    }
-
-    fn plan_until(&self, until: u64) -> SetId {
-        plan_set(&self.given, &*self.held, until, &Excluded::default()).unwrap().unwrap()
-    }
-
-    fn count(&self, space: fulgurite_catalog::Space) -> usize {
-        self.given
-            .catalog
-            .range(space, &KeyRange::prefix(b""), Direction::Ascending, 9999)
-            .unwrap()
-            .len()
-    }
-
-    /// Cuts a platter's file in two: the last half is gone.
-    fn damage(&self, platter: PlatterId) {
-        use std::os::unix::fs::PermissionsExt as _;
-        let path = self.files.path(platter);
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let file = std::fs::File::options().write(true).open(&path).unwrap();
-        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        self.library.stop();
-    }
 }
 
 #[test]
@@ -106,7 +48,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     assert!(moved.iter().all(|place| bench.held.body(*place).unwrap().is_some()));
     // They wait, if nobody orders; an order has them sealed, on platters that never were before.
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
-    let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.clock.passed());
+    let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.passed());
     assert_eq!((troubles.len(), given_up), (1, 1));
     assert!(troubles[0].error.contains("it was bad") && troubles[0].set.is_none());
     bench.held.put("d", 1_000);
@@ -114,7 +56,7 @@ fn a_set_that_fails_by_its_own_fault_is_planned_anew_on_other_platters() {
     assert_eq!((report.objects, report.kept_staged), (4, 0));
     let after = bench.sealer.row(report.sets[0].set).unwrap();
     assert!(after.platters().all(|(_, new)| before.platters().all(|(_, old)| old != new)));
-    assert!(bench.sealer.trouble().is_none());
+    assert!(bench.sealer.troubles.first().is_none());
     assert_eq!((bench.held.on_glass(), bench.held.places().len()), (4, 0));
 }
 
@@ -130,7 +72,7 @@ fn a_set_planned_with_a_geometry_that_no_platter_can_have_is_planned_anew_at_onc
     let report = bench.sealer.seal_all(Cause::Order).unwrap();
     assert_eq!((report.objects, report.sets.len()), (2, 1));
     assert_ne!(report.sets[0].set, set);
-    assert!(bench.sealer.trouble().is_none());
+    assert!(bench.sealer.troubles.first().is_none());
     assert_eq!((bench.held.on_glass(), bench.held.places().len()), (2, 0));
 }
 
@@ -167,19 +109,19 @@ fn a_set_that_the_disk_refuses_stops_no_other_and_is_never_given_up() {
         assert!(matches!(failed, PlattersError::Io { .. }), "{failed:?}");
         assert_eq!(bench.held.on_glass(), u64::from(number) + 1, "the others go on");
         assert_eq!(bench.held.places().len(), 1);
-        let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.clock.passed());
+        let (troubles, given_up) = bench.sealer.troubles.shown(bench.given.passed());
         assert_eq!((troubles[0].set, troubles[0].tries), (Some(set), number + 1));
         assert_eq!(given_up, 0);
     }
     // By itself it is left alone until its wait is over, and what waits is not due.
-    assert!(!bench.sealer.under_way(bench.given.clock.passed()).unwrap().is_ready);
+    assert!(!under_way(&bench.given, &bench.sealer.troubles).unwrap().is_ready);
     assert_eq!(bench.sealer.seal_all(Cause::Due).unwrap().objects, 0);
     std::fs::remove_dir(&in_the_way).unwrap();
     // Nor does it matter how often it was tried: a crash costs an attempt like this one.
     bench.sealer.advance(set, |row| row.generation += 1_000).unwrap();
     let report = bench.sealer.seal_all(Cause::Order).unwrap();
     assert_eq!((report.objects, report.sets[0].set), (1, set));
-    assert!(bench.sealer.trouble().is_none());
+    assert!(bench.sealer.troubles.first().is_none());
 }
 
 #[test]
@@ -191,12 +133,12 @@ fn a_set_of_which_everything_was_deleted_goes() {
     let in_the_way = bench.files.path(row.information[0]).with_extension("part");
     std::fs::create_dir(&in_the_way).unwrap();
     bench.sealer.seal_all(Cause::Order).unwrap_err();
-    assert!(bench.sealer.trouble().is_some());
+    assert!(bench.sealer.troubles.first().is_some());
     bench.held.delete("a");
     std::fs::remove_dir(&in_the_way).unwrap();
     bench.held.put("b", 10);
     assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 1);
-    assert!(bench.sealer.trouble().is_none());
+    assert!(bench.sealer.troubles.first().is_none());
     let gone: Option<SetRow> = rows::get(&*bench.given.catalog, SETS, &set.to_bytes()).unwrap();
     assert_eq!((gone, bench.count(PLANS)), (None, 0));
 }
@@ -208,8 +150,9 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
     let set = bench.plan();
     bench.sealer.write(set, &bench.sealer.row(set).unwrap()).unwrap();
     let platter = bench.sealer.row(set).unwrap().information[0];
-    let whole = bench.sealer.read_whole(platter, &mut bench.sealer.progress.part()).unwrap();
-    let (mut work, outcome) = bench.sealer.verification(platter);
+    let whole =
+        bench.sealer.verifier.read_whole(platter, &mut bench.sealer.progress.part()).unwrap();
+    let (mut work, outcome) = bench.sealer.verifier.verification(platter);
     let span = fulgurite_library::TrackSpan::new(fulgurite_units::TrackIndex::new(0), whole.tracks);
     let halt = Arc::<crate::library_driver::Halt>::default();
     halt.ask();
@@ -219,7 +162,7 @@ fn a_verification_that_rests_behind_every_track_finds_the_same() {
         rests.push(tracks_done);
     }
     assert_eq!(rests, (1..whole.tracks).collect::<Vec<u32>>());
-    assert_eq!(bench.sealer.outcome(platter, &outcome).unwrap(), whole);
+    assert_eq!(bench.sealer.verifier.outcome(platter, &outcome).unwrap(), whole);
     assert_eq!(work(&pace), crate::library_driver::Pass::Whole, "there is nothing left to do");
 }
 
@@ -241,7 +184,7 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     assert_eq!(done, 0);
     sealer.write(set, &sealer.row(set).unwrap()).unwrap();
     let tracks = |platter: PlatterId| {
-        let reader = sealer.open(platter).unwrap();
+        let reader = sealer.verifier.open(platter).unwrap();
         u64::from(reader.map().tracks()) * reader.map().geometry().track_image_bytes() as u64
     };
     let row = sealer.row(set).unwrap();
@@ -262,4 +205,22 @@ fn sealing_says_how_many_bytes_it_wrote_and_read_back() {
     assert!(later.abs_diff(planned) <= later / 2, "{later} {planned}");
     assert_eq!(bench.sealer.seal_all(Cause::Order).unwrap().objects, 1);
     assert_eq!(progress.bytes(), (planned, planned));
+}
+
+/// Once to write the platter, once to release what is on it.
+#[test]
+fn plan_rows_are_read_twice_a_platter() {
+    let bench = Bench::new();
+    for name in ["a", "b", "c"] {
+        bench.held.put(name, 50_000);
+    }
+    let set = bench.plan();
+    bench.plan_rows_read();
+    bench.sealer.write(set, &bench.sealer.row(set).unwrap()).unwrap();
+    assert_eq!(bench.plan_rows_read(), 3);
+    let row = bench.sealer.row(set).unwrap();
+    assert!(matches!(bench.sealer.verify(set, &row).unwrap(), Verdict::Good));
+    assert_eq!(bench.plan_rows_read(), 0);
+    assert_eq!(bench.sealer.release(set, &row).unwrap().bodies, 3);
+    assert_eq!(bench.plan_rows_read(), 3);
 }

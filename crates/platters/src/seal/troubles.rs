@@ -68,7 +68,7 @@ struct State {
 
 /// The troubles of sealing, shared with what shows them.
 #[derive(Debug, Default)]
-pub struct Troubles(Mutex<State>);
+pub(crate) struct Troubles(Mutex<State>);
 
 /// Places in the queue that planning leaves alone.
 #[derive(Clone, Debug, Default)]
@@ -185,10 +185,16 @@ impl Troubles {
         }
     }
 
+    /// What the one that has waited longest waits for, if any does.
+    pub(crate) fn first(&self) -> Option<String> {
+        let state = self.lock();
+        let all = state.sets.values().chain(&state.given_up);
+        all.min_by_key(|trouble| trouble.since).map(|trouble| trouble.error.clone())
+    }
+
     /// For people and machines that watch, the oldest first; and how many sets were given up since
     /// start.
-    #[must_use]
-    pub fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
+    pub(crate) fn shown(&self, now: Instant) -> (Vec<SealTrouble>, u64) {
         let state = self.lock();
         let show = |set: Option<SetId>, trouble: &Trouble| SealTrouble {
             set,

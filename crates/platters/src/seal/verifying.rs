@@ -1,41 +1,15 @@
-//! Reading platters whole: those of a set that was just written, and those that are stored.
+//! Reading the platters of a set that was just written, and carrying them to their slots.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use fulgurite_catalog::{KeyRange, Transaction, keys};
-use fulgurite_glass::{PlatterReader, TrackBuffer, Verification, VerifyReport};
-use fulgurite_library::TrackSpan;
-use fulgurite_units::{ErrorKind, PlatterId, SetId, SlotIndex, TrackIndex, error_chain};
+use fulgurite_catalog::Transaction;
+use fulgurite_glass::VerifyReport;
+use fulgurite_units::{ErrorKind, PlatterId, SetId};
 
 use super::Sealer;
-use crate::library_driver::{self, Due, Pace, Pass, Verify};
-use crate::progress::{Part, platter_bytes};
-use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
-use crate::status::VerifiedPlatter;
-use crate::write_set::glass_error;
-use crate::{PlatterFileSource, PlattersError, Result, verification};
-
-/// Pause before a platter that nobody decoded is tried again, and between looks whether to stop.
-const AGAIN: std::time::Duration = std::time::Duration::from_secs(10);
-const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// What a drive found, when it is done.
-pub(super) type Outcome = Arc<Mutex<Option<Result<VerifyReport>>>>;
-
-/// A platter in its slot.
-#[derive(Clone, Copy, Debug)]
-pub struct Stored {
-    platter: PlatterId,
-    slot: SlotIndex,
-    set: SetId,
-    tracks: u32,
-    /// Bytes of all its tracks.
-    pub bytes: u64,
-}
-
-/// A verification under way, with the platter open.
-type Reading = (PlatterReader<PlatterFileSource>, Verification);
+use crate::rows::{self, PLATTERS, PlatterRow, SetRow, SetState};
+use crate::verify::{mismatch, track_count};
+use crate::{PlattersError, Result, library_driver, verification};
 
 /// What the verification of a set says.
 #[derive(Debug)]
@@ -68,8 +42,8 @@ impl Sealer {
         let slots = self.slots(&platters)?;
         let mut reading = Vec::new();
         for (&platter, &slot) in platters.iter().zip(&slots) {
-            let (work, outcome) = self.verification(platter);
-            let tracks = self.track_count(row, platter)?;
+            let (work, outcome) = self.verifier.verification(platter);
+            let tracks = track_count(&self.given, row, platter)?;
             let answer = self.library.verify(platter, slot, tracks, work)?;
             reading.push((platter, slot, outcome, answer));
         }
@@ -79,7 +53,7 @@ impl Sealer {
         for (platter, slot, outcome, answer) in reading {
             let brought = library_driver::wait(answer);
             carrying.push(self.library.store(platter, slot)?);
-            let report = brought.and_then(|()| self.outcome(platter, &outcome));
+            let report = brought.and_then(|()| self.verifier.outcome(platter, &outcome));
             let verdict = report.and_then(|report| {
                 verification::note(&self.given, platter, &report)?;
                 let verdict = verdict(platter, &report);
@@ -109,88 +83,6 @@ impl Sealer {
         Ok(Verdict::Good)
     }
 
-    /// What a drive found, or what is found later where decoding takes longer than a drive waits.
-    pub(super) fn outcome(&self, platter: PlatterId, outcome: &Outcome) -> Result<VerifyReport> {
-        match outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(Err(PlattersError::Undecoded { .. })) => self.read_later(platter),
-            None if self.given.medium.decodes_later() => {
-                let report = self.read_later(platter);
-                self.given.fail.pass("verify-platter");
-                report
-            }
-            Some(read) => read,
-            None => Err(PlattersError::Internal { what: "a drive read nothing".to_owned() }),
-        }
-    }
-
-    /// A drive's work for the verification of a platter. It rests when customers need the drive.
-    pub(super) fn verification(&self, platter: PlatterId) -> (Verify, Outcome) {
-        let outcome = Outcome::default();
-        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
-        let mut under_way: Option<Reading> = None;
-        let mut part = self.progress.part();
-        let mut is_done = self.given.medium.decodes_later();
-        let work = move |pace: &Pace| {
-            if is_done {
-                return Pass::Whole;
-            }
-            let report = match sealer.read_on(platter, (&mut under_way, &mut part), pace) {
-                Ok(None) => {
-                    let done = under_way.as_ref().map_or(0, |(_, found)| found.tracks_done());
-                    return Pass::Rests { tracks_done: done };
-                }
-                Ok(Some(report)) => Ok(report),
-                Err(error) => {
-                    // Whoever reads it later begins at its first track.
-                    part.at(0);
-                    Err(error)
-                }
-            };
-            sealer.given.fail.pass("verify-platter");
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-            is_done = true;
-            Pass::Whole
-        };
-        (Box::new(work), outcome)
-    }
-
-    /// Reads a platter on from where it was left; nothing yet when it is to rest.
-    fn read_on(
-        &self,
-        platter: PlatterId,
-        (under_way, part): (&mut Option<Reading>, &mut Part),
-        pace: &Pace,
-    ) -> Result<Option<VerifyReport>> {
-        let (reader, mut found) = match under_way.take() {
-            Some(reading) => reading,
-            None => {
-                let reader = self.open(platter)?;
-                let begun = Verification::begin(&reader).map_err(glass_error(platter))?;
-                (reader, begun)
-            }
-        };
-        let mut buffer = TrackBuffer::new();
-        let tracks = reader.map().tracks();
-        let track_bytes = track_bytes(&reader);
-        while found.step(&reader, &self.medium, &mut buffer).map_err(glass_error(platter))? {
-            self.given.check_stopping()?;
-            let done = found.tracks_done();
-            part.at(u64::from(done) * track_bytes);
-            if !pace.goes_on(done) && done < tracks {
-                *under_way = Some((reader, found));
-                return Ok(None);
-            }
-        }
-        Ok(Some(found.finish(&reader)))
-    }
-
-    pub(super) fn open(&self, platter: PlatterId) -> Result<PlatterReader<PlatterFileSource>> {
-        let source = self.files.open(platter)?;
-        source.forget_cached();
-        let expected = Some((self.given.archive, platter));
-        PlatterReader::open(source, expected, &self.medium).map_err(glass_error(platter))
-    }
-
     fn note_unreadable(&self, reports: BTreeMap<PlatterId, Vec<u32>>) -> Result<()> {
         self.given.committer.commit_blocking(move |tx: &mut Transaction<'_>| -> Result<()> {
             for (platter, unreadable) in reports {
@@ -203,141 +95,4 @@ impl Sealer {
             Ok(())
         })
     }
-
-    fn track_count(&self, row: &SetRow, platter: PlatterId) -> Result<u32> {
-        let found: Option<PlatterRow> =
-            rows::get(&*self.given.catalog, PLATTERS, &platter.to_bytes())?;
-        let bytes = found.map_or(0, |p| p.data_bytes + p.list_bytes);
-        Ok(row.geometry.map(row.geometry.tracks_for(bytes)).tracks())
-    }
-
-    /// Reads a whole platter when its drive is done with it: its images wait for other machines, or
-    /// for another hour. Nobody else can say whether the platter is good, so it is tried for ever.
-    fn read_later(&self, platter: PlatterId) -> Result<VerifyReport> {
-        let mut part = self.progress.part();
-        loop {
-            part.at(0);
-            let error = match self.read_whole(platter, &mut part) {
-                Err(error @ PlattersError::Undecoded { .. }) => error,
-                read => return read,
-            };
-            tracing::warn!(%platter, %error, "verification waits for the decode service");
-            let again = std::time::Instant::now() + AGAIN;
-            while std::time::Instant::now() < again {
-                self.given.check_stopping()?;
-                std::thread::sleep(LOOK);
-            }
-        }
-    }
-
-    pub(super) fn read_whole(&self, platter: PlatterId, part: &mut Part) -> Result<VerifyReport> {
-        let reader = self.open(platter)?;
-        let mut buffer = TrackBuffer::new();
-        let track_bytes = track_bytes(&reader);
-        let mut said = |done: u32, _: u32| part.at(u64::from(done) * track_bytes);
-        reader.verify(&self.medium, &mut buffer, &mut said).map_err(glass_error(platter))
-    }
-
-    /// Platters that are stored: one, or all.
-    ///
-    /// # Errors
-    /// When it is not stored, or the catalog fails.
-    pub fn stored_platters(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
-        let all: Vec<(Vec<u8>, PlatterRow)> =
-            rows::rows_in(&*self.given.catalog, PLATTERS, &KeyRange::prefix(b""), usize::MAX)?;
-        let mut stored = Vec::new();
-        for (key, row) in all {
-            let platter = PlatterId::from_bytes(keys::KeyReader::new(&key).fixed::<16>()?);
-            let Some(slot) = row.slot.filter(|_| only.is_none_or(|only| only == platter)) else {
-                continue;
-            };
-            // A set under way is verified by its sealing.
-            let set: Option<SetRow> = rows::get(&*self.given.catalog, SETS, &row.set.to_bytes())?;
-            if let Some(found) = set.filter(|set| set.state >= SetState::Stored) {
-                let bytes = platter_bytes(&found.geometry, row.data_bytes + row.list_bytes);
-                let (slot, set) = (SlotIndex::new(slot), row.set);
-                let tracks = self.track_count(&found, platter)?;
-                stored.push(Stored { platter, slot, set, tracks, bytes });
-            }
-        }
-        if let Some(only) = only.filter(|_| stored.is_empty()) {
-            let what = format!("platter {only} is not stored in this archive");
-            return Err(PlattersError::InvalidArgument { what });
-        }
-        Ok(stored)
-    }
-
-    /// Reads a stored platter whole again. What is wrong with it is in the report.
-    ///
-    /// # Errors
-    /// When it is stopping, or the catalog fails.
-    pub fn verify_stored(&self, stored: &Stored) -> Result<VerifiedPlatter> {
-        self.given.check_stopping()?;
-        let &Stored { platter, slot, set, tracks, bytes: _ } = stored;
-        let outcome = Outcome::default();
-        let (sealer, shared) = (self.clone(), Arc::clone(&outcome));
-        let mut part = self.progress.part();
-        let work = Box::new(move || {
-            if sealer.given.medium.decodes_later() {
-                return;
-            }
-            let report = sealer.read_whole(platter, &mut part);
-            *shared.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
-        });
-        let span = TrackSpan::new(TrackIndex::new(0), tracks);
-        let answer = self.library.read(platter, slot, span, Due::OBJECTIVE, work)?;
-        let brought = library_driver::wait(answer);
-        let report = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let report = match (brought, report) {
-            (Ok(()), None) if self.given.medium.decodes_later() => {
-                self.read_whole(platter, &mut self.progress.part())
-            }
-            (Ok(()), Some(read)) => read,
-            (Err(PlattersError::Stopping), _) => return Err(PlattersError::Stopping),
-            // Of one platter that no machine brings, the others can be verified all the same.
-            (Err(error), _) => Err(error),
-            (Ok(()), None) => {
-                Err(PlattersError::Internal { what: "a drive read nothing".to_owned() })
-            }
-        };
-        if let Ok(report) = &report {
-            verification::note(&self.given, platter, report)?;
-        }
-        let failed = |error: String| VerifiedPlatter {
-            platter,
-            set,
-            sectors: 0,
-            sectors_failed: 0,
-            margin_min: 0,
-            tracks_by_group: 0,
-            tracks_unreadable: u64::from(tracks),
-            sector_margins: None,
-            error: Some(error),
-        };
-        Ok(match report {
-            Ok(report) => VerifiedPlatter {
-                platter,
-                set,
-                sectors: report.sectors,
-                sectors_failed: report.failed_sectors,
-                margin_min: u32::try_from(report.worst_margin).unwrap_or(0),
-                tracks_by_group: u64::from(report.repaired_by_group),
-                tracks_unreadable: report.unreadable.len() as u64,
-                sector_margins: report.margins,
-                error: mismatch(&report),
-            },
-            Err(error) => failed(error_chain(&error)),
-        })
-    }
-}
-
-/// Bytes of each track of a platter.
-fn track_bytes(reader: &PlatterReader<PlatterFileSource>) -> u64 {
-    reader.map().geometry().track_image_bytes() as u64
-}
-
-/// What is wrong with the redundancy of a platter that was read whole, if anything.
-fn mismatch(report: &VerifyReport) -> Option<String> {
-    let tracks = report.mismatched.len();
-    (tracks > 0).then(|| format!("the redundancy of {tracks} tracks does not fit their data"))
 }

@@ -5,8 +5,7 @@
 //! is in them is held.
 
 use expect_test::{Expect, expect};
-use fulgurite_glass::SectorMargins;
-use fulgurite_units::SetId;
+use fulgurite_units::PlatterId;
 
 use super::*;
 use crate::classes::Home;
@@ -178,58 +177,7 @@ fn rows_of_doubts_are_these_bytes() {
 }
 
 #[test]
-fn rows_of_glass_are_these_bytes() {
-    are(
-        &set_row(),
-        &expect![[r#"
-        03020464656d6f8040200440032001100320bac2d3edb8330201100303030303
-        0303030303030303030303011004040404040404040404040404040404010201
-        1001010101010101010101010101010101
-    "#]],
-    );
-    let platter = PlatterRow {
-        set: SetId::from_bytes([6; 16]),
-        position: 17,
-        slot: Some(300),
-        data_bytes: 1 << 32,
-        list_bytes: 4096,
-        list_entries: 12,
-        live_bytes: 1 << 31,
-        unreadable_tracks: vec![5, 600],
-    };
-    are(
-        &platter,
-        &expect![[r#"
-        0310060606060606060606060606060606061101ac02808080801080200c8080
-        8080080205d804
-    "#]],
-    );
-    let plan = PlanRow {
-        place: 12,
-        body_id: ObjectId::from_bytes(BODY),
-        body_bytes: 65_552,
-        offset: 1 << 20,
-        body_offset: 300,
-        bytes: 65_552,
-        sealed_bytes: 400,
-        crc: Some(7),
-    };
-    are(
-        &plan,
-        &expect![[r#"
-        040c1005050505050505050505050505050505908004808040ac029080049003
-        0107
-    "#]],
-    );
-    let margins = SectorMargins { sectors: 700, least: 3, tenth: 40, median: 80 };
-    let verified =
-        VerificationRow { at: testing::NOW, sectors: 720, failed: 20, margins: Some(margins) };
-    are(
-        &verified,
-        &expect![[r#"
-        03bac2d3edb833d0051401bc05032850
-    "#]],
-    );
+fn rows_of_totals_are_these_bytes() {
     let totals = Totals {
         objects_online: 1,
         objects_staged: 2,

@@ -1,0 +1,301 @@
+//! The glass tier of an open archive, as the archive asks it.
+//!
+//! ```text
+//! open --> start --> seal, fetch, verify ... --> stop
+//!   |                 (all that needs the library)
+//!   '--> snapshot, place, unknown, dead: of the catalog alone
+//! ```
+
+use std::sync::{Arc, OnceLock};
+
+use fulgurite_catalog::{KeyRange, ReadView, Transaction};
+use fulgurite_library::Machine;
+use fulgurite_units::{ByteCount, PlatterId};
+
+use crate::config::{GlassConfig, LibraryOptions};
+use crate::fetch::{Fetched, Fetcher, SetBrought, Visited, Wish};
+use crate::given::{Given, Shared};
+use crate::library_driver::{LibraryWatch, LiveLibrary};
+use crate::progress::Progress;
+use crate::rows::{self, PLATTERS, PlatterRow, SETS, SetRow, SetState};
+use crate::seal::{self, Cause, Sealer, Troubles, UnderWay};
+use crate::status::{GlassStatus, OnPlatter, SealReport, VerifiedPlatter, set_status};
+use crate::verification::{self, Verification};
+use crate::verify::{Stored, Verifier, stored_platters};
+use crate::{Bodies, PlattersError, Result, Shard};
+
+/// The glass tier of an archive.
+#[derive(Debug)]
+pub struct Platters {
+    given: Arc<Given>,
+    options: LibraryOptions,
+    live: OnceLock<Live>,
+    troubles: Arc<Troubles>,
+    /// How far the sealing is that is under way.
+    sealing: Arc<Progress>,
+}
+
+/// What runs from its start to its stop.
+#[derive(Debug)]
+struct Live {
+    library: LiveLibrary,
+    fetcher: Fetcher,
+}
+
+impl Platters {
+    /// Opens what is as `config` says. Nothing moves before it is started.
+    ///
+    /// # Errors
+    /// When the configuration makes no platters, or names files that cannot be used.
+    pub fn open(shared: Shared, config: &GlassConfig) -> Result<Self> {
+        config.validate()?;
+        Ok(Self {
+            given: Arc::new(Given::new(shared, config)?),
+            options: config.library.clone(),
+            live: OnceLock::new(),
+            troubles: Arc::default(),
+            sealing: Arc::default(),
+        })
+    }
+
+    /// Starts the library. What it answers is waited for on `answers`.
+    ///
+    /// # Errors
+    /// When the configuration is of no library, its log cannot be begun, or it was started before.
+    pub fn start(&self, answers: tokio::runtime::Handle) -> Result<()> {
+        let given = &self.given;
+        let track_size = ByteCount::new(given.geometry.track_user_bytes() as u64);
+        let library = LiveLibrary::start(&self.options, track_size, &given.panics)?;
+        let fetcher = Fetcher::new(given, &library, answers);
+        self.live.set(Live { library, fetcher }).map_err(|Live { library, .. }| {
+            library.stop();
+            PlattersError::Internal { what: "the library was started twice".to_owned() }
+        })
+    }
+
+    /// Ends what the library and the decode service do, and returns when no drive is at work any
+    /// more.
+    pub fn stop(&self) {
+        self.given.medium.stop();
+        if let Some(live) = self.live.get() {
+            live.library.stop();
+        }
+    }
+
+    fn live(&self) -> Result<&Live> {
+        self.live.get().ok_or_else(|| PlattersError::Internal {
+            what: "the library was not started".to_owned(),
+        })
+    }
+
+    fn sealer(&self, bodies: &Arc<dyn Bodies>) -> Result<Sealer> {
+        let library = &self.live()?.library;
+        Ok(Sealer::new(&self.given, bodies, library, &self.troubles, &self.sealing))
+    }
+
+    /// Finishes sets that were begun, then seals all that waits now. A set that cannot go on is
+    /// left for later, and the error of the first of them returned in the end. One call at a time.
+    ///
+    /// # Errors
+    /// What stopped the first set that did not go on.
+    pub fn seal(&self, bodies: &Arc<dyn Bodies>, cause: Cause) -> Result<SealReport> {
+        let sealer = self.sealer(bodies)?;
+        let sealed = self.given.panics.run("sealing", || sealer.seal_all(cause));
+        // Nothing is under way any more.
+        self.sealing.set(0, 0);
+        sealed
+    }
+
+    /// What is begun or waits now.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub fn under_way(&self) -> Result<UnderWay> {
+        seal::under_way(&self.given, &self.troubles)
+    }
+
+    /// What the set that has waited longest waits for, if any does.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.troubles.first()
+    }
+
+    /// How far the sealing is that is under way.
+    #[must_use]
+    pub const fn sealing(&self) -> &Arc<Progress> {
+        &self.sealing
+    }
+
+    /// Has the library mount a platter and read what is wished of it. `then` is told what each
+    /// stretch of neighboring tracks gave, as soon as that ended.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn fetch<P: Copy + Send + Sync + 'static>(
+        &self,
+        platter: PlatterId,
+        wishes: Vec<Wish<P>>,
+        then: impl FnOnce(Visited<P>) + Clone + Send + 'static,
+    ) -> Result<()> {
+        self.live()?.fetcher.fetch(platter, wishes, then)
+    }
+
+    /// Asks the library for all other platters of a set at once, for what a visit left. `then` is
+    /// told when the last of them was brought, or was not.
+    ///
+    /// # Errors
+    /// When it is stopping, or the catalog fails.
+    pub fn bring_set<P: Send + 'static>(
+        &self,
+        visited: Visited<P>,
+        then: impl FnOnce(SetBrought<P>) + Send + 'static,
+    ) -> Result<()> {
+        self.live()?.fetcher.bring_set(visited, then)
+    }
+
+    /// Recovers shards of a platter that could not give them, from the other platters of its set.
+    /// What the library did not bring is not looked at, though its file is there. No drive is
+    /// needed for it, but a processor for long.
+    ///
+    /// # Errors
+    /// When it was not started. What did not come is no error.
+    pub fn put_together<P: Copy>(&self, brought: &SetBrought<P>) -> Result<Fetched<P>> {
+        Ok(self.live()?.fetcher.put_together(brought))
+    }
+
+    /// Drives that read.
+    #[must_use]
+    pub fn drives(&self) -> usize {
+        usize::try_from(self.options.read_drives()).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Platters that are stored: one, or all.
+    ///
+    /// # Errors
+    /// When it is not stored, or the catalog fails.
+    pub fn stored(&self, only: Option<PlatterId>) -> Result<Vec<Stored>> {
+        stored_platters(&self.given, only)
+    }
+
+    /// Reads a stored platter whole again. What is wrong with it is in the report.
+    ///
+    /// # Errors
+    /// When it is stopping, or the catalog fails.
+    pub fn verify(&self, stored: &Stored, progress: &Arc<Progress>) -> Result<VerifiedPlatter> {
+        Verifier::new(&self.given, &self.live()?.library, progress).verify_stored(stored)
+    }
+
+    /// What the last verification of a platter found, sector by sector; nothing if there was none.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub fn verification(&self, platter: PlatterId) -> Result<Option<Verification>> {
+        verification::of(&self.given, platter)
+    }
+
+    /// Counts shards that no body needs any more off their platters.
+    ///
+    /// # Errors
+    /// When the transaction fails.
+    pub fn dead(tx: &mut Transaction<'_>, shards: &[Shard]) -> Result<()> {
+        rows::dead(tx, shards)
+    }
+
+    /// Where a shard is; nothing when its platter has no row.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub fn place(&self, view: &dyn ReadView, shard: &Shard) -> Result<Option<OnPlatter>> {
+        let row: Option<PlatterRow> = rows::get(view, PLATTERS, &shard.platter.to_bytes())?;
+        let Some(row) = row else { return Ok(None) };
+        let set: Option<SetRow> = rows::get(view, SETS, &row.set.to_bytes())?;
+        let geometry = set.map_or_else(|| self.given.geometry.clone(), |set| set.geometry);
+        let last = shard.offset + shard.bytes.max(1) - 1;
+        Ok(Some(OnPlatter {
+            set: row.set,
+            track_first: geometry.address(shard.offset).track.get(),
+            track_last: geometry.address(last).track.get(),
+            slot: row.slot,
+        }))
+    }
+
+    /// A platter file that no row names, if there is one: the catalog may be older than it.
+    ///
+    /// # Errors
+    /// When the disk or the catalog fails.
+    pub fn unknown(&self) -> Result<Option<PlatterId>> {
+        self.given.unknown()
+    }
+
+    /// Sets, troubles, repairs, medium and library, for operators.
+    ///
+    /// # Errors
+    /// When the catalog fails.
+    pub fn snapshot(&self) -> Result<GlassStatus> {
+        let given = &self.given;
+        let all: Vec<(Vec<u8>, SetRow)> =
+            rows::rows_in(&*given.catalog, SETS, &KeyRange::prefix(b""), usize::MAX)?;
+        let is_stored = |row: &&SetRow| row.state >= SetState::Stored;
+        let stored = all.iter().map(|(_, row)| row).filter(is_stored);
+        let platters = stored.map(|row| row.platters().count() as u64).sum();
+        let sets = all.iter().map(|(key, row)| set_status(key, row)).collect::<Result<_>>()?;
+        let unverified = self.live.get().map(|live| live.library.unverified());
+        let (waiting, age, trouble) = unverified.map_or((0, None, None), |all| all.shown());
+        let (seal_troubles, sets_given_up) = self.troubles.shown(given.passed());
+        Ok(GlassStatus {
+            profile: given.geometry.profile.clone(),
+            fidelity: given.medium.name(),
+            sets,
+            platters,
+            unverified_platters: waiting as u64,
+            unverified_age: age,
+            unverified_trouble: trouble,
+            seal_bytes: self.sealing.bytes(),
+            seal_troubles,
+            sets_given_up,
+            repaired: given.repairs.counts(),
+            decode: given.medium.decode_status(),
+        })
+    }
+
+    /// What does not go as it should: one line for each trouble.
+    #[must_use]
+    pub fn degraded(&self) -> Vec<String> {
+        let (troubles, _) = self.troubles.shown(self.given.passed());
+        let unverified = self.live.get().and_then(|live| live.library.unverified().shown().2);
+        troubles.iter().map(ToString::to_string).chain(unverified).collect()
+    }
+
+    /// Shows what goes on in the library, from now on.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn watch(&self) -> Result<LibraryWatch> {
+        self.live()?.library.watch()
+    }
+
+    /// An emulated machine breaks: it stops where it is, and what it was doing is not answered.
+    ///
+    /// # Errors
+    /// When there is none such, or it is stopping.
+    pub fn broke(&self, machine: Machine) -> Result<()> {
+        self.having(machine)?.broke(machine)
+    }
+
+    /// A broken machine works again.
+    ///
+    /// # Errors
+    /// When there is none such, or it is stopping.
+    pub fn repaired(&self, machine: Machine) -> Result<()> {
+        self.having(machine)?.repaired(machine)
+    }
+
+    /// The library, which has this machine.
+    fn having(&self, machine: Machine) -> Result<&LiveLibrary> {
+        if self.given.shape.has(machine) {
+            return Ok(&self.live()?.library);
+        }
+        let what = format!("the library has no machine {machine:?}");
+        Err(PlattersError::InvalidArgument { what })
+    }
+}
