@@ -16,13 +16,13 @@ use fulgurite_units::UnixTime;
 
 use crate::Result;
 use crate::body::cipher_bytes;
-use crate::commit::{account, find_object, rows_in};
-use crate::damaged::{leave_queue, set_aside};
+use crate::commit::{account, leave_queue, queued_body, rows_in};
+use crate::damaged::set_aside;
 use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::{Extent, LogKind, LogReader, LogWriter};
-use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow, QUEUE, QueueRow, Shard};
+use crate::rows::{self, BODIES, BodyRow, OBJECTS, QUEUE, QueueRow, Shard};
 
 /// The staged bodies of an archive.
 #[derive(Debug)]
@@ -43,24 +43,6 @@ fn placed_bytes(body: &BodyRow) -> u64 {
             if shard.body_offset == end { end + shard.bytes } else { end }
         },
     )
-}
-
-pub(crate) fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
-    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
-    Ok(found.filter(|row| row.object_id == queue.object_id))
-}
-
-/// The object and body that a queue row stands for, as long as both are there.
-pub(crate) fn queued_body(
-    view: &dyn ReadView,
-    sequence: u64,
-) -> Result<Option<(QueueRow, ObjectRow, BodyRow)>> {
-    let queue: Option<QueueRow> = rows::get(view, QUEUE, &rows::sequence_key(sequence))?;
-    let Some(queue) = queue else { return Ok(None) };
-    let Some(object) = object_of(view, &queue)? else { return Ok(None) };
-    let body: Option<BodyRow> =
-        rows::get(view, BODIES, &rows::body_key(queue.object_id, queue.index))?;
-    Ok(body.map(|body| (queue, object, body)))
 }
 
 /// What planning needs of the body that waits in this place.

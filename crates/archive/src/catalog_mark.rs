@@ -31,7 +31,8 @@ use fulgurite_catalog::{
 use fulgurite_units::ArchiveId;
 
 pub(crate) use self::file::MarkFile;
-use crate::ground::Paths;
+use crate::commits::Commits;
+use crate::directory::Paths;
 use crate::limits::MARK_LOOK_BYTES;
 use crate::log::orphans::Orphans;
 use crate::log::record::{RecordKind, SegmentHeader};
@@ -39,21 +40,6 @@ use crate::log::scan::{SegmentScan, read_segment_header};
 use crate::log::{LogKind, list_segments, segment_path};
 use crate::rows::{self, CatalogAge, META};
 use crate::{ArchiveError, Result};
-
-/// Batches of this run that are durable in the catalog.
-#[derive(Debug, Default)]
-pub(crate) struct Commits(AtomicU64);
-
-impl Commits {
-    pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Acquire)
-    }
-
-    /// The same for the field of a record, which has 32 bits: less than it was proves less.
-    pub(crate) fn for_record(&self) -> u32 {
-        u32::try_from(self.count()).unwrap_or(u32::MAX)
-    }
-}
 
 /// The catalog with each batch counted in the batch itself.
 #[derive(Debug)]
@@ -105,7 +91,7 @@ impl KeyValue for Counted {
         count.put(META, rows::COMMITS_KEY, row)?;
         batch.absorb(count);
         self.catalog.apply(batch)?;
-        self.durable.0.store(commits, Ordering::Release);
+        self.durable.set(commits);
         Ok(())
     }
 

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::limits::TIER_NAME_BYTES_MAX;
 use crate::log::LogKind;
 use crate::object::StorageClass;
-use crate::rows::ObjectRow;
 use crate::{ArchiveError, Result};
 
 /// Names that are the product's own, or will be.
@@ -187,13 +186,13 @@ impl Classes {
     }
 
     /// Whether an object is read from a restored copy alone.
-    pub(crate) fn needs_restore(&self, object: &ObjectRow) -> bool {
-        match &object.home {
+    pub(crate) fn needs_restore(&self, class: StorageClass, home: &Home) -> bool {
+        match home {
             Home::Online => false,
             Home::Glass => true,
             Home::Tier(_) => {
                 // A class that has no row any more is as S3 has it.
-                let row = self.rows.get(&object.class).map(|&(_, access)| access);
+                let row = self.rows.get(&class).map(|&(_, access)| access);
                 row.unwrap_or(Access::AtOnce) == Access::AfterRestore
             }
         }
@@ -233,11 +232,9 @@ mod tests {
             (StorageClass::GlacierIr, Some(Access::AfterRestore), true),
         ] {
             classes.assign(class, cold(), told).unwrap();
-            let row = ObjectRow { class, home: cold(), ..crate::testing::object_row(class) };
-            assert_eq!(classes.needs_restore(&row), needs_restore, "{class:?} {told:?}");
+            assert_eq!(classes.needs_restore(class, &cold()), needs_restore, "{class:?} {told:?}");
             // What went to glass before the table changed is still there.
-            let row = ObjectRow { home: Home::Glass, ..row };
-            assert!(classes.needs_restore(&row));
+            assert!(classes.needs_restore(class, &Home::Glass));
         }
     }
 

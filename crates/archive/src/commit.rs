@@ -1,4 +1,5 @@
-//! Transactions that make objects and unmake them, and what has to happen after each.
+//! Transactions that make objects and unmake them, and what each leaves to be done after it.
+//! `Ground::finish_retired` does it.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +8,12 @@ use fulgurite_platters::Platters;
 use fulgurite_units::ObjectId;
 
 use crate::classes::Home;
-use crate::damaged::leave_queue;
-use crate::ground::Ground;
 use crate::log::{Extent, LogKind};
 use crate::names::{BucketName, ObjectKey, ObjectName};
 use crate::object::WriteCondition;
 use crate::rows::{
-    self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, OBJECTS, ObjectRow,
-    QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
+    self, BODIES, BUCKETS, BodyRow, BucketRow, DAMAGED, DOUBTS, DoubtRow, EXPIRIES, OBJECTS,
+    ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,
 };
 use crate::{ArchiveError, Result, tiers};
 
@@ -33,6 +32,37 @@ pub(crate) fn rows_in<T: Row>(
     limit: usize,
 ) -> Result<Vec<(Vec<u8>, T)>> {
     Ok(row::rows_in(view, space, range, limit)?)
+}
+
+/// The object that a queue row is of, as long as it is there.
+pub(crate) fn object_of(view: &dyn ReadView, queue: &QueueRow) -> Result<Option<ObjectRow>> {
+    let found = find_object(view, &queue.name.bucket, &queue.name.key)?;
+    Ok(found.filter(|row| row.object_id == queue.object_id))
+}
+
+/// The object and body that a queue row stands for, as long as both are there.
+pub(crate) fn queued_body(
+    view: &dyn ReadView,
+    sequence: u64,
+) -> Result<Option<(QueueRow, ObjectRow, BodyRow)>> {
+    let queue: Option<QueueRow> = rows::get(view, QUEUE, &rows::sequence_key(sequence))?;
+    let Some(queue) = queue else { return Ok(None) };
+    let Some(object) = object_of(view, &queue)? else { return Ok(None) };
+    let body: Option<BodyRow> =
+        rows::get(view, BODIES, &rows::body_key(queue.object_id, queue.index))?;
+    Ok(body.map(|body| (queue, object, body)))
+}
+
+/// Takes a body out of the queue, or out of those set aside.
+pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
+    let key = rows::sequence_key(sequence);
+    match rows::get::<QueueRow>(tx, QUEUE, &key)? {
+        Some(queue) => {
+            tx.delete(QUEUE, key)?;
+            rows::with_totals(tx, |totals| totals.staged_bytes -= queue.bytes)
+        }
+        None => Ok(tx.delete(DAMAGED, key)?),
+    }
 }
 
 /// The bodies of an object, in order.
@@ -251,37 +281,6 @@ pub(crate) fn retire_body(
         rows::put(tx, REMOVALS, rows::removal_key(tier, body.body_id), &body.key_slot)?;
     }
     Ok(Platters::dead(tx, &body.shards)?)
-}
-
-impl Ground {
-    /// Destroys and gives back what a committed transaction retired. On return the keys are gone
-    /// from stable storage.
-    pub(crate) async fn finish_retired(&self, retired: Retired) -> Result<()> {
-        if !retired.keys.is_empty() {
-            if let Err(error) = self.keys.destroy(&retired.keys).await {
-                // Who deleted is told; the keys go when the cause is gone.
-                self.has_failed_shreds.store(true, std::sync::atomic::Ordering::SeqCst);
-                self.free(&retired.extents);
-                return Err(error);
-            }
-            self.fail.pass("delete-shredded");
-            self.mark.note_unsynced();
-            let done = retired.keys.iter().map(|&(_, body)| body).collect();
-            // Not awaited: shredding a second time after a crash does no harm.
-            drop(self.committer.submit(move |tx| forget_shreds(tx, done)).await);
-        }
-        self.free(&retired.extents);
-        self.wake_moving();
-        self.fail.pass("delete-freed");
-        Ok(())
-    }
-
-    /// Gives extents back that no row names any more.
-    pub(crate) fn free(&self, extents: &[(LogKind, Extent)]) {
-        for (kind, extent) in extents {
-            self.log(*kind).free(std::slice::from_ref(extent));
-        }
-    }
 }
 
 pub(crate) fn forget_shreds(tx: &mut Transaction<'_>, done: Vec<ObjectId>) -> Result<()> {

@@ -14,8 +14,7 @@ use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_platters::Platters;
 
-use crate::bodies::queued_body;
-use crate::commit::rows_in;
+use crate::commit::{leave_queue, queued_body, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, QUEUE, QueueRow};
@@ -33,18 +32,6 @@ pub(crate) fn set_aside(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
     rows::put(tx, BODIES, rows::body_key(queue.object_id, queue.index), &body)?;
     rows::put(tx, DAMAGED, rows::sequence_key(sequence), &queue)?;
     leave_queue(tx, sequence)
-}
-
-/// Takes a body out of the queue, or out of those set aside.
-pub(crate) fn leave_queue(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
-    let key = rows::sequence_key(sequence);
-    match rows::get::<QueueRow>(tx, QUEUE, &key)? {
-        Some(queue) => {
-            tx.delete(QUEUE, key)?;
-            rows::with_totals(tx, |totals| totals.staged_bytes -= queue.bytes)
-        }
-        None => Ok(tx.delete(DAMAGED, key)?),
-    }
 }
 
 /// Puts every body that was set aside back into the queue, to be tried once more.

@@ -14,12 +14,11 @@
 //! is put and deleted from then on is later than every one of them.
 //!
 //! To read little, the catalog knows from which segments on commits may not have ended
-//! ([`note_settled`]).
+//! ([`crate::ground::Ground::note_settled`]).
 
 mod list;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use fulgurite_catalog::{Committer, FjallStore, KeyRange, ReadView, Transaction};
 use fulgurite_units::ObjectId;
@@ -28,8 +27,8 @@ pub(crate) use self::list::DoubtList;
 use crate::Result;
 use crate::body::cipher_bytes;
 use crate::commit::{account_bodies, rows_in};
+use crate::directory::Paths;
 use crate::entry::Entry;
-use crate::ground::{Ground, Paths};
 use crate::key_table::{KeyTable, UsedSlot};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
 use crate::log::LogKind;
@@ -39,7 +38,7 @@ use crate::names::ObjectName;
 use crate::recover::found::{Bodies, Found};
 use crate::recover::logs::{self, Segment};
 use crate::rows::{
-    self, BODIES, BodyRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS, SettledRow,
+    self, BODIES, BodyRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS, PartRow, SHREDS,
 };
 
 /// What a start has open when it looks for doubts: no log yet, for what is found is to be counted
@@ -323,21 +322,6 @@ fn with_object_entries(segments: &[Segment]) -> Result<BTreeSet<ObjectId>> {
         }
     }
     Ok(found)
-}
-
-/// Has the catalog know from which segments on commits may not have ended, if that has changed.
-/// Blocks.
-pub(crate) fn note_settled(ground: &Arc<Ground>) -> Result<()> {
-    let now = SettledRow {
-        staging: ground.staging.settled_below(),
-        online: ground.online.settled_below(),
-    };
-    if now == rows::settled(&*ground.kv)? {
-        return Ok(());
-    }
-    // The keys of uploads that were refused are zeros on stable storage first.
-    ground.keys.sync_blocking()?;
-    ground.committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::set_settled(tx, now))
 }
 
 #[cfg(test)]

@@ -57,7 +57,7 @@ impl Archive {
     pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         blocking(move || {
             let ground = Arc::new(Ground::open(config, clock)?);
-            crate::key_files::note_named(&ground)?;
+            crate::key_files::note_named(&*ground.kv, &ground.committer)?;
             let workers = Arc::new(Workers::start(&ground)?);
             Ok(Self { ground, workers, is_ready: Arc::new(AtomicBool::new(true)) })
         })
@@ -74,7 +74,7 @@ impl Archive {
         blocking(move || {
             let stopped = workers.stop();
             ground.close_logs();
-            if let Err(error) = crate::doubts::note_settled(&ground) {
+            if let Err(error) = ground.note_settled() {
                 tracing::warn!(%error, "the next start reads more of the logs than it need");
             }
             ground.mark.note_or_warn(true);

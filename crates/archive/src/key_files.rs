@@ -4,12 +4,12 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use fulgurite_catalog::{Direction, KeyRange, ReadView, Transaction};
+use fulgurite_catalog::{Committer, Direction, KeyRange, ReadView, Transaction};
 use fulgurite_units::ArchiveId;
 
 use crate::body::SecretKey;
 use crate::config::ArchiveConfig;
-use crate::ground::{Ground, Paths};
+use crate::directory::Paths;
 use crate::key_table::{EMPTY_TABLE_BYTES, KeyTable};
 use crate::limits::KEY_TABLES_MAX;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
@@ -106,12 +106,10 @@ fn count_named(view: &dyn ReadView) -> Result<u32> {
 }
 
 /// Has the catalog know how many slots its rows name, if it does not yet.
-pub(crate) fn note_named(ground: &Ground) -> Result<()> {
-    if rows::key_slots(&*ground.kv)?.is_some() {
+pub(crate) fn note_named(view: &dyn ReadView, committer: &Committer) -> Result<()> {
+    if rows::key_slots(view)?.is_some() {
         return Ok(());
     }
-    let named = count_named(&*ground.kv)?;
-    ground
-        .committer
-        .commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
+    let named = count_named(view)?;
+    committer.commit_blocking(move |tx: &mut Transaction<'_>| rows::raise_key_slots(tx, named))
 }

@@ -15,6 +15,7 @@
 //! A segment to which a write or a sync failed is never written again; the log goes on in the next.
 
 mod budget;
+mod kind;
 pub(crate) mod orphans;
 mod reader;
 pub(crate) mod record;
@@ -30,53 +31,16 @@ use fulgurite_units::{ArchiveId, ObjectId};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::budget::Budget;
+pub(crate) use self::kind::LogKind;
 use self::orphans::Orphans;
 pub(crate) use self::reader::LogReader;
 use self::record::{HEADER_BYTES, SegmentHeader, align};
 pub(crate) use self::writer::{EntryWriter, LogWriter, SealedEntry};
-use crate::catalog_mark::Commits;
-use crate::ground::Paths;
+use crate::commits::Commits;
+use crate::directory::Paths;
 use crate::limits::{PUNCH_BYTES_MIN, SEGMENT_BYTES};
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
-
-/// Which of the three logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum LogKind {
-    Staging,
-    Online,
-    Restored,
-}
-
-impl LogKind {
-    pub(crate) const ALL: [Self; 3] = [Self::Staging, Self::Online, Self::Restored];
-
-    pub(crate) const fn folder(self) -> &'static str {
-        match self {
-            Self::Staging => "staging",
-            Self::Online => "online",
-            Self::Restored => "restored",
-        }
-    }
-
-    pub(crate) const fn code(self) -> u8 {
-        match self {
-            Self::Staging => 0,
-            Self::Online => 1,
-            Self::Restored => 2,
-        }
-    }
-
-    /// Whether its bodies say themselves what they are; copies can be made again from glass.
-    pub(crate) const fn is_framed(self) -> bool {
-        !matches!(self, Self::Restored)
-    }
-
-    /// The log of this code.
-    pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.code() == code)
-    }
-}
 
 /// A run of bytes in one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -504,12 +468,6 @@ fn retire_unnamed(place: &LogPlace, dir: &Path, number: u32, orphans: &Orphans) 
         return std::fs::remove_file(&path).map_err(ArchiveError::io("remove", &path));
     }
     orphans.adopt(&path, place.kind, number, header.map(|header| header.run))
-}
-
-/// Makes a new or renamed entry of `dir` durable.
-pub(crate) fn sync_dir(dir: &Path) -> Result<()> {
-    let file = File::open(dir).map_err(ArchiveError::io("open", dir))?;
-    file.sync_all().map_err(ArchiveError::io("sync", dir))
 }
 
 #[cfg(test)]

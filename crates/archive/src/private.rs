@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use crate::config::ArchiveConfig;
-use crate::ground::{Paths, master_key_path};
+use crate::directory::{Paths, master_key_path};
 use crate::key_files;
 use crate::{ArchiveError, Result};
 

@@ -79,7 +79,7 @@ pub(crate) fn open(
         let row = require_object(&*view, bucket, key)?;
         let now = ground.now();
         let info = row.info(key.as_str(), now);
-        let from_copy = ground.config.classes.needs_restore(&row);
+        let from_copy = ground.config.classes.needs_restore(row.class, &row.home);
         if from_copy && !matches!(info.restore, Some(crate::RestoreState::Restored { .. })) {
             return Err(ArchiveError::NotRestored { class: row.class.name() });
         }

@@ -39,9 +39,9 @@ use self::salvaged::{Salvaged, salvage};
 use self::tiers::ReadTiers;
 use crate::body::cipher_bytes;
 use crate::config::ArchiveConfig;
+use crate::directory::{Paths, is_empty_dir};
 use crate::doubts::DoubtList;
 use crate::entry::PartEntry;
-use crate::ground::{Paths, is_empty_dir};
 use crate::rows::{BodyRow, BucketRow};
 use crate::{ArchiveError, Result, clock, key_files};
 

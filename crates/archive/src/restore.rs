@@ -75,7 +75,7 @@ pub(crate) async fn request(
         });
     }
     let current = require_object(&*ground.kv, bucket, key)?;
-    if !ground.config.classes.needs_restore(&current) {
+    if !ground.config.classes.needs_restore(current.class, &current.home) {
         return Err(ArchiveError::NotArchived { class: current.class.name() });
     }
     let retrieval = effective_retrieval(ground, current.class, request.retrieval)?;
@@ -119,7 +119,7 @@ fn accept(
     new_expiry: UnixTime,
 ) -> Result<(RestoreOutcome, ObjectId)> {
     let mut object = require_object(tx, bucket, key)?;
-    if !classes.needs_restore(&object) {
+    if !classes.needs_restore(object.class, &object.home) {
         return Err(ArchiveError::NotArchived { class: object.class.name() });
     }
     let name = ObjectName::new(bucket, key, object.version);

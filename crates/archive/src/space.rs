@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_units::{ByteCount, Duration, Seed};
 
+use crate::directory::sync_dir;
 use crate::limits::{FREE_MIN_BYTES_MAX, RESERVE_BYTES_MAX, SPACE_SHARE};
-use crate::log::sync_dir;
 use crate::{ArchiveError, Result};
 
 /// What is kept free, and how soon a deleted name is forgotten.

@@ -16,9 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use fulgurite_codes::crc32c;
 use fulgurite_units::ArchiveId;
 
-use super::Commits;
-use crate::ground::Paths;
-use crate::log::sync_dir;
+use crate::commits::Commits;
+use crate::directory::{Paths, sync_dir};
 use crate::rows::CatalogAge;
 use crate::{ArchiveError, Result};
 

@@ -14,7 +14,7 @@ fn note(paths: &Paths, run: u64, commits: &[u64]) {
     let count = Arc::<Commits>::default();
     let file = MarkFile::new(paths.clone(), archive(), run, Arc::clone(&count));
     for &commits in commits {
-        count.0.store(commits, Ordering::Release);
+        count.set(commits);
         file.note(false).unwrap();
     }
 }
@@ -76,7 +76,7 @@ fn a_mark_that_is_not_synced_leaves_the_last_that_was() {
     file.note(false).unwrap();
     let synced = std::fs::read(paths.catalog_mark()).unwrap()[..64].to_vec();
     for commits in 1..5 {
-        count.0.store(commits, Ordering::Release);
+        count.set(commits);
         file.note_unsynced();
         assert_eq!(read(&paths, archive()), Some(mark(1, commits)));
         assert!(std::fs::read(paths.catalog_mark()).unwrap()[..64] == synced);
@@ -96,7 +96,9 @@ fn the_end_of_a_run_is_said_by_its_last_mark() {
 #[test]
 fn a_number_beyond_the_field_of_a_record_proves_less_and_not_more() {
     for (count, word) in [(0, 0), (7, 7), (u64::from(u32::MAX) + 5, u32::MAX)] {
-        assert_eq!(Commits(AtomicU64::new(count)).for_record(), word);
+        let commits = Commits::default();
+        commits.set(count);
+        assert_eq!(commits.for_record(), word);
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_units::ObjectId;
 
-use crate::ground::{Paths, write_durably};
+use crate::directory::{Paths, write_durably};
 use crate::{ArchiveError, Result};
 
 /// The first line: what it is, and its version.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use tokio::runtime::Runtime;
 use super::*;
 use crate::body::random_bytes;
 use crate::commit::find_object;
+use crate::ground::Ground;
 use crate::ingest::{BodyEntry, Ingest};
 use crate::labels::Labels;
 use crate::multipart::{self, Completion, PartWriter, UploadName};
@@ -24,6 +26,7 @@ use crate::object::{
 use crate::put::{self, ObjectWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SEGMENTS;
+use crate::rows::SettledRow;
 use crate::startup::{finish_shreds, sweep_orphan_keys};
 use crate::{ArchiveError, clock, list, testing};
 
@@ -383,7 +386,7 @@ fn a_start_reads_segments_from_where_commits_had_not_ended() {
     let life = Life::new();
     let ground = life.start();
     let online = || {
-        note_settled(&ground).unwrap();
+        ground.note_settled().unwrap();
         rows::settled(&*ground.kv).unwrap().online
     };
     life.put(&ground, "a", 10);

@@ -6,7 +6,7 @@ use fulgurite_catalog::{KeyRange, Transaction};
 
 use super::*;
 use crate::commit::{bodies, require_object, rows_in};
-use crate::ground::Paths;
+use crate::directory::Paths;
 use crate::log::record::{EntryForm, RecordKind};
 use crate::log::scan::{Scanned, SegmentScan};
 use crate::log::{list_segments, segment_path};

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use fulgurite_units::Duration;
 
 use super::{Failed, Job, Next, Pace, Turn};
-use crate::doubts;
 use crate::forget::Forgetting;
 use crate::ground::Ground;
 use crate::limits::JOB_TICK;
@@ -46,7 +45,7 @@ impl Job for Tending {
         let kept = ground.space.keep_reserve();
         let forgets = &mut || turn.doing("forgetting names of what was deleted");
         let forgot = self.forgetting.run_due(ground, forgets);
-        let settled = doubts::note_settled(ground);
+        let settled = ground.note_settled();
         let marked = ground.mark.note(false);
         kept.and(forgot).and(settled).and(marked)?;
         Ok(Next::Tick)

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::slot::{EMPTY, SLOT_BYTES, Slot};
-use crate::log::sync_dir;
+use crate::directory::sync_dir;
 use crate::sync::{GroupSync, SyncTarget};
 use crate::{ArchiveError, Result};
 

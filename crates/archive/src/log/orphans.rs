@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use fulgurite_units::ObjectId;
 
 use super::scan::{Scanned, SegmentScan};
-use super::{LogKind, segment_path, sync_dir};
-use crate::ground::Paths;
+use super::{LogKind, segment_path};
+use crate::directory::{Paths, sync_dir};
 use crate::{ArchiveError, Result};
 
 /// A file in the folder of orphans.

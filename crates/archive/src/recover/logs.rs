@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use super::found::{Bodies, Found, Known, Stretch, Written};
+use crate::directory::Paths;
 use crate::doubts::DoubtList;
 use crate::entry::{Entry as ObjectEntry, PartEntry};
-use crate::ground::Paths;
 use crate::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::limits::SCAN_THREADS_MAX;
 use crate::log::orphans::Orphans;

@@ -17,12 +17,11 @@ use fulgurite_catalog::{FjallConfig, FjallStore};
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
 use crate::config::ArchiveConfig;
-use crate::ground::{
+use crate::directory::{
     Paths, is_empty_dir, lock_directory, make_dir, master_key, master_key_path, read_identity,
-    write_identity,
+    sync_dir, write_identity,
 };
 use crate::key_table::{KeyTable, UsedSlot};
-use crate::log::sync_dir;
 use crate::rows::SPACES;
 use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};

@@ -18,10 +18,9 @@ use futures::StreamExt as _;
 
 use super::objects::Cargo;
 use super::{EntryFile, ObjectTier};
-use crate::bodies::object_of;
 use crate::body::cipher_bytes;
 use crate::classes::TierName;
-use crate::commit::{Retired, account, rows_in};
+use crate::commit::{Retired, account, object_of, rows_in};
 use crate::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE};
