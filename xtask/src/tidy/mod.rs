@@ -1,9 +1,11 @@
 //! `cargo xtask tidy`: the house rules that neither rustc, rustfmt nor clippy checks.
 //!
-//! Each rule is one function over one file or manifest, in `rules` and `arrows`, and has a test
-//! with a sample that it must refuse. This file only walks the tree and prints.
+//! Each rule is one function over one file or manifest, in `rules` and `arrows`, or over the files
+//! of a crate, in `circles`, and has a test with a sample that it must refuse. This file only walks
+//! the tree and prints.
 
 mod arrows;
+mod circles;
 mod rules;
 #[cfg(test)]
 mod tests;
@@ -78,6 +80,7 @@ fn check(sources: &[Source]) -> Vec<Finding> {
     let each = sources.iter().flat_map(|s| rules::ALL.iter().flat_map(|rule| rule(s)));
     let mut findings: Vec<Finding> = each.collect();
     findings.extend(arrows::check(sources));
+    findings.extend(circles::check(sources, circles::EXCEPTIONS));
     findings.extend(rules::dependencies_have_reasons(sources));
     findings.extend(rules::notes_are_indexed(sources));
     findings

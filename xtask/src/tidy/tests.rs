@@ -1,6 +1,7 @@
 //! Every rule against a sample it must refuse and one it must let pass.
 
-use super::{Finding, Source, arrows, rules};
+use super::circles::Exception;
+use super::{Finding, Source, arrows, circles, rules};
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.to_owned(), text: text.to_owned() }
@@ -124,6 +125,79 @@ fn a_map_that_points_up_is_refused() {
     let upside = "| `glass` | a medium | units |\n| `units` | words | - |\n";
     let found = arrows::check(&[source(arrows::MAP, upside)]);
     assert_eq!((found[0].line, found[0].message.as_str()), (1, "units is not above glass"));
+}
+
+/// What is said of the files of a crate, by name and text, with these exceptions.
+#[track_caller]
+fn check_circles(files: &[(&str, &str)], exceptions: &[Exception], expected: &[&str]) {
+    let source = |(name, text): &(&str, &str)| source(&format!("crates/rack/src/{name}.rs"), text);
+    let sources: Vec<Source> = files.iter().map(source).collect();
+    let found: Vec<String> = circles::check(&sources, exceptions)
+        .iter()
+        .map(|finding| finding.to_string().replace("crates/rack/src/", ""))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+const A_NEEDS_B: Exception =
+    Exception { from: "crates/rack/src/a.rs", to: "crates/rack/src/b.rs", reason: "a test" };
+
+#[test]
+fn circles_of_files_are_refused() {
+    let two = [("a", "use crate::b::B;\n"), ("b", "fn b() -> crate::a::A {}\n")];
+    check_circles(
+        &two,
+        &[],
+        &["a.rs: a circle in a knot of 2 files: it needs b.rs, which needs a.rs"],
+    );
+    let deep = [
+        ("a", "use crate::{c, d::{self, D}};\n"),
+        ("b", "use crate::a;\n"),
+        ("c", "use crate::b::{B as C, *};\n"),
+        ("d", "use crate::e;\n"),
+        ("e", "//! Below.\n"),
+    ];
+    let circle =
+        "a.rs: a circle in a knot of 3 files: it needs c.rs, which needs b.rs, which needs a.rs";
+    check_circles(&deep, &[], &[circle]);
+    check_circles(&deep[1..], &[], &[]);
+}
+
+#[test]
+fn what_is_passed_on_is_needed_of_the_file_that_has_it() {
+    let lib = ("lib", "pub use a::{A, below::Deep};\npub(crate) use b::B as Bee;\n");
+    let (b, below) = (("b", "use crate::{A, Deep};\n"), ("a/below", "use crate::Bee;\n"));
+    let folder = ("a/mod", "pub use below::Deep;\n");
+    let found = "a/below.rs: a circle in a knot of 2 files: it needs b.rs, which needs a/below.rs";
+    check_circles(&[lib, b, below, folder], &[], &[found]);
+    let folder_too = ("a/mod", "pub use below::Deep;\nuse crate::b;\n");
+    let found = "a/below.rs: a circle in a knot of 3 files: it needs b.rs, which needs a/below.rs";
+    check_circles(&[lib, b, below, folder_too], &[], &[found]);
+    let deep = ("b", "use crate::a::Deep;\n");
+    check_circles(&[lib, deep, folder_too, ("a/below", "")], &[], &[]);
+}
+
+#[test]
+fn comments_tests_and_other_crates_close_no_circle() {
+    let one = ("a", "use crate::b::B;\n");
+    let comment = ("b", "//! Of [`crate::a`].\nlet $crate::a = 1; // crate::a::A\n");
+    check_circles(&[one, comment], &[], &[]);
+    let tests = ("b", "fn b() {}\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n");
+    check_circles(&[one, tests, ("a/tests", "use crate::a;\nuse crate::b;\n")], &[], &[]);
+    let other = source("crates/tome/src/b.rs", "use crate::a::A;\n");
+    let sources = [source("crates/rack/src/a.rs", one.1), other];
+    assert_eq!(circles::check(&sources, &[]), []);
+}
+
+#[test]
+fn exceptions_open_circles_or_are_refused() {
+    let two = [("a", "use crate::b::B;\n"), ("b", "use crate::a::A;\n")];
+    check_circles(&two, &[A_NEEDS_B], &[]);
+    let no_circle = "a.rs: no exception is needed for b.rs (a test): there is no circle";
+    check_circles(&[two[0], ("b", "")], &[A_NEEDS_B], &[no_circle]);
+    let no_need = "a.rs: no exception is needed for b.rs (a test): it does not need that file";
+    check_circles(&[("a", ""), two[1]], &[A_NEEDS_B], &[no_need]);
+    check_circles(&[], &[A_NEEDS_B], &[no_need]);
 }
 
 #[test]

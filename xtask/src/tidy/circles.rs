@@ -1,0 +1,280 @@
+//! No circle of files inside a crate: what a file needs must not need the file.
+//!
+//! A file needs another if it names something of it by a path from the root of the crate,
+//! `crate::...`, in a `use` or anywhere. A name that a module passes on (`pub use`) is the file's
+//! that has it, so that a list of what a crate offers is in no circle. Between a folder's module
+//! and the files of the folder names go by `self` and `super`: that is the folder's own affair.
+//! Tests are not looked at.
+//!
+//! ```text
+//!   a.rs: use crate::B;      lib.rs: pub use b::B;      b.rs: crate::a::read()
+//!   a.rs --> b.rs --> a.rs   is a circle: some of what a.rs has belongs into a file of its own
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Finding, Source};
+
+/// An arrow that closes a circle and stays for now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Exception {
+    /// The file that needs the other.
+    pub(super) from: &'static str,
+    pub(super) to: &'static str,
+    pub(super) reason: &'static str,
+}
+
+/// Arrows that close circles today, each with what it would take to turn it round.
+pub(super) const EXCEPTIONS: &[Exception] = &[Exception {
+    from: "crates/archive/src/ground.rs",
+    to: "crates/archive/src/jobs/workers.rs",
+    reason: "whoever has the ground rings for its jobs, and their mail has types of the jobs; it \
+             takes bells apart from the mail",
+}];
+
+/// The modules of a crate by their paths, without `crate`, and where each is.
+type Modules<'a> = BTreeMap<Path, &'a Source>;
+type Path = Vec<String>;
+/// What each file needs of the same crate.
+type Arrows<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
+
+/// Circles that no exception opens, and exceptions that open none.
+pub(super) fn check(sources: &[Source], exceptions: &[Exception]) -> Vec<Finding> {
+    let mut crates: BTreeMap<&str, Modules<'_>> = BTreeMap::new();
+    for source in sources {
+        if let Some((name, path)) = module(source) {
+            crates.entry(name).or_default().insert(path, source);
+        }
+    }
+    let mut arrows: Arrows<'_> = crates.values().flat_map(arrows_of).collect();
+    let opens = |exception: &Exception| {
+        arrows.get_mut(exception.from).is_some_and(|needed| needed.remove(exception.to))
+    };
+    let opened: Vec<bool> = exceptions.iter().map(opens).collect();
+    let mut findings = Vec::new();
+    for (exception, is_arrow) in exceptions.iter().zip(opened) {
+        if !is_arrow {
+            findings.push(surplus(exception, "it does not need that file"));
+        } else if way(&arrows, exception.to, exception.from).is_none() {
+            findings.push(surplus(exception, "there is no circle"));
+        }
+    }
+    findings.extend(circles(&arrows));
+    findings
+}
+
+fn surplus(exception: &Exception, why: &str) -> Finding {
+    let Exception { to, reason, .. } = exception;
+    let message = format!("no exception is needed for {to} ({reason}): {why}");
+    Finding { path: exception.from.to_owned(), line: 0, message }
+}
+
+/// One circle of each knot, a short one.
+fn circles(arrows: &Arrows<'_>) -> Vec<Finding> {
+    let (mut findings, mut known) = (Vec::new(), BTreeSet::new());
+    for (from, needed) in arrows {
+        if known.contains(from) {
+            continue;
+        }
+        let ways = needed.iter().filter_map(|to| way(arrows, to, from));
+        let Some(back) = ways.min_by_key(Vec::len) else { continue };
+        let is_in =
+            |file: &&&str| way(arrows, from, file).is_some() && way(arrows, file, from).is_some();
+        let knot: Vec<&str> = arrows.keys().filter(is_in).copied().collect();
+        let circle = back.join(", which needs ");
+        let message = format!("a circle in a knot of {} files: it needs {circle}", knot.len());
+        findings.push(Finding { path: (*from).to_owned(), line: 0, message });
+        known.extend(knot);
+    }
+    findings
+}
+
+/// The shortest way from one file to another along arrows, both included.
+fn way<'a>(arrows: &Arrows<'a>, from: &str, to: &str) -> Option<Vec<&'a str>> {
+    let (from, _) = arrows.get_key_value(from)?;
+    let mut ways = vec![vec![*from]];
+    let mut seen = BTreeSet::from([*from]);
+    while !ways.is_empty() {
+        if let Some(at) = ways.iter().position(|way| way.last() == Some(&to)) {
+            return Some(ways.swap_remove(at));
+        }
+        let mut longer = Vec::new();
+        for way in &ways {
+            let next = way.last().and_then(|last| arrows.get(last));
+            for file in next.into_iter().flatten().filter(|file| seen.insert(**file)) {
+                longer.push(way.iter().copied().chain([*file]).collect());
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+/// The crate and the path of a module, if the file is one that is not all tests.
+fn module(source: &Source) -> Option<(&str, Path)> {
+    let (name, file) = source.path.strip_prefix("crates/")?.split_once("/src/")?;
+    let file = file.strip_suffix(".rs").filter(|_| !source.is_test())?;
+    // A program has its own modules, and names those of its library like any other crate.
+    if file == "main" || file.starts_with("bin/") {
+        return None;
+    }
+    let file = file.strip_suffix("/mod").unwrap_or(file);
+    let path = if file == "lib" { Path::new() } else { words(file, "/") };
+    Some((name, path))
+}
+
+fn words(text: &str, between: &str) -> Path {
+    text.split(between).map(str::to_owned).collect()
+}
+
+/// What each file of a crate needs.
+fn arrows_of<'a>(modules: &Modules<'a>) -> Vec<(&'a str, BTreeSet<&'a str>)> {
+    let texts: BTreeMap<&Path, String> =
+        modules.iter().map(|(path, source)| (path, code(&source.text))).collect();
+    let offers = |path: &Path| (path.clone(), passed_on(path, &texts[path]));
+    let offers: BTreeMap<Path, BTreeMap<String, Path>> = modules.keys().map(offers).collect();
+    let needs = |(path, source): (&Path, &&'a Source)| {
+        let named = names(&without_passing_on(&texts[path]));
+        let files = named.iter().filter_map(|name| {
+            let of = owner(modules, &offers, name, OFFERS_DEEP);
+            modules.get(&of).map(|source| source.path.as_str())
+        });
+        let others = files.filter(|file| *file != source.path);
+        (source.path.as_str(), others.collect())
+    };
+    modules.iter().map(needs).collect()
+}
+
+/// A name is passed on from hand to hand no more often than this.
+const OFFERS_DEEP: usize = 8;
+
+/// The module that has a name: as far as the path goes, and from there to whom it is passed on.
+fn owner(
+    modules: &Modules<'_>,
+    offers: &BTreeMap<Path, BTreeMap<String, Path>>,
+    name: &[String],
+    deep: usize,
+) -> Path {
+    let mut at = Path::new();
+    for (index, word) in name.iter().enumerate() {
+        let inside = [at.clone(), vec![word.clone()]].concat();
+        if modules.contains_key(&inside) {
+            at = inside;
+            continue;
+        }
+        let from = offers.get(&at).and_then(|offers| offers.get(word));
+        return match from {
+            Some(from) if deep > 0 => {
+                let name = [from.as_slice(), &name[index + 1..]].concat();
+                owner(modules, offers, &name, deep - 1)
+            }
+            _ => at,
+        };
+    }
+    at
+}
+
+/// The text without comments and without a module of tests at its end.
+fn code(text: &str) -> String {
+    let lines = text.lines().take_while(|line| !line.starts_with("mod tests {"));
+    let lines = lines.map(|line| line.split_once("//").map_or(line, |(code, _)| code));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The statements of a text that pass names on.
+fn passing_on(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive(';').filter_map(|statement| {
+        let at = statement.rfind("pub use ").or_else(|| {
+            let at = statement.rfind(") use ")?;
+            statement[..at].rfind("pub(")
+        })?;
+        Some(&statement[at..])
+    })
+}
+
+fn without_passing_on(text: &str) -> String {
+    passing_on(text).fold(text.to_owned(), |text, statement| text.replace(statement, ""))
+}
+
+/// Names that a module passes on, and where from, from the root of the crate.
+fn passed_on(path: &[String], text: &str) -> BTreeMap<String, Path> {
+    let mut offers = BTreeMap::new();
+    for statement in passing_on(text) {
+        let Some((_, tree)) = statement.split_once("use ") else { continue };
+        let mut paths = Vec::new();
+        grow(tree, &[], &mut paths);
+        for (mut name, known_as) in paths {
+            let base = match name.first().map(String::as_str) {
+                Some("crate") => &[],
+                Some("super") => &path[..path.len().saturating_sub(1)],
+                Some("self") => path,
+                _ => {
+                    name.insert(0, "self".to_owned());
+                    path
+                }
+            };
+            offers.insert(known_as, [base, &name[1..]].concat());
+        }
+    }
+    offers
+}
+
+/// All paths of a text that begin at the root of its crate, from there on.
+fn names(text: &str) -> Vec<Path> {
+    let mut paths = Vec::new();
+    for (at, root) in text.match_indices("crate::") {
+        let before = text[..at].chars().next_back();
+        if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') {
+            grow(&text[at + root.len()..], &[], &mut paths);
+        }
+    }
+    paths.into_iter().map(|(path, _)| path).collect()
+}
+
+/// Reads one tree, `a::{b, c::d as e}`, behind `stem`: its paths, each with the name it goes by.
+/// What is left of the text.
+fn grow<'a>(text: &'a str, stem: &[String], paths: &mut Vec<(Path, String)>) -> &'a str {
+    let mut stem = stem.to_vec();
+    let mut rest = text.trim_start();
+    loop {
+        if let Some(mut inside) = rest.strip_prefix('{') {
+            while !inside.trim_start().starts_with('}') && !inside.trim().is_empty() {
+                inside = grow(inside, &stem, paths).trim_start();
+                inside = inside.strip_prefix(',').unwrap_or(inside);
+            }
+            return inside.trim_start().strip_prefix('}').unwrap_or_default();
+        }
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let (word, behind) = rest.split_at(end);
+        if word.is_empty() {
+            // A star, or what is no path: nothing more is known than the stem.
+            paths.push((stem, String::new()));
+            return behind.strip_prefix('*').unwrap_or_else(|| skip(behind));
+        }
+        if word != "self" || stem.is_empty() {
+            stem.push(word.to_owned());
+        }
+        if let Some(more) = behind.strip_prefix("::") {
+            rest = more.trim_start();
+            continue;
+        }
+        let (known_as, behind) = alias(behind).unwrap_or((stem[stem.len() - 1].as_str(), behind));
+        let known_as = known_as.to_owned();
+        paths.push((stem, known_as));
+        return behind;
+    }
+}
+
+/// The name behind `as`, and what is behind that.
+fn alias(text: &str) -> Option<(&str, &str)> {
+    let name = text.trim_start().strip_prefix("as ")?.trim_start();
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    Some(name.split_at(end))
+}
+
+/// The text behind its first character, so that reading always goes on.
+fn skip(text: &str) -> &str {
+    let mut chars = text.chars();
+    chars.next();
+    chars.as_str()
+}
