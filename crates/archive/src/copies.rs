@@ -25,15 +25,14 @@ use fulgurite_units::{ObjectId, error_chain};
 use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
 use crate::commit::{Retired, account, bodies, find_object, rows_in};
 use crate::ground::Ground;
-use crate::limits::{CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, ROWS_PER_TRANSACTION_MAX};
+use crate::limits::{
+    CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
+};
 use crate::log::{Extent, LogKind, LogReader};
 use crate::names::{BucketName, ObjectKey};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};
-
-/// Most damaged copies a verification names.
-const DAMAGED_COPIES_MAX: usize = 100;
 
 /// A copy, so that it can be told from one that was made later.
 #[derive(Clone, Debug)]
@@ -159,7 +158,7 @@ pub(crate) fn verify_all(
         report.copies += 1;
         if let Some(error) = error {
             report.copies_damaged += 1;
-            if report.damaged_copies.len() < DAMAGED_COPIES_MAX {
+            if report.damaged_copies.len() < NAMED_MAX {
                 let (bucket, key) = (bucket.to_string(), key.to_string());
                 let error = error_chain(&error);
                 report.damaged_copies.push(DamagedCopy { bucket, key, is_dropped, error });

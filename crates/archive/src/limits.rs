@@ -130,6 +130,11 @@ pub const FREE_MIN_BYTES_MAX: u64 = ByteCount::gib(1).get();
 pub const RESERVE_BYTES_MAX: u64 = ByteCount::mib(64).get();
 /// Floor and reserve of a small disk are one part of it in so many.
 pub const SPACE_SHARE: u64 = 16;
+/// Requests waiting for the thread that syncs; one more blocks its caller for a moment.
+pub const SYNC_QUEUE_MAX: usize = 4096;
+/// Most of each kind that a status or a verification names: failed restores, damaged copies and
+/// bodies, bodies in doubt.
+pub const NAMED_MAX: usize = 100;
 /// Most bytes that S3 lets names, user metadata and tags have in an entry.
 const ENTRY_NAMED_BYTES_MAX: usize = BUCKET_NAME_BYTES_MAX
     + KEY_BYTES_MAX

@@ -12,6 +12,7 @@ use crate::Result;
 use crate::body::cipher_bytes;
 use crate::commit::{bodies, require_object, rows_in};
 use crate::ground::Ground;
+use crate::limits::NAMED_MAX;
 use crate::names::{BucketName, ObjectKey};
 use crate::orphan_report::orphan_totals;
 use crate::rows::{
@@ -418,15 +419,9 @@ pub(crate) fn status(ground: &Ground) -> Result<Status> {
     })
 }
 
-/// Most failed restores a status names.
-const FAILED_RESTORES_MAX: usize = 100;
-
-/// Most damaged bodies a status names.
-const DAMAGED_MAX: usize = 100;
-
 fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, DAMAGED, &all, DAMAGED_MAX)?;
+    let found: Vec<(Vec<u8>, QueueRow)> = rows_in(&*ground.kv, DAMAGED, &all, NAMED_MAX)?;
     let named = |row: QueueRow| {
         let (bucket, key) = (row.name.bucket.to_string(), row.name.key.to_string());
         DamagedBody { bucket, key, bytes: row.bytes }
@@ -434,12 +429,9 @@ fn damaged(ground: &Ground) -> Result<Vec<DamagedBody>> {
     Ok(found.into_iter().map(|(_, row)| named(row)).collect())
 }
 
-/// Most bodies in doubt a status names.
-const DOUBTED_MAX: usize = 100;
-
 fn in_doubt(ground: &Ground) -> Result<Vec<DoubtedBody>> {
     let all = KeyRange::prefix(b"");
-    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*ground.kv, DOUBTS, &all, DOUBTED_MAX)?;
+    let found: Vec<(Vec<u8>, DoubtRow)> = rows_in(&*ground.kv, DOUBTS, &all, NAMED_MAX)?;
     found
         .into_iter()
         .map(|(row_key, row)| {
@@ -465,11 +457,7 @@ fn failed_restores(ground: &Ground) -> Result<Vec<FailedRestore>> {
                 return ControlFlow::Break(());
             }
         }
-        if failed.len() < FAILED_RESTORES_MAX {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
+        if failed.len() < NAMED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
     failure.map_or(Ok(failed), Err)
 }

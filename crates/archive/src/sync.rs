@@ -18,10 +18,8 @@ use std::sync::{Arc, OnceLock};
 
 use tokio::sync::oneshot;
 
+use crate::limits::SYNC_QUEUE_MAX;
 use crate::{ArchiveError, Result};
-
-/// Requests waiting for the sync thread; one more blocks its caller for a moment.
-const QUEUE_MAX: usize = 4096;
 
 /// A file that can be synced, with the number that tells it from others.
 #[derive(Clone, Debug)]
@@ -94,7 +92,7 @@ impl GroupSync {
         reason = "no job: who waits for a sync is answered within one"
     )]
     pub(crate) fn start(name: &str) -> Result<Self> {
-        let (requests, inbox) = sync_channel(QUEUE_MAX);
+        let (requests, inbox) = sync_channel(SYNC_QUEUE_MAX);
         std::thread::Builder::new()
             .name(format!("{name}-sync"))
             .spawn(move || run(&inbox))
@@ -124,7 +122,7 @@ impl GroupSync {
 fn run(inbox: &Receiver<Request>) {
     while let Ok(first) = inbox.recv() {
         let mut group = vec![first];
-        group.extend(inbox.try_iter().take(QUEUE_MAX));
+        group.extend(inbox.try_iter().take(SYNC_QUEUE_MAX));
         let targets: BTreeMap<u64, SyncTarget> = group
             .iter()
             .flat_map(|request| request.targets.iter().map(|t| (t.number, t.clone())))

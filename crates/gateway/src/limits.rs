@@ -20,6 +20,8 @@ pub(crate) const CLOCK_SKEW_SECONDS_MAX: u32 = 900;
 pub(crate) const DRAIN_BYTES_MAX: u64 = 16 << 20;
 /// Most keys, prefixes, parts or uploads one page of a listing returns (S3).
 pub(crate) const PAGE_ENTRIES_MAX: usize = 1000;
+/// Most buckets of one page (S3).
+pub(crate) const BUCKETS_MAX: usize = 10_000;
 /// Most keys one `DeleteObjects` names (S3).
 pub(crate) const DELETE_KEYS_MAX: usize = 1000;
 /// Deletes of one `DeleteObjects` that run at a time; they share the archive's group commits.

@@ -50,12 +50,10 @@ use self::watch::{Watcher, Watchers};
 use self::work::{Ended, Work};
 pub(crate) use self::work::{Halt, Pace, Pass, Read, Verify};
 use crate::config::LibraryOptions;
-use crate::limits::WATCH_STEPS_MAX;
+use crate::limits::{DRIVER_INBOX_MAX, WATCH_STEPS_MAX};
 use crate::panics::Panics;
 use crate::{PlattersError, Result};
 
-/// Messages waiting for the driver; one more waits at its sender.
-const INBOX_MAX: usize = 1024;
 /// How long the driver waits when nothing is under way.
 const IDLE_WAIT: std::time::Duration = std::time::Duration::from_secs(3600);
 
@@ -261,7 +259,7 @@ impl LiveLibrary {
         let library = Library::with_policy(&options.shape, options.policy.clone())
             .map_err(|e| refuse(format!("library: {e}")))?;
         let log = LogFile::begin(options.log.as_deref(), &library)?;
-        let (inbox, messages) = sync_channel(INBOX_MAX);
+        let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
         let reading = Arc::<Reading>::default();
         let driver = Driver {
             library,

@@ -25,3 +25,5 @@ pub(crate) const SEAL_RETRY: Duration = Duration::from_secs(10);
 pub(crate) const SEAL_RETRY_MAX: Duration = Duration::from_secs(3600);
 /// Tracks between two shards that are read in one go: to seek takes as long as reading as many.
 pub(crate) const READ_GAP_TRACKS: u32 = 2;
+/// Messages waiting for the driver of the library; one more waits at its sender.
+pub(crate) const DRIVER_INBOX_MAX: usize = 1024;

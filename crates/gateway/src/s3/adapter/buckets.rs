@@ -11,9 +11,7 @@ use s3s::{S3Request, S3Response, S3Result};
 
 use super::errors::fail;
 use super::words::{REGION, bucket_name, owner, page_limit, timestamp};
-
-/// Most buckets of one page (S3).
-const BUCKETS_MAX: usize = 10_000;
+use crate::limits::BUCKETS_MAX;
 
 pub(super) async fn create(
     archive: &Archive,
