@@ -33,7 +33,7 @@ const BUCKET: &str = "bench";
 const OBJECTS_PER_SET: u64 = 50_000;
 const BODY_BYTES: u64 = 20_000;
 
-/// The configuration of an archive in `data` that a bench fills.
+/// The configuration of an archive in `data` that a bench fills. Tests vary it.
 ///
 /// # Errors
 /// When the demo profile is not known.
@@ -58,7 +58,7 @@ pub fn config(data: PathBuf) -> Result<ArchiveConfig> {
         classes: Classes::default(),
         tiers: std::collections::BTreeMap::default(),
         log_capacity: ByteCount::gib(64),
-        // No file of 64 MiB for each fill.
+        // No file of 64 MiB for each fill, or test.
         space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
         master_key: None,
         key_tables: Vec::new(),

@@ -148,6 +148,17 @@ pub struct Status {
     pub debug_day_seconds: Option<f64>,
 }
 
+/// What the pipeline is said to do when it does nothing, and waits for nothing.
+pub(crate) const PIPELINE_IDLE: &str = "idle";
+
+impl Status {
+    /// Whether nothing is being sealed, or waits to be tried again.
+    #[must_use]
+    pub fn is_pipeline_idle(&self) -> bool {
+        self.pipeline == PIPELINE_IDLE
+    }
+}
+
 /// What a job of the background is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use fulgurite_units::{ByteCount, Duration, ManualClock, ObjectId, UnixTime};
+use fulgurite_units::{ByteCount, ManualClock, ObjectId, UnixTime};
 use tempfile::TempDir;
 
-use crate::classes::{Classes, Home};
-use crate::config::{
-    ArchiveConfig, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
-    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
-};
+use crate::bench_support;
+use crate::classes::Home;
+use crate::config::{ArchiveConfig, ExpeditedPolicy};
 use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::ground::Ground;
 use crate::labels::{Labels, Retention, RetentionMode, Tags};
@@ -27,31 +25,9 @@ pub(crate) fn dir() -> TempDir {
 
 pub(crate) fn config(dir: &TempDir) -> ArchiveConfig {
     ArchiveConfig {
-        data: dir.path().to_owned(),
-        glass: GlassConfig {
-            geometry: Geometry::profile("demo").unwrap(),
-            shard_size: SHARD_SIZE_DEFAULT,
-            medium: MediumOptions::perfect(1),
-            library: LibraryOptions {
-                shape: LibraryShape::small(),
-                time_scale: 0.0,
-                seed: 1,
-                policy: Policy::default(),
-                log: None,
-            },
-        },
-        seal: SealPolicy { staged_bytes: ByteCount::gib(1), age: Duration::from_secs(86_400) },
-        classes: Classes::default(),
-        tiers: std::collections::BTreeMap::default(),
         log_capacity: ByteCount::gib(1),
-        // No file of 64 MiB for each test.
-        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
-        master_key: None,
-        key_tables: Vec::new(),
         expedited: ExpeditedPolicy::Standard,
-        restore_log: None,
-        day: Duration::from_secs(86_400),
-        fail_point: None,
+        ..bench_support::config(dir.path().to_owned()).unwrap()
     }
 }
 

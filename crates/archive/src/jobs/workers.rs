@@ -20,7 +20,7 @@ use crate::ground::Ground;
 use crate::names::BucketName;
 use crate::object::{Chosen, StorageClass};
 use crate::restore::{self, Restorer};
-use crate::status::{JobStatus, MoveReport, SealReport, Status, VerifyReport};
+use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, VerifyReport};
 use crate::tiers::{Mover, Tiers};
 use crate::{ArchiveError, Result, damaged, startup};
 
@@ -186,6 +186,6 @@ fn pipeline(sealing: &JobStatus) -> String {
     match (&sealing.doing, &sealing.trouble) {
         (Some(doing), _) => doing.clone(),
         (None, Some(trouble)) => format!("waiting to retry: {trouble}"),
-        (None, None) => "idle".to_owned(),
+        (None, None) => PIPELINE_IDLE.to_owned(),
     }
 }

@@ -5,16 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use fulgurite_archive::config::{
-    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
-    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
-};
+use fulgurite_archive::bench_support;
+use fulgurite_archive::config::{ArchiveConfig, Geometry, GlassConfig, SealPolicy};
 use fulgurite_archive::{
     Archive, ArchiveError, BodyClaim, BucketName, ByteRange, ObjectInfo, ObjectKey, ObjectMeta,
     PutOptions, RestoreOutcome, RestoreRequest, RestoreState, Retrieval, StorageClass,
     WriteCondition,
 };
-use fulgurite_units::{ByteCount, Duration, Seed};
+use fulgurite_units::{ByteCount, Seed};
 
 /// A platter of 160 KiB: 4 tracks of 5 + 2 sectors of 8 KiB, groups of 2 + 1 tracks, sets of 4 + 3.
 pub(crate) fn tiny_geometry() -> Geometry {
@@ -35,32 +33,12 @@ pub(crate) fn tiny_geometry() -> Geometry {
 
 /// The configuration of a test archive in `data`.
 pub(crate) fn config(data: &Path) -> ArchiveConfig {
+    let config = bench_support::config(data.to_owned()).unwrap();
     ArchiveConfig {
-        data: data.to_owned(),
-        glass: GlassConfig {
-            geometry: tiny_geometry(),
-            shard_size: SHARD_SIZE_DEFAULT,
-            medium: MediumOptions::perfect(1),
-            library: LibraryOptions {
-                shape: LibraryShape::small(),
-                time_scale: 0.0,
-                seed: 1,
-                policy: Policy::default(),
-                log: None,
-            },
-        },
-        seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
-        classes: Classes::default(),
-        tiers: std::collections::BTreeMap::default(),
+        glass: GlassConfig { geometry: tiny_geometry(), ..config.glass },
+        seal: SealPolicy { staged_bytes: ByteCount::gib(64), ..config.seal },
         log_capacity: ByteCount::gib(4),
-        // No file of 64 MiB for each test.
-        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
-        master_key: None,
-        key_tables: Vec::new(),
-        expedited: ExpeditedPolicy::Refuse,
-        restore_log: None,
-        day: Duration::from_secs(86_400),
-        fail_point: None,
+        ..config
     }
 }
 

@@ -240,7 +240,11 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         ),
         ("fulgurite_restores_waiting", "Restores waiting or running.", status.restores_waiting),
         ("fulgurite_restored_objects", "Restored copies held.", status.restored_objects),
-        ("fulgurite_pipeline_idle", "1 when no step is running.", u64::from(is_idle(status))),
+        (
+            "fulgurite_pipeline_idle",
+            "1 when no step is running.",
+            u64::from(status.is_pipeline_idle()),
+        ),
     ];
     for (name, text, n) in gauges {
         value(page, name, "gauge", text, n)?;
@@ -250,10 +254,6 @@ fn write_gauges(page: &mut String, status: &Status) -> std::fmt::Result {
         value(page, "fulgurite_staged_oldest_seconds", "gauge", text, oldest.as_secs())?;
     }
     Ok(())
-}
-
-fn is_idle(status: &Status) -> bool {
-    status.pipeline == "idle"
 }
 
 #[cfg(test)]

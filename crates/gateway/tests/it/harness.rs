@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fulgurite_archive::Archive;
-use fulgurite_archive::config::{
-    ArchiveConfig, Classes, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
-    MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
-};
+use fulgurite_archive::bench_support;
+use fulgurite_archive::config::{ArchiveConfig, SealPolicy};
 use fulgurite_gateway::{Credentials, ServerConfig};
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::ByteCount;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -35,32 +33,11 @@ pub(crate) fn credentials() -> Credentials {
 }
 
 fn archive_config(data: &TempDir) -> ArchiveConfig {
+    let config = bench_support::config(data.path().join("archive")).unwrap();
     ArchiveConfig {
-        data: data.path().join("archive"),
-        glass: GlassConfig {
-            geometry: Geometry::profile("demo").unwrap(),
-            shard_size: SHARD_SIZE_DEFAULT,
-            medium: MediumOptions::perfect(1),
-            library: LibraryOptions {
-                shape: LibraryShape::small(),
-                time_scale: 0.0,
-                seed: 1,
-                policy: Policy::default(),
-                log: None,
-            },
-        },
-        seal: SealPolicy { staged_bytes: ByteCount::gib(64), age: Duration::from_secs(86_400) },
-        classes: Classes::default(),
-        tiers: BTreeMap::new(),
+        seal: SealPolicy { staged_bytes: ByteCount::gib(64), ..config.seal },
         log_capacity: ByteCount::gib(4),
-        // No file of 64 MiB for each test.
-        space: SpaceOptions { reserve: Some(ByteCount::ZERO), ..SpaceOptions::default() },
-        master_key: None,
-        key_tables: Vec::new(),
-        expedited: ExpeditedPolicy::Refuse,
-        restore_log: None,
-        day: Duration::from_secs(86_400),
-        fail_point: None,
+        ..config
     }
 }
 
