@@ -12,7 +12,7 @@
 //! them.
 //!
 //! With the log of the archive's restores beside it the twin is asked what clients asked: their
-//! restores go to the archive's controller of restores, and that asks the library ([`restores`]).
+//! restores go to the archive's controller of restores, and that asks the library (`restores`).
 //! Without it each read comes at the time at which it came, whatever became of those before; only
 //! the way of a new platter to its slot follows its verification, as the library takes no other
 //! order.
