@@ -13,18 +13,18 @@ use fulgurite_platters::bench_support::add_set;
 use fulgurite_units::{ByteCount, Duration, ObjectId, PlatterId, UnixTime};
 
 pub use self::staged::{lose_catalog, scan, stage};
-use crate::body::{cipher_bytes, random_bytes};
-use crate::classes::{Classes, Home};
+use crate::bodies::cipher::{cipher_bytes, random_bytes};
+use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
 use crate::config::{
     ArchiveConfig, ExpeditedPolicy, Geometry, GlassConfig, LibraryOptions, LibraryShape,
     MediumOptions, Policy, SHARD_SIZE_DEFAULT, SealPolicy, SpaceOptions,
 };
-use crate::digest::{Checksum, ChecksumAlgorithm};
 use crate::ground::Ground;
-use crate::labels::Labels;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::names::VersionId;
-use crate::object::{ObjectMeta, StorageClass};
+use crate::objects::classes::{Classes, Home};
+use crate::objects::labels::Labels;
+use crate::objects::names::VersionId;
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BODIES, BUCKETS, BodyRow, BucketRow, OBJECTS, ObjectRow, Shard};
 use crate::{ArchiveError, Result, clock};
 

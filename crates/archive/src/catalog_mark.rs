@@ -31,13 +31,13 @@ use fulgurite_catalog::{
 use fulgurite_units::ArchiveId;
 
 pub(crate) use self::file::MarkFile;
+use crate::bodies::log::orphans::Orphans;
+use crate::bodies::log::record::{RecordKind, SegmentHeader};
+use crate::bodies::log::scan::{SegmentScan, read_segment_header};
+use crate::bodies::log::{LogKind, list_segments, segment_path};
 use crate::commits::Commits;
 use crate::directory::Paths;
 use crate::limits::MARK_LOOK_BYTES;
-use crate::log::orphans::Orphans;
-use crate::log::record::{RecordKind, SegmentHeader};
-use crate::log::scan::{SegmentScan, read_segment_header};
-use crate::log::{LogKind, list_segments, segment_path};
 use crate::rows::{self, CatalogAge, META};
 use crate::{ArchiveError, Result};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub use crate::classes::{Access, Classes, Home, TierName};
+pub use crate::objects::classes::{Access, Classes, Home, TierName};
 pub use crate::space::SpaceOptions;
 pub use crate::tiers::TierOptions;
 pub use fulgurite_platters::config::{

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use fulgurite_units::ArchiveId;
 use serde::{Deserialize, Serialize};
 
-use crate::body::SecretKey;
+use crate::bodies::cipher::SecretKey;
+use crate::bodies::log::LogKind;
 use crate::config::ArchiveConfig;
-use crate::log::LogKind;
 use crate::{ArchiveError, Result};
 
 /// Paths inside a data directory.

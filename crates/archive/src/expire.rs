@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use fulgurite_catalog::{KeyRange, Transaction};
 
-use crate::commit::{Retired, find_object, rows_in};
+use crate::Result;
+use crate::bodies::copies;
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::objects::commit::{Retired, find_object, rows_in};
 use crate::rows::{self, EXPIRIES, ExpiryRow};
-use crate::{Result, copies};
 
 /// Drops every restored copy that expired by now; `begins` is told when there are such. Blocks.
 pub(crate) fn expire_due(ground: &Arc<Ground>, begins: &mut dyn FnMut()) -> Result<()> {

@@ -6,21 +6,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fulgurite_platters::{LibraryWatch, Machine, Progress, Verification};
 use fulgurite_units::{Clock, PlatterId, UploadId};
 
+use crate::bodies::orphan_report;
 use crate::config::ArchiveConfig;
 use crate::ground::Ground;
 use crate::jobs::Workers;
-use crate::multipart::{Completion, PartWriter, UploadName};
-use crate::names::{BucketName, ObjectKey};
-use crate::object::{
+use crate::objects::list;
+use crate::objects::multipart;
+use crate::objects::multipart::{Completion, PartWriter, UploadName};
+use crate::objects::names::{BucketName, ObjectKey};
+use crate::objects::object::{
     BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
     PartInfo, PutOptions, RestoreOutcome, RestoreRequest, StorageClass, UploadInfo, UploadOptions,
     WriteCondition,
 };
-use crate::put::ObjectWriter;
-use crate::read::ObjectReader;
+use crate::objects::put;
+use crate::objects::put::ObjectWriter;
+use crate::objects::read;
+use crate::objects::read::ObjectReader;
 use crate::status::{MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport};
 use crate::{ArchiveError, Checksum, Result};
-use crate::{clock, list, multipart, orphan_report, put, read, restore, status};
+use crate::{clock, restore, status};
 
 /// An open archive. Clones share it.
 #[derive(Clone, Debug)]
@@ -57,7 +62,7 @@ impl Archive {
     pub async fn open_with_clock(config: ArchiveConfig, clock: Clock) -> Result<Self> {
         blocking(move || {
             let ground = Arc::new(Ground::open(config, clock)?);
-            crate::key_files::note_named(&*ground.kv, &ground.committer)?;
+            crate::bodies::key_files::note_named(&*ground.kv, &ground.committer)?;
             let workers = Arc::new(Workers::start(&ground)?);
             Ok(Self { ground, workers, is_ready: Arc::new(AtomicBool::new(true)) })
         })
@@ -122,7 +127,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchBucket`.
     pub async fn head_bucket(&self, bucket: &BucketName) -> Result<BucketInfo> {
-        let row = crate::commit::require_bucket(&*self.ground.kv, bucket)?;
+        let row = crate::objects::commit::require_bucket(&*self.ground.kv, bucket)?;
         Ok(BucketInfo { name: bucket.to_string(), created: row.created })
     }
 
@@ -152,7 +157,7 @@ impl Archive {
     /// # Errors
     /// `NoSuchKey`, `NoSuchBucket`.
     pub async fn head(&self, bucket: &BucketName, key: &ObjectKey) -> Result<ObjectInfo> {
-        let row = crate::commit::require_object(&*self.ground.kv, bucket, key)?;
+        let row = crate::objects::commit::require_object(&*self.ground.kv, bucket, key)?;
         Ok(row.info(key.as_str(), self.ground.now()))
     }
 

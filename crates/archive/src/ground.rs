@@ -13,22 +13,22 @@ use fulgurite_catalog::{
 use fulgurite_platters::{FailPoints, Panics, Platters, Shared};
 use fulgurite_units::{ArchiveId, Clock, UnixTime};
 
-use crate::body::random_bytes;
+use crate::bodies::cipher::random_bytes;
+use crate::bodies::doubts::Start;
+use crate::bodies::key_files;
+use crate::bodies::key_table::KeyTable;
+use crate::bodies::log::orphans::Orphans;
+use crate::bodies::log::{Budget, Extent, LogKind, LogPlace, SegmentLog};
 use crate::catalog_mark::{Counted, MarkFile, refuse_older};
-use crate::commit::{Retired, forget_shreds};
 use crate::commits::Commits;
 use crate::config::ArchiveConfig;
 use crate::directory::{
     Identity, Paths, is_empty_dir, lock_directory, make_dir, master_key, master_key_path,
     read_identity, sync_dir, unusable, write_identity,
 };
-use crate::doubts::Start;
 use crate::fail_point::FAIL_POINTS;
 use crate::jobs::{Bells, Inboxes};
-use crate::key_files;
-use crate::key_table::KeyTable;
-use crate::log::orphans::Orphans;
-use crate::log::{Budget, Extent, LogKind, LogPlace, SegmentLog};
+use crate::objects::commit::{Retired, forget_shreds};
 use crate::private;
 use crate::rows::{self, SEGMENTS, SPACES, SettledRow};
 use crate::space::Space;

@@ -4,43 +4,23 @@
 #[doc(hidden)]
 pub mod bench_support;
 mod bodies;
-mod body;
 mod catalog_mark;
-mod classes;
 mod clock;
-mod commit;
 mod commits;
 pub mod config;
-mod copies;
-mod damaged;
-mod digest;
 mod directory;
-mod doubts;
-mod entry;
 mod error;
 mod expire;
 mod facade;
 mod fail_point;
-mod forget;
 mod ground;
-mod ingest;
 mod jobs;
-mod key_files;
-mod key_table;
-mod labels;
 pub mod limits;
-mod list;
-mod log;
-mod multipart;
-mod names;
-mod object;
-mod orphan_report;
+mod objects;
 #[doc(hidden)]
 pub mod outside;
 mod policy;
 mod private;
-mod put;
-mod read;
 mod recover;
 mod restore;
 mod rows;
@@ -52,8 +32,8 @@ mod sync;
 mod testing;
 mod tiers;
 
+pub use bodies::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use clock::system as system_clock;
-pub use digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
 pub use error::{ArchiveError, Result};
 pub use facade::Archive;
 pub use fail_point::FAIL_POINTS;
@@ -63,13 +43,13 @@ pub use fulgurite_platters::{
     Stop, Verification, VerifiedSector, VerifiedTrack, WatchEnd, WorkerOptions, WorkerTotals,
 };
 pub use fulgurite_units::{Clock, ErrorKind, ManualClock};
-pub use multipart::PartWriter;
-pub use names::{BucketName, ObjectKey};
-pub use object::{
+pub use objects::multipart::PartWriter;
+pub use objects::names::{BucketName, ObjectKey};
+pub use objects::object::{
     BodyClaim, BucketInfo, ByteRange, Chosen, CompletedPart, ListPage, ListQuery, ObjectInfo,
     ObjectMeta, PartInfo, PutOptions, Residence, RestoreOutcome, RestoreRequest, RestoreState,
     Retrieval, StorageClass, UploadInfo, UploadOptions, WriteCondition,
 };
-pub use put::ObjectWriter;
-pub use read::ObjectReader;
+pub use objects::put::ObjectWriter;
+pub use objects::read::ObjectReader;
 pub use recover::{RecoverOptions, RecoverProgress, RecoverReport, RecoverSteps, recover};

@@ -7,9 +7,9 @@
 use fulgurite_platters::outside::glass_row;
 use fulgurite_units::ObjectId;
 
-use crate::body::{SecretKey, seal_entry};
-use crate::entry::Entry;
-use crate::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
+use crate::bodies::cipher::{SecretKey, seal_entry};
+use crate::bodies::entry::Entry;
+use crate::bodies::key_table::slot::{Content, SLOT_BYTES, Slot, content, decode, mend};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META,
     OBJECTS, ObjectRow, PARTS, PartRow, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS,

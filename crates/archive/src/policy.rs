@@ -7,8 +7,8 @@ use fulgurite_platters::Excluded;
 use fulgurite_units::UnixTime;
 
 use crate::Result;
-use crate::commit::rows_in;
 use crate::ground::Ground;
+use crate::objects::commit::rows_in;
 use crate::rows::{self, QUEUE, QueueRow};
 
 /// Whether the policy, or a set that was begun and does not wait, asks for sealing now.

@@ -7,9 +7,9 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use crate::bodies::key_files;
 use crate::config::ArchiveConfig;
 use crate::directory::{Paths, master_key_path};
-use crate::key_files;
 use crate::{ArchiveError, Result};
 
 /// Mode bits of group and others.

@@ -37,13 +37,14 @@ use self::places::Places;
 use self::rebuild::{Sums, Writer, write_objects, write_sums, write_uploads};
 use self::salvaged::{Salvaged, salvage};
 use self::tiers::ReadTiers;
-use crate::body::cipher_bytes;
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::doubts::DoubtList;
+use crate::bodies::entry::PartEntry;
+use crate::bodies::key_files;
 use crate::config::ArchiveConfig;
 use crate::directory::{Paths, is_empty_dir};
-use crate::doubts::DoubtList;
-use crate::entry::PartEntry;
 use crate::rows::{BodyRow, BucketRow};
-use crate::{ArchiveError, Result, clock, key_files};
+use crate::{ArchiveError, Result, clock};
 
 /// How far a recovery has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]

@@ -27,16 +27,17 @@ use fulgurite_catalog::Transaction;
 use fulgurite_units::{ObjectId, UnixTime};
 
 pub(crate) use self::restorer::{Message, Restorer};
-use crate::body::cipher_bytes;
-use crate::classes::Classes;
-use crate::commit::require_object;
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::copies;
 use crate::config::ExpeditedPolicy;
 use crate::ground::Ground;
 use crate::limits::{RESTORE_DAYS_MAX, RESTORE_QUEUE_MAX};
-use crate::names::{BucketName, ObjectKey, ObjectName};
-use crate::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
+use crate::objects::classes::Classes;
+use crate::objects::commit::require_object;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName};
+use crate::objects::object::{RestoreOutcome, RestoreRequest, Retrieval, StorageClass};
 use crate::rows::{self, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow};
-use crate::{ArchiveError, Result, copies};
+use crate::{ArchiveError, Result};
 
 /// The end of a copy's life: `days` days of length `day` after `from`, rounded up to the next
 /// midnight UTC.

@@ -39,12 +39,14 @@ pub(crate) use fulgurite_platters::Shard;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
-use crate::classes::{Home, TierName};
-use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::labels::Labels;
-use crate::log::{Extent, LogKind};
-use crate::names::{ObjectName, VersionId};
-use crate::object::{ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass};
+use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::{Home, TierName};
+use crate::objects::labels::Labels;
+use crate::objects::names::{ObjectName, VersionId};
+use crate::objects::object::{
+    ObjectInfo, ObjectMeta, Residence, RestoreState, Retrieval, StorageClass,
+};
 use crate::{ArchiveError, Result};
 
 pub(crate) const META: Space = Space::new("meta");

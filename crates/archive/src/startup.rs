@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering;
 use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, Transaction};
 use fulgurite_units::ObjectId;
 
-use crate::commit::{forget_shreds, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::objects::commit::{forget_shreds, rows_in};
 use crate::recover::logs::with_entries;
 use crate::rows::{self, BODIES, BodyRow, DOUBTS, DoubtRow, PARTS, PartRow, SHREDS};
 use crate::{ArchiveError, Result};

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::DecodeStatus;
 use crate::Result;
-use crate::body::cipher_bytes;
-use crate::commit::{bodies, require_object, rows_in};
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::orphan_report::orphan_totals;
 use crate::ground::Ground;
 use crate::limits::NAMED_MAX;
-use crate::names::{BucketName, ObjectKey};
-use crate::orphan_report::orphan_totals;
+use crate::objects::commit::{bodies, require_object, rows_in};
+use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{
     self, BodyRow, DAMAGED, DOUBTS, DoubtRow, QUEUE, QueueRow, RESTORES, RestoreRow,
 };
 
-pub use crate::orphan_report::OrphanedSegment;
+pub use crate::bodies::orphan_report::OrphanedSegment;
 pub use fulgurite_platters::{SealReport, SealTrouble, SetStatus, VerifiedPlatter};
 
 /// The archive at one moment.

@@ -6,14 +6,14 @@ use fulgurite_units::{ByteCount, ManualClock, ObjectId, UnixTime};
 use tempfile::TempDir;
 
 use crate::bench_support;
-use crate::classes::Home;
+use crate::bodies::digest::{BodyDigest, ChecksumAlgorithm};
+use crate::bodies::log::LogKind;
 use crate::config::{ArchiveConfig, ExpeditedPolicy};
-use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::ground::Ground;
-use crate::labels::{Labels, Retention, RetentionMode, Tags};
-use crate::log::LogKind;
-use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{ObjectMeta, StorageClass};
+use crate::objects::classes::Home;
+use crate::objects::labels::{Labels, Retention, RetentionMode, Tags};
+use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{BodyRow, ObjectRow};
 
 pub(crate) const NOW: UnixTime = UnixTime::from_millis(1_767_609_000_250);
@@ -65,7 +65,7 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
     digest.update(b"bytes");
     let digests = digest.finish();
     ObjectRow {
-        object_id: ObjectId::from_random(crate::body::random_bytes().unwrap()),
+        object_id: ObjectId::from_random(crate::bodies::cipher::random_bytes().unwrap()),
         bytes: 5,
         etag: hex::encode(digests.md5),
         modified: UnixTime::from_millis(1_767_609_000_000),
@@ -85,7 +85,7 @@ pub(crate) fn object_row(class: StorageClass) -> ObjectRow {
 
 pub(crate) fn body_row(kind: LogKind) -> BodyRow {
     BodyRow {
-        body_id: ObjectId::from_random(crate::body::random_bytes().unwrap()),
+        body_id: ObjectId::from_random(crate::bodies::cipher::random_bytes().unwrap()),
         key_slot: 1,
         bytes: 0,
         digest: 0,

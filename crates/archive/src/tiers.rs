@@ -30,9 +30,9 @@ pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
-use crate::classes::TierName;
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;
+use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
 /// The tiers of objects that the configuration names.
@@ -56,7 +56,7 @@ impl Tiers {
         was_taken: impl Fn(&TierName) -> Result<bool>,
     ) -> Result<Self> {
         for (class, home, _) in config.classes.iter() {
-            if let crate::classes::Home::Tier(name) = home
+            if let crate::objects::classes::Home::Tier(name) = home
                 && !config.tiers.contains_key(name)
             {
                 let what = format!(

@@ -10,18 +10,18 @@ use fulgurite_platters::cipher_crc;
 use fulgurite_units::{ObjectId, UnixTime};
 
 use super::BUCKET;
-use crate::body::{BodyCipher, random_bytes};
-use crate::classes::Home;
+use crate::bodies::cipher::{BodyCipher, random_bytes};
+use crate::bodies::digest::{BodyDigest, ChecksumAlgorithm};
+use crate::bodies::entry::Entry;
+use crate::bodies::log::scan::SegmentScan;
+use crate::bodies::log::{LogKind, list_segments, segment_path};
 use crate::config::ArchiveConfig;
-use crate::digest::{BodyDigest, ChecksumAlgorithm};
 use crate::directory::Paths;
-use crate::entry::Entry;
 use crate::ground::Ground;
-use crate::labels::Labels;
-use crate::log::scan::SegmentScan;
-use crate::log::{LogKind, list_segments, segment_path};
-use crate::names::{ObjectName, VersionId};
-use crate::object::{ObjectMeta, StorageClass};
+use crate::objects::classes::Home;
+use crate::objects::labels::Labels;
+use crate::objects::names::{ObjectName, VersionId};
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::ObjectRow;
 use crate::{Result, clock};
 
@@ -44,7 +44,7 @@ pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
         plain[..stamped].copy_from_slice(&stamp[..stamped]);
         waiting.push(put(&ground, number, &plain)?);
         if waiting.len() as u64 == SYNC_BODIES || number + 1 == objects {
-            crate::log::LogWriter::sync_many(waiting.iter())?;
+            crate::bodies::log::LogWriter::sync_many(waiting.iter())?;
             waiting.drain(..).for_each(|writer| writer.keep());
             ground.keys.sync_blocking()?;
         }
@@ -54,7 +54,7 @@ pub fn stage(config: ArchiveConfig, objects: u64, bytes: usize) -> Result<()> {
 }
 
 /// What a put leaves in log and key table.
-fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::log::LogWriter> {
+fn put(ground: &Ground, number: u64, plain: &[u8]) -> Result<crate::bodies::log::LogWriter> {
     let body = ObjectId::from_random(random_bytes()?);
     let (key, _) = ground.keys.create(body)?;
     let mut digest = BodyDigest::new(Some(ChecksumAlgorithm::Crc64Nvme));

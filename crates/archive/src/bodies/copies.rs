@@ -22,14 +22,14 @@ use fulgurite_catalog::{KeyRange, KeyValue as _, Transaction};
 use fulgurite_platters::Progress;
 use fulgurite_units::{ObjectId, error_chain};
 
-use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
-use crate::commit::{Retired, account, bodies, find_object, rows_in};
+use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
+use crate::bodies::log::{Extent, LogKind, LogReader};
 use crate::ground::Ground;
 use crate::limits::{
     CHUNK_BYTES, FRAME_BYTES, LOOK_FRAMES_MAX, NAMED_MAX, ROWS_PER_TRANSACTION_MAX,
 };
-use crate::log::{Extent, LogKind, LogReader};
-use crate::names::{BucketName, ObjectKey};
+use crate::objects::commit::{Retired, account, bodies, find_object, rows_in};
+use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedCopy, VerifyReport};
 use crate::{ArchiveError, Result};

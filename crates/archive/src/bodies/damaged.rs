@@ -14,9 +14,9 @@ use fulgurite_catalog::keys::KeyReader;
 use fulgurite_catalog::{KeyRange, Transaction};
 use fulgurite_platters::Platters;
 
-use crate::commit::{leave_queue, queued_body, rows_in};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
+use crate::objects::commit::{leave_queue, queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, QUEUE, QueueRow};
 use crate::{ArchiveError, Result, tiers};
 

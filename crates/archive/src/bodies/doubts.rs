@@ -25,16 +25,16 @@ use fulgurite_units::ObjectId;
 
 pub(crate) use self::list::DoubtList;
 use crate::Result;
-use crate::body::cipher_bytes;
-use crate::commit::{account_bodies, rows_in};
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::entry::Entry;
+use crate::bodies::key_table::{KeyTable, UsedSlot};
+use crate::bodies::log::LogKind;
+use crate::bodies::log::record::{EntryForm, RecordKind};
+use crate::bodies::log::scan::{Scanned, SegmentScan, read_segment_header};
 use crate::directory::Paths;
-use crate::entry::Entry;
-use crate::key_table::{KeyTable, UsedSlot};
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::log::LogKind;
-use crate::log::record::{EntryForm, RecordKind};
-use crate::log::scan::{Scanned, SegmentScan, read_segment_header};
-use crate::names::ObjectName;
+use crate::objects::commit::{account_bodies, rows_in};
+use crate::objects::names::ObjectName;
 use crate::recover::found::{Bodies, Found};
 use crate::recover::logs::{self, Segment};
 use crate::rows::{

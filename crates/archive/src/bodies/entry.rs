@@ -9,13 +9,13 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use self::version1::Entry1;
-use crate::body::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_entry};
-use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::labels::Labels;
-use crate::log::SealedEntry;
-use crate::log::record::EntryForm;
-use crate::names::ObjectName;
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::cipher::{ENTRY_OVERHEAD_BYTES, SecretKey, open_entry, seal_entry};
+use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
+use crate::bodies::log::SealedEntry;
+use crate::bodies::log::record::EntryForm;
+use crate::objects::labels::Labels;
+use crate::objects::names::ObjectName;
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::rows::{self, BodyRow, ObjectRow};
 use crate::{ArchiveError, Result};
 

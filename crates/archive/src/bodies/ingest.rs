@@ -20,13 +20,13 @@ use fulgurite_platters::cipher_crc;
 use fulgurite_units::{ObjectId, UnixTime};
 use tokio::task::JoinHandle;
 
-use crate::body::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
-use crate::digest::{BodyDigest, BodyDigests, Checksum};
-use crate::entry::{Entry, PartEntry};
+use crate::bodies::cipher::{BodyCipher, SecretKey, cipher_bytes, random_bytes};
+use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum};
+use crate::bodies::entry::{Entry, PartEntry};
+use crate::bodies::log::{LogKind, LogWriter};
 use crate::ground::Ground;
 use crate::limits::{BODY_BYTES_MAX, CHUNK_BYTES, INLINE_BYTES_MAX};
-use crate::log::{LogKind, LogWriter};
-use crate::object::BodyClaim;
+use crate::objects::object::BodyClaim;
 use crate::rows::BodyRow;
 use crate::space::Admission;
 use crate::{ArchiveError, Result};

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use fulgurite_catalog::{Committer, Direction, KeyRange, ReadView, Transaction};
 use fulgurite_units::ArchiveId;
 
-use crate::body::SecretKey;
+use crate::bodies::cipher::SecretKey;
+use crate::bodies::key_table::{EMPTY_TABLE_BYTES, KeyTable};
 use crate::config::ArchiveConfig;
 use crate::directory::Paths;
-use crate::key_table::{EMPTY_TABLE_BYTES, KeyTable};
 use crate::limits::KEY_TABLES_MAX;
 use crate::rows::{self, BODIES, BodyRow, PARTS, PartRow};
 use crate::{ArchiveError, Result};

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use fulgurite_units::ObjectId;
 use serde::{Deserialize, Serialize};
 
+use crate::bodies::log::orphans::OrphanFile;
 use crate::ground::Ground;
-use crate::log::orphans::OrphanFile;
 use crate::{ArchiveError, Result};
 
 /// A segment that the catalog does not name, kept because it may hold what was acknowledged.

@@ -15,13 +15,13 @@ use fulgurite_platters::{
 use fulgurite_units::UnixTime;
 
 use crate::Result;
-use crate::body::cipher_bytes;
-use crate::commit::{account, leave_queue, queued_body, rows_in};
-use crate::damaged::set_aside;
-use crate::entry::Entry;
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::damaged::set_aside;
+use crate::bodies::entry::Entry;
+use crate::bodies::log::{Extent, LogKind, LogReader, LogWriter};
 use crate::ground::Ground;
 use crate::limits::ROWS_PER_TRANSACTION_MAX;
-use crate::log::{Extent, LogKind, LogReader, LogWriter};
+use crate::objects::commit::{account, leave_queue, queued_body, rows_in};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, QUEUE, QueueRow, Shard};
 
 /// The staged bodies of an archive.

@@ -14,18 +14,19 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::{Failed, Job, Next, Pace, Turn};
-use crate::classes::Home;
-use crate::commit::{find_object, require_object};
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK, LEFT_OBJECTS_MAX, MOVE_KEYS_LISTED, MOVES_AT_ONCE};
-use crate::list::list;
-use crate::names::{BucketName, ObjectKey};
-use crate::object::{
+use crate::objects::classes::Home;
+use crate::objects::commit::{find_object, require_object};
+use crate::objects::list::list;
+use crate::objects::names::{BucketName, ObjectKey};
+use crate::objects::object::{
     BodyClaim, Chosen, ListPage, ListQuery, PutOptions, StorageClass, WriteCondition,
 };
+use crate::objects::put;
 use crate::rows::ObjectRow;
 use crate::status::{LeftObject, MoveReport};
-use crate::{ArchiveError, Result, put};
+use crate::{ArchiveError, Result};
 
 /// Which objects get which class.
 #[derive(Debug)]

@@ -71,8 +71,8 @@ mod tests {
     use fulgurite_units::ManualClock;
 
     use super::*;
+    use crate::bodies::log::LogKind;
     use crate::jobs::Runner;
-    use crate::log::LogKind;
     use crate::rows::{self, SHREDS};
     use crate::testing;
 

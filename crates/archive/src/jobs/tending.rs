@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fulgurite_units::Duration;
 
 use super::{Failed, Job, Next, Pace, Turn};
-use crate::forget::Forgetting;
+use crate::bodies::forget::Forgetting;
 use crate::ground::Ground;
 use crate::limits::JOB_TICK;
 

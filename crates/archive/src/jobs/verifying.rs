@@ -13,10 +13,11 @@ use fulgurite_units::PlatterId;
 use tokio::sync::oneshot;
 
 use super::{Failed, Job, Next, Pace, Turn};
+use crate::bodies::copies;
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK};
 use crate::status::VerifyReport;
-use crate::{ArchiveError, Result, copies, tiers};
+use crate::{ArchiveError, Result, tiers};
 
 /// What is to be verified.
 #[derive(Debug)]

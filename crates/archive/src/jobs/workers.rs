@@ -15,14 +15,15 @@ use super::shredding::Shredding;
 use super::tending::Tending;
 use super::verifying::{VerifyOrder, Verifying};
 use super::{Bell, Mail, Runner};
-use crate::bodies::StagedBodies;
+use crate::bodies::damaged;
+use crate::bodies::staged::StagedBodies;
 use crate::ground::Ground;
-use crate::names::BucketName;
-use crate::object::{Chosen, StorageClass};
+use crate::objects::names::BucketName;
+use crate::objects::object::{Chosen, StorageClass};
 use crate::restore::{self, Restorer};
 use crate::status::{JobStatus, MoveReport, PIPELINE_IDLE, SealReport, Status, VerifyReport};
 use crate::tiers::{Mover, Tiers};
-use crate::{ArchiveError, Result, damaged, startup};
+use crate::{ArchiveError, Result, startup};
 
 /// How the ground's clients reach the jobs.
 #[derive(Debug)]

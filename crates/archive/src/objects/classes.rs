@@ -9,9 +9,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bodies::log::LogKind;
 use crate::limits::TIER_NAME_BYTES_MAX;
-use crate::log::LogKind;
-use crate::object::StorageClass;
+use crate::objects::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Names that are the product's own, or will be.

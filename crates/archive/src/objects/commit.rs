@@ -7,10 +7,10 @@ use fulgurite_catalog::{KeyRange, ReadView, Space, Transaction, row};
 use fulgurite_platters::Platters;
 use fulgurite_units::ObjectId;
 
-use crate::classes::Home;
-use crate::log::{Extent, LogKind};
-use crate::names::{BucketName, ObjectKey, ObjectName};
-use crate::object::WriteCondition;
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::Home;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName};
+use crate::objects::object::WriteCondition;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DAMAGED, DOUBTS, DoubtRow, EXPIRIES, OBJECTS,
     ObjectRow, QUEUE, QueueRow, REMOVALS, RESTORES, Row, SEGMENTS, SHREDS,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use fulgurite_catalog::keys::{KeyWriter, prefix_successor};
 use fulgurite_catalog::{Direction, KeyRange, ReadView as _, Transaction};
 
-use crate::commit::{Retired, require_bucket, retire_doubts, rows_in};
+use crate::bodies::ingest::whole_seconds;
 use crate::ground::Ground;
-use crate::ingest::whole_seconds;
 use crate::limits::LIST_KEYS_MAX;
-use crate::names::BucketName;
-use crate::object::{BucketInfo, ListPage, ListQuery};
+use crate::objects::commit::{Retired, require_bucket, retire_doubts, rows_in};
+use crate::objects::names::BucketName;
+use crate::objects::object::{BucketInfo, ListPage, ListQuery};
 use crate::rows::{self, BUCKETS, BucketRow, OBJECTS, ObjectRow, UPLOADS};
 use crate::{ArchiveError, Result};
 

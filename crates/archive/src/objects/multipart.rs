@@ -17,27 +17,28 @@ use fulgurite_catalog::{Direction, KeyRange, KeyValue as _, ReadView, Transactio
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use md5::{Digest as _, Md5};
 
-use crate::body::random_bytes;
-use crate::classes::Home;
-use crate::commit::{
+use crate::bodies::cipher::random_bytes;
+use crate::bodies::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
+use crate::bodies::entry::{Entry, PartEntry};
+use crate::bodies::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::bodies::log::{EntryWriter, Extent, LogKind};
+use crate::ground::Ground;
+use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
+use crate::objects::classes::Home;
+use crate::objects::commit::{
     Retired, account, account_bodies, check_condition, find_object, insert_object, require_bucket,
     retire_body, rows_in,
 };
-use crate::digest::{BodyDigest, BodyDigests, Checksum, ChecksumAlgorithm};
-use crate::entry::{Entry, PartEntry};
-use crate::ground::Ground;
-use crate::ingest::{BodyEntry, Ingest, whole_seconds};
-use crate::labels::Labels;
-use crate::limits::{COMPLETE_TRIES_MAX, PART_BYTES_MIN, PART_NUMBER_MAX};
-use crate::log::{EntryWriter, Extent, LogKind};
-use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{
+use crate::objects::labels::Labels;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::objects::object::{
     BodyClaim, ByteRange, CompletedPart, ObjectInfo, PartInfo, UploadInfo, UploadOptions,
     WriteCondition,
 };
-use crate::put::check_meta;
+use crate::objects::put::check_meta;
+use crate::objects::read;
 use crate::rows::{self, ObjectRow, PARTS, PartRow, UPLOADS, UploadRow};
-use crate::{ArchiveError, Result, read};
+use crate::{ArchiveError, Result};
 
 /// The upload that a call names.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ pub use fulgurite_restore::Retrieval;
 use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
-use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::names::ObjectKey;
+use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
+use crate::objects::names::ObjectKey;
 use crate::{ArchiveError, Result};
 
 /// Where an object lives, by the name S3 clients use.

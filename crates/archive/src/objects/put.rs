@@ -6,20 +6,20 @@ use bytes::Bytes;
 use fulgurite_catalog::Transaction;
 use fulgurite_units::{ObjectId, UnixTime};
 
-use crate::body::random_bytes;
-use crate::classes::Home;
-use crate::commit::{
+use crate::bodies::cipher::random_bytes;
+use crate::bodies::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
+use crate::bodies::entry::Entry;
+use crate::bodies::ingest::{BodyEntry, Ingest, whole_seconds};
+use crate::ground::Ground;
+use crate::limits::USER_METADATA_BYTES_MAX;
+use crate::objects::classes::Home;
+use crate::objects::commit::{
     Retired, check_condition, find_object, insert_object, remove_object, require_bucket,
 };
-use crate::digest::{BodyDigests, Checksum, ChecksumAlgorithm};
-use crate::entry::Entry;
-use crate::ground::Ground;
-use crate::ingest::{BodyEntry, Ingest, whole_seconds};
-use crate::labels::Labels;
-use crate::limits::USER_METADATA_BYTES_MAX;
-use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{ObjectInfo, ObjectMeta, PutOptions};
-use crate::read;
+use crate::objects::labels::Labels;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::objects::object::{ObjectInfo, ObjectMeta, PutOptions};
+use crate::objects::read;
 use crate::rows::ObjectRow;
 use crate::{ArchiveError, Result};
 
@@ -119,7 +119,7 @@ impl ObjectWriter {
             require_bucket(tx, &bucket)?;
             let current = find_object(tx, &bucket, &key)?;
             check_condition(&condition, current.as_ref(), &key, &bucket)?;
-            crate::commit::account_bodies(tx, std::slice::from_ref(&body))?;
+            crate::objects::commit::account_bodies(tx, std::slice::from_ref(&body))?;
             let retired = insert_object(tx, &bucket, &key, row.clone(), vec![body])?;
             Ok((row, retired))
         };

@@ -13,17 +13,18 @@ use bytes::Bytes;
 use fulgurite_catalog::{KeyValue as _, ReadView};
 use tokio::task::JoinHandle;
 
-use crate::body::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
-use crate::commit::{bodies, require_object};
-use crate::copies::CopyName;
+use crate::bodies::cipher::{BodyCipher, FRAME_CIPHER_BYTES, cipher_bytes};
+use crate::bodies::copies;
+use crate::bodies::copies::CopyName;
+use crate::bodies::log::{Extent, LogKind, LogReader};
 use crate::ground::Ground;
 use crate::limits::{CHUNK_BYTES, FRAME_BYTES, INLINE_BYTES_MAX};
-use crate::log::{Extent, LogKind, LogReader};
-use crate::names::{BucketName, ObjectKey};
-use crate::object::{ByteRange, ObjectInfo};
+use crate::objects::commit::{bodies, require_object};
+use crate::objects::names::{BucketName, ObjectKey};
+use crate::objects::object::{ByteRange, ObjectInfo};
 use crate::rows::{BodyRow, ObjectRow};
 use crate::tiers::{ObjectTier, TierReader};
-use crate::{ArchiveError, Result, copies};
+use crate::{ArchiveError, Result};
 
 /// A stretch of one body.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use fulgurite_units::{UnixTime, UploadId};
 
 use super::*;
-use crate::key_table::slot::encode;
-use crate::labels::Labels;
-use crate::names::VersionId;
-use crate::object::{ObjectMeta, Retrieval, StorageClass};
+use crate::bodies::key_table::slot::encode;
+use crate::objects::labels::Labels;
+use crate::objects::names::VersionId;
+use crate::objects::object::{ObjectMeta, Retrieval, StorageClass};
 use crate::rows::RestoreMark;
 use crate::testing;
 
@@ -93,7 +93,7 @@ fn slots_of_the_key_table() {
 
 #[test]
 fn rows_and_keys_of_the_catalog() {
-    let body = testing::body_row(crate::log::LogKind::Staging);
+    let body = testing::body_row(crate::bodies::log::LogKind::Staging);
     let samples = [
         sample(0, &Totals { run: 7, sequence: u64::MAX, ..Totals::default() }),
         sample(2, &object_row()),
@@ -110,7 +110,7 @@ fn rows_and_keys_of_the_catalog() {
 fn sealed_entries() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
     let sealed = entry().seal(&key, body).unwrap();
-    let plain = crate::body::open_entry(&key, body, &sealed).unwrap();
+    let plain = crate::bodies::cipher::open_entry(&key, body, &sealed).unwrap();
     changes::each(&[&plain], sealed_entry);
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use fulgurite_units::{ObjectId, UnixTime};
 
-use crate::classes::TierName;
-use crate::entry::Entry;
-use crate::key_table::UsedSlot;
-use crate::log::{Extent, LogKind};
+use crate::bodies::entry::Entry;
+use crate::bodies::key_table::UsedSlot;
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::TierName;
 use crate::rows::{BodyRow, Shard};
 
 /// All bodies whose keys are there, by id.

@@ -12,7 +12,7 @@ use super::rebuild::{Sums, Writer};
 use super::salvaged::Salvaged;
 use super::{RecoverProgress, RecoverReport};
 use crate::Result;
-use crate::entry::Entry;
+use crate::bodies::entry::Entry;
 
 /// Opens all platters there are.
 pub(super) fn open(

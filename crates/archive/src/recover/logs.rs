@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fulgurite_units::{ArchiveId, ObjectId};
 
 use super::found::{Bodies, Found, Known, Stretch, Written};
+use crate::bodies::doubts::DoubtList;
+use crate::bodies::entry::{Entry as ObjectEntry, PartEntry};
+use crate::bodies::key_table::{KeyReader, KeyTable, UsedSlot};
+use crate::bodies::log::orphans::Orphans;
+use crate::bodies::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
+use crate::bodies::log::scan::{Scanned, SegmentScan};
+use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
 use crate::directory::Paths;
-use crate::doubts::DoubtList;
-use crate::entry::{Entry as ObjectEntry, PartEntry};
-use crate::key_table::{KeyReader, KeyTable, UsedSlot};
 use crate::limits::SCAN_THREADS_MAX;
-use crate::log::orphans::Orphans;
-use crate::log::record::{EntryForm, HEADER_BYTES, RecordHeader, RecordKind};
-use crate::log::scan::{Scanned, SegmentScan};
-use crate::log::{Extent, LogKind, list_segments, segment_path};
 use crate::{ArchiveError, Result};
 
 /// The logs that hold what exists nowhere else.

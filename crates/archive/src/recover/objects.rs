@@ -20,10 +20,10 @@ use fulgurite_units::{ObjectId, PlatterId, UnixTime};
 
 use super::found::{Bodies, Found, Known, Written};
 use super::run::unbroken;
-use crate::body::cipher_bytes;
-use crate::entry::Entry;
-use crate::log::{Extent, LogKind};
-use crate::names::{BucketName, ObjectKey};
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::entry::Entry;
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::names::{BucketName, ObjectKey};
 use crate::rows::{BodyRow, Shard};
 
 /// An object all of whose bodies are there.

@@ -16,16 +16,17 @@ use std::path::PathBuf;
 use fulgurite_catalog::{FjallConfig, FjallStore};
 use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 
+use crate::bodies::key_files;
+use crate::bodies::key_table::{KeyTable, UsedSlot};
+use crate::catalog_mark;
 use crate::config::ArchiveConfig;
 use crate::directory::{
     Paths, is_empty_dir, lock_directory, make_dir, master_key, master_key_path, read_identity,
     sync_dir, write_identity,
 };
-use crate::key_table::{KeyTable, UsedSlot};
 use crate::rows::SPACES;
 use crate::tiers::Tiers;
 use crate::{ArchiveError, Result};
-use crate::{catalog_mark, key_files};
 
 /// A data directory that nobody else has open.
 pub(super) struct Opened {

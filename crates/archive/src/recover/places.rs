@@ -11,8 +11,8 @@ use super::objects::{Look, WholeBody};
 use super::opened::Opened;
 use super::reading::{BodyReader, Files};
 use super::salvaged::Salvaged;
+use crate::bodies::log::{Extent, LogKind, list_segments, segment_path};
 use crate::limits::SCAN_THREADS_MAX;
-use crate::log::{Extent, LogKind, list_segments, segment_path};
 use crate::rows::BodyRow;
 
 /// Segments of each run and log whose bytes a crash may have come before the sync of: the one that

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use fulgurite_platters::cipher_crc;
 
+use crate::bodies::log::{Extent, LogKind};
 use crate::limits::CHUNK_BYTES;
-use crate::log::{Extent, LogKind};
 use crate::rows::BodyRow;
 
 /// Path and length of each segment.

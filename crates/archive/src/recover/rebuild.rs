@@ -11,12 +11,12 @@ use fulgurite_units::{ObjectId, PlatterId, UploadId};
 
 use super::objects::{Objects, Whole, WholeBody};
 use super::salvaged::{Salvaged, Uploads};
-use crate::classes::{Classes, Home};
-use crate::doubts::DoubtList;
+use crate::bodies::doubts::DoubtList;
+use crate::bodies::log::{Extent, LogKind};
 use crate::limits::RECOVERY_BATCH_BYTES;
-use crate::log::{Extent, LogKind};
-use crate::names::ObjectName;
-use crate::object::Residence;
+use crate::objects::classes::{Classes, Home};
+use crate::objects::names::ObjectName;
+use crate::objects::object::Residence;
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, EXPIRIES, ExpiryRow, META, MOVES,
     OBJECTS, ObjectRow, PARTS, QUEUE, QueueRow, RESTORES, RestoreRow, Row, SEGMENTS, SHREDS,

@@ -13,12 +13,12 @@ use fulgurite_platters::OldRows;
 use fulgurite_units::{ObjectId, UploadId};
 
 use super::found::{Bodies, Known};
-use crate::classes::{Classes, Home};
-use crate::doubts::DoubtList;
-use crate::entry::{Entry, PartEntry};
-use crate::key_table::UsedSlot;
-use crate::log::LogKind;
-use crate::names::{BucketName, ObjectName};
+use crate::bodies::doubts::DoubtList;
+use crate::bodies::entry::{Entry, PartEntry};
+use crate::bodies::key_table::UsedSlot;
+use crate::bodies::log::LogKind;
+use crate::objects::classes::{Classes, Home};
+use crate::objects::names::{BucketName, ObjectName};
 use crate::rows::{
     self, BODIES, BUCKETS, BodyRow, BucketRow, DOUBTS, DoubtRow, OBJECTS, ObjectRow, PARTS,
     PartRow, RESTORES, RestoreRow, SHREDS, SPACES, UPLOADS, UploadRow,

@@ -6,8 +6,8 @@ use super::found::{Bodies, Known};
 use super::opened::Opened;
 use super::{RecoverReport, rebuild};
 use crate::Result;
-use crate::classes::TierName;
-use crate::entry::Entry;
+use crate::bodies::entry::Entry;
+use crate::objects::classes::TierName;
 use crate::rows::{self, META, REMOVALS};
 use crate::tiers::InTier;
 

@@ -9,11 +9,11 @@ use fulgurite_units::{Duration, ObjectId, UnixTime, error_chain};
 
 use super::copying::Whole;
 use super::{Message, expiry};
-use crate::commit::{account, find_object};
+use crate::bodies::log::{Extent, LogKind, LogWriter};
 use crate::ground::Ground;
 use crate::jobs::{Failed, Job, Next, Pace, Turn};
 use crate::limits::{JOB_REST_MAX, JOB_TICK, RESTORE_COMMITS_MAX};
-use crate::log::{Extent, LogKind, LogWriter};
+use crate::objects::commit::{account, find_object};
 use crate::rows::{
     self, BODIES, BodyRow, EXPIRIES, ExpiryRow, OBJECTS, RESTORES, RestoreMark, RestoreRow,
 };

@@ -8,11 +8,11 @@ use fulgurite_platters::{cipher_crc, joined_crc};
 use fulgurite_restore::{Piece, Place};
 use fulgurite_units::{ByteCount, Instant, ObjectId, PlatterId};
 
-use crate::body::cipher_bytes;
-use crate::commit::{bodies, find_object};
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::log::{Extent, LogReader, LogWriter};
 use crate::ground::Ground;
 use crate::limits::CHUNK_BYTES;
-use crate::log::{Extent, LogReader, LogWriter};
+use crate::objects::commit::{bodies, find_object};
 use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
 use crate::space::Admission;
 use crate::tiers::TierReader;

@@ -12,7 +12,7 @@ use fulgurite_catalog::{Direction, KeyRange, ReadView as _};
 use fulgurite_units::{ObjectId, UnixTime};
 
 use crate::ground::Ground;
-use crate::object::Retrieval;
+use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreMark, RestoreRow};
 use crate::{ArchiveError, Result};
 

@@ -43,7 +43,7 @@ use crate::jobs::{Bell, Failed, Job, Mail, Next, Pace, Runner, Turn};
 use crate::limits::{
     JOB_TICK, RESTORE_ROOM_MAX, RESTORE_ROOM_STEP, RESTORE_WORKERS, RESTORES_HELD_MAX,
 };
-use crate::object::Retrieval;
+use crate::objects::object::Retrieval;
 use crate::rows::{self, RESTORES, RestoreRow};
 
 /// How often it looks whether there is more room.

@@ -4,8 +4,8 @@ use fulgurite_units::{Duration, UnixTime};
 
 use super::queue::Queue;
 use super::*;
-use crate::commit::insert_object;
-use crate::log::LogKind;
+use crate::bodies::log::LogKind;
+use crate::objects::commit::insert_object;
 use crate::testing;
 
 fn at(text: &str) -> UnixTime {

@@ -4,8 +4,8 @@ use fulgurite_units::{ObjectId, UnixTime};
 use serde::{Deserialize, Serialize};
 
 use super::{BodyRow, PartRow, Shard};
-use crate::digest::Checksum;
-use crate::log::{Extent, LogKind};
+use crate::bodies::digest::Checksum;
+use crate::bodies::log::{Extent, LogKind};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct BodyRow2 {

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::version4::BodyRow3;
 use super::{DoubtRow, ExpiryRow, ObjectRow, QueueRow, RestoreMark, RestoreRow};
-use crate::classes::Home;
-use crate::digest::Checksum;
-use crate::labels::Labels;
-use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::digest::Checksum;
+use crate::objects::classes::Home;
+use crate::objects::labels::Labels;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::objects::object::{ObjectMeta, StorageClass};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ObjectRow3 {

@@ -4,12 +4,12 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use super::{BodyRow, DoubtRow, ObjectRow, PartRow, RestoreMark, Shard, Totals, UploadRow};
-use crate::classes::Home;
-use crate::digest::{Checksum, ChecksumAlgorithm};
-use crate::labels::Labels;
-use crate::log::{Extent, LogKind};
-use crate::names::VersionId;
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::digest::{Checksum, ChecksumAlgorithm};
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::Home;
+use crate::objects::labels::Labels;
+use crate::objects::names::VersionId;
+use crate::objects::object::{ObjectMeta, StorageClass};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ObjectRow4 {

@@ -3,9 +3,9 @@
 use fulgurite_units::PlatterId;
 
 use super::*;
-use crate::commit::insert_object;
-use crate::log::LogKind;
-use crate::object::StorageClass;
+use crate::bodies::log::LogKind;
+use crate::objects::commit::insert_object;
+use crate::objects::object::StorageClass;
 use crate::rows::BodyRow;
 use crate::testing;
 

@@ -18,12 +18,12 @@ use futures::StreamExt as _;
 
 use super::objects::Cargo;
 use super::{EntryFile, ObjectTier};
-use crate::body::cipher_bytes;
-use crate::classes::TierName;
-use crate::commit::{Retired, account, object_of, rows_in};
-use crate::entry::Entry;
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::entry::Entry;
 use crate::ground::Ground;
 use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE};
+use crate::objects::classes::TierName;
+use crate::objects::commit::{Retired, account, object_of, rows_in};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
 use crate::{ArchiveError, Result};
 

@@ -16,10 +16,10 @@ use tokio::sync::OnceCell;
 
 use super::store::Address;
 use super::{EntryFile, TierOptions, claim, store};
-use crate::body::cipher_bytes;
-use crate::classes::TierName;
+use crate::bodies::cipher::cipher_bytes;
+use crate::bodies::log::LogReader;
 use crate::limits::{TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
-use crate::log::LogReader;
+use crate::objects::classes::TierName;
 use crate::rows::BodyRow;
 use crate::{ArchiveError, Result};
 

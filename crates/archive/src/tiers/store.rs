@@ -14,10 +14,10 @@ use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, ObjectStore, RetryConfig};
 
-use crate::classes::TierName;
 use crate::limits::{
     TIER_CONNECT_SECONDS, TIER_REQUEST_SECONDS, TIER_TRIES_MAX, TIER_TRIES_SECONDS,
 };
+use crate::objects::classes::TierName;
 use crate::{ArchiveError, Result};
 
 /// A tier of objects, as it is configured.

@@ -11,11 +11,11 @@ use fulgurite_catalog::{KeyRange, KeyValue as _};
 use fulgurite_platters::Progress;
 use fulgurite_units::error_chain;
 
-use crate::body::cipher_bytes;
-use crate::classes::{Home, TierName};
-use crate::commit::{bodies, rows_in};
+use crate::bodies::cipher::cipher_bytes;
 use crate::ground::Ground;
 use crate::limits::{ROWS_PER_TRANSACTION_MAX, TIER_DAMAGED_MAX};
+use crate::objects::classes::{Home, TierName};
+use crate::objects::commit::{bodies, rows_in};
 use crate::rows::{self, BODIES, BodyRow, OBJECTS, ObjectRow};
 use crate::status::{DamagedInTier, VerifiedTier};
 use crate::{ArchiveError, Result};

@@ -1,7 +1,7 @@
 //! How much of a copy is looked at, and what of it is found.
 
 use super::*;
-use crate::body::SecretKey;
+use crate::bodies::cipher::SecretKey;
 use crate::testing;
 
 /// A body of ten frames in the restored log, with its key.

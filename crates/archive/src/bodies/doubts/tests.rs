@@ -13,22 +13,23 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::*;
-use crate::body::random_bytes;
-use crate::commit::find_object;
+use crate::bodies::cipher::random_bytes;
+use crate::bodies::ingest::{BodyEntry, Ingest};
 use crate::ground::Ground;
-use crate::ingest::{BodyEntry, Ingest};
-use crate::labels::Labels;
-use crate::multipart::{self, Completion, PartWriter, UploadName};
-use crate::object::{
+use crate::objects::commit::find_object;
+use crate::objects::labels::Labels;
+use crate::objects::list;
+use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
+use crate::objects::object::{
     BodyClaim, CompletedPart, ListQuery, ObjectMeta, PutOptions, StorageClass, UploadOptions,
     WriteCondition,
 };
-use crate::put::{self, ObjectWriter};
+use crate::objects::put::{self, ObjectWriter};
 use crate::recover::{RecoverOptions, RecoverReport, recover};
 use crate::rows::SEGMENTS;
 use crate::rows::SettledRow;
 use crate::startup::{finish_shreds, sweep_orphan_keys};
-use crate::{ArchiveError, clock, list, testing};
+use crate::{ArchiveError, clock, testing};
 
 /// A data directory that is opened, used and cut off again and again.
 struct Life {

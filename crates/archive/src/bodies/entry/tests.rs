@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::labels::Labels;
-use crate::log::LogKind;
-use crate::names::{ObjectName, VersionId};
+use crate::bodies::log::LogKind;
+use crate::objects::labels::Labels;
+use crate::objects::names::{ObjectName, VersionId};
 use crate::testing;
 
 fn entry(key: String, user: std::collections::BTreeMap<String, String>, bytes: u64) -> Entry {

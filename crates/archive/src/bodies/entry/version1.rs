@@ -5,10 +5,10 @@ use fulgurite_units::{ObjectId, UnixTime, UploadId};
 use serde::{Deserialize, Serialize};
 
 use super::Entry;
-use crate::digest::Checksum;
-use crate::labels::Labels;
-use crate::names::{BucketName, ObjectKey, ObjectName, VersionId};
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::digest::Checksum;
+use crate::objects::labels::Labels;
+use crate::objects::names::{BucketName, ObjectKey, ObjectName, VersionId};
+use crate::objects::object::{ObjectMeta, StorageClass};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Entry1 {

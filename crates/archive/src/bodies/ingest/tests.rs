@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use fulgurite_catalog::{KeyRange, Transaction};
 
 use super::*;
-use crate::commit::{bodies, require_object, rows_in};
+use crate::bodies::log::record::{EntryForm, RecordKind};
+use crate::bodies::log::scan::{Scanned, SegmentScan};
+use crate::bodies::log::{list_segments, segment_path};
 use crate::directory::Paths;
-use crate::log::record::{EntryForm, RecordKind};
-use crate::log::scan::{Scanned, SegmentScan};
-use crate::log::{list_segments, segment_path};
-use crate::multipart::{self, Completion, PartWriter, UploadName};
-use crate::object::{
+use crate::objects::commit::{bodies, require_object, rows_in};
+use crate::objects::multipart::{self, Completion, PartWriter, UploadName};
+use crate::objects::object::{
     CompletedPart, ObjectMeta, PutOptions, StorageClass, UploadOptions, WriteCondition,
 };
-use crate::put::{self, ObjectWriter};
+use crate::objects::put::{self, ObjectWriter};
 use crate::rows::{self, BUCKETS, BucketRow, PARTS, PartRow, SEGMENTS};
 use crate::testing;
 

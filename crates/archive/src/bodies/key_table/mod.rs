@@ -41,7 +41,7 @@ use self::copies::{Copy, for_each_slot};
 pub(crate) use self::reader::KeyReader;
 use self::reconcile::{Reconciled, reconcile};
 use self::slot::{Content, EMPTY, Slot};
-use crate::body::SecretKey;
+use crate::bodies::cipher::SecretKey;
 use crate::{ArchiveError, Result};
 
 /// Length of a table with nothing in it but the probe.

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use super::copies::{Copy, for_each_slot};
 use super::slot::{self, Content, EMPTY, Slot};
 use crate::Result;
-use crate::body::SecretKey;
+use crate::bodies::cipher::SecretKey;
 
 /// A table that all copies agree on, as far as they can.
 #[derive(Debug, Default)]

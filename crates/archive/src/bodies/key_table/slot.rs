@@ -12,7 +12,7 @@
 use fulgurite_units::ObjectId;
 
 use crate::Result;
-use crate::body::{SecretKey, open_entry, seal_entry};
+use crate::bodies::cipher::{SecretKey, open_entry, seal_entry};
 
 /// Bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 128;

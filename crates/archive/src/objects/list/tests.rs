@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::commit::insert_object;
-use crate::log::LogKind;
-use crate::object::StorageClass;
+use crate::bodies::log::LogKind;
+use crate::objects::commit::insert_object;
+use crate::objects::object::StorageClass;
 use crate::testing;
 
 /// Letters, the delimiter, the byte that keys of rows escape, and the last of each UTF-8 length.

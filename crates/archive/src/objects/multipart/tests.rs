@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::LogKind;
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::log::LogKind;
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::testing;
 
 fn part(bytes: &[u8], algorithm: ChecksumAlgorithm) -> PartRow {

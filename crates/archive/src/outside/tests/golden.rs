@@ -8,11 +8,11 @@ use expect_test::{Expect, expect};
 use fulgurite_units::PlatterId;
 
 use super::*;
-use crate::classes::Home;
-use crate::digest::ChecksumAlgorithm;
-use crate::entry::PartEntry;
-use crate::log::{Extent, LogKind};
-use crate::names::ObjectName;
+use crate::bodies::digest::ChecksumAlgorithm;
+use crate::bodies::entry::PartEntry;
+use crate::bodies::log::{Extent, LogKind};
+use crate::objects::classes::Home;
+use crate::objects::names::ObjectName;
 use crate::rows::Shard;
 
 fn hex_lines(bytes: &[u8]) -> String {
@@ -220,7 +220,7 @@ fn sealed_entries_of_version_1_open_and_fit_their_plans() {
     assert_eq!(Entry::open(&key, body, &sealed).unwrap(), unlabeled);
     let planned = unlabeled.sealed_bytes().unwrap();
     assert_ne!(sealed.len(), planned, "version 2 takes more");
-    let plain = |sealed: &[u8]| crate::body::open_entry(&key, body, sealed).unwrap();
+    let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
     let again = unlabeled.seal_as_planned(&key, body, sealed.len()).unwrap();
     assert_eq!(plain(&again), plain(&sealed), "byte by byte what version 1 was");
     let now = unlabeled.seal_as_planned(&key, body, planned).unwrap();
@@ -252,7 +252,7 @@ fn slots_of_the_key_table_of_one_day_open() {
 #[test]
 fn sealed_entries_of_one_day_open() {
     let (key, body) = (SecretKey::from_bytes(KEY), ObjectId::from_bytes(BODY));
-    let plain = |sealed: &[u8]| crate::body::open_entry(&key, body, sealed).unwrap();
+    let plain = |sealed: &[u8]| crate::bodies::cipher::open_entry(&key, body, sealed).unwrap();
     let (object, part) = (Entry { meta: meta(), ..entry() }, part_entry());
     let new_object = object.seal(&key, body).unwrap();
     expect![[r#"

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::key_table::UsedSlot;
-use crate::labels::Labels;
-use crate::names::{ObjectName, VersionId};
-use crate::object::{ObjectMeta, StorageClass};
+use crate::bodies::key_table::UsedSlot;
+use crate::objects::labels::Labels;
+use crate::objects::names::{ObjectName, VersionId};
+use crate::objects::object::{ObjectMeta, StorageClass};
 use crate::recover::found::Stretch;
 
 /// A world in which some platters are unsafe and some bodies damaged.

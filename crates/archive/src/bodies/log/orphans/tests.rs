@@ -32,8 +32,10 @@ fn ciphertext_counts_as_its_body_once_the_upload_ended() {
         OrphanFile { path, kind: LogKind::Staging, number, run: Some(1), disk_bytes: 5000 };
     assert_eq!(orphan.content().unwrap(), (0, Vec::new()), "headers come last");
     let written = fulgurite_units::UnixTime::from_millis(5);
-    let form = crate::log::record::EntryForm::Object;
-    writer.finish(&crate::log::SealedEntry { form, written, sealed: vec![7; 100] }).unwrap();
+    let form = crate::bodies::log::record::EntryForm::Object;
+    writer
+        .finish(&crate::bodies::log::SealedEntry { form, written, sealed: vec![7; 100] })
+        .unwrap();
     writer.keep();
     // Its ciphertext and its entry, which may lie in different segments.
     assert_eq!(orphan.content().unwrap(), (2, vec![body, body]));

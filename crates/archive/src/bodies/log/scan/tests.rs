@@ -6,7 +6,7 @@ use fulgurite_units::{ArchiveId, ObjectId, UnixTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::log::record::{EntryForm, align};
+use crate::bodies::log::record::{EntryForm, align};
 
 const NUMBER: u32 = 5;
 

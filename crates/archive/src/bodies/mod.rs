@@ -1,0 +1,16 @@
+//! The bytes of objects before and beside any tier: taken in, encrypted, in logs, with their keys
+//! and sealed entries; forgotten.
+
+pub(crate) mod cipher;
+pub(crate) mod copies;
+pub(crate) mod damaged;
+pub(crate) mod digest;
+pub(crate) mod doubts;
+pub(crate) mod entry;
+pub(crate) mod forget;
+pub(crate) mod ingest;
+pub(crate) mod key_files;
+pub(crate) mod key_table;
+pub(crate) mod log;
+pub(crate) mod orphan_report;
+pub(crate) mod staged;

@@ -1,0 +1,11 @@
+//! What clients name: buckets, keys and the objects behind them, put, read, listed, in parts.
+
+pub(crate) mod classes;
+pub(crate) mod commit;
+pub(crate) mod labels;
+pub(crate) mod list;
+pub(crate) mod multipart;
+pub(crate) mod names;
+pub(crate) mod object;
+pub(crate) mod put;
+pub(crate) mod read;
