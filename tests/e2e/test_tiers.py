@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,32 @@ BUCKET = "library"
 TIER = "fulgurite-tier"
 CLASSES = {"STANDARD": "cold", "GLACIER_IR": "cold", "GLACIER": "cold"}
 SIZES = {"STANDARD": 1000, "GLACIER_IR": 20 * MIB, "GLACIER": 300_000}
+Make = Callable[..., Server]
 
 
-def bucket_server(folder: Path) -> Server:
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make servers that are started when their test likes; all are killed when it ends."""
+    servers: list[Server] = []
+
+    def made(*arguments: Any, **options: Any) -> Server:
+        servers.append(Server(*arguments, **options))
+        return servers[-1]
+
+    yield made
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def store(make: Make, tmp_path: Path) -> Server:
     """A server with a bucket for a tier."""
-    server = Server(folder / "store").start()
+    server = make(tmp_path / "store").start()
     server.s3().create_bucket(Bucket=TIER)
     return server
 
 
-def on_bucket(folder: Path, store: Server) -> Server:
+def on_bucket(make: Make, folder: Path, store: Server) -> Server:
     """An archive whose classes go to a bucket of `store`."""
     options = {
         "aws_endpoint": store.endpoint,
@@ -53,7 +70,7 @@ def on_bucket(folder: Path, store: Server) -> Server:
         "tiers": {"cold": {"url": f"s3://{TIER}/below/here", "options": options}},
     }
     secret = {"FULGURITE_TIER_COLD_AWS_SECRET_ACCESS_KEY": SECRET_KEY}
-    return Server(folder / "archive", config, environment=secret)
+    return make(folder / "archive", config, environment=secret)
 
 
 def body(name: str) -> bytes:
@@ -105,10 +122,11 @@ def names(store: Server) -> list[str]:
     return [item["Key"] for item in listed.get("Contents", [])]
 
 
-def test_objects_live_in_a_bucket_of_an_s3_server(tmp_path: Path) -> None:
+def test_objects_live_in_a_bucket_of_an_s3_server(
+    make: Make, store: Server, tmp_path: Path
+) -> None:
     """Put, move, read, restore, lose the store for a while, recover, delete."""
-    store = bucket_server(tmp_path)
-    server = on_bucket(tmp_path, store).start()
+    server = on_bucket(make, tmp_path, store).start()
     server.s3().create_bucket(Bucket=BUCKET)
     put_all(server)
     wait_moved(server)
@@ -140,11 +158,12 @@ def test_objects_live_in_a_bucket_of_an_s3_server(tmp_path: Path) -> None:
     wait_until("the bucket is empty", lambda: len(names(store)) == 1, 120)
 
 
-def test_a_bucket_of_another_archive_is_left_alone(tmp_path: Path) -> None:
+def test_a_bucket_of_another_archive_is_left_alone(
+    make: Make, store: Server, tmp_path: Path
+) -> None:
     """The first archive takes it; the second says whose it is, and keeps what it has staged."""
-    store = bucket_server(tmp_path)
-    first = on_bucket(tmp_path / "first", store).start()
-    second = on_bucket(tmp_path / "second", store)
+    first = on_bucket(make, tmp_path / "first", store).start()
+    second = on_bucket(make, tmp_path / "second", store)
     first.s3().create_bucket(Bucket=BUCKET)
     put_all(first)
     wait_moved(first)
@@ -157,7 +176,9 @@ def test_a_bucket_of_another_archive_is_left_alone(tmp_path: Path) -> None:
     assert read(second.s3(), BUCKET, "STANDARD") == body("STANDARD")
 
 
-def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: Path) -> None:
+def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(
+    make: Make, tmp_path: Path
+) -> None:
     """Each with the name of what is wrong."""
     for wrong, told in [
         ({"classes": {"GLACIER": "cold"}}, "cold"),
@@ -169,7 +190,7 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: 
         ),
         ({"tiers": {"Cold": {"url": "file:///tmp"}}}, "Cold"),
     ]:
-        server = Server(tmp_path, wrong)
+        server = make(tmp_path, wrong)
         server.launch()
         assert server.process is not None
         assert server.process.wait(timeout=30) == 3, server.tail()
@@ -177,11 +198,11 @@ def test_a_configuration_with_a_secret_or_without_its_tier_is_refused(tmp_path: 
         assert "hidden" not in server.tail()
 
 
-def test_objects_are_moved_to_another_class(tmp_path: Path) -> None:
+def test_objects_are_moved_to_another_class(make: Make, tmp_path: Path) -> None:
     """An operator moves one, then all below a prefix; what is archived is named and left."""
     tier = tmp_path / "tier"
     config = {"classes": CLASSES, "tiers": {"cold": {"url": f"file://{tier}"}}}
-    server = Server(tmp_path / "archive", config).start()
+    server = make(tmp_path / "archive", config).start()
     s3 = server.s3()
     s3.create_bucket(Bucket=BUCKET)
     for name in ["docs/a", "docs/b", "other"]:
@@ -213,10 +234,11 @@ def class_of(s3: Any, name: str) -> str:
     return found
 
 
-def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(tmp_path: Path) -> None:
+def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(
+    make: Make, store: Server, tmp_path: Path
+) -> None:
     """Die behind each step of bringing and removing, start again, find all of it once."""
-    store = bucket_server(tmp_path)
-    server = on_bucket(tmp_path, store)
+    server = on_bucket(make, tmp_path, store)
     is_first = True
     for point in ["move-written", "move-committed", "move-removed"]:
         server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
@@ -250,10 +272,11 @@ def test_a_kill_at_each_step_on_the_way_to_a_bucket_loses_nothing(tmp_path: Path
     wait_until("the rest is removed", lambda: len(names(store)) == expected, 120)
 
 
-def test_what_is_changed_in_the_bucket_is_named_and_never_served(tmp_path: Path) -> None:
+def test_what_is_changed_in_the_bucket_is_named_and_never_served(
+    make: Make, store: Server, tmp_path: Path
+) -> None:
     """Swap, cut short and remove behind the archive's back."""
-    store = bucket_server(tmp_path)
-    server = on_bucket(tmp_path, store).start()
+    server = on_bucket(make, tmp_path, store).start()
     server.s3().create_bucket(Bucket=BUCKET)
     for name in ["one", "two"]:
         value = random.Random(name).randbytes(200_000)
