@@ -26,7 +26,8 @@ macro_rules! test {
     };
 }
 
-/// All of it but tags, which the gateway does not keep.
+/// All of it but `tagging`, for tags are not kept, `signing`, `s3_encryption` and
+/// `response_extensions`.
 const TESTS: [(&str, Test); 18] = [
     test!(put_get_delete_list,),
     test!(list_with_offset_exclusivity,),
