@@ -147,6 +147,11 @@ impl Shared {
 
     /// The next part for a worker, a deferred one only if such may be.
     pub(super) fn next_of(&self, may_be_deferred: bool) -> Next {
+        self.next_at(Instant::now(), may_be_deferred)
+    }
+
+    /// The next part for a worker that comes at this time.
+    pub(super) fn next_at(&self, now: Instant, may_be_deferred: bool) -> Next {
         let mut queue = self.lock();
         if let Some(part) = queue.urgent.pop_front() {
             return Next::Part(part);
@@ -155,7 +160,6 @@ impl Shared {
             return Next::Wait(None);
         }
         // What came later may go earlier: it was told of another hour.
-        let now = Instant::now();
         let is_due = |part: &Part| part.release.is_none_or(|at| at <= now);
         if let Some(due) = queue.deferred.iter().position(is_due) {
             return queue.deferred.remove(due).map_or(Next::Wait(None), Next::Part);

@@ -169,7 +169,7 @@ fn bytes_come_back_from_workers_elsewhere() {
     let Some(server) = Server::start() else { return };
     let service = Arc::new(service(&server, medium()));
     let reading = read(&service, 14);
-    std::thread::sleep(Duration::from_millis(300));
+    stored(&service, 7);
     assert!(!reading.is_finished(), "nobody is there to decode");
     assert_eq!(service.status().workers, 0);
     let worker = Worker::start(&server);
