@@ -104,6 +104,8 @@ pub const MARK_LOOK_BYTES: u64 = 16 << 20;
 pub const JOB_TICK: Duration = Duration::from_secs(1);
 /// How long most of them rest at most.
 pub const JOB_REST_MAX: Duration = Duration::from_secs(60);
+/// Orders to one job that are open at one time, begun or not; one more is answered `SlowDown`.
+pub const ORDERS_MAX: usize = 16;
 /// How long sealing rests after it failed; each set that cannot go on waits for itself as well.
 pub const SEAL_REST: Duration = Duration::from_secs(10);
 /// Restore requests waiting for glass at one time; one more is answered `SlowDown`.

@@ -26,6 +26,6 @@ mod turns;
 mod verifying;
 mod workers;
 
-pub(crate) use self::runner::{Bell, Failed, Job, Mail, Runner, Turn};
+pub(crate) use self::runner::{Bell, Failed, Job, Mail, Reply, Runner, Turn};
 pub(crate) use self::turns::{Next, Pace};
 pub(crate) use self::workers::{Bells, Inboxes, Workers};

@@ -11,9 +11,8 @@ use std::sync::mpsc::Receiver;
 use fulgurite_platters::Progress;
 use fulgurite_units::{ErrorKind, error_chain};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
-use super::{Failed, Job, Next, Pace, Turn};
+use super::{Failed, Job, Next, Pace, Reply, Turn};
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK, LEFT_OBJECTS_MAX, MOVE_KEYS_LISTED, MOVES_AT_ONCE};
 use crate::objects::classes::Home;
@@ -35,7 +34,7 @@ pub(crate) struct MoveOrder {
     pub(crate) chosen: Chosen,
     pub(crate) class: StorageClass,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) reply: oneshot::Sender<Result<MoveReport>>,
+    pub(crate) reply: Reply<MoveReport>,
 }
 
 /// What an order means, and how far it was listed.
@@ -204,15 +203,14 @@ impl Job for Reclassifying {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        while let Ok(order) = self.orders.try_recv() {
+        while let Some(order) = self.orders.try_iter().find(|order| order.reply.is_awaited()) {
             match Ahead::of(&self.ground, &order) {
                 Ok(ahead) => {
                     order.progress.set(0, ahead.total);
                     let report = MoveReport::default();
                     self.begun.push_back(Begun { order, ahead, done: 0, report });
                 }
-                // An operator who went away needs no answer.
-                Err(error) => drop(order.reply.send(Err(error))),
+                Err(error) => order.reply.send(Err(error)),
             }
         }
         let Some(mut begun) = self.begun.pop_front() else { return Ok(Next::Tick) };
@@ -223,10 +221,13 @@ impl Job for Reclassifying {
             Ok(true) => self.begun.push_back(begun),
             ended => {
                 let Begun { order, report, .. } = begun;
-                turn.afterwards(move || drop(order.reply.send(ended.map(|_| report))));
+                turn.afterwards(move || order.reply.send(ended.map(|_| report)));
             }
         }
         self.ground.check_stopping()?;
         Ok(Next::Again)
     }
 }
+
+#[cfg(test)]
+mod tests;

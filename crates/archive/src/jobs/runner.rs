@@ -14,8 +14,10 @@ use std::thread::JoinHandle;
 
 use fulgurite_platters::Panics;
 use fulgurite_units::{Clock, Controller as _, Instant, Outbox, UnixTime, error_chain};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::turns::{Command, Event, Next, Outcome, Pace, State, Turns};
+use crate::limits::ORDERS_MAX;
 use crate::status::{JobState, JobStatus};
 use crate::{ArchiveError, Result};
 
@@ -245,16 +247,40 @@ impl Bell {
     }
 }
 
+/// Who ordered something, and is told. The order is open for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct Reply<R> {
+    to: oneshot::Sender<Result<R>>,
+    open: OwnedSemaphorePermit,
+}
+
+impl<R> Reply<R> {
+    /// Whether somebody waits for it. An order of which nobody would be told is not begun.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.to.is_closed()
+    }
+
+    /// Tells how the order ended. Who went away needs no answer.
+    pub(crate) fn send(self, outcome: Result<R>) {
+        // First, so that who is told can order again.
+        drop(self.open);
+        drop(self.to.send(outcome));
+    }
+}
+
 /// Something sent to a job, which is called for it.
 #[derive(Debug)]
 pub(crate) struct Mail<T> {
     to: mpsc::Sender<T>,
     bell: Bell,
+    /// Orders that may still be opened.
+    orders: Arc<Semaphore>,
 }
 
 impl<T> Clone for Mail<T> {
     fn clone(&self) -> Self {
-        Self { to: self.to.clone(), bell: self.bell.clone() }
+        let orders = Arc::clone(&self.orders);
+        Self { to: self.to.clone(), bell: self.bell.clone(), orders }
     }
 }
 
@@ -262,7 +288,8 @@ impl<T> Mail<T> {
     /// Mail to the job of a bell, and where the job finds it.
     pub(crate) fn new(bell: &Bell) -> (Self, mpsc::Receiver<T>) {
         let (to, inbox) = mpsc::channel();
-        (Self { to, bell: bell.clone() }, inbox)
+        let orders = Arc::new(Semaphore::new(ORDERS_MAX));
+        (Self { to, bell: bell.clone(), orders }, inbox)
     }
 
     /// The bell that is rung.
@@ -277,14 +304,23 @@ impl<T> Mail<T> {
         }
     }
 
-    /// Sends an order, which waits for no rest.
+    /// Sends an order, which waits for no rest; where its outcome comes. Who drops that is not
+    /// waited for.
     ///
     /// # Errors
-    /// When the job stopped.
-    pub(crate) fn order(&self, message: T) -> Result<()> {
-        self.to.send(message).map_err(|_| ArchiveError::Stopping)?;
+    /// When as many orders are open as may be, or the job stopped.
+    pub(crate) fn order<R>(
+        &self,
+        order: impl FnOnce(Reply<R>) -> T,
+    ) -> Result<oneshot::Receiver<Result<R>>> {
+        let open = Arc::clone(&self.orders).try_acquire_owned().map_err(|_| {
+            let what = format!("{ORDERS_MAX} orders; order again when one has ended");
+            ArchiveError::Busy { what }
+        })?;
+        let (to, outcome) = oneshot::channel();
+        self.to.send(order(Reply { to, open })).map_err(|_| ArchiveError::Stopping)?;
         self.bell.order();
-        Ok(())
+        Ok(outcome)
     }
 }
 

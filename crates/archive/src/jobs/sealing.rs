@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use fulgurite_platters::{Bodies, Cause};
-use tokio::sync::oneshot;
 
-use super::{Failed, Job, Next, Pace, Turn};
+use super::{Failed, Job, Next, Pace, Reply, Turn};
 use crate::ground::Ground;
 use crate::limits::{JOB_TICK, SEAL_REST};
 use crate::status::SealReport;
@@ -16,7 +15,7 @@ use crate::{ArchiveError, Result, policy};
 pub(super) const SEALING: &str = "sealing";
 
 /// Who ordered it, and is told.
-pub(crate) type SealOrder = oneshot::Sender<Result<SealReport>>;
+pub(crate) type SealOrder = Reply<SealReport>;
 
 #[derive(Debug)]
 pub(super) struct Sealing {
@@ -53,7 +52,7 @@ impl Job for Sealing {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        let order = self.orders.try_recv().ok();
+        let order = self.orders.try_iter().find(SealOrder::is_awaited);
         let cause = if order.is_some() { Cause::Order } else { Cause::Due };
         if cause == Cause::Due && !self.is_due() {
             return Ok(self.next());
@@ -67,8 +66,7 @@ impl Job for Sealing {
             Err(error) => Err(Failed::of(error)),
         };
         if let Some(reply) = order {
-            // An operator who went away needs no answer.
-            turn.afterwards(move || drop(reply.send(outcome)));
+            turn.afterwards(move || reply.send(outcome));
         }
         next
     }

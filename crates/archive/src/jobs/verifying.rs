@@ -10,14 +10,13 @@ use std::sync::mpsc::Receiver;
 
 use fulgurite_platters::{Progress, Stored};
 use fulgurite_units::PlatterId;
-use tokio::sync::oneshot;
 
-use super::{Failed, Job, Next, Pace, Turn};
+use super::{Failed, Job, Next, Pace, Reply, Turn};
 use crate::bodies::copies;
 use crate::ground::Ground;
 use crate::limits::{JOB_REST_MAX, JOB_TICK};
 use crate::status::VerifyReport;
-use crate::{ArchiveError, Result, tiers};
+use crate::{Result, tiers};
 
 /// What is to be verified.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(crate) struct VerifyOrder {
     /// None for all, and for the restored copies and the tiers.
     pub(crate) platter: Option<PlatterId>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) reply: oneshot::Sender<Result<VerifyReport>>,
+    pub(crate) reply: Reply<VerifyReport>,
 }
 
 /// An order that was begun.
@@ -82,7 +81,8 @@ impl Verifying {
         Self { ground: Arc::clone(ground), orders, begun: Vec::new() }
     }
 
-    fn begin(&self, order: VerifyOrder) -> Result<Begun, (VerifyOrder, ArchiveError)> {
+    /// Looks what there is to read; who ordered it is told if that fails.
+    fn begin(&self, order: VerifyOrder) -> Option<Begun> {
         let ground = &self.ground;
         let look = || -> Result<(VecDeque<Stored>, Option<u64>, Option<u64>)> {
             let platters = ground.platters.stored(order.platter)?.into();
@@ -96,9 +96,12 @@ impl Verifying {
                 let of_platters = platters.iter().map(|platter| platter.bytes).sum::<u64>();
                 let total = copies.unwrap_or(0) + tiers.unwrap_or(0) + of_platters;
                 let report = VerifyReport::default();
-                Ok(Begun { order, copies, tiers, platters, done: 0, total, report })
+                Some(Begun { order, copies, tiers, platters, done: 0, total, report })
             }
-            Err(error) => Err((order, error)),
+            Err(error) => {
+                order.reply.send(Err(error));
+                None
+            }
         }
     }
 }
@@ -117,12 +120,8 @@ impl Job for Verifying {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        while let Ok(order) = self.orders.try_recv() {
-            match self.begin(order) {
-                Ok(begun) => self.begun.push(begun),
-                // An operator who went away needs no answer.
-                Err((order, error)) => drop(order.reply.send(Err(error))),
-            }
+        while let Some(order) = self.orders.try_iter().find(|order| order.reply.is_awaited()) {
+            self.begun.extend(self.begin(order));
         }
         let fewest = (0..self.begun.len()).min_by_key(|&at| self.begun[at].left());
         let Some(at) = fewest else { return Ok(Next::Tick) };
@@ -132,7 +131,7 @@ impl Job for Verifying {
             Ok(()) if begun.left() > 0 => self.begun.push(begun),
             ended => {
                 let Begun { order, report, .. } = begun;
-                turn.afterwards(move || drop(order.reply.send(ended.map(|()| report))));
+                turn.afterwards(move || order.reply.send(ended.map(|()| report)));
             }
         }
         self.ground.check_stopping()?;

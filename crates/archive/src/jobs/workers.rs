@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError};
 
 use fulgurite_platters::Progress;
 use fulgurite_units::{Clock, ObjectId, PlatterId};
-use tokio::sync::oneshot;
 
 use super::expiring::Expiring;
 use super::moving::Moving;
@@ -137,8 +136,7 @@ impl Workers {
     }
 
     pub(crate) async fn seal(&self) -> Result<SealReport> {
-        let (reply, answer) = oneshot::channel();
-        self.ground.bells.sealing.order(reply)?;
+        let answer = self.ground.bells.sealing.order(|reply| reply)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
@@ -149,9 +147,9 @@ impl Workers {
         platter: Option<PlatterId>,
         progress: &Arc<Progress>,
     ) -> Result<VerifyReport> {
-        let (reply, answer) = oneshot::channel();
-        let order = VerifyOrder { platter, progress: Arc::clone(progress), reply };
-        self.ground.bells.verifying.order(order)?;
+        let progress = Arc::clone(progress);
+        let order = |reply| VerifyOrder { platter, progress, reply };
+        let answer = self.ground.bells.verifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 
@@ -163,9 +161,9 @@ impl Workers {
         class: StorageClass,
         progress: &Arc<Progress>,
     ) -> Result<MoveReport> {
-        let (reply, answer) = oneshot::channel();
-        let order = MoveOrder { bucket, chosen, class, progress: Arc::clone(progress), reply };
-        self.ground.bells.reclassifying.order(order)?;
+        let progress = Arc::clone(progress);
+        let order = |reply| MoveOrder { bucket, chosen, class, progress, reply };
+        let answer = self.ground.bells.reclassifying.order(order)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }
 

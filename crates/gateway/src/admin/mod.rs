@@ -29,6 +29,7 @@ use fulgurite_archive::{
     Archive, ArchiveError, BucketName, Chosen, ErrorKind, ObjectKey, Progress, StorageClass,
 };
 use fulgurite_units::{PlatterId, error_chain};
+use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::uri::PathAndQuery;
@@ -235,13 +236,25 @@ impl Admin {
         }
     }
 
-    /// Runs `work` to its end in the background and streams how far it is.
+    /// Has `work` done in the background and streams how far it is.
     fn stream<T: Serialize + Send + 'static>(
         &self,
         slot: OwnedSemaphorePermit,
         progress: Arc<Progress>,
         work: impl Future<Output = Result<T, ArchiveError>> + Send + 'static,
     ) -> Response<Body> {
+        let mut work = Box::pin(work);
+        // What is refused at once has a status that says so.
+        let at_once = work.as_mut().now_or_never();
+        if let Some(Err(error)) = at_once {
+            return answer::<T>(Err(error));
+        }
+        let work = async move {
+            match at_once {
+                Some(outcome) => outcome,
+                None => work.await,
+            }
+        };
         let (sender, receiver) = mpsc::channel(LINES_WAITING);
         tokio::spawn(follow(slot, self.archive.clone(), progress, work, sender));
         let lines = futures::stream::unfold(receiver, |mut receiver| async move {
@@ -277,6 +290,8 @@ async fn follow<T: Serialize>(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let last = loop {
         tokio::select! {
+            // The caller is gone: what was begun goes on, what was not need not be.
+            () = lines.closed() => return,
             done = &mut work => break match done {
                 Ok(report) => json!({ "report": report }),
                 Err(error) => error_value(&error),
@@ -298,7 +313,7 @@ async fn follow<T: Serialize>(
             }
         }
     };
-    // The caller may be gone; what was done stays done.
+    // The caller may be gone now; what was done stays done.
     let _ = lines.send(line(&last)).await;
     drop(slot);
 }
@@ -321,7 +336,9 @@ fn answer<T: Serialize>(outcome: Result<T, ArchiveError>) -> Response<Body> {
 
 /// Causes are told too: the operator is trusted with paths and system errors.
 fn error_value(error: &ArchiveError) -> Value {
-    json!({ "error": { "code": format!("{:?}", error.kind()), "message": error_chain(error) } })
+    let is_busy = matches!(error, ArchiveError::Busy { .. });
+    let code = if is_busy { "SlowDown".to_owned() } else { format!("{:?}", error.kind()) };
+    json!({ "error": { "code": code, "message": error_chain(error) } })
 }
 
 const fn status_of(kind: ErrorKind) -> StatusCode {
@@ -346,3 +363,6 @@ fn reply(status: StatusCode, value: &Value) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
+
+#[cfg(test)]
+mod tests;

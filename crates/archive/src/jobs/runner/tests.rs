@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use fulgurite_units::{Duration, ManualClock};
-use tokio::sync::oneshot;
 
 use super::*;
 use crate::jobs::{Next, Pace};
@@ -16,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Waters the plants each hour, and when somebody says which.
 struct Watering {
     said: Sender<(Instant, String)>,
-    orders: Receiver<(String, oneshot::Sender<u32>)>,
+    orders: Receiver<(String, Reply<u32>)>,
     dry: Arc<AtomicU32>,
     watered: u32,
 }
@@ -35,7 +34,7 @@ impl Job for Watering {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Next, Failed> {
-        let order = self.orders.try_recv().ok();
+        let order = self.orders.try_iter().find(|(_, reply)| reply.is_awaited());
         let plant = order.as_ref().map_or("all", |(plant, _)| plant);
         assert_ne!(plant, "cactus", "it drowned");
         turn.doing(format!("watering {plant}"));
@@ -46,7 +45,7 @@ impl Job for Watering {
         self.watered += 1;
         if let Some((_, reply)) = order {
             let watered = self.watered;
-            turn.afterwards(move || reply.send(watered).unwrap());
+            turn.afterwards(move || reply.send(Ok(watered)));
         }
         Ok(Next::Tick)
     }
@@ -60,7 +59,7 @@ struct World {
     clock: ManualClock,
     runner: Runner,
     panics: Arc<Panics>,
-    orders: Mail<(String, oneshot::Sender<u32>)>,
+    orders: Mail<(String, Reply<u32>)>,
     heard: Receiver<(Instant, String)>,
     dry: Arc<AtomicU32>,
 }
@@ -77,6 +76,10 @@ impl World {
         let world = Self { clock, runner, panics, orders, heard, dry };
         assert_eq!(world.hears(), (0, "all".to_owned()), "it looks at once");
         world
+    }
+
+    fn order(&self, plant: &str) -> Result<oneshot::Receiver<Result<u32>>> {
+        self.orders.order(|reply| (plant.to_owned(), reply))
     }
 
     /// The next run: its second, and what was watered.
@@ -120,17 +123,15 @@ fn a_job_runs_by_its_tick_its_bell_and_on_order() {
     world.orders.bell().ring();
     assert_eq!(world.hears(), (3605, "all".to_owned()));
     world.shown_in(JobState::Idle);
-    let (reply, answer) = oneshot::channel();
-    world.orders.order(("fern".to_owned(), reply)).unwrap();
-    assert_eq!(answer.blocking_recv().unwrap(), 4);
+    let answer = world.order("fern").unwrap();
+    assert_eq!(answer.blocking_recv().unwrap().unwrap(), 4);
     // Who is answered sees it as over.
     let shown = world.shown();
     assert_eq!((shown.state, shown.doing, shown.runs), (JobState::Idle, None, 4));
     assert_eq!(shown.last_run, Some(UnixTime::from_millis(3_612_000)));
     assert_eq!(world.hears(), (3605, "fern".to_owned()));
     world.stop();
-    let (reply, _answer) = oneshot::channel();
-    let refused = world.orders.order(("fern".to_owned(), reply));
+    let refused = world.order("fern");
     assert!(matches!(refused, Err(ArchiveError::Stopping)));
     assert_eq!(world.shown().state, JobState::Stopped);
 }
@@ -152,9 +153,8 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
     world.shown_in(JobState::Resting);
     // An order waits for no rest, and its end is the end of the trouble.
     world.dry.store(0, Ordering::SeqCst);
-    let (reply, answer) = oneshot::channel();
-    world.orders.order(("fern".to_owned(), reply)).unwrap();
-    assert_eq!(answer.blocking_recv().unwrap(), 2);
+    let answer = world.order("fern").unwrap();
+    assert_eq!(answer.blocking_recv().unwrap().unwrap(), 2);
     assert_eq!(world.shown().told(), None);
     world.stop();
 }
@@ -163,8 +163,7 @@ fn a_job_that_fails_rests_shows_why_and_goes_on() {
 fn a_panic_costs_one_run_and_is_counted() {
     let world = World::new();
     world.shown_in(JobState::Idle);
-    let (reply, answer) = oneshot::channel();
-    world.orders.order(("cactus".to_owned(), reply)).unwrap();
+    let answer = world.order("cactus").unwrap();
     assert!(answer.blocking_recv().is_err(), "its order is gone with it");
     let shown = world.shown_in(JobState::Resting);
     assert!(shown.trouble.unwrap().contains("it drowned"));
@@ -207,4 +206,26 @@ fn what_goes_on_elsewhere_is_shown_between_runs() {
     assert_eq!((runner.shown()[0].runs, &runner.shown()[0].doing), (1, &None));
     runner.stop();
     assert_eq!(runner.join(), 0);
+}
+
+#[test]
+fn open_orders_are_bounded() {
+    let clock = ManualClock::at(UnixTime::from_millis(0)).clock();
+    let (mail, inbox) = Mail::new(&Bell::new(&clock));
+    let order = || mail.order::<u32>(|reply| reply);
+    let mut answers: Vec<_> = (0..ORDERS_MAX).map(|_| order().unwrap()).collect();
+    let refused = order().unwrap_err();
+    assert!(matches!(refused, ArchiveError::Busy { .. }), "{refused}");
+    // One that is begun is open until it has ended.
+    let begun = inbox.recv().unwrap();
+    assert!(begun.is_awaited());
+    order().unwrap_err();
+    begun.send(Ok(7));
+    assert_eq!(answers.remove(0).blocking_recv().unwrap().unwrap(), 7);
+    answers.push(order().unwrap());
+    order().unwrap_err();
+    // Nobody waits for those of who went away; thrown away they are not open any more.
+    drop(answers);
+    assert!(inbox.try_iter().all(|reply| !reply.is_awaited()));
+    drop(order().unwrap());
 }
