@@ -1,0 +1,94 @@
+//! What can go wrong with disks, with the places and devices a caller needs to act.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use fulgurite_units::ErrorKind;
+
+use crate::{PlaceId, Power};
+
+/// An operation on disks failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum DisksError {
+    #[error("there is no place {place}")]
+    NoPlace { place: PlaceId },
+    #[error("the disk in place {place} is {power}: its files cannot be used until it is active")]
+    Asleep { place: PlaceId, power: Power },
+    #[error("the disk in place {place} became {power} while it was used")]
+    Gone { place: PlaceId, power: Power },
+    #[error("the disk in place {place} is in use by {leases}, and is not put down")]
+    InUse { place: PlaceId, leases: usize },
+    #[error("the disk in place {place} is {from} and cannot become {to}")]
+    NoStep { place: PlaceId, from: Power, to: Power },
+    #[error("\"{path}\" is not a path inside of a disk")]
+    OutsideDisk { path: PathBuf },
+    #[error("the disk in place {place} does not turn up: {reason}")]
+    SpinUp { place: PlaceId, reason: String },
+    #[error("there is no disk at \"{device}\": {reason}")]
+    NoDevice { device: PathBuf, reason: String },
+    #[error("disk \"{device}\" did not do as it was told: {reason}")]
+    Device { device: PathBuf, reason: String },
+    #[error("ledger \"{path}\", line {line}: {problem}")]
+    Ledger { path: PathBuf, line: u64, problem: String },
+    #[error("no room left to {action} \"{path}\"")]
+    Full { action: &'static str, path: PathBuf, source: io::Error },
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+}
+
+/// The result of an operation on disks.
+pub type Result<T, E = DisksError> = std::result::Result<T, E>;
+
+impl DisksError {
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoPlace { .. } | Self::NoDevice { .. } => ErrorKind::NotFound,
+            Self::Asleep { .. } | Self::Gone { .. } | Self::SpinUp { .. } | Self::Full { .. } => {
+                ErrorKind::Unavailable
+            }
+            Self::InUse { .. } => ErrorKind::Conflict,
+            Self::OutsideDisk { .. } => ErrorKind::Invalid,
+            Self::Ledger { .. } => ErrorKind::Corrupt,
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                ErrorKind::NotFound
+            }
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
+                ErrorKind::Conflict
+            }
+            Self::NoStep { .. } | Self::Device { .. } | Self::Io { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// What the operating system answered, where it did.
+    #[must_use]
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        match self {
+            Self::Full { source, .. } | Self::Io { source, .. } => Some(source.kind()),
+            Self::NoPlace { .. }
+            | Self::Asleep { .. }
+            | Self::Gone { .. }
+            | Self::InUse { .. }
+            | Self::NoStep { .. }
+            | Self::OutsideDisk { .. }
+            | Self::SpinUp { .. }
+            | Self::NoDevice { .. }
+            | Self::Device { .. }
+            | Self::Ledger { .. } => None,
+        }
+    }
+
+    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| {
+            if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+                return Self::Full { action, path, source };
+            }
+            Self::Io { action, path, source }
+        }
+    }
+}

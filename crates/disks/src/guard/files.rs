@@ -1,0 +1,290 @@
+//! Files and folders of a disk that somebody was let to. Each has a lease of its own.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions, ReadDir};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use fulgurite_units::ByteCount;
+use rustix::fs::{Advice, FallocateFlags, RenameFlags};
+
+use super::Lease;
+use crate::{DisksError, Result};
+
+/// A file of a disk.
+#[derive(Debug)]
+pub struct DiskFile {
+    lease: Lease,
+    file: File,
+    path: PathBuf,
+}
+
+/// What is in a folder of a disk, one after another, in no order.
+#[derive(Debug)]
+pub struct DiskFolder {
+    lease: Lease,
+    /// None after a failure: nothing more comes then.
+    entries: Option<ReadDir>,
+    path: PathBuf,
+}
+
+/// One thing in a folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Its name in the folder.
+    pub name: OsString,
+    /// Whether it is a folder itself.
+    pub is_folder: bool,
+    /// The size of a file.
+    pub bytes: ByteCount,
+}
+
+/// The room of a disk's file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// All of it.
+    pub total: ByteCount,
+    /// What may still be written.
+    pub free: ByteCount,
+}
+
+/// Paths are those below the disk's root, of plain names only.
+impl Lease {
+    /// Makes the disk's root where it is not there, as the directory of a simulated disk may not
+    /// be.
+    ///
+    /// # Errors
+    /// When it cannot be made, or the disk is gone.
+    pub fn prepare(&self) -> Result<()> {
+        self.hold()?;
+        fs::create_dir_all(&self.0.root).map_err(DisksError::io("make", &self.0.root))
+    }
+
+    /// Opens a file to be read.
+    ///
+    /// # Errors
+    /// When there is none, or the disk is gone.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
+        self.file("open", path.as_ref(), OpenOptions::new().read(true))
+    }
+
+    /// Opens a file to be read and written, as it is.
+    ///
+    /// # Errors
+    /// When there is none, or the disk is gone.
+    pub fn open_to_write(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
+        self.file("open", path.as_ref(), OpenOptions::new().read(true).write(true))
+    }
+
+    /// Makes a file where none is.
+    ///
+    /// # Errors
+    /// When there is one, it cannot be made, or the disk is gone.
+    pub fn create_new(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
+        let options = OpenOptions::new().read(true).write(true).create_new(true).clone();
+        self.file("create", path.as_ref(), &options)
+    }
+
+    /// Makes a folder, and those above it; done already when it is there. Their names are on stable
+    /// storage when [`Lease::sync_folder`] was called for each that is above them.
+    ///
+    /// # Errors
+    /// When it cannot be made, or the disk is gone.
+    pub fn create_folder(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = self.path(path.as_ref())?;
+        fs::create_dir_all(&path).map_err(DisksError::io("make", &path))
+    }
+
+    /// What is in a folder; the empty path is the disk's root.
+    ///
+    /// # Errors
+    /// When there is none, or the disk is gone.
+    pub fn list(&self, path: impl AsRef<Path>) -> Result<DiskFolder> {
+        let path = self.path(path.as_ref())?;
+        let entries = fs::read_dir(&path).map_err(DisksError::io("list", &path))?;
+        Ok(DiskFolder { lease: self.clone(), entries: Some(entries), path })
+    }
+
+    /// Whether something has this name.
+    ///
+    /// # Errors
+    /// When that cannot be told, or the disk is gone.
+    pub fn exists(&self, path: impl AsRef<Path>) -> Result<bool> {
+        let path = self.path(path.as_ref())?;
+        path.try_exists().map_err(DisksError::io("look for", &path))
+    }
+
+    /// Gives a file another name, which nothing may have.
+    ///
+    /// # Errors
+    /// When something has it, the file is not there, or the disk is gone.
+    pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (from, to) = (self.path(from.as_ref())?, self.path(to.as_ref())?);
+        let here = rustix::fs::CWD;
+        rustix::fs::renameat_with(here, &from, here, &to, RenameFlags::NOREPLACE)
+            .map_err(|errno| DisksError::io("rename to", &to)(errno.into()))
+    }
+
+    /// Gives a file the name of another, which is gone then.
+    ///
+    /// # Errors
+    /// When the file is not there, or the disk is gone.
+    pub fn replace(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+        let (from, to) = (self.path(from.as_ref())?, self.path(to.as_ref())?);
+        fs::rename(&from, &to).map_err(DisksError::io("rename to", &to))
+    }
+
+    /// Removes a file; done already when it is not there.
+    ///
+    /// # Errors
+    /// When it cannot be removed, or the disk is gone.
+    pub fn remove(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = self.path(path.as_ref())?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(DisksError::io("remove", &path)(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Has the names in a folder on stable storage.
+    ///
+    /// # Errors
+    /// When the disk did not say so, or is gone.
+    pub fn sync_folder(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.file("open", path.as_ref(), OpenOptions::new().read(true))?.sync()
+    }
+
+    /// The room of its file system.
+    ///
+    /// # Errors
+    /// When that cannot be told, or the disk is gone.
+    pub fn space(&self) -> Result<Space> {
+        self.hold()?;
+        let root = &self.0.root;
+        let stat = rustix::fs::statvfs(root)
+            .map_err(|errno| DisksError::io("ask for the room of", root)(errno.into()))?;
+        let bytes = |blocks: u64| ByteCount::new(blocks.saturating_mul(stat.f_frsize));
+        Ok(Space { total: bytes(stat.f_blocks), free: bytes(stat.f_bavail) })
+    }
+
+    fn file(&self, action: &'static str, path: &Path, options: &OpenOptions) -> Result<DiskFile> {
+        let path = self.path(path)?;
+        #[expect(clippy::disallowed_methods, reason = "the only way to a file of a disk")]
+        let file = options.open(&path).map_err(DisksError::io(action, &path))?;
+        Ok(DiskFile { lease: self.clone(), file, path })
+    }
+
+    /// Where it is for the operating system, if the disk is there to be used.
+    fn path(&self, path: &Path) -> Result<PathBuf> {
+        self.hold()?;
+        if path.components().all(|part| matches!(part, Component::Normal(_))) {
+            return Ok(self.0.root.join(path));
+        }
+        Err(DisksError::OutsideDisk { path: path.to_owned() })
+    }
+}
+
+impl DiskFile {
+    /// Fills `buffer` with what is at `offset`.
+    ///
+    /// # Errors
+    /// When the file ends before, it cannot be read, or the disk is gone.
+    pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
+        self.lease.hold()?;
+        self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
+    }
+
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// When it cannot be written, or the disk is gone.
+    pub fn write_all_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.lease.hold()?;
+        self.file.write_all_at(bytes, offset).map_err(DisksError::io("write", &self.path))
+    }
+
+    /// Has its bytes on stable storage.
+    ///
+    /// # Errors
+    /// When the disk did not say so, or is gone.
+    pub fn sync(&self) -> Result<()> {
+        self.lease.hold()?;
+        self.file.sync_all().map_err(DisksError::io("sync", &self.path))
+    }
+
+    /// Its size.
+    ///
+    /// # Errors
+    /// When that cannot be told, or the disk is gone.
+    pub fn bytes(&self) -> Result<ByteCount> {
+        self.lease.hold()?;
+        let metadata = self.file.metadata().map_err(DisksError::io("look at", &self.path))?;
+        Ok(ByteCount::new(metadata.len()))
+    }
+
+    /// Makes it so long: what is behind is gone, what is missing reads as zeros.
+    ///
+    /// # Errors
+    /// When it cannot be made so long, or the disk is gone.
+    pub fn set_bytes(&self, bytes: ByteCount) -> Result<()> {
+        self.lease.hold()?;
+        self.file.set_len(bytes.get()).map_err(DisksError::io("resize", &self.path))
+    }
+
+    /// Takes the room for so many bytes in one piece where the file system can; without effect
+    /// where it cannot.
+    ///
+    /// # Errors
+    /// When there is no room, or the disk is gone.
+    pub fn reserve(&self, bytes: ByteCount) -> Result<()> {
+        self.lease.hold()?;
+        use rustix::io::Errno;
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, bytes.get()) {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(()),
+            Err(errno) => Err(DisksError::io("take room for", &self.path)(errno.into())),
+        }
+    }
+
+    /// Has the system forget what it has of it in memory, so that a read asks the disk. It may be
+    /// without effect; what is not synced is kept.
+    ///
+    /// # Errors
+    /// When the disk is gone.
+    pub fn forget(&self) -> Result<()> {
+        self.lease.hold()?;
+        rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed)
+            .map_err(|errno| DisksError::io("forget", &self.path)(errno.into()))
+    }
+
+    /// Where it is for the operating system, to be named in a message.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Iterator for DiskFolder {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.entries.as_mut()?.next()?;
+        let entry = self
+            .lease
+            .hold()
+            .and_then(|()| entry(found).map_err(DisksError::io("list", &self.path)));
+        if entry.is_err() {
+            self.entries = None;
+        }
+        Some(entry)
+    }
+}
+
+fn entry(found: io::Result<fs::DirEntry>) -> io::Result<Entry> {
+    let found = found?;
+    let metadata = found.metadata()?;
+    let (name, is_folder) = (found.file_name(), metadata.is_dir());
+    Ok(Entry { name, is_folder, bytes: ByteCount::new(metadata.len()) })
+}

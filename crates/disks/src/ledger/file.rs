@@ -1,0 +1,257 @@
+//! The file of a ledger: a line for the totals of before, and one for each wake.
+//!
+//! Its format is `docs/formats/wake-ledger.md`. A wake is written and synced before its disks are
+//! told to turn, so that no spin-up of ours is missing; what is cut off at the end, by a crash in
+//! the middle of a line, is dropped and said. It lies where disks do not sleep.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufReader, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use fulgurite_units::lines::{self, LineRead};
+use serde::{Deserialize, Serialize};
+
+use super::{Ledger, Totals};
+use crate::limits::{FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, WAKE_PLACES_MAX};
+use crate::{DisksError, GroupId, PlaceId, Result, Wake};
+
+const FORMAT: &str = "fulgurite-wake-ledger";
+const VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    format: String,
+    version: u32,
+    places: Vec<(PlaceId, Totals)>,
+    groups: Vec<(GroupId, Totals)>,
+}
+
+/// A further line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Line {
+    Wake(Wake),
+    Replaced(PlaceId),
+}
+
+/// A ledger and the file that it is in. One program has it at a time: its owner sees to that.
+#[derive(Debug)]
+pub struct LedgerFile {
+    ledger: Ledger,
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    /// Bytes after which it is begun anew.
+    bytes_max: u64,
+}
+
+/// What there was to be told of a file that was there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reloaded {
+    /// Wakes that were read.
+    pub wakes: u64,
+    /// Bytes of a last line that was cut off, and was dropped.
+    pub torn_bytes: u64,
+}
+
+impl LedgerFile {
+    /// Opens the ledger at `path`, or begins one where none is.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or a line of it is none of a ledger: nothing is dropped
+    /// then but a last line that was cut off.
+    pub fn open(path: &Path) -> Result<(Self, Reloaded)> {
+        Self::open_up_to(LEDGER_FILE_BYTES, path)
+    }
+
+    pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, Reloaded)> {
+        // A file begins under another name; one that was not given its own is of no use.
+        if !path.try_exists().map_err(DisksError::io("look for", path))? {
+            return Ok((Self::begin(Ledger::new(), bytes_max, path)?, Reloaded::default()));
+        }
+        let file = open(path, OpenOptions::new().read(true).write(true))?;
+        let mut reading = Reading::new(&file, path);
+        reading.whole()?;
+        let Reading { ledger, sound, reloaded, .. } = reading;
+        let mut opened = Self { ledger, path: path.to_owned(), file, bytes: sound, bytes_max };
+        if reloaded.torn_bytes > 0 {
+            opened.file.set_len(sound).map_err(DisksError::io("shorten", path))?;
+            opened.file.sync_all().map_err(DisksError::io("sync", path))?;
+        }
+        opened.file.seek(SeekFrom::Start(sound)).map_err(DisksError::io("read", path))?;
+        Ok((opened, reloaded))
+    }
+
+    /// What is in it.
+    #[must_use]
+    pub const fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Disks are about to be woken, or were found awake: written, synced, and then counted.
+    ///
+    /// # Errors
+    /// When it cannot be written. It counts nevertheless, so that budgets hold.
+    ///
+    /// # Panics
+    /// When more are woken than [`WAKE_PLACES_MAX`].
+    pub fn note(&mut self, wake: Wake) -> Result<()> {
+        assert!(wake.places.len() <= WAKE_PLACES_MAX, "more disks than a line has");
+        let written = self.put(&Line::Wake(wake.clone()));
+        self.ledger.note(wake);
+        written?;
+        self.begin_anew_if_long()
+    }
+
+    /// The disk of a place was replaced by a new one.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn replaced(&mut self, place: PlaceId) -> Result<()> {
+        self.put(&Line::Replaced(place))?;
+        self.ledger.replaced(place);
+        Ok(())
+    }
+
+    fn put(&mut self, line: &Line) -> Result<()> {
+        let text = text_of(line, &self.path)?;
+        let put = self.file.write_all(&text).and_then(|()| self.file.sync_data());
+        if let Err(error) = put {
+            // What was written of the line goes, so that the next one is whole.
+            let cut = self.file.set_len(self.bytes);
+            let back = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.bytes)));
+            back.map_err(DisksError::io("shorten", &self.path))?;
+            return Err(DisksError::io("write", &self.path)(error));
+        }
+        self.bytes += text.len() as u64;
+        Ok(())
+    }
+
+    fn begin_anew_if_long(&mut self) -> Result<()> {
+        if self.bytes < self.bytes_max {
+            return Ok(());
+        }
+        // The old one has both names until the new one takes its own, so there is always one.
+        let before = beside(&self.path, "before");
+        match fs::remove_file(&before) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(DisksError::io("remove", &before)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        fs::hard_link(&self.path, &before).map_err(DisksError::io("link", &before))?;
+        *self = Self::begin(self.ledger.clone(), self.bytes_max, &self.path)?;
+        Ok(())
+    }
+
+    /// A file with the totals of a ledger and no wake. It has its name only when it is whole.
+    fn begin(ledger: Ledger, bytes_max: u64, path: &Path) -> Result<Self> {
+        let header = Header {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            places: ledger.places().map(|(place, totals)| (place, totals.clone())).collect(),
+            groups: ledger.groups().map(|(group, totals)| (group, totals.clone())).collect(),
+        };
+        let text = text_of(&header, path)?;
+        let new = beside(path, "new");
+        let mut file =
+            open(&new, OpenOptions::new().read(true).write(true).create(true).truncate(true))?;
+        file.write_all(&text).map_err(DisksError::io("write", &new))?;
+        file.sync_all().map_err(DisksError::io("sync", &new))?;
+        fs::rename(&new, path).map_err(DisksError::io("rename to", path))?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or_else(|| Path::new("."));
+        let synced = open(folder, OpenOptions::new().read(true))?.sync_all();
+        synced.map_err(DisksError::io("sync", folder))?;
+        let bytes = text.len() as u64;
+        Ok(Self { ledger, path: path.to_owned(), file, bytes, bytes_max })
+    }
+}
+
+fn open(path: &Path, options: &OpenOptions) -> Result<File> {
+    #[expect(clippy::disallowed_methods, reason = "a ledger's file is on no disk that sleeps")]
+    options.open(path).map_err(DisksError::io("open", path))
+}
+
+fn beside(path: &Path, what: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".");
+    name.push(what);
+    path.with_file_name(name)
+}
+
+fn text_of(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
+    let mut text =
+        serde_json::to_vec(line).map_err(|error| DisksError::io("write", path)(error.into()))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// A file that is read from its beginning.
+struct Reading<'a> {
+    source: BufReader<&'a File>,
+    path: &'a Path,
+    buffer: Vec<u8>,
+    line: u64,
+    /// Bytes of whole lines.
+    sound: u64,
+    ledger: Ledger,
+    reloaded: Reloaded,
+}
+
+impl<'a> Reading<'a> {
+    fn new(file: &'a File, path: &'a Path) -> Self {
+        let (ledger, reloaded) = (Ledger::new(), Reloaded::default());
+        let source = BufReader::new(file);
+        Self { source, path, buffer: Vec::new(), line: 0, sound: 0, ledger, reloaded }
+    }
+
+    fn whole(&mut self) -> Result<()> {
+        if !self.next(FIRST_LINE_BYTES_MAX)? {
+            return Err(self.wrong("no ledger of wakes begins like this"));
+        }
+        let header: Header = self.parse()?;
+        if header.format != FORMAT || header.version != VERSION {
+            return Err(self.wrong(format!("expected a {FORMAT} of version {VERSION}")));
+        }
+        self.ledger.places = header.places.into_iter().collect();
+        self.ledger.groups = header.groups.into_iter().collect();
+        while self.next(LINE_BYTES_MAX)? {
+            match self.parse()? {
+                Line::Wake(wake) => {
+                    self.ledger.note(wake);
+                    self.reloaded.wakes += 1;
+                }
+                Line::Replaced(place) => self.ledger.replaced(place),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next line; `false` at the end, and at a line that has none.
+    fn next(&mut self, bytes_max: usize) -> Result<bool> {
+        self.line += 1;
+        let read = lines::read_line(&mut self.source, &mut self.buffer, bytes_max);
+        match read.map_err(DisksError::io("read", self.path))? {
+            LineRead::Whole => {
+                self.sound += self.buffer.len() as u64 + 1;
+                Ok(true)
+            }
+            LineRead::Cut => {
+                self.reloaded.torn_bytes = self.buffer.len() as u64;
+                Ok(false)
+            }
+            LineRead::TooLong => Err(self.wrong(format!("longer than {bytes_max} bytes"))),
+        }
+    }
+
+    fn parse<T: for<'de> Deserialize<'de>>(&self) -> Result<T> {
+        serde_json::from_slice(&self.buffer).map_err(|error| self.wrong(error.to_string()))
+    }
+
+    fn wrong(&self, problem: impl Into<String>) -> DisksError {
+        DisksError::Ledger { path: self.path.to_owned(), line: self.line, problem: problem.into() }
+    }
+}

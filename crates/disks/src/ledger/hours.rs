@@ -1,0 +1,50 @@
+//! The last day of a disk, by hours: how often it was woken in each.
+
+use fulgurite_units::UnixTime;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::BUDGET_HOURS;
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Spin-ups by hours of UTC, the oldest first; hours without any are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Hours(Vec<(u64, u32)>);
+
+impl Hours {
+    /// One more, and what is too old for a budget is forgotten.
+    pub(super) fn note(&mut self, at: UnixTime) {
+        let hour = at.as_millis() / HOUR_MS;
+        let latest = self.0.last().map_or(hour, |&(latest, _)| latest.max(hour));
+        self.0.retain(|&(hour, _)| hour + BUDGET_HOURS > latest);
+        match self.0.last_mut() {
+            Some((last, count)) if *last == latest => *count = count.saturating_add(1),
+            Some(_) | None => self.0.push((latest, 1)),
+        }
+    }
+
+    /// How many there were in the hours of a day's budget, as of `now`.
+    pub(super) fn count(&self, now: UnixTime) -> u64 {
+        let now = now.as_millis() / HOUR_MS;
+        let known = self.0.iter().filter(|&&(hour, _)| hour + BUDGET_HOURS > now);
+        known.map(|&(_, count)| u64::from(count)).sum()
+    }
+
+    /// From when on there are fewer than `per_day`; `now` when there are.
+    pub(super) fn room_from(&self, now: UnixTime, per_day: u32) -> UnixTime {
+        let mut count = self.count(now);
+        if count < u64::from(per_day) {
+            return now;
+        }
+        let hour_now = now.as_millis() / HOUR_MS;
+        for &(hour, woken) in self.0.iter().filter(|&&(hour, _)| hour + BUDGET_HOURS > hour_now) {
+            count -= u64::from(woken);
+            if count < u64::from(per_day) {
+                return UnixTime::from_millis((hour + BUDGET_HOURS) * HOUR_MS);
+            }
+        }
+        // A budget of none has no room at any time; it is asked again when a day has passed.
+        UnixTime::from_millis((hour_now + BUDGET_HOURS) * HOUR_MS)
+    }
+}

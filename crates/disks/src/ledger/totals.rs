@@ -1,0 +1,56 @@
+//! What is known of a disk's wakes, or of a group's, whatever their number.
+
+use fulgurite_units::UnixTime;
+use serde::{Deserialize, Serialize};
+
+use super::hours::Hours;
+use crate::{Cause, CauseKind};
+
+/// Spin-ups of one disk or one group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// By kind of cause, in the order of [`CauseKind::ALL`].
+    by: [u64; CauseKind::ALL.len()],
+    /// The last.
+    last: UnixTime,
+    why: Option<Cause>,
+    hours: Hours,
+}
+
+impl Totals {
+    pub(super) fn note(&mut self, at: UnixTime, cause: Cause) {
+        self.by[cause.kind() as usize] += 1;
+        (self.last, self.why) = (at, Some(cause));
+        self.hours.note(at);
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn life(&self) -> u64 {
+        self.by.iter().sum()
+    }
+
+    /// Those of one kind of cause.
+    #[must_use]
+    pub fn by(&self, kind: CauseKind) -> u64 {
+        self.by[kind as usize]
+    }
+
+    /// When the last was, and why; none when there was none.
+    #[must_use]
+    pub fn last(&self) -> Option<(UnixTime, Cause)> {
+        self.why.map(|why| (self.last, why))
+    }
+
+    /// Those of the last day, as budgets count: by hours, so it looks back an hour more.
+    #[must_use]
+    pub fn day(&self, now: UnixTime) -> u64 {
+        self.hours.count(now)
+    }
+
+    /// From when on there is room for one more a day; none when there is.
+    pub(super) fn room_from(&self, now: UnixTime, per_day: u32) -> Option<UnixTime> {
+        Some(self.hours.room_from(now, per_day)).filter(|&from| from > now)
+    }
+}

@@ -1,0 +1,202 @@
+//! Real disks of Linux: SATA, or whatever takes ATA commands by SCSI.
+//!
+//! ```text
+//! LinuxDisks --Command--> SgIo --ATA PASS-THROUGH (16)--> the device --sense--> registers
+//!      '------ where that does not get through ------> smartctl, for what is only asked
+//! ```
+//!
+//! Tested against recorded sense data and recorded JSON: no machine that the project is built on
+//! has a disk that may be put down. What it does not do: it formats nothing, it sets no timers of a
+//! disk's own (switch them off: they know nothing of the archive), and it does not have a disk
+//! stand still at power-up, which its firmware or its controller may not survive.
+
+mod ata;
+mod sectors;
+mod sg_io;
+mod smartctl;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command as Program;
+
+use fulgurite_units::Duration;
+use serde::{Deserialize, Serialize};
+
+use crate::{Backend, DisksError, Health, Observed, PlaceId, Result};
+use ata::{Command, Registers};
+use sg_io::{Carrier, Refusal, SgIo};
+
+/// Where a disk is, for Linux.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinuxDisk {
+    /// Its device, by a name that stays: below `/dev/disk/by-id` or `/dev/disk/by-path`.
+    pub device: PathBuf,
+    /// Where `/etc/fstab` mounts it, which `mount` and `umount` are told; none when nothing is to
+    /// be mounted.
+    #[serde(default)]
+    pub mount: Option<PathBuf>,
+    /// What `smartctl` calls its kind (`-d`), for disks that our commands do not get through to.
+    #[serde(default)]
+    pub smartctl: Option<String>,
+}
+
+/// Disks of this machine.
+#[derive(Debug)]
+pub struct LinuxDisks {
+    disks: BTreeMap<PlaceId, LinuxDisk>,
+    carrier: Box<dyn Carrier>,
+}
+
+impl LinuxDisks {
+    /// Asks none of them anything yet.
+    #[must_use]
+    pub fn new(disks: BTreeMap<PlaceId, LinuxDisk>) -> Self {
+        Self { disks, carrier: Box::new(SgIo) }
+    }
+
+    fn disk(&self, place: PlaceId) -> Result<&LinuxDisk> {
+        self.disks.get(&place).ok_or(DisksError::NoPlace { place })
+    }
+
+    fn send(
+        &self,
+        disk: &LinuxDisk,
+        command: Command,
+        sector: &mut sectors::Sector,
+    ) -> Result<Result<Option<Registers>, Refusal>> {
+        Ok(self.carrier.carry(&disk.device, command, sector)?.registers())
+    }
+
+    /// What has to be done, and nothing read.
+    fn order(&self, disk: &LinuxDisk, command: Command) -> Result<Option<Registers>> {
+        self.send(disk, command, &mut [0; 512])?.map_err(|refusal| refusal.of(&disk.device))
+    }
+
+    /// What it is, which a disk knows without turning.
+    fn identity(&self, disk: &LinuxDisk) -> Result<sectors::Sector> {
+        let mut sector = [0; 512];
+        let asked = self.send(disk, Command::Identify, &mut sector)?;
+        asked.map_err(|refusal| refusal.of(&disk.device))?;
+        Ok(sector)
+    }
+
+    /// Whether it turns; asked of `smartctl` when our command does not get through.
+    fn look(&self, disk: &LinuxDisk) -> Result<(Observed, Option<Health>)> {
+        match self.send(disk, Command::CheckPowerMode, &mut [0; 512])? {
+            Ok(Some(registers)) => match ata::turns(registers.count) {
+                Some(true) => Ok((Observed::Turning, None)),
+                Some(false) => Ok((Observed::Standby, None)),
+                None => Err(device(disk, format!("its power is {:02x}h", registers.count))),
+            },
+            Ok(None) => Err(device(disk, "it does not say whether it turns".to_owned())),
+            Err(Refusal::Gone) => Ok((Observed::Absent, None)),
+            Err(Refusal::NotAta) => match &disk.smartctl {
+                Some(kind) => smartctl::ask(&disk.device, kind),
+                None => Err(Refusal::NotAta.of(&disk.device)),
+            },
+            Err(refusal) => Err(refusal.of(&disk.device)),
+        }
+    }
+
+    /// What a disk that turns says of itself.
+    fn tell(&self, disk: &LinuxDisk) -> Result<Health> {
+        let mut health = sectors::identity(&self.identity(disk)?);
+        let mut sector = [0; 512];
+        // A disk may have no SMART, or have it switched off.
+        if let Ok(_registers) = self.send(disk, Command::SmartData, &mut sector)? {
+            sectors::add_counts(&mut health, &sector);
+        }
+        if let Ok(Some(registers)) = self.send(disk, Command::SmartStatus, &mut sector)? {
+            health.passes = ata::passes(registers);
+        }
+        Ok(health)
+    }
+}
+
+impl Backend for LinuxDisks {
+    fn spin_up(&self, place: PlaceId) -> Result<Duration> {
+        let disk = self.disk(place)?;
+        let turn = || {
+            if sectors::waits_for_spin_up(&self.identity(disk)?) {
+                self.order(disk, Command::SpinUpAfterPower)?;
+            }
+            self.order(disk, Command::ReadVerify)
+        };
+        match turn() {
+            Ok(_registers) => Ok(Duration::ZERO),
+            Err(DisksError::Device { reason, .. }) => Err(DisksError::SpinUp { place, reason }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn mount(&self, place: PlaceId, _waiting: u32) -> Result<Duration> {
+        run(self.disk(place)?, "mount")
+    }
+
+    fn unmount(&self, place: PlaceId) -> Result<Duration> {
+        run(self.disk(place)?, "umount")
+    }
+
+    fn spin_down(&self, place: PlaceId) -> Result<Duration> {
+        let disk = self.disk(place)?;
+        self.order(disk, Command::FlushCache)?;
+        self.order(disk, Command::StandbyImmediate)?;
+        Ok(Duration::ZERO)
+    }
+
+    fn observe(&self, place: PlaceId) -> Result<Observed> {
+        match self.look(self.disk(place)?) {
+            Ok((observed, _)) => Ok(observed),
+            // A disk that was pulled out takes its device with it.
+            Err(DisksError::NoDevice { device, .. }) if !device.exists() => Ok(Observed::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn health(&self, place: PlaceId) -> Result<Option<Health>> {
+        let disk = self.disk(place)?;
+        match self.look(disk)? {
+            (Observed::Turning, None) => self.tell(disk).map(Some),
+            (_, health) => Ok(health),
+        }
+    }
+
+    fn is_simulated(&self) -> bool {
+        false
+    }
+}
+
+impl Refusal {
+    fn of(self, at: &Path) -> DisksError {
+        let device = at.to_owned();
+        let reason = match self {
+            Self::Gone => "nobody answers".to_owned(),
+            Self::Late => "it did not answer in time".to_owned(),
+            Self::NotAta => {
+                "what is between takes no ATA commands; name its kind for smartctl".to_owned()
+            }
+            Self::Said(said) => said,
+        };
+        DisksError::Device { device, reason }
+    }
+}
+
+fn device(disk: &LinuxDisk, reason: String) -> DisksError {
+    DisksError::Device { device: disk.device.clone(), reason }
+}
+
+/// Runs `mount` or `umount`, which need what `/etc/fstab` says.
+fn run(disk: &LinuxDisk, program: &str) -> Result<Duration> {
+    let Some(mount) = &disk.mount else { return Ok(Duration::ZERO) };
+    let failed = |reason: String| device(disk, format!("{program} {}: {reason}", mount.display()));
+    let output =
+        Program::new(program).arg(mount).output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return Ok(Duration::ZERO);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(failed(said.lines().next().unwrap_or("it failed and says nothing").to_owned()))
+}

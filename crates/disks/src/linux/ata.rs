@@ -1,0 +1,187 @@
+//! The few ATA commands that a disk is driven with, and what it answers, as SCSI carries both
+//! (SAT-4: ATA PASS-THROUGH (16), ATA Status Return).
+//!
+//! Not here: the device. Bytes in, bytes out.
+
+/// What is asked of a disk. None of them moves user data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Says whether its platters turn, and leaves them as they are.
+    CheckPowerMode,
+    /// Writes what it has in its cache.
+    FlushCache,
+    /// Has the platters stand still.
+    StandbyImmediate,
+    /// Reads the first sector and hands nothing over: so it turns when it is done.
+    ReadVerify,
+    /// Turns a disk that stood still at power-up until it is told (PUIS).
+    SpinUpAfterPower,
+    /// 512 bytes of what it is.
+    Identify,
+    /// 512 bytes of what it counted.
+    SmartData,
+    /// Whether it thinks that it will live.
+    SmartStatus,
+}
+
+/// The registers of a command, of those that the ones above need.
+struct Task {
+    command: u8,
+    feature: u8,
+    count: u8,
+    lba: [u8; 3],
+    reads: bool,
+}
+
+impl Command {
+    const fn task(self) -> Task {
+        let (command, feature, count, lba, reads) = match self {
+            Self::CheckPowerMode => (0xe5, 0, 0, [0; 3], false),
+            Self::FlushCache => (0xe7, 0, 0, [0; 3], false),
+            Self::StandbyImmediate => (0xe0, 0, 0, [0; 3], false),
+            Self::ReadVerify => (0x40, 0, 1, [0; 3], false),
+            Self::SpinUpAfterPower => (0xef, 0x07, 0, [0; 3], false),
+            Self::Identify => (0xec, 0, 1, [0; 3], true),
+            // The signature that every SMART command carries.
+            Self::SmartData => (0xb0, 0xd0, 1, [0, 0x4f, 0xc2], true),
+            Self::SmartStatus => (0xb0, 0xda, 0, [0, 0x4f, 0xc2], false),
+        };
+        Task { command, feature, count, lba, reads }
+    }
+
+    /// Whether it hands 512 bytes over.
+    pub(super) const fn reads(self) -> bool {
+        self.task().reads
+    }
+
+    /// Whether a disk may have to turn up for it.
+    pub(super) const fn wakes(self) -> bool {
+        match self {
+            Self::ReadVerify | Self::SpinUpAfterPower => true,
+            Self::CheckPowerMode
+            | Self::FlushCache
+            | Self::StandbyImmediate
+            | Self::Identify
+            | Self::SmartData
+            | Self::SmartStatus => false,
+        }
+    }
+
+    /// The command as SCSI carries it.
+    pub(super) const fn block(self) -> [u8; 16] {
+        let task = self.task();
+        let mut block = [0; 16];
+        block[0] = 0x85;
+        // PIO in, whose length is in blocks of the count; or no data, with the registers wanted
+        // back.
+        (block[1], block[2]) = if task.reads { (4 << 1, 0x0e) } else { (3 << 1, 0x20) };
+        block[4] = task.feature;
+        block[6] = task.count;
+        [block[8], block[10], block[12]] = task.lba;
+        // Addresses are logical ones.
+        block[13] = 0x40;
+        block[14] = task.command;
+        block
+    }
+}
+
+/// The registers of a disk after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Registers {
+    pub(super) error: u8,
+    pub(super) status: u8,
+    pub(super) count: u8,
+    /// Low, middle and high.
+    pub(super) lba: [u8; 3],
+}
+
+const STATUS_ERROR: u8 = 0x01;
+const STATUS_FAULT: u8 = 0x20;
+
+impl Registers {
+    /// Why the disk says that it failed, if it does.
+    pub(super) fn failure(self) -> Option<String> {
+        let (error, status) = (self.error, self.status);
+        let fails = status & (STATUS_ERROR | STATUS_FAULT) != 0;
+        fails.then(|| format!("it refused (status {status:02x}h, error {error:02x}h)"))
+    }
+}
+
+/// What came back of a command that the host carried to the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sense {
+    /// The disk's registers.
+    Registers(Registers),
+    /// The device between knows no such command.
+    NotAta,
+    /// Something else: key, code and qualifier of SCSI.
+    Other(u8, u8, u8),
+    /// Nothing that has a meaning.
+    None,
+}
+
+/// Reads sense data, in either of its two formats.
+pub(super) fn read_sense(sense: &[u8]) -> Sense {
+    let at = |index: usize| sense.get(index).copied().unwrap_or(0);
+    let is_described = match at(0) & 0x7f {
+        0x70 | 0x71 => false,
+        0x72 | 0x73 => true,
+        _ => return Sense::None,
+    };
+    let (key, code, qualifier) =
+        if is_described { (at(1), at(2), at(3)) } else { (at(2), at(12), at(13)) };
+    let key = key & 0x0f;
+    if is_described {
+        if let Some(registers) = described(sense) {
+            return Sense::Registers(registers);
+        }
+    } else if (code, qualifier) == (0x00, 0x1d) {
+        let lba = [at(9), at(10), at(11)];
+        return Sense::Registers(Registers { error: at(3), status: at(4), count: at(6), lba });
+    }
+    // Illegal request: invalid command, or invalid field of it.
+    if key == 0x05 && matches!(code, 0x20 | 0x24) {
+        return Sense::NotAta;
+    }
+    Sense::Other(key, code, qualifier)
+}
+
+/// The registers out of the descriptor of an ATA status.
+fn described(sense: &[u8]) -> Option<Registers> {
+    let mut rest = sense.get(8..)?;
+    rest = rest.get(..usize::from(sense[7]).min(rest.len()))?;
+    loop {
+        let (&kind, &bytes) = (rest.first()?, rest.get(1)?);
+        let (descriptor, behind) = rest.split_at_checked(2 + usize::from(bytes))?;
+        if kind == 0x09 && bytes == 0x0c {
+            let at = |index: usize| descriptor[index];
+            let lba = [at(7), at(9), at(11)];
+            return Some(Registers { error: at(3), status: at(13), count: at(5), lba });
+        }
+        rest = behind;
+    }
+}
+
+/// Whether its platters turn, out of the answer to `CheckPowerMode`; none when the answer is not
+/// one of the standard's.
+pub(super) const fn turns(count: u8) -> Option<bool> {
+    match count {
+        // Standby, and Standby_y of the extended power conditions.
+        0x00 | 0x01 => Some(false),
+        // With a cache of flash: turning down or up.
+        0x40 => Some(false),
+        0x41 => Some(true),
+        // Idle, Idle_a to Idle_c, active or idle.
+        0x80..=0x83 | 0xff => Some(true),
+        _ => None,
+    }
+}
+
+/// Whether a disk thinks that it will live, out of the answer to `SmartStatus`.
+pub(super) const fn passes(registers: Registers) -> Option<bool> {
+    match registers.lba {
+        [_, 0x4f, 0xc2] => Some(true),
+        [_, 0xf4, 0x2c] => Some(false),
+        _ => None,
+    }
+}

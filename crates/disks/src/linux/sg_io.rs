@@ -1,0 +1,194 @@
+//! The system call that carries a command to a disk: `SG_IO` of Linux.
+#![expect(unsafe_code, reason = "the call takes pointers; rustix has no safe form of it")]
+
+use std::ffi::c_void;
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use fulgurite_units::Duration;
+use rustix::ioctl::{Opcode, Updater, ioctl};
+
+use super::ata::{Command, Registers, Sense, read_sense};
+use super::sectors::Sector;
+use crate::limits::{DEVICE_WITHIN, SPIN_UP_WITHIN};
+use crate::{DisksError, Result};
+
+/// What carries commands to devices.
+pub(super) trait Carrier: Send + Sync + fmt::Debug {
+    /// Carries one, and hands over what it reads.
+    fn carry(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Answer>;
+}
+
+/// What the host had to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Of the SCSI command: 0 when it is good, 2 when there is sense data.
+    pub(super) status: u8,
+    /// What became of it on its way: 0 when it arrived.
+    pub(super) host_status: u16,
+    /// Sense data, as long as it is.
+    pub(super) sense: Vec<u8>,
+}
+
+/// Why a command did nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Nobody is there.
+    Gone,
+    /// It took too long.
+    Late,
+    /// What is between does not carry ATA commands.
+    NotAta,
+    /// The disk, or what is between, said so.
+    Said(String),
+}
+
+const HOST_NO_CONNECT: u16 = 1;
+const HOST_BAD_TARGET: u16 = 4;
+const HOST_TIME_OUT: u16 = 3;
+
+impl Answer {
+    /// The registers of the disk, where they came back: a good command without sense has none.
+    pub(super) fn registers(&self) -> Result<Option<Registers>, Refusal> {
+        match self.host_status {
+            0 => {}
+            HOST_NO_CONNECT | HOST_BAD_TARGET => return Err(Refusal::Gone),
+            HOST_TIME_OUT => return Err(Refusal::Late),
+            other => return Err(Refusal::Said(format!("the host answers {other:02x}h"))),
+        }
+        match read_sense(&self.sense) {
+            Sense::Registers(registers) => match registers.failure() {
+                Some(failure) => Err(Refusal::Said(failure)),
+                None => Ok(Some(registers)),
+            },
+            Sense::NotAta => Err(Refusal::NotAta),
+            // No medium, as a reader of cards has none.
+            Sense::Other(2, 0x3a, _) => Err(Refusal::Gone),
+            Sense::Other(..) | Sense::None if self.status == 0 => Ok(None),
+            Sense::Other(key, code, qualifier) => {
+                let sense = format!("sense {key:x}h, {code:02x}h, {qualifier:02x}h");
+                Err(Refusal::Said(format!("it refused ({sense})")))
+            }
+            Sense::None => Err(Refusal::Said(format!("it answers {:02x}h", self.status))),
+        }
+    }
+}
+
+/// Devices of this machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SgIo;
+
+const SG_IO: Opcode = 0x2285;
+const NO_DATA: i32 = -1;
+const FROM_DEVICE: i32 = -3;
+
+/// `struct sg_io_hdr` of `scsi/sg.h`.
+#[repr(C)]
+#[derive(Debug)]
+struct Header {
+    interface_id: i32,
+    direction: i32,
+    command_bytes: u8,
+    sense_bytes_max: u8,
+    pieces: u16,
+    data_bytes: u32,
+    data: *mut c_void,
+    command: *const u8,
+    sense: *mut u8,
+    timeout_ms: u32,
+    flags: u32,
+    pack_id: i32,
+    user: *mut c_void,
+    status: u8,
+    masked_status: u8,
+    message_status: u8,
+    sense_bytes: u8,
+    host_status: u16,
+    driver_status: u16,
+    residue: i32,
+    duration_ms: u32,
+    info: u32,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Header>() == 88, "as the kernel has it");
+
+impl Carrier for SgIo {
+    fn carry(&self, device: &Path, command: Command, sector: &mut Sector) -> Result<Answer> {
+        let file = open(device)?;
+        let block = command.block();
+        let mut sense = [0_u8; 64];
+        let (direction, data, data_bytes) = if command.reads() {
+            (FROM_DEVICE, sector.as_mut_ptr().cast(), 512)
+        } else {
+            (NO_DATA, std::ptr::null_mut(), 0)
+        };
+        let mut header = Header {
+            interface_id: i32::from(b'S'),
+            direction,
+            command_bytes: 16,
+            sense_bytes_max: 64,
+            pieces: 0,
+            data_bytes,
+            data,
+            command: block.as_ptr(),
+            sense: sense.as_mut_ptr(),
+            timeout_ms: millis(if command.wakes() { SPIN_UP_WITHIN } else { DEVICE_WITHIN }),
+            flags: 0,
+            pack_id: 0,
+            user: std::ptr::null_mut(),
+            status: 0,
+            masked_status: 0,
+            message_status: 0,
+            sense_bytes: 0,
+            host_status: 0,
+            driver_status: 0,
+            residue: 0,
+            duration_ms: 0,
+            info: 0,
+        };
+        // SAFETY: `SG_IO` reads and writes one `sg_io_hdr`, which `Header` is.
+        let call = unsafe { Updater::<'_, SG_IO, Header>::new(&mut header) };
+        // SAFETY: the pointers in the header are those of `block`, `sense` and `sector`, which live
+        // longer than the call and are as long as it says.
+        let called = unsafe { ioctl(&file, call) };
+        called.map_err(|errno| refused(device, errno.into()))?;
+        let sense_bytes = usize::from(header.sense_bytes).min(sense.len());
+        Ok(Answer {
+            status: header.status,
+            host_status: header.host_status,
+            sense: sense[..sense_bytes].to_vec(),
+        })
+    }
+}
+
+/// Not to be written to, for a device that was is looked at anew by the system when it is closed,
+/// which wakes it; and without waiting, so that nothing is asked of a medium.
+fn open(device: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let without_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or(0);
+    options.read(true).custom_flags(without_waiting);
+    #[expect(clippy::disallowed_methods, reason = "the device itself, which does not wake it")]
+    options.open(device).map_err(|error| refused(device, error))
+}
+
+fn refused(device: &Path, error: std::io::Error) -> DisksError {
+    let device = device.to_owned();
+    let reason = if error.kind() == ErrorKind::NotFound {
+        "nothing has this name".to_owned()
+    } else if error.kind() == ErrorKind::PermissionDenied {
+        "commands to disks need root, or the capability CAP_SYS_RAWIO".to_owned()
+    } else if error.raw_os_error() == Some(rustix::io::Errno::NOTTY.raw_os_error()) {
+        "it takes no commands of disks".to_owned()
+    } else {
+        error.to_string()
+    };
+    DisksError::NoDevice { device, reason }
+}
+
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos() / 1_000_000).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,193 @@
+//! Simulated disks: directories do not turn, so this says how long they would take and what would
+//! go wrong. Called simulated wherever it shows.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fulgurite_units::{Duration, RandomStream, Ratio, Seed};
+use serde::{Deserialize, Serialize};
+
+use crate::{Backend, DisksError, Health, Observed, PlaceId, Result, Times};
+
+/// What a simulated disk is made to do wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// It does not turn up so many times, and then does.
+    SpinUpFails(u32),
+    /// It takes so much longer, once, to be mounted, before any scale.
+    Straggles(Duration),
+    /// It never turns again, and does not answer.
+    Dead,
+    /// It was pulled out.
+    Pulled,
+    /// Another program wakes it.
+    ForeignWake,
+    /// Somebody put it right, or another one in.
+    Repaired,
+}
+
+#[derive(Debug)]
+struct Disk {
+    stream: RandomStream,
+    turns: bool,
+    spin_ups: u64,
+    failing: u32,
+    straggles: Duration,
+    dead: bool,
+    pulled: bool,
+}
+
+/// Disks whose times are drawn from a seed, each from a stream of its own.
+#[derive(Debug)]
+pub struct Simulated {
+    times: Times,
+    scale: Ratio,
+    seed: Seed,
+    disks: Mutex<BTreeMap<PlaceId, Disk>>,
+}
+
+impl Simulated {
+    /// Disks that all stand still. Of the times that are drawn, so much is to be waited: with a
+    /// scale of zero nothing is.
+    #[must_use]
+    pub fn new(
+        places: impl IntoIterator<Item = PlaceId>,
+        times: Times,
+        scale: Ratio,
+        seed: Seed,
+    ) -> Self {
+        let disks = places.into_iter().map(|place| (place, Disk::new(seed, place))).collect();
+        Self { times, scale, seed, disks: Mutex::new(disks) }
+    }
+
+    /// Makes a disk do something wrong, from now on.
+    ///
+    /// # Errors
+    /// When there is no such place.
+    pub fn inject(&self, place: PlaceId, fault: Fault) -> Result<()> {
+        self.with(place, |disk| {
+            match fault {
+                Fault::SpinUpFails(times) => disk.failing = times,
+                Fault::Straggles(longer) => disk.straggles = longer,
+                Fault::Dead => (disk.dead, disk.turns) = (true, false),
+                Fault::Pulled => (disk.pulled, disk.turns) = (true, false),
+                Fault::ForeignWake => disk.wake(),
+                Fault::Repaired => {
+                    (disk.dead, disk.pulled, disk.failing) = (false, false, 0);
+                    disk.straggles = Duration::ZERO;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds a place with a disk that stands still; one that is there already stays as it is.
+    pub fn add(&self, place: PlaceId) {
+        self.lock().entry(place).or_insert_with(|| Disk::new(self.seed, place));
+    }
+
+    fn scaled(&self, time: Duration) -> Duration {
+        Duration::from_secs_f64(time.as_secs_f64() * self.scale.get())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlaceId, Disk>> {
+        self.disks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, place: PlaceId, act: impl FnOnce(&mut Disk) -> Result<T>) -> Result<T> {
+        act(self.lock().get_mut(&place).ok_or(DisksError::NoPlace { place })?)
+    }
+}
+
+impl Disk {
+    fn new(seed: Seed, place: PlaceId) -> Self {
+        Self {
+            stream: seed.child(format!("disk {place}").as_bytes()).stream(),
+            turns: false,
+            spin_ups: 0,
+            failing: 0,
+            straggles: Duration::ZERO,
+            dead: false,
+            pulled: false,
+        }
+    }
+
+    fn wake(&mut self) {
+        if !self.turns && !self.dead && !self.pulled {
+            self.turns = true;
+            self.spin_ups += 1;
+        }
+    }
+
+    fn refuse_if_out(&self, place: PlaceId) -> Result<()> {
+        let reason = match (self.pulled, self.dead) {
+            (true, _) => "nothing is in its place (simulated)",
+            (false, true) => "it does not answer (simulated)",
+            (false, false) => return Ok(()),
+        };
+        Err(DisksError::SpinUp { place, reason: reason.to_owned() })
+    }
+}
+
+impl Backend for Simulated {
+    fn spin_up(&self, place: PlaceId) -> Result<Duration> {
+        self.with(place, |disk| {
+            disk.refuse_if_out(place)?;
+            if disk.turns {
+                return Ok(Duration::ZERO);
+            }
+            if let Some(left) = disk.failing.checked_sub(1) {
+                disk.failing = left;
+                let reason = "it was told to, and stands still (simulated)".to_owned();
+                return Err(DisksError::SpinUp { place, reason });
+            }
+            disk.wake();
+            Ok(self.scaled(self.times.spin_up.draw(&mut disk.stream)))
+        })
+    }
+
+    fn mount(&self, place: PlaceId, waiting: u32) -> Result<Duration> {
+        self.with(place, |disk| {
+            disk.refuse_if_out(place)?;
+            let straggles = std::mem::take(&mut disk.straggles);
+            Ok(self.scaled(self.times.draw_mount(waiting, &mut disk.stream) + straggles))
+        })
+    }
+
+    fn unmount(&self, place: PlaceId) -> Result<Duration> {
+        self.with(place, |disk| Ok(self.scaled(self.times.unmount.draw(&mut disk.stream))))
+    }
+
+    fn spin_down(&self, place: PlaceId) -> Result<Duration> {
+        self.with(place, |disk| {
+            disk.turns = false;
+            Ok(Duration::ZERO)
+        })
+    }
+
+    fn observe(&self, place: PlaceId) -> Result<Observed> {
+        self.with(place, |disk| {
+            Ok(match (disk.pulled || disk.dead, disk.turns) {
+                (true, _) => Observed::Absent,
+                (false, true) => Observed::Turning,
+                (false, false) => Observed::Standby,
+            })
+        })
+    }
+
+    fn health(&self, place: PlaceId) -> Result<Option<Health>> {
+        self.with(place, |disk| {
+            Ok(disk.turns.then(|| Health {
+                model: Some("simulated disk".to_owned()),
+                passes: Some(true),
+                spin_ups: Some(disk.spin_ups),
+                ..Health::default()
+            }))
+        })
+    }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
+}

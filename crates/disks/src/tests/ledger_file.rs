@@ -1,0 +1,116 @@
+//! A ledger comes back from its file, and what is wrong with one is said.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fulgurite_units::ErrorKind;
+use tempfile::TempDir;
+
+use super::{hour, place, wake};
+use crate::{Cause, CauseKind, LedgerFile, Reloaded};
+
+fn at() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("wakes.ndjson");
+    (folder, path)
+}
+
+#[test]
+fn the_lines_are_those_of_the_format() {
+    let (_folder, path) = at();
+    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!(reloaded, Reloaded::default());
+    file.note(wake(hour(0), &[4, 5], Cause::Request(9))).unwrap();
+    file.note(wake(hour(1), &[4], Cause::Scrub)).unwrap();
+    file.replaced(place(5)).unwrap();
+    assert_eq!(
+        fs::read_to_string(&path).unwrap(),
+        r#"{"format":"fulgurite-wake-ledger","version":1,"places":[],"groups":[]}
+{"wake":{"at":1700000000000,"group":0,"places":[4,5],"cause":{"request":9}}}
+{"wake":{"at":1700003600000,"group":0,"places":[4],"cause":"scrub"}}
+{"replaced":5}
+"#
+    );
+}
+
+#[test]
+fn a_ledger_is_what_it_was_after_a_start() {
+    let (_folder, path) = at();
+    let (mut file, _) = LedgerFile::open(&path).unwrap();
+    file.note(wake(hour(0), &[4, 5], Cause::Init)).unwrap();
+    file.note(wake(hour(1), &[4], Cause::Foreign)).unwrap();
+    file.replaced(place(5)).unwrap();
+    drop(file);
+    let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!(reloaded, Reloaded { wakes: 2, torn_bytes: 0 });
+    assert_eq!(file.ledger().of(place(4)).unwrap().day(hour(2)), 2);
+    assert!(file.ledger().of(place(5)).is_none());
+    file.note(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
+    drop(file);
+    let (file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!(reloaded.wakes, 3);
+    assert_eq!(file.ledger().spin_ups_by(CauseKind::Rebuild), 1);
+}
+
+/// A crash may cut the last line anywhere.
+#[test]
+fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
+    let (_folder, path) = at();
+    let (mut file, _) = LedgerFile::open(&path).unwrap();
+    file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
+    let sound = fs::metadata(&path).unwrap().len();
+    file.note(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+    drop(file);
+    let whole = fs::read(&path).unwrap();
+    for bytes in usize::try_from(sound).unwrap() + 1..whole.len() {
+        fs::write(&path, &whole[..bytes]).unwrap();
+        let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
+        assert_eq!(reloaded, Reloaded { wakes: 1, torn_bytes: bytes as u64 - sound });
+        file.note(wake(hour(1), &[1], Cause::Scrub)).unwrap();
+        drop(file);
+        assert_eq!(fs::read(&path).unwrap(), whole, "the next line is whole");
+    }
+}
+
+#[test]
+fn what_is_no_ledger_is_refused_with_its_line_and_left_as_it_is() {
+    let (_folder, path) = at();
+    let (mut file, _) = LedgerFile::open(&path).unwrap();
+    file.note(wake(hour(0), &[1], Cause::Init)).unwrap();
+    drop(file);
+    let whole = fs::read_to_string(&path).unwrap();
+    let newer = whole.replace("\"version\":1", "\"version\":2");
+    let odd = whole.replace("\"init\"", "\"whim\"");
+    let cases = [(String::new(), 1), ("x".into(), 1), (newer, 1), (odd, 2), (whole + "\n", 3)];
+    for (text, line) in cases {
+        fs::write(&path, &text).unwrap();
+        let error = LedgerFile::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains(&format!("line {line}: ")), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_long_file_is_begun_anew_with_its_totals() {
+    let (folder, path) = at();
+    let (mut file, _) = LedgerFile::open_up_to(2000, &path).unwrap();
+    let before = folder.path().join("wakes.ndjson.before");
+    let mut begun = 0;
+    for number in 0..60 {
+        let was_long = fs::metadata(&path).unwrap().len();
+        file.note(wake(hour(number), &[1, 2], Cause::Request(number))).unwrap();
+        if fs::metadata(&path).unwrap().len() < was_long {
+            begun += 1;
+            let ended = LedgerFile::open(&before).unwrap().0;
+            assert_eq!(ended.ledger().of(place(2)).unwrap().life(), number + 1);
+        }
+    }
+    assert!(begun >= 2, "begun anew {begun} times");
+    let known = file.ledger().of(place(1)).unwrap().clone();
+    drop(file);
+    let (file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert!(reloaded.wakes < 40, "the others are in the totals");
+    assert_eq!(file.ledger().of(place(1)), Some(&known));
+    assert_eq!(known.last(), Some((hour(59), Cause::Request(59))));
+}

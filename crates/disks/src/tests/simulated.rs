@@ -1,0 +1,113 @@
+//! Simulated disks take the times of their laws, and fail as they are told.
+
+use fulgurite_units::{Duration, Ratio, Seed};
+
+use super::place;
+use crate::{Backend as _, Fault, Law, Observed, PlaceId, Simulated, Times};
+
+fn disks(scale: f64) -> Simulated {
+    let scale = Ratio::new(scale).unwrap();
+    Simulated::new((0..24).map(PlaceId::new), Times::PELICAN, scale, Seed::new(5))
+}
+
+/// Means of a disk and of the slowest of a group of 24, in seconds: those that the laws were
+/// fitted to.
+#[test]
+fn the_laws_have_the_means_that_they_were_fitted_to() {
+    let mut stream = Seed::new(1).stream();
+    let mut mean_and_slowest = |law: Law| {
+        let groups = 4000;
+        let mut slowest = 0.0;
+        for _ in 0..groups {
+            let draws = (0..24).map(|_| law.draw(&mut stream).as_secs_f64());
+            slowest += draws.fold(0.0, f64::max);
+        }
+        (law.mean_s(), slowest / f64::from(groups))
+    };
+    let times = Times::PELICAN;
+    let slow = Times::PELICAN_SLOW_MOUNTS.mount_loaded;
+    for (law, mean, slowest) in [
+        (times.spin_up, 9.27, 10.32),
+        (times.unmount, 0.53, 1.00),
+        (times.mount, 1.28, 2.41),
+        (times.mount_loaded, 2.0, 4.45),
+        (slow, 6.6, 14.8),
+    ] {
+        let found = mean_and_slowest(law);
+        assert!((found.0 / mean - 1.0).abs() < 0.02, "mean {found:?}, not {mean}");
+        assert!((found.1 / slowest - 1.0).abs() < 0.02, "slowest {found:?}, not {slowest}");
+    }
+}
+
+#[test]
+fn a_loaded_rack_mounts_slowly() {
+    let mean = |waiting| {
+        let disks = disks(1.0);
+        let mounts = (0..2400).map(|i| disks.mount(place(i % 24), waiting).unwrap());
+        mounts.map(Duration::as_secs_f64).sum::<f64>() / 2400.0
+    };
+    assert!(mean(600) < 1.4 && mean(601) > 1.8);
+}
+
+#[test]
+fn the_same_seed_has_the_same_times_and_the_scale_is_kept() {
+    let times = |scale| {
+        let disks = disks(scale);
+        (0..24).map(move |i| disks.spin_up(place(i)).unwrap()).collect::<Vec<_>>()
+    };
+    let (whole, tenth) = (times(1.0), times(0.1));
+    assert_eq!(whole, times(1.0));
+    assert!(whole.iter().all(|time| time.as_secs_f64() > 8.0));
+    for (whole, tenth) in whole.iter().zip(tenth) {
+        assert!((whole.as_secs_f64() / 10.0 - tenth.as_secs_f64()).abs() < 1e-6);
+    }
+    assert!(times(0.0).iter().all(|&time| time == Duration::ZERO));
+}
+
+#[test]
+fn what_turns_is_observed_and_nothing_is_woken_by_that() {
+    let disks = disks(0.0);
+    let observed = || disks.observe(place(1)).unwrap();
+    assert_eq!((observed(), disks.health(place(1)).unwrap()), (Observed::Standby, None));
+    disks.spin_up(place(1)).unwrap();
+    assert_eq!(disks.spin_up(place(1)).unwrap(), Duration::ZERO, "it turns already");
+    assert_eq!(observed(), Observed::Turning);
+    assert_eq!(disks.health(place(1)).unwrap().unwrap().spin_ups, Some(1));
+    disks.unmount(place(1)).unwrap();
+    disks.spin_down(place(1)).unwrap();
+    assert_eq!(observed(), Observed::Standby);
+    assert!(disks.is_simulated());
+}
+
+#[test]
+fn faults_do_what_they_say() {
+    let disks = disks(0.0);
+    let inject = |fault| disks.inject(place(1), fault).unwrap();
+    let observed = || disks.observe(place(1)).unwrap();
+    inject(Fault::SpinUpFails(2));
+    assert!(disks.spin_up(place(1)).is_err() && disks.spin_up(place(1)).is_err());
+    assert!(disks.spin_up(place(1)).is_ok());
+    disks.spin_down(place(1)).unwrap();
+
+    inject(Fault::ForeignWake);
+    assert_eq!(observed(), Observed::Turning);
+    for fault in [Fault::Dead, Fault::Pulled] {
+        inject(fault);
+        assert_eq!(observed(), Observed::Absent);
+        let refused = disks.spin_up(place(1)).unwrap_err().to_string();
+        assert!(refused.contains("place 1") && refused.contains("simulated"), "{refused}");
+        inject(Fault::ForeignWake);
+        assert_eq!(observed(), Observed::Absent, "what is out is not woken");
+        inject(Fault::Repaired);
+        assert_eq!(observed(), Observed::Standby);
+    }
+    assert!(disks.inject(place(99), Fault::Dead).is_err());
+}
+
+#[test]
+fn a_straggler_is_late_once() {
+    let disks = disks(0.5);
+    disks.inject(place(1), Fault::Straggles(Duration::from_secs(100))).unwrap();
+    let mounts = [0, 0].map(|waiting| disks.mount(place(1), waiting).unwrap().as_secs_f64());
+    assert!(mounts[0] > 50.0 && mounts[1] < 10.0, "{mounts:?}");
+}
