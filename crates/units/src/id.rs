@@ -71,3 +71,11 @@ id!(
     /// One multipart upload.
     UploadId
 );
+id!(
+    /// One rack of disks: everything under one index.
+    RackId
+);
+id!(
+    /// One blob of a rack: what one write put there.
+    BlobId
+);

@@ -1,0 +1,196 @@
+//! A blob as it is written: bytes to stripes, stripes to fragments, fragments to stacks.
+//!
+//! ```text
+//! write --> | information, k fragments | redundancy, r |  one stripe, then the next
+//!             |        |        |            |
+//!           stack 0  stack 1  ...          stack k+r-1
+//! ```
+//!
+//! A stack that cannot be written is given up, as long as enough are left for the blob to be read.
+//! Whoever asked for it makes it anew elsewhere.
+
+use fulgurite_codes::small::SmallCode;
+use fulgurite_units::ByteCount;
+
+use crate::error::LostStack;
+use crate::format::{FRAGMENT_BYTES, Header, Stripes, Trailer, running_sum};
+use crate::stack::{Sink, StackWriter};
+use crate::{Fault, Result, StacksError};
+
+/// Writes one blob.
+pub struct BlobWriter<S> {
+    header: Header,
+    /// Where it goes, for errors.
+    group: String,
+    code: SmallCode,
+    stacks: Vec<Slot<S>>,
+    /// One stripe, information before redundancy.
+    stripe: Vec<u8>,
+    /// Bytes of it that are there.
+    filled: usize,
+    length: u64,
+    sum: crc_fast::Digest,
+}
+
+#[derive(Debug)]
+enum Slot<S> {
+    Open { disk: String, stack: StackWriter<S> },
+    Lost(LostStack),
+}
+
+/// A blob all of whose stacks, but those that are lost, are synced.
+#[derive(Debug)]
+pub struct Written {
+    /// Bytes of the blob.
+    pub length: ByteCount,
+    /// CRC-64/NVME of them.
+    pub sum: u64,
+    /// Stacks that were given up.
+    pub lost: Vec<LostStack>,
+}
+
+impl<S> std::fmt::Debug for BlobWriter<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("BlobWriter");
+        shown.field("blob", &self.header.blob).field("length", &self.length).finish_non_exhaustive()
+    }
+}
+
+impl<S: Sink> BlobWriter<S> {
+    /// Begins a blob. `sinks` are one for each stack in the order of their indices, each with the
+    /// name of its disk, or why there is none. The index of `header` is not looked at.
+    ///
+    /// # Errors
+    /// [`StacksError::TooFewStacks`] when too few can be written.
+    ///
+    /// # Panics
+    /// When `sinks` are not as many as the coding has stacks.
+    pub fn begin(
+        header: Header,
+        group: &str,
+        sinks: Vec<(String, Result<S, Fault>)>,
+    ) -> Result<Self> {
+        let (information, count) = (header.coding.information(), header.coding.stacks());
+        assert_eq!(sinks.len(), usize::from(count), "a sink for each stack");
+        let code = SmallCode::new(usize::from(information), usize::from(count - information))?;
+        let mut stacks = Vec::with_capacity(sinks.len());
+        for (index, (disk, sink)) in (0..count).zip(sinks) {
+            let begun = match sink {
+                Ok(sink) => StackWriter::begin(sink, header.with_index(index))?,
+                Err(fault) => Err(fault),
+            };
+            stacks.push(match begun {
+                Ok(stack) => Slot::Open { disk, stack },
+                Err(fault) => Slot::Lost(LostStack { index, disk, fault }),
+            });
+        }
+        let stripe = vec![0; usize::from(count) * FRAGMENT_BYTES];
+        let (group, sum) = (group.to_owned(), running_sum());
+        let writer = Self { header, group, code, stacks, stripe, filled: 0, length: 0, sum };
+        writer.check()?;
+        Ok(writer)
+    }
+
+    /// Stacks that are still written.
+    #[must_use]
+    pub fn stacks_left(&self) -> usize {
+        self.stacks.iter().filter(|slot| matches!(slot, Slot::Open { .. })).count()
+    }
+
+    /// Appends bytes to the blob.
+    ///
+    /// # Errors
+    /// [`StacksError::TooFewStacks`] when too few stacks can still be written.
+    pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.sum.update(bytes);
+        self.length += crate::format::bytes(bytes.len());
+        let whole = self.code.information() * FRAGMENT_BYTES;
+        while !bytes.is_empty() {
+            let room = (whole - self.filled).min(bytes.len());
+            let (now, later) = bytes.split_at(room);
+            self.stripe[self.filled..][..room].copy_from_slice(now);
+            self.filled += room;
+            bytes = later;
+            if self.filled == whole {
+                self.flush(FRAGMENT_BYTES)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the blob: the last stripe, the trailers, and a sync of each stack, all at once. Of the
+    /// folders that they lie in the caller takes care.
+    ///
+    /// # Errors
+    /// [`StacksError::TooFewStacks`] when too few stacks could be written.
+    pub fn finish(mut self, sequence: u64) -> Result<Written>
+    where
+        S: Send,
+    {
+        let length = ByteCount::new(self.length);
+        let stripes = Stripes::new(self.header.coding, length);
+        if self.filled > 0 {
+            let fragment = stripes.fragment_bytes(stripes.count() - 1);
+            let end = self.code.information() * fragment;
+            self.stripe[self.filled..end].fill(0);
+            self.flush(fragment)?;
+        }
+        let sum = std::mem::replace(&mut self.sum, running_sum()).finalize();
+        let trailer = Trailer { blob: self.header.blob, index: 0, length, sequence, sum };
+        let stacks = std::mem::take(&mut self.stacks);
+        let end = |slot: Slot<S>| match slot {
+            Slot::Open { disk, stack } => {
+                let index = stack.index();
+                let synced =
+                    stack.finish(&Trailer { index, ..trailer }).and_then(|mut sink| sink.sync());
+                synced.err().map(|fault| LostStack { index, disk, fault })
+            }
+            Slot::Lost(lost) => Some(lost),
+        };
+        // A sync waits for its disk: all disks are waited for at once.
+        let lost: Vec<LostStack> = std::thread::scope(|scope| {
+            let ended: Vec<_> =
+                stacks.into_iter().map(|slot| scope.spawn(move || end(slot))).collect();
+            ended.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+        });
+        self.enough(&lost)?;
+        Ok(Written { length, sum, lost })
+    }
+
+    /// Codes the stripe, whose fragments have this length, and appends it to all stacks.
+    fn flush(&mut self, fragment: usize) -> Result<()> {
+        let information = self.code.information() * fragment;
+        let all = self.code.shards() * fragment;
+        let (data, redundancy) = self.stripe[..all].split_at_mut(information);
+        let data: Vec<&[u8]> = data.chunks_exact(fragment).collect();
+        let mut redundancy: Vec<&mut [u8]> = redundancy.chunks_exact_mut(fragment).collect();
+        self.code.encode(&data, &mut redundancy)?;
+        for (slot, bytes) in self.stacks.iter_mut().zip(self.stripe[..all].chunks_exact(fragment)) {
+            let Slot::Open { disk, stack } = slot else { continue };
+            if let Err(fault) = stack.fragment(bytes) {
+                let (index, disk) = (stack.index(), std::mem::take(disk));
+                *slot = Slot::Lost(LostStack { index, disk, fault });
+            }
+        }
+        self.filled = 0;
+        self.check()
+    }
+
+    fn check(&self) -> Result<()> {
+        let lost = self.stacks.iter().filter_map(|slot| match slot {
+            Slot::Open { .. } => None,
+            Slot::Lost(lost) => Some(lost.clone()),
+        });
+        self.enough(&lost.collect::<Vec<_>>())
+    }
+
+    /// An error when with these lost too few are left.
+    fn enough(&self, lost: &[LostStack]) -> Result<()> {
+        let (have, need) = (self.code.shards() - lost.len(), self.code.information());
+        if have >= need {
+            return Ok(());
+        }
+        let (group, lost) = (self.group.clone(), lost.to_vec());
+        Err(StacksError::TooFewStacks { blob: self.header.blob, group, have, need, lost })
+    }
+}

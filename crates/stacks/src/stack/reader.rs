@@ -1,0 +1,94 @@
+//! A stack as it is read: who it is first, then its fragments, each against its sum.
+
+use super::ReadAt;
+use crate::Fault;
+use crate::format::{
+    FRAGMENT_BYTES, HEADER_ALIGN, Header, SUM_BYTES, Stripes, TRAILER_BYTES, Trailer, bytes,
+    fragment_sum,
+};
+
+/// Reads one stack that is whole as far as its ends say.
+#[derive(Debug)]
+pub struct StackReader<R> {
+    source: R,
+    header: Header,
+    header_bytes: u64,
+    trailer: Trailer,
+    stripes: Stripes,
+}
+
+impl<R: ReadAt> StackReader<R> {
+    /// Opens a stack by what it says of itself.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn open(source: R) -> Result<Self, Fault> {
+        let have = source.bytes()?;
+        let mut header = vec![0; HEADER_ALIGN];
+        if have < bytes(HEADER_ALIGN) {
+            // As much as there is of it: an empty file was begun, anything else is no stack.
+            return Err(if have == 0 { Fault::Unfinished } else { Fault::NoStack });
+        }
+        source.read_exact_at(&mut header, 0)?;
+        let length = Header::length(&header)?;
+        header.resize(length, 0);
+        if have < bytes(length + TRAILER_BYTES) {
+            return Err(Fault::Unfinished);
+        }
+        source.read_exact_at(&mut header, 0)?;
+        let header = Header::parse(&header)?;
+        let mut trailer = [0; TRAILER_BYTES];
+        source.read_exact_at(&mut trailer, have - bytes(TRAILER_BYTES))?;
+        let trailer = Trailer::parse(&trailer)?;
+        if (trailer.blob, trailer.index) != (header.blob, header.index) {
+            return Err(Fault::Damaged { what: "header and trailer of two stacks".to_owned() });
+        }
+        let stripes = Stripes::new(header.coding, trailer.length);
+        let need = stripes.stack_bytes(bytes(length));
+        if need != have {
+            return Err(Fault::Cut { have, need });
+        }
+        Ok(Self { source, header, header_bytes: bytes(length), trailer, stripes })
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What it says at its end.
+    #[must_use]
+    pub const fn trailer(&self) -> &Trailer {
+        &self.trailer
+    }
+
+    /// How its blob falls into stripes.
+    #[must_use]
+    pub const fn stripes(&self) -> Stripes {
+        self.stripes
+    }
+
+    /// Reads the fragment of stripe `stripe` into `fragment`, which has its length.
+    ///
+    /// # Errors
+    /// What is wrong with it; then `fragment` holds nothing of use.
+    pub fn fragment(&self, stripe: u64, fragment: &mut [u8]) -> Result<(), Fault> {
+        assert_eq!(fragment.len(), self.stripes.fragment_bytes(stripe), "room for the fragment");
+        let at = self.header_bytes + self.stripes.offset(stripe);
+        let mut sum = [0; SUM_BYTES];
+        self.source.read_exact_at(fragment, at)?;
+        self.source.read_exact_at(&mut sum, at + bytes(fragment.len()))?;
+        let found = fragment_sum(self.header.blob, self.header.index, stripe, fragment);
+        if found != u64::from_le_bytes(sum) {
+            return Err(Fault::Damaged { what: format!("the fragment of stripe {stripe}") });
+        }
+        Ok(())
+    }
+
+    /// Says that `count` fragments from stripe `stripe` on are read soon.
+    pub fn will_need(&self, stripe: u64, count: u64) {
+        let each = bytes(FRAGMENT_BYTES + SUM_BYTES);
+        self.source.will_need(self.header_bytes + self.stripes.offset(stripe), count * each);
+    }
+}
