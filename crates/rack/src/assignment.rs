@@ -1,0 +1,173 @@
+//! Which place is in which group, and which group in which class. Values only: made by
+//! [`crate::solve`], proved by [`crate::check`].
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClassId, Error, GroupId, Members, PlaceId, Shape};
+
+/// Groups and classes of a rack. Disks of a group spin together; of the groups of a class one spins
+/// at a time; classes know nothing of each other (Pelican, section 2.2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    groups: Vec<Group>,
+    classes: Vec<Vec<GroupId>>,
+    of: Vec<Seat>,
+}
+
+/// Where a place sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Its group.
+    pub group: GroupId,
+    /// Its position among the places of the group.
+    pub position: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    class: ClassId,
+    places: Vec<PlaceId>,
+    sets: Vec<Vec<PlaceId>>,
+}
+
+/// An assignment as it is kept in a file: of each place, lowest first, its group; of each group its
+/// class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// The group of each place.
+    pub group_of: Vec<GroupId>,
+    /// The class of each group.
+    pub class_of: Vec<ClassId>,
+}
+
+impl Assignment {
+    /// The assignment that a table says, for a rack of this shape. It is not proved by that: see
+    /// [`crate::check`].
+    ///
+    /// # Errors
+    /// When the table is of another rack, or numbers are left out.
+    pub fn from_table(shape: &Shape, table: &Table) -> Result<Self, Error> {
+        let misfit = |what: String| Error::Misfit { what };
+        if table.group_of.len() != shape.place_count() {
+            let (has, places) = (table.group_of.len(), shape.place_count());
+            return Err(misfit(format!("it has {has} places, the shape {places}")));
+        }
+        let mut places: Vec<Vec<PlaceId>> = vec![Vec::new(); table.class_of.len()];
+        for (place, group) in shape.places().zip(&table.group_of) {
+            let of_group = places.get_mut(group.index());
+            of_group.ok_or_else(|| misfit(format!("group {group} has no class")))?.push(place);
+        }
+        if table.class_of.iter().any(|class| class.index() >= table.class_of.len()) {
+            return Err(misfit("there are more classes than groups".to_owned()));
+        }
+        let count = table.class_of.iter().map(|class| class.index() + 1).max().unwrap_or(0);
+        let mut classes = vec![Vec::new(); count];
+        for (group, class) in (0..).map(GroupId::new).zip(&table.class_of) {
+            classes[class.index()].push(group);
+        }
+        if let Some(empty) = classes.iter().position(Vec::is_empty) {
+            return Err(misfit(format!("class {empty} has no groups")));
+        }
+        let mut of = vec![Seat { group: GroupId::new(0), position: 0 }; shape.place_count()];
+        for (group, of_group) in (0..).map(GroupId::new).zip(&places) {
+            if of_group.is_empty() || of_group.len() > Members::MOST {
+                return Err(misfit(format!("group {group} has {} places", of_group.len())));
+            }
+            for (position, place) in of_group.iter().enumerate() {
+                of[place.index()] = Seat { group, position };
+            }
+        }
+        let group = |(places, class): (Vec<PlaceId>, &ClassId)| {
+            let sets = sets(shape, &places);
+            Group { class: *class, places, sets }
+        };
+        let groups = places.into_iter().zip(&table.class_of).map(group).collect();
+        Ok(Self { groups, classes, of })
+    }
+
+    /// The assignment as it is kept.
+    #[must_use]
+    pub fn to_table(&self) -> Table {
+        Table {
+            group_of: self.of.iter().map(|seat| seat.group).collect(),
+            class_of: self.groups.iter().map(|group| group.class).collect(),
+        }
+    }
+
+    /// All groups, lowest first.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = GroupId> + use<> {
+        // Groups are no more than places, which fit.
+        (0..u32::try_from(self.groups.len()).unwrap_or(u32::MAX)).map(GroupId::new)
+    }
+
+    /// All classes, lowest first.
+    pub fn classes(&self) -> impl ExactSizeIterator<Item = ClassId> + use<> {
+        (0..u32::try_from(self.classes.len()).unwrap_or(u32::MAX)).map(ClassId::new)
+    }
+
+    /// How many places there are.
+    #[must_use]
+    pub const fn place_count(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Where a place sits.
+    ///
+    /// # Panics
+    /// If the rack has no such place.
+    #[must_use]
+    pub fn seat(&self, place: PlaceId) -> Seat {
+        self.of[place.index()]
+    }
+
+    /// The places of a group, lowest first.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn places(&self, group: GroupId) -> &[PlaceId] {
+        &self.groups[group.index()].places
+    }
+
+    /// The places of a group by the failure unit that it is spread over; each place alone if the
+    /// shape names none.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn sets(&self, group: GroupId) -> &[Vec<PlaceId>] {
+        &self.groups[group.index()].sets
+    }
+
+    /// The class of a group.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn class_of(&self, group: GroupId) -> ClassId {
+        self.groups[group.index()].class
+    }
+
+    /// The groups of a class, lowest first.
+    ///
+    /// # Panics
+    /// If the rack has no such class.
+    #[must_use]
+    pub fn groups_of(&self, class: ClassId) -> &[GroupId] {
+        &self.classes[class.index()]
+    }
+}
+
+fn sets(shape: &Shape, places: &[PlaceId]) -> Vec<Vec<PlaceId>> {
+    let Some(unit) = shape.spread() else {
+        return places.iter().map(|place| vec![*place]).collect();
+    };
+    let mut sets: BTreeMap<u32, Vec<PlaceId>> = BTreeMap::new();
+    for place in places {
+        sets.entry(unit.of(*place)).or_default().push(*place);
+    }
+    sets.into_values().collect()
+}

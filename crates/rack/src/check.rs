@@ -1,0 +1,285 @@
+//! The proof of an assignment: whatever groups spin, one of each class, no domain supplies more
+//! disks than it can.
+//!
+//! Two ways, since who makes mistakes in one does not make them in the other. Classes choose
+//! freely, so the most disks of a domain that can spin at once are the sum over classes of the
+//! most that any one group of the class has in it. And where there are few enough legal states,
+//! each is gone through. Nothing here knows how an assignment was made. Pelican (OSDI 2014),
+//! section 2.2.2.
+
+use std::collections::BTreeSet;
+
+use crate::limits::STATES_MAX;
+use crate::shape::{Domain, Kind, Shape, Shared};
+use crate::{Assignment, Error, GroupId, PlaceId};
+
+/// What was proved of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// Places.
+    pub places: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Places of the smallest group and of the largest.
+    pub group_size: (usize, usize),
+    /// Classes.
+    pub classes: usize,
+    /// Disks that can spin at once at most.
+    pub spinning_most: usize,
+    /// Pairs of groups of which each disk of one exceeds some domain together with the other.
+    pub colliding_pairs: u64,
+    /// Pairs of groups that may spin together as far as they alone are concerned.
+    pub disjoint_pairs: u64,
+    /// All other pairs: some disks collide, some do not.
+    pub partial_pairs: u64,
+    /// Legal states of the rack with one group of each class spinning.
+    pub states: u128,
+    /// Whether each of these states was gone through.
+    pub is_enumerated: bool,
+    /// Of each kind of domain what it is asked for.
+    pub domains: Vec<DomainUse>,
+    /// Of each kind of failure unit what its failure takes.
+    pub units: Vec<UnitUse>,
+}
+
+/// What a kind of domain is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DomainUse {
+    /// The resource.
+    pub name: String,
+    /// Whether its capacity may be exceeded.
+    pub kind: Kind,
+    /// How many domains there are.
+    pub count: usize,
+    /// Disks of a domain that may spin at once.
+    pub capacity: u32,
+    /// Disks of one domain that can spin at once, at most.
+    pub most: u32,
+    /// Disks of one domain that are in one group, at most.
+    pub most_in_group: u32,
+}
+
+/// What the failure of a unit takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitUse {
+    /// The failure unit.
+    pub name: String,
+    /// How many there are.
+    pub count: usize,
+    /// Disks of one group that are in one unit: over all units that a group has disks in, the
+    /// fewest and the most.
+    pub in_group: (u32, u32),
+}
+
+/// Proves an assignment.
+///
+/// # Errors
+/// When a hard domain could be asked for more than it supplies, or a group does not lie where it
+/// must. A soft domain that is exceeded is no error: the proof says it.
+pub fn check(shape: &Shape, assignment: &Assignment) -> Result<Proof, Error> {
+    if assignment.place_count() != shape.place_count() {
+        let (has, places) = (assignment.place_count(), shape.place_count());
+        return Err(Error::Misfit { what: format!("it has {has} places, the shape {places}") });
+    }
+    check_partition(shape, assignment)?;
+    if let Some(unit) = shape.within() {
+        for group in assignment.groups() {
+            let count = lies_in(unit, assignment.places(group)).len();
+            if count != 1 {
+                return Err(Error::Straddles { group, unit: unit.name.clone(), count });
+            }
+        }
+    }
+    let uses = shape.domains().iter().map(|domain| domain_use(domain, assignment));
+    let domains = uses.collect::<Result<Vec<_>, _>>()?;
+    let states = assignment.classes().try_fold(1u128, |states, class| {
+        states.checked_mul(assignment.groups_of(class).len() as u128)
+    });
+    let states = states.unwrap_or(u128::MAX);
+    let is_enumerated = states <= STATES_MAX;
+    if is_enumerated {
+        enumerate(shape, assignment)?;
+    }
+    let sizes = || assignment.groups().map(|group| assignment.places(group).len());
+    let largest = |class| {
+        let groups = assignment.groups_of(class).iter();
+        groups.map(|group| assignment.places(*group).len()).max().unwrap_or(0)
+    };
+    let mut proof = Proof {
+        places: shape.place_count(),
+        groups: assignment.groups().len(),
+        group_size: (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0)),
+        classes: assignment.classes().len(),
+        spinning_most: assignment.classes().map(largest).sum(),
+        colliding_pairs: 0,
+        disjoint_pairs: 0,
+        partial_pairs: 0,
+        states,
+        is_enumerated,
+        domains,
+        units: shape.units().iter().map(|unit| unit_use(unit, assignment)).collect(),
+    };
+    count_pairs(shape, assignment, &mut proof);
+    Ok(proof)
+}
+
+/// Every place is in the one group that it says.
+fn check_partition(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
+    let mut seen = BTreeSet::new();
+    for group in assignment.groups() {
+        for (position, place) in assignment.places(group).iter().enumerate() {
+            let seat = assignment.seat(*place);
+            if !seen.insert(*place) || seat.group != group || seat.position != position {
+                return Err(Error::Misfit { what: format!("place {place} is not where it says") });
+            }
+        }
+    }
+    if seen.len() == shape.place_count() {
+        return Ok(());
+    }
+    let missing = shape.places().find(|place| !seen.contains(place)).unwrap_or_default();
+    Err(Error::Misfit { what: format!("place {missing} is in no group") })
+}
+
+/// Which units some places are in.
+fn lies_in(unit: &Shared, places: &[PlaceId]) -> BTreeSet<u32> {
+    places.iter().map(|place| unit.of(*place)).collect()
+}
+
+/// Of each domain how many disks of a group are in it.
+fn counts(shared: &Shared, assignment: &Assignment, group: GroupId) -> Vec<u32> {
+    let mut counts = vec![0; shared.count()];
+    for place in assignment.places(group) {
+        counts[shared.of(*place) as usize] += 1;
+    }
+    counts
+}
+
+fn domain_use(domain: &Domain, assignment: &Assignment) -> Result<DomainUse, Error> {
+    let shared = &domain.shared;
+    let mut sums = vec![0; shared.count()];
+    let mut most_in_group = 0;
+    for class in assignment.classes() {
+        let mut most = vec![0; shared.count()];
+        for group in assignment.groups_of(class) {
+            for (most, count) in most.iter_mut().zip(counts(shared, assignment, *group)) {
+                *most = count.max(*most);
+            }
+        }
+        most_in_group = most.iter().copied().fold(most_in_group, u32::max);
+        for (sum, most) in sums.iter_mut().zip(most) {
+            *sum += most;
+        }
+    }
+    let worst = (0u32..).zip(&sums).max_by_key(|(_, sum)| **sum);
+    let (index, most) = worst.map_or((0, 0), |(index, most)| (index, *most));
+    if most > domain.capacity && domain.kind == Kind::Hard {
+        return Err(exceeded(domain, index, most));
+    }
+    Ok(DomainUse {
+        name: shared.name.clone(),
+        kind: domain.kind,
+        count: shared.count(),
+        capacity: domain.capacity,
+        most,
+        most_in_group,
+    })
+}
+
+fn exceeded(domain: &Domain, index: u32, most: u32) -> Error {
+    let (domain, capacity) = (domain.shared.name.clone(), domain.capacity);
+    Error::Exceeded { domain, index, most, capacity }
+}
+
+fn unit_use(unit: &Shared, assignment: &Assignment) -> UnitUse {
+    let of_group = |group| counts(unit, assignment, group).into_iter().filter(|count| *count > 0);
+    let all = || assignment.groups().flat_map(of_group);
+    let in_group = (all().min().unwrap_or(0), all().max().unwrap_or(0));
+    UnitUse { name: unit.name.clone(), count: unit.count(), in_group }
+}
+
+/// Goes through every legal state, from one to the next by one class.
+fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
+    let hard = || shape.domains().iter().filter(|domain| domain.kind == Kind::Hard);
+    let mut used: Vec<Vec<u32>> = hard().map(|domain| vec![0; domain.shared.count()]).collect();
+    let mut digits = vec![0usize; assignment.classes().len()];
+    let group = |class, digit: usize| assignment.groups_of(class)[digit];
+    for class in assignment.classes() {
+        spin(hard(), &mut used, assignment.places(group(class, 0)), true);
+    }
+    loop {
+        for (domain, used) in hard().zip(&used) {
+            let over = (0..).zip(used).find(|(_, used)| **used > domain.capacity);
+            if let Some((index, used)) = over {
+                return Err(exceeded(domain, index, *used));
+            }
+        }
+        let mut carried = true;
+        for class in assignment.classes() {
+            let digit = &mut digits[class.index()];
+            spin(hard(), &mut used, assignment.places(group(class, *digit)), false);
+            *digit += 1;
+            carried = *digit == assignment.groups_of(class).len();
+            if carried {
+                *digit = 0;
+            }
+            spin(hard(), &mut used, assignment.places(group(class, *digit)), true);
+            if !carried {
+                break;
+            }
+        }
+        if carried {
+            return Ok(());
+        }
+    }
+}
+
+fn spin<'a>(
+    domains: impl Iterator<Item = &'a Domain>,
+    used: &mut [Vec<u32>],
+    places: &[PlaceId],
+    is_on: bool,
+) {
+    for (domain, used) in domains.zip(used) {
+        for place in places {
+            let used = &mut used[domain.shared.of(*place) as usize];
+            *used = if is_on { *used + 1 } else { *used - 1 };
+        }
+    }
+}
+
+/// Counts pairs of groups by how many of their disks collide: a disk collides with a group if both
+/// together exceed a domain of the disk, of whichever kind.
+fn count_pairs(shape: &Shape, assignment: &Assignment, proof: &mut Proof) {
+    let uses: Vec<Vec<Vec<u32>>> = shape
+        .domains()
+        .iter()
+        .map(|domain| {
+            assignment.groups().map(|group| counts(&domain.shared, assignment, group)).collect()
+        })
+        .collect();
+    let collides = |place: PlaceId, own: GroupId, other: GroupId| {
+        shape.domains().iter().zip(&uses).any(|(domain, uses)| {
+            let at = domain.shared.of(place) as usize;
+            let other = uses[other.index()][at];
+            other > 0 && uses[own.index()][at] + other > domain.capacity
+        })
+    };
+    for one in assignment.groups() {
+        for other in assignment.groups().skip(one.index() + 1) {
+            let hits = |own, other| {
+                let places = assignment.places(own).iter();
+                places.filter(|place| collides(**place, own, other)).count()
+            };
+            let (forth, back) = (hits(one, other), hits(other, one));
+            let all = (assignment.places(one).len(), assignment.places(other).len());
+            if (forth, back) == all {
+                proof.colliding_pairs += 1;
+            } else if (forth, back) == (0, 0) {
+                proof.disjoint_pairs += 1;
+            } else {
+                proof.partial_pairs += 1;
+            }
+        }
+    }
+}

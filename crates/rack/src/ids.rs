@@ -1,0 +1,155 @@
+//! Numbers of places, groups, classes and operations, and sets of the places of one group.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $int:ty) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
+        )]
+        pub struct $name($int);
+
+        impl $name {
+            /// The one with this number.
+            #[must_use]
+            pub const fn new(number: $int) -> Self {
+                Self(number)
+            }
+
+            /// The number.
+            #[must_use]
+            pub const fn get(self) -> $int {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+number!(
+    /// Where a disk is put, counted from zero in the order of the shape. A disk that is replaced
+    /// leaves its place as it was.
+    PlaceId,
+    u32
+);
+number!(
+    /// Disks that spin together.
+    GroupId,
+    u32
+);
+number!(
+    /// Groups of which one at a time may spin.
+    ClassId,
+    u32
+);
+number!(
+    /// An operation, numbered by its driver; never used twice.
+    OpId,
+    u64
+);
+
+macro_rules! index {
+    ($($name:ident)*) => {$(
+        impl $name {
+            /// The number, to index a slice with.
+            pub(crate) const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+index!(PlaceId GroupId ClassId);
+
+/// Some places of one group, by their positions among the group's places.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Members(u64);
+
+impl Members {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// The most places a group can have.
+    pub const MOST: usize = 64;
+
+    /// The first `count` of them.
+    ///
+    /// # Panics
+    /// If there are more than a group can have.
+    #[must_use]
+    pub const fn first(count: usize) -> Self {
+        assert!(count <= Self::MOST, "a group has at most 64 places");
+        if count == Self::MOST { Self(u64::MAX) } else { Self((1 << count) - 1) }
+    }
+
+    /// How many.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the one at this position is among them.
+    #[must_use]
+    pub const fn contains(self, position: usize) -> bool {
+        position < Self::MOST && self.0 >> position & 1 == 1
+    }
+
+    /// These and the one at this position.
+    ///
+    /// # Panics
+    /// If no group has such a position.
+    #[must_use]
+    pub const fn with(self, position: usize) -> Self {
+        assert!(position < Self::MOST, "a group has at most 64 places");
+        Self(self.0 | 1 << position)
+    }
+
+    /// These without the one at this position.
+    ///
+    /// # Panics
+    /// If no group has such a position.
+    #[must_use]
+    pub const fn without(self, position: usize) -> Self {
+        assert!(position < Self::MOST, "a group has at most 64 places");
+        Self(self.0 & !(1 << position))
+    }
+
+    /// Those that are among both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those that are among either.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Their positions, lowest first.
+    pub fn positions(self) -> impl Iterator<Item = usize> {
+        (0..Self::MOST).filter(move |position| self.contains(*position))
+    }
+}
+
+impl FromIterator<usize> for Members {
+    fn from_iter<I: IntoIterator<Item = usize>>(positions: I) -> Self {
+        positions.into_iter().fold(Self::NONE, Self::with)
+    }
+}

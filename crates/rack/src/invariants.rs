@@ -1,0 +1,85 @@
+//! What must hold after every event. A violation is a bug of this crate, or of a driver that
+//! answers what it was not asked; so each is an assertion.
+//!
+//! Each rule is worked out once more from places and operations alone.
+
+use crate::event::{OpKind, Side};
+use crate::places::Motion;
+use crate::rack::Rack;
+use crate::state::{Class, Phase};
+use crate::{GroupId, Members};
+
+impl Rack {
+    pub(crate) fn check_invariants(&self) {
+        self.places.check();
+        self.check_groups();
+        for class in &self.classes {
+            self.check_class(class);
+            self.check_queues(class);
+        }
+    }
+
+    /// Groups know what their disks do.
+    fn check_groups(&self) {
+        for (id, group) in (0..).map(GroupId::new).zip(&self.groups) {
+            let those = |is: &dyn Fn(usize) -> bool| -> Members {
+                (0..group.places.len()).filter(|position| is(*position)).collect()
+            };
+            let motion = |position: usize| self.places.spot(group.places[position]).motion;
+            assert_eq!(group.up, those(&|at| motion(at) == Motion::Spinning), "group {id} is up");
+            let rising = those(&|at| motion(at) == Motion::Rising);
+            assert_eq!(group.rising, rising, "group {id} comes up");
+            let sinking = those(&|at| motion(at) == Motion::Sinking);
+            assert_eq!(group.sinking, sinking, "group {id} goes down");
+            let lost = those(&|at| self.places.spot(group.places[at]).is_lost());
+            assert_eq!(group.lost, lost, "group {id} knows what it lost");
+            assert_eq!(group.first.and(rising), group.first, "group {id} waits for what rises");
+            let is_on = self.classes[group.class].phase.group() == Some(id);
+            assert!(is_on || group.up.or(rising).is_empty(), "only the group that is wanted spins");
+        }
+    }
+
+    fn check_class(&self, class: &Class) {
+        assert!(class.running.len() <= self.policy.at_once, "no more than may run at once");
+        let runs_in = match class.phase {
+            Phase::Up { group, .. } => Some(group),
+            Phase::Still | Phase::Rising { .. } | Phase::Sinking { .. } => None,
+        };
+        for running in &class.running {
+            assert_eq!(Some(running.op.group), runs_in, "what runs does so in a group that is up");
+        }
+        let inits = class.running.iter().filter(|of| of.op.kind == OpKind::Init).count();
+        assert!(inits == 0 || class.running.len() == 1, "the first look is alone");
+        let pending = class.groups.iter().filter(|of| self.groups[of.index()].init.is_some());
+        assert_eq!(pending.count(), class.inits.len(), "first looks are known");
+        let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
+        let is_wanted = class.waits(Side::Client) || class.waits(Side::Background);
+        let rises =
+            class.phase.group().is_some_and(|of| !self.groups[of.index()].rising.is_empty());
+        assert!(
+            !(is_open && is_wanted) || rises || !class.running.is_empty(),
+            "what can be done is done"
+        );
+    }
+
+    /// Nobody is pushed back further than may be, in the order in which each group was asked.
+    fn check_queues(&self, class: &Class) {
+        for (queue, limit) in [
+            (&class.client, self.policy.client_queue),
+            (&class.background, self.policy.background_queue),
+        ] {
+            let mut last = vec![None; class.groups.len()];
+            let (mut count, mut bytes) = (0, 0);
+            for (number, waiting, is_in_reach) in queue.iter() {
+                assert!(is_in_reach, "{} is pushed back too far", waiting.op.id);
+                assert_eq!(class.groups[number], waiting.op.group, "batches are of one group");
+                assert!(last[number] <= Some(waiting.since), "a group is served in order");
+                last[number] = Some(waiting.since);
+                count += 1;
+                bytes += waiting.op.bytes.get();
+            }
+            assert_eq!((queue.len(), queue.bytes().get()), (count, bytes), "a queue counts");
+            assert!(count <= limit, "a queue is no longer than it may be");
+        }
+    }
+}

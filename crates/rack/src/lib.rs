@@ -1,0 +1,54 @@
+//! A rack of disks most of which sleep: which may spin together, and who waits for what.
+//!
+//! ```text
+//! Shape (TOML) --solve--> Assignment --check--> Proof     places, domains; groups, classes
+//!                             |
+//!   Event ------------> Rack (a scheduler a class) ----------> Command
+//!   Submit, Up, Down,     waiting --switch--> spinning          SpinUp, SpinDown, Run,
+//!   Done, Lost, Back                                            Refuse, Alarm
+//! ```
+//!
+//! The hardware supplies power, cooling and the rest to few of its disks at once; software must
+//! never ask for more (Pelican, OSDI 2014). A state machine without clock, thread or file
+//! ([`fulgurite_units::Controller`]): live racks and the twin drive the same one. What it is not:
+//! it knows no blobs, no bytes and no disks, only places. Design note 0026.
+
+mod assignment;
+mod check;
+mod error;
+mod event;
+mod fair;
+mod ids;
+mod invariants;
+mod key;
+pub mod limits;
+mod losing;
+mod pace;
+mod placement;
+mod places;
+mod policy;
+pub mod presets;
+mod queue;
+mod rack;
+mod search;
+mod serving;
+mod shape;
+mod solve;
+mod state;
+mod switching;
+mod usage;
+
+pub use assignment::{Assignment, Seat, Table};
+pub use check::{DomainUse, Proof, UnitUse, check};
+pub use error::Error;
+pub use event::{Command, Event, Loss, Op, OpKind, Part, Refusal, Side};
+pub use ids::{ClassId, GroupId, Members, OpId, PlaceId};
+pub use key::Axis;
+pub use placement::{Placement, place};
+pub use policy::Policy;
+pub use rack::{Counters, GroupState, PlaceState, Rack};
+pub use shape::{Code, Domain, Groups, Kind, Pace, Shape, Shared, Watts};
+pub use solve::solve;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Disks that are lost, and those that are back.
+//!
+//! A part of a rack is lost at once: a disk, the tray whose fuse tripped, a chassis, a server until
+//! the other has its trays, a column whose fan stopped. A place may be lost for several reasons and
+//! is back when the last is over. What can then not be done any more is refused at once, with how
+//! many disks there are; whoever keeps blobs rebuilds them.
+
+use std::collections::BTreeSet;
+
+use fulgurite_units::Outbox;
+
+use crate::event::{Command, Loss, Part, Side};
+use crate::places::Motion;
+use crate::rack::Rack;
+use crate::{GroupId, PlaceId};
+
+impl Rack {
+    pub(crate) fn lost(&mut self, part: Part, loss: Loss, out: &mut Outbox<Command>) {
+        let mut lowered = BTreeSet::new();
+        for place in self.places.of(part) {
+            let seat = self.assignment.seat(place);
+            let is_gone = loss == Loss::Gone;
+            if self.places.lose(place, part, is_gone) {
+                let group = &mut self.groups[seat.group.index()];
+                group.lost = group.lost.with(seat.position);
+                group.resting = group.resting.without(seat.position);
+                lowered.insert(seat.group);
+            }
+            match loss {
+                Loss::Gone => self.vanish(place),
+                Loss::Barred => self.put_down(place, out),
+            }
+        }
+        let mut classes = BTreeSet::new();
+        for group in lowered {
+            self.lowered(group, out);
+            classes.insert(self.groups[group.index()].class);
+        }
+        classes.into_iter().for_each(|class| self.advance(class, out));
+    }
+
+    pub(crate) fn back(&mut self, part: Part, out: &mut Outbox<Command>) {
+        let mut classes = BTreeSet::new();
+        for place in self.places.of(part) {
+            if self.places.regain(place, part) {
+                let seat = self.assignment.seat(place);
+                let group = &mut self.groups[seat.group.index()];
+                group.lost = group.lost.without(seat.position);
+                classes.insert(group.class);
+                self.rejoin(place, out);
+            }
+        }
+        classes.into_iter().for_each(|class| self.advance(class, out));
+    }
+
+    /// A group has fewer disks: says so, and refuses what cannot be done with the others.
+    pub(crate) fn lowered(&mut self, id: GroupId, out: &mut Outbox<Command>) {
+        let group = &self.groups[id.index()];
+        let (class, number) = (group.class, group.number);
+        let away = group.lost.or(group.resting).count();
+        out.push(Command::Alarm { group: id, away });
+        for side in [Side::Client, Side::Background] {
+            let mut over = Vec::new();
+            let mut queue = std::mem::take(self.classes[class].queue(side));
+            queue.remove(number, |op| self.too_few(op).is_some(), |waiting| over.push(waiting.op));
+            *self.classes[class].queue(side) = queue;
+            for op in over {
+                if let Some(refusal) = self.too_few(&op) {
+                    self.refuse(op.id, refusal, out);
+                }
+            }
+        }
+    }
+
+    /// A disk stands still, whatever it did.
+    fn vanish(&mut self, place: PlaceId) {
+        self.places.set(place, Motion::Still);
+        self.stuck.retain(|stuck| *stuck != place);
+        let seat = self.assignment.seat(place);
+        self.groups[seat.group.index()].still(seat.position);
+    }
+
+    /// A disk that spins has to stop now.
+    fn put_down(&mut self, place: PlaceId, out: &mut Outbox<Command>) {
+        match self.places.spot(place).motion {
+            Motion::Rising | Motion::Spinning => {
+                self.places.set(place, Motion::Sinking);
+                let seat = self.assignment.seat(place);
+                let group = &mut self.groups[seat.group.index()];
+                group.still(seat.position);
+                group.sinking = group.sinking.with(seat.position);
+                out.push(Command::SpinDown { place });
+            }
+            Motion::Still | Motion::Sinking | Motion::Stuck { .. } => {}
+        }
+    }
+}

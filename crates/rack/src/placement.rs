@@ -1,0 +1,66 @@
+//! Which disks of a group a blob's stacks go to.
+//!
+//! From each set (disks of the group that fail together, such as those of one chassis) the same
+//! number, those with the most room first: of Pelican's six sets of four disks three each, so that
+//! what is in one chassis is never more than may be lost (section 2.2.2). Where a set has too few
+//! disks left, those with the most room elsewhere stand in, and the blob is marked. Not here: which
+//! group; that is drawn, or chosen by what is read together.
+
+use fulgurite_units::ByteCount;
+
+use crate::{Code, PlaceId};
+
+/// Where the stacks of a blob go, in the order of their numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The disks, one a stack.
+    pub places: Vec<PlaceId>,
+    /// Whether the loss of all disks of any one set leaves enough stacks. If not, the blob is to be
+    /// laid anew when the set is whole again.
+    pub is_set_tolerant: bool,
+}
+
+/// Chooses disks for a blob of which each stack takes `stack` bytes. `spare` is the room on a disk,
+/// none if nothing may be written to it.
+///
+/// None when fewer disks have the room than a blob has stacks.
+pub fn place(
+    sets: &[Vec<PlaceId>],
+    code: Code,
+    stack: ByteCount,
+    spare: impl Fn(PlaceId) -> Option<ByteCount>,
+) -> Option<Placement> {
+    let width = code.width() as usize;
+    let mut ranked: Vec<Vec<(ByteCount, PlaceId)>> = sets
+        .iter()
+        .map(|set| {
+            let room = |place: &PlaceId| spare(*place).map(|spare| (spare, *place));
+            let mut disks: Vec<_> =
+                set.iter().filter_map(room).filter(|of| of.0 >= stack).collect();
+            disks.sort_unstable_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
+            disks
+        })
+        .collect();
+    let even = width / sets.len().max(1);
+    let mut chosen = vec![0; sets.len()];
+    let mut places = Vec::with_capacity(width);
+    for (set, disks) in ranked.iter_mut().enumerate() {
+        chosen[set] = even.min(disks.len());
+        places.extend(disks.drain(..chosen[set]).map(|(_, place)| place));
+    }
+    // What does not divide evenly goes to any set once, and what is lacking then anywhere.
+    for most in [even + 1, usize::MAX] {
+        while places.len() < width {
+            let open = (0..sets.len()).filter(|set| chosen[*set] < most);
+            let open = open.filter_map(|set| Some((ranked[set].first()?, set)));
+            let roomiest =
+                open.max_by_key(|((spare, place), _)| (*spare, std::cmp::Reverse(*place)));
+            let Some((_, set)) = roomiest else { break };
+            places.push(ranked[set].remove(0).1);
+            chosen[set] += 1;
+        }
+    }
+    let redundancy = code.redundancy as usize;
+    let is_set_tolerant = chosen.iter().all(|count| *count <= redundancy);
+    (places.len() == width).then_some(Placement { places, is_set_tolerant })
+}

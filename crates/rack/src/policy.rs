@@ -1,0 +1,71 @@
+//! How a rack decides: a value, so that one policy can be held against another.
+
+use fulgurite_units::{ByteCount, Duration, Ratio};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
+
+/// What the scheduler of each class goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// How far others may push an operation back, against the order in which they came, in bytes of
+    /// operations (u); none for any distance. Nothing is first come, first served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach_bytes: Option<ByteCount>,
+    /// The same in time, as estimated from the measured pace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach_time: Option<Duration>,
+    /// The share of rebuilds and scrubs where clients wait as well (w).
+    pub background_share: Ratio,
+    /// How far one side may get ahead of the other before the turn goes over (H): a turn has to be
+    /// worth its switch.
+    pub turn: Duration,
+    /// Operations of clients that may wait in a class.
+    pub client_queue: usize,
+    /// Rebuilds and scrubs that may wait in a class.
+    pub background_queue: usize,
+    /// Operations that run at once in the spinning group.
+    pub at_once: usize,
+    /// Whether an operation that comes for the spinning group goes ahead of those of other groups,
+    /// as far as these may be pushed back, even if no other of its group waits.
+    pub joins_running: bool,
+    /// Whether classes that share the unit in which groups lie spin up one after the other: in
+    /// Pelican's prototype a tray could supply one disk that spins up.
+    pub spins_up_in_turn: bool,
+    /// When a group that nobody wants is put down; none to let it spin, as Pelican does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Duration>,
+    /// How long a disk may take to spin up before its group goes on without it.
+    pub rise_limit: Duration,
+    /// How long the first look at a group may be put off while clients want others.
+    pub init_patience: Duration,
+}
+
+impl Policy {
+    /// The paper's (section 4.2), with the values that it leaves open as design note 0026 chose
+    /// them.
+    #[must_use]
+    pub fn pelican() -> Self {
+        Self { joins_running: false, reach_time: None, ..Self::default() }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            reach_bytes: Some(ByteCount::new(500_000_000_000)),
+            reach_time: None,
+            background_share: Ratio::new(0.5).unwrap_or_default(),
+            turn: Duration::from_secs(300),
+            client_queue: CLIENT_QUEUE,
+            background_queue: BACKGROUND_QUEUE,
+            at_once: 1,
+            joins_running: true,
+            spins_up_in_turn: false,
+            idle: None,
+            rise_limit: Duration::from_secs(60),
+            init_patience: Duration::from_secs(3600),
+        }
+    }
+}

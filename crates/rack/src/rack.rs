@@ -1,0 +1,350 @@
+//! The controller: events in, commands out. What happens to a group is in `switching`, what runs in
+//! it in `serving`, what is lost of it in `losing`.
+
+use fulgurite_units::{ByteCount, Controller, Instant, Outbox};
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Command, Event, Op, OpKind, Refusal, Side};
+use crate::fair::Fair;
+use crate::limits::{AT_ONCE_MAX, RETRY_MIN};
+use crate::pace::Measured;
+use crate::places::{Motion, Places, class_numbers};
+use crate::queue::{Cost, Queue, Waiting};
+use crate::state::{Class, Group, Phase};
+use crate::{Assignment, ClassId, GroupId, Members, OpId, PlaceId, Policy, Shape};
+
+/// The controller of one rack.
+#[derive(Clone, Debug)]
+pub struct Rack {
+    pub(crate) policy: Policy,
+    pub(crate) now: Instant,
+    pub(crate) assignment: Assignment,
+    pub(crate) places: Places,
+    pub(crate) groups: Vec<Group>,
+    pub(crate) classes: Vec<Class>,
+    /// Disks that spin though they were told to stop.
+    pub(crate) stuck: Vec<PlaceId>,
+    pub(crate) counters: Counters,
+}
+
+/// What was done since the controller was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Counters {
+    /// Groups brought up.
+    pub switches: u64,
+    /// Disks told to spin up, attempts again included.
+    pub spin_ups: u64,
+    /// Operations run.
+    pub runs: u64,
+    /// Operations refused since too many waited.
+    pub busy: u64,
+    /// Operations refused since too few of their disks could be used.
+    pub too_few: u64,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupState {
+    /// Its disks stand still.
+    Asleep,
+    /// They spin up.
+    SpinningUp,
+    /// They spin and are mounted.
+    Spinning,
+    /// They are unmounted and stop.
+    SpinningDown,
+}
+
+/// What a disk does, as the controller knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlaceState {
+    /// It stands still.
+    Asleep,
+    /// It was told to spin up.
+    SpinningUp,
+    /// It spins and is mounted.
+    Spinning,
+    /// It was told to stop.
+    SpinningDown,
+    /// It spins though it was told to stop; it is told again.
+    Stuck,
+    /// It did not spin up and rests before it is tried again.
+    Resting,
+    /// It is lost, until it is said to be back.
+    Lost,
+}
+
+impl Controller for Rack {
+    type Event = Event;
+    type Command = Command;
+
+    fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
+        // A driver's clock may be read out of order; rests must not begin in the past.
+        self.now = self.now.max(now);
+        if !self.stuck.is_empty() {
+            self.tell_the_stuck(out);
+        }
+        match event {
+            Event::Submit { op } => self.submit(op, out),
+            Event::Done { op } => self.done(op, out),
+            Event::Up { place } => self.came_up(place, out),
+            Event::UpFailed { place } => self.stayed_down(place, out),
+            Event::Down { place } => self.came_down(place, out),
+            Event::DownFailed { place } => self.stayed_up(place, out),
+            Event::Woken { place } => self.woken(place, out),
+            Event::Lost { part, loss } => self.lost(part, loss, out),
+            Event::Back { part } => self.back(part, out),
+            Event::Timer => (0..self.classes.len()).for_each(|class| self.advance(class, out)),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let classes = self.classes.iter().filter_map(|class| class.wake_at);
+        if self.stuck.is_empty() {
+            return classes.min();
+        }
+        let again = self.stuck.iter().filter_map(|place| match self.places.spot(*place).motion {
+            Motion::Stuck { again } => Some(again),
+            Motion::Still | Motion::Rising | Motion::Spinning | Motion::Sinking => None,
+        });
+        classes.chain(again).min()
+    }
+
+    fn check(&self) {
+        self.check_invariants();
+    }
+}
+
+impl Rack {
+    /// A rack of which every disk stands still and nobody wants anything. The assignment is to be
+    /// proved before ([`crate::check`]).
+    ///
+    /// # Panics
+    /// If the assignment is of another shape.
+    #[must_use]
+    pub fn new(shape: &Shape, assignment: Assignment, mut policy: Policy) -> Self {
+        policy.at_once = policy.at_once.clamp(1, AT_ONCE_MAX);
+        assert_eq!(assignment.place_count(), shape.place_count(), "a rack and its own groups");
+        let numbers = class_numbers(&assignment);
+        let group = |group: GroupId| {
+            let class = assignment.class_of(group).index();
+            Group::new(class, numbers[group.index()], assignment.places(group))
+        };
+        let class = |class: ClassId| {
+            let groups = assignment.groups_of(class).to_vec();
+            let first = groups.first().and_then(|group| assignment.places(*group).first());
+            let lane = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
+            let queue = || Queue::new(groups.len(), policy.reach_bytes, policy.reach_time);
+            Class {
+                lane,
+                client: queue(),
+                background: queue(),
+                groups,
+                inits: std::collections::VecDeque::new(),
+                fair: Fair::new(policy.background_share, policy.turn),
+                measured: Measured::new(shape.pace()),
+                phase: Phase::Still,
+                cause: (OpId::new(0), OpKind::Init),
+                switch_since: Instant::ZERO,
+                is_fresh: false,
+                running: Vec::with_capacity(policy.at_once),
+                idle_since: None,
+                was_busy: false,
+                wake_at: None,
+            }
+        };
+        Self {
+            policy,
+            now: Instant::ZERO,
+            places: Places::new(shape),
+            groups: assignment.groups().map(group).collect(),
+            classes: assignment.classes().map(class).collect(),
+            assignment,
+            stuck: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The groups and classes it goes by.
+    #[must_use]
+    pub const fn assignment(&self) -> &Assignment {
+        &self.assignment
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What a group does.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn group_state(&self, group: GroupId) -> GroupState {
+        match self.classes[self.groups[group.index()].class].phase {
+            Phase::Rising { group: own, .. } if own == group => GroupState::SpinningUp,
+            Phase::Up { group: own, .. } if own == group => GroupState::Spinning,
+            Phase::Sinking { group: own } if own == group => GroupState::SpinningDown,
+            Phase::Still | Phase::Rising { .. } | Phase::Up { .. } | Phase::Sinking { .. } => {
+                GroupState::Asleep
+            }
+        }
+    }
+
+    /// What a disk does.
+    ///
+    /// # Panics
+    /// If the rack has no such place.
+    #[must_use]
+    pub fn place_state(&self, place: PlaceId) -> PlaceState {
+        let spot = self.places.spot(place);
+        match spot.motion {
+            Motion::Rising => PlaceState::SpinningUp,
+            Motion::Spinning => PlaceState::Spinning,
+            Motion::Sinking => PlaceState::SpinningDown,
+            Motion::Stuck { .. } => PlaceState::Stuck,
+            Motion::Still if spot.is_lost() => PlaceState::Lost,
+            Motion::Still if !spot.may_rise(self.now) => PlaceState::Resting,
+            Motion::Still => PlaceState::Asleep,
+        }
+    }
+
+    /// The group of a class that spins or comes up.
+    ///
+    /// # Panics
+    /// If the rack has no such class.
+    #[must_use]
+    pub fn spinning(&self, class: ClassId) -> Option<GroupId> {
+        self.classes[class.index()].phase.group()
+    }
+
+    /// How many operations of a class wait.
+    ///
+    /// # Panics
+    /// If the rack has no such class.
+    #[must_use]
+    pub fn waiting(&self, class: ClassId, side: Side) -> usize {
+        let class = &self.classes[class.index()];
+        match side {
+            Side::Client => class.client.len() + class.inits.len(),
+            Side::Background => class.background.len(),
+        }
+    }
+
+    /// Bytes of operations of a class that wait.
+    ///
+    /// # Panics
+    /// If the rack has no such class.
+    #[must_use]
+    pub fn waiting_bytes(&self, class: ClassId, side: Side) -> ByteCount {
+        let class = &self.classes[class.index()];
+        match side {
+            Side::Client => class.client.bytes(),
+            Side::Background => class.background.bytes(),
+        }
+    }
+
+    /// Disks of a group that can be used: neither lost nor resting.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn usable(&self, group: GroupId) -> Members {
+        let known = &self.groups[group.index()];
+        let away = (0..known.places.len()).filter(|position| {
+            known.lost.or(known.resting).contains(*position)
+                && !self.places.spot(known.places[*position]).may_rise(self.now)
+        });
+        away.fold(Members::first(known.places.len()), Members::without)
+    }
+
+    /// Disks of a group that cannot be used: lost, or resting since they did not spin up.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    pub fn away(&self, group: GroupId) -> impl Iterator<Item = PlaceId> {
+        let usable = self.usable(group);
+        let places = self.groups[group.index()].places.iter().enumerate();
+        places.filter(move |(position, _)| !usable.contains(*position)).map(|(_, place)| *place)
+    }
+
+    fn submit(&mut self, op: Op, out: &mut Outbox<Command>) {
+        let group = &self.groups[op.group.index()];
+        let (index, number, has_init) = (group.class, group.number, group.init.is_some());
+        let waiting = Waiting { op, since: self.now };
+        let side = op.kind.side();
+        let limit = match side {
+            Side::Client => self.policy.client_queue,
+            Side::Background => self.policy.background_queue,
+        };
+        let class = &mut self.classes[index];
+        let did_wait = class.waits(side);
+        if op.kind == OpKind::Init {
+            if has_init {
+                self.refuse(op.id, Refusal::Busy { retry_after: RETRY_MIN }, out);
+                return;
+            }
+            class.inits.push_back(op.group);
+            self.groups[op.group.index()].init = Some(waiting);
+        } else if let Some(refusal) = self.too_few(&op) {
+            self.refuse(op.id, refusal, out);
+            return;
+        } else {
+            let class = &mut self.classes[index];
+            let (measured, is_up) = (class.measured, class.phase.group() == Some(op.group));
+            let queue = class.queue(side);
+            if queue.len() >= limit {
+                let retry_after = measured.retry_after(queue.bytes());
+                self.refuse(op.id, Refusal::Busy { retry_after }, out);
+                return;
+            }
+            let cost = Cost::new(op.bytes, measured.time_of(op.bytes));
+            queue.insert(waiting, number, cost, is_up && self.policy.joins_running);
+        }
+        if !did_wait {
+            self.classes[index].fair.wake(side);
+        }
+        self.advance(index, out);
+    }
+
+    fn done(&mut self, id: OpId, out: &mut Outbox<Command>) {
+        let ran = |class: &Class| class.running.iter().position(|running| running.op.id == id);
+        let found = self.classes.iter().enumerate().find_map(|(at, class)| Some((at, ran(class)?)));
+        let (index, at) = found.unwrap_or_else(|| panic!("operation {id} does not run"));
+        let class = &mut self.classes[index];
+        let running = class.running.swap_remove(at);
+        class.measured.served(running.op.bytes, self.now.since(running.since));
+        self.advance(index, out);
+    }
+
+    pub(crate) fn refuse(&mut self, op: OpId, refusal: Refusal, out: &mut Outbox<Command>) {
+        match refusal {
+            Refusal::Busy { .. } => self.counters.busy += 1,
+            Refusal::TooFew { .. } => self.counters.too_few += 1,
+        }
+        out.push(Command::Refuse { op, refusal });
+    }
+
+    /// Why an operation cannot be done in its group, if it cannot.
+    pub(crate) fn too_few(&self, op: &Op) -> Option<Refusal> {
+        let group = &self.groups[op.group.index()];
+        if op.enough == 0 || group.lost.or(group.resting).is_empty() {
+            return None;
+        }
+        let usable = self.usable(op.group).and(op.members).count();
+        (usable < op.enough).then(|| {
+            let rests = group.resting.and(op.members).positions();
+            let until = rests.filter_map(|at| self.places.spot(group.places[at]).rest_until);
+            let resting = group.resting.and(op.members).count();
+            let retry_after = (usable + resting >= op.enough)
+                .then(|| until.max().map(|until| until.since(self.now).max(RETRY_MIN)))
+                .flatten();
+            Refusal::TooFew { usable, retry_after }
+        })
+    }
+}

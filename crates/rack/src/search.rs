@@ -1,0 +1,174 @@
+//! A search for groups where no construction fits: places change seats until no domain is asked for
+//! more than it supplies (simulated annealing from a fixed seed, so that a shape always gives the
+//! same groups).
+//!
+//! It may fail though there is an answer; it cannot succeed though there is none, for what it finds
+//! is counted by others.
+
+use fulgurite_units::{RandomStream, Seed};
+
+use crate::PlaceId;
+use crate::limits::{SEARCH_STEPS_MAX, SEARCH_STEPS_PER_PLACE};
+use crate::shape::{Domain, Shape, Shared};
+use crate::usage::Groups;
+
+/// What a disk too many in a domain weighs against one too many in a unit that groups are spread
+/// over.
+const DOMAIN_WEIGHT: i64 = 4;
+/// How often a move that makes things worse by one is taken, at the start and at the end.
+const HEAT: (f64, f64) = (1.5, 0.05);
+
+struct Search<'a> {
+    domains: &'a [&'a Domain],
+    spread: Option<(&'a Shared, u32)>,
+    /// Groups of each class.
+    classes: Vec<Vec<usize>>,
+    /// By place of the part: its group.
+    group_of: Vec<usize>,
+    /// By kind of domain, then domain, then group: its disks in it.
+    used: Vec<Vec<Vec<u32>>>,
+    /// By unit, then group.
+    spread_used: Vec<Vec<u32>>,
+}
+
+/// Classes with the fewest disks too many that were found.
+pub(crate) fn search(
+    shape: &Shape,
+    domains: &[&Domain],
+    places: &[PlaceId],
+    classes: usize,
+) -> Vec<Groups> {
+    let count = u32::try_from(places.len()).unwrap_or(u32::MAX);
+    let steps = count.saturating_mul(SEARCH_STEPS_PER_PLACE).min(SEARCH_STEPS_MAX);
+    let mut search = Search::new(shape, domains, places, classes);
+    let mut random = Seed::new(0).child(b"groups of a rack").stream();
+    let (mut cost, mut least) = (search.whole_cost(), i64::MAX);
+    let mut best = search.group_of.clone();
+    for step in 0..steps {
+        if cost < least {
+            least = cost;
+            best.clone_from(&search.group_of);
+        }
+        if least == 0 || places.len() < 2 {
+            break;
+        }
+        let cooled = f64::from(step) / f64::from(steps);
+        let heat = HEAT.0 + (HEAT.1 - HEAT.0) * cooled;
+        cost += search.try_exchange(places, heat, &mut random);
+    }
+    search.group_of = best;
+    search.found(places)
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        shape: &'a Shape,
+        domains: &'a [&'a Domain],
+        places: &[PlaceId],
+        class_count: usize,
+    ) -> Self {
+        let groups = places.len() / shape.group_size() as usize;
+        let mut classes = vec![Vec::new(); class_count];
+        (0..groups).for_each(|group| classes[group * class_count / groups].push(group));
+        // In turn, so that neighbors, which share most, begin in different groups.
+        let group_of: Vec<usize> = (0..places.len()).map(|place| place % groups).collect();
+        let count = |shared: &Shared| {
+            let mut used = vec![vec![0; groups]; shared.count()];
+            for (place, group) in places.iter().zip(&group_of) {
+                used[shared.of(*place) as usize][*group] += 1;
+            }
+            used
+        };
+        let used = domains.iter().map(|domain| count(&domain.shared)).collect();
+        let spread_used = shape.spread().map_or_else(Vec::new, count);
+        let spread = shape.spread().map(|unit| {
+            let lies_in = spread_used.iter().filter(|used| used.iter().any(|used| *used > 0));
+            let units = u32::try_from(lies_in.count()).unwrap_or(u32::MAX);
+            (unit, shape.group_size().div_ceil(units.max(1)))
+        });
+        Self { domains, spread, classes, group_of, used, spread_used }
+    }
+
+    fn found(&self, places: &[PlaceId]) -> Vec<Groups> {
+        let of = |group: &usize| {
+            let places = places.iter().zip(&self.group_of);
+            places.filter(|(_, of)| *of == group).map(|(place, _)| *place).collect()
+        };
+        self.classes.iter().map(|groups| groups.iter().map(of).collect()).collect()
+    }
+
+    fn domain_cost(&self, kind: usize, domain: usize) -> i64 {
+        let used = &self.used[kind][domain];
+        let most = |groups: &Vec<usize>| groups.iter().map(|group| used[*group]).max().unwrap_or(0);
+        let sum: u32 = self.classes.iter().map(most).sum();
+        DOMAIN_WEIGHT * i64::from(sum.saturating_sub(self.domains[kind].capacity))
+    }
+
+    fn spread_cost(&self, unit: usize, group: usize) -> i64 {
+        let even = self.spread.map_or(u32::MAX, |(_, even)| even);
+        i64::from(self.spread_used[unit][group].saturating_sub(even))
+    }
+
+    fn whole_cost(&self) -> i64 {
+        let domains = self.used.iter().enumerate().flat_map(|(kind, domains)| {
+            (0..domains.len()).map(move |domain| self.domain_cost(kind, domain))
+        });
+        let spread = self.spread_used.iter().enumerate().flat_map(|(unit, groups)| {
+            (0..groups.len()).map(move |group| self.spread_cost(unit, group))
+        });
+        domains.chain(spread).sum()
+    }
+
+    /// The cost of what an exchange of two places can change.
+    fn cost_at(&self, places: [PlaceId; 2], groups: [usize; 2]) -> i64 {
+        let mut cost = 0;
+        for (kind, domain) in self.domains.iter().enumerate() {
+            let at = places.map(|place| domain.shared.of(place) as usize);
+            if at[0] != at[1] {
+                cost += at.iter().map(|at| self.domain_cost(kind, *at)).sum::<i64>();
+            }
+        }
+        if let Some((unit, _)) = self.spread {
+            let at = places.map(|place| unit.of(place) as usize);
+            if at[0] != at[1] {
+                let each = at.iter().flat_map(|at| groups.map(|group| (*at, group)));
+                cost += each.map(|(unit, group)| self.spread_cost(unit, group)).sum::<i64>();
+            }
+        }
+        cost
+    }
+
+    /// Two places change groups, if that is worth it; by how much the cost grew.
+    fn try_exchange(&mut self, places: &[PlaceId], heat: f64, random: &mut RandomStream) -> i64 {
+        let mut draw = || usize::try_from(random.below(places.len() as u64)).unwrap_or(0);
+        let at = [draw(), draw()];
+        let groups = at.map(|at| self.group_of[at]);
+        if groups[0] == groups[1] {
+            return 0;
+        }
+        let two = at.map(|at| places[at]);
+        let before = self.cost_at(two, groups);
+        self.exchange(two, groups);
+        let grown = self.cost_at(two, groups) - before;
+        #[expect(clippy::cast_precision_loss, reason = "costs are small")]
+        let is_taken = grown <= 0 || random.unit() < (-(grown as f64) / heat).exp();
+        if is_taken {
+            self.group_of.swap(at[0], at[1]);
+            return grown;
+        }
+        self.exchange(two, [groups[1], groups[0]]);
+        0
+    }
+
+    fn exchange(&mut self, places: [PlaceId; 2], groups: [usize; 2]) {
+        let shared = self.domains.iter().map(|domain| &domain.shared).zip(&mut self.used);
+        let spread = self.spread.map(|(unit, _)| (unit, &mut self.spread_used));
+        for (shared, used) in shared.chain(spread) {
+            let at = places.map(|place| shared.of(place) as usize);
+            used[at[0]][groups[0]] -= 1;
+            used[at[0]][groups[1]] += 1;
+            used[at[1]][groups[1]] -= 1;
+            used[at[1]][groups[0]] += 1;
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What runs next in a group that spins, and which group is wanted next.
+//!
+//! Whose turn it is decides which queue is looked at, and its first operation which group. The
+//! first look at a group comes before all else in it; other groups have theirs when clients want
+//! nothing, or have waited long enough (Pelican, section 3). In a turn of rebuilds, clients of the
+//! same group are served as they come: it spins anyway.
+
+use fulgurite_units::{Instant, Outbox};
+
+use crate::event::{Command, OpKind, Refusal, Side};
+use crate::limits::RISE_REST;
+use crate::queue::Waiting;
+use crate::rack::Rack;
+use crate::state::Running;
+use crate::{GroupId, Members, Op, OpId};
+
+/// Whether an operation can run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readiness {
+    Ready,
+    /// Disks that it needs still come up.
+    Waits,
+    /// So many of its disks spin, and no more will in this turn.
+    TooFew(u32),
+}
+
+/// What is next in a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The first look at a group.
+    Init(GroupId),
+    /// The first operation of a side, in its group.
+    Front(Side, GroupId),
+    Nothing,
+}
+
+impl Rack {
+    /// Starts what can be started in the spinning group, or puts it down for another; whether there
+    /// is more to do.
+    pub(crate) fn serve(
+        &mut self,
+        index: usize,
+        id: GroupId,
+        since: Instant,
+        out: &mut Outbox<Command>,
+    ) -> bool {
+        let group = &self.groups[id.index()];
+        if !group.resting.or(group.blocked).is_empty() {
+            self.fill(id, out);
+        }
+        let class = &self.classes[index];
+        if class.running.len() >= self.policy.at_once {
+            return false;
+        }
+        if self.groups[id.index()].init.is_some() {
+            return self.start_init(index, id, out);
+        }
+        if class.running.iter().any(|running| running.op.kind == OpKind::Init) {
+            return false;
+        }
+        if !class.is_fresh {
+            self.classes[index].choose_turn();
+        }
+        let class = &mut self.classes[index];
+        if class.fair.turn() == Side::Background && self.start_rider(index, id, out) {
+            return true;
+        }
+        match self.next(index) {
+            Next::Front(side, group) if group == id => self.start_front(index, side, since, out),
+            Next::Front(..) | Next::Init(_) => self.leave(index, id, out),
+            Next::Nothing => self.rest_idle(index, id, out),
+        }
+    }
+
+    /// The group that is wanted next, with the operation it is wanted for.
+    pub(crate) fn next_target(
+        &mut self,
+        index: usize,
+        out: &mut Outbox<Command>,
+    ) -> Option<(GroupId, (OpId, OpKind))> {
+        loop {
+            self.classes[index].choose_turn();
+            match self.next(index) {
+                Next::Init(group) => {
+                    let init = self.groups[group.index()].init?;
+                    return Some((group, (init.op.id, OpKind::Init)));
+                }
+                Next::Front(side, group) => {
+                    let queue = self.classes[index].queue(side);
+                    let op = queue.front()?.1.op;
+                    let Some(refusal) = self.too_few(&op) else {
+                        return Some((group, (op.id, op.kind)));
+                    };
+                    self.classes[index].queue(side).pop();
+                    self.refuse(op.id, refusal, out);
+                }
+                Next::Nothing => return None,
+            }
+        }
+    }
+
+    fn next(&self, index: usize) -> Next {
+        let class = &self.classes[index];
+        let group = |number: usize| class.groups[number];
+        match class.fair.turn() {
+            Side::Background => class
+                .background
+                .front()
+                .map_or(Next::Nothing, |(number, _)| Next::Front(Side::Background, group(number))),
+            Side::Client => {
+                let oldest = class.inits.front().copied();
+                let is_due = |of: GroupId| {
+                    let init = self.groups[of.index()].init;
+                    init.is_some_and(|init| init.since + self.policy.init_patience <= self.now)
+                };
+                match (class.client.front(), oldest) {
+                    (_, Some(oldest)) if is_due(oldest) => Next::Init(oldest),
+                    (Some((number, _)), _) => Next::Front(Side::Client, group(number)),
+                    (None, Some(oldest)) => Next::Init(oldest),
+                    (None, None) => Next::Nothing,
+                }
+            }
+        }
+    }
+
+    fn start_init(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
+        if !self.classes[index].running.is_empty() {
+            return false;
+        }
+        let Some(init) = self.groups[id.index()].init.take() else { return false };
+        self.classes[index].inits.retain(|group| *group != id);
+        self.start(index, id, init, out);
+        true
+    }
+
+    /// Starts an operation of a client in a turn of rebuilds.
+    fn start_rider(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
+        let (number, up) = (self.groups[id.index()].number, self.groups[id.index()].up);
+        let is_ready = |op: &Op| up.and(op.members).count() >= op.enough;
+        let Some(waiting) = self.classes[index].client.ride(number, is_ready) else {
+            return false;
+        };
+        self.start(index, id, waiting, out);
+        true
+    }
+
+    fn start_front(
+        &mut self,
+        index: usize,
+        side: Side,
+        since: Instant,
+        out: &mut Outbox<Command>,
+    ) -> bool {
+        let queue = self.classes[index].queue(side);
+        let Some((_, waiting)) = queue.front() else { return false };
+        let op = waiting.op;
+        match self.readiness(&op, since) {
+            Readiness::Waits => false,
+            Readiness::Ready => {
+                if let Some(waiting) = self.classes[index].queue(side).pop() {
+                    self.start(index, op.group, waiting, out);
+                }
+                true
+            }
+            Readiness::TooFew(usable) => {
+                self.classes[index].queue(side).pop();
+                let retry_after = Some(RISE_REST);
+                self.refuse(op.id, Refusal::TooFew { usable, retry_after }, out);
+                true
+            }
+        }
+    }
+
+    fn readiness(&self, op: &Op, since: Instant) -> Readiness {
+        let group = &self.groups[op.group.index()];
+        let up = group.up.and(op.members).count();
+        if up >= op.enough {
+            return Readiness::Ready;
+        }
+        let is_patient = self.now < since + self.patience();
+        let rising = if is_patient { group.rising } else { Members::NONE };
+        if group.up.or(rising).and(op.members).count() >= op.enough {
+            Readiness::Waits
+        } else {
+            Readiness::TooFew(up)
+        }
+    }
+
+    fn start(&mut self, index: usize, id: GroupId, waiting: Waiting, out: &mut Outbox<Command>) {
+        let class = &mut self.classes[index];
+        class.is_fresh = false;
+        class.idle_since = None;
+        class.running.push(Running { op: waiting.op, since: self.now });
+        self.counters.runs += 1;
+        out.push(Command::Run { op: waiting.op.id, up: self.groups[id.index()].up });
+    }
+
+    /// Puts a group down for another when nothing runs in it any more.
+    fn leave(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
+        let class = &mut self.classes[index];
+        class.is_fresh = false;
+        if !class.running.is_empty() {
+            return false;
+        }
+        self.sink(index, id, out);
+        true
+    }
+
+    /// Nobody wants anything: the group spins on, or not for long.
+    fn rest_idle(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
+        let class = &mut self.classes[index];
+        if !class.running.is_empty() {
+            return false;
+        }
+        let since = *class.idle_since.get_or_insert(self.now);
+        let is_over = self.policy.idle.is_some_and(|idle| since + idle <= self.now);
+        if is_over {
+            self.sink(index, id, out);
+        }
+        is_over
+    }
+}

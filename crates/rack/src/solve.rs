@@ -1,0 +1,292 @@
+//! Groups and classes for a rack of any shape.
+//!
+//! First by a construction, which is Pelican's closed form where there is one (figure 2 of the
+//! paper): a class is a union of whole domains of the tightest resource, its columns; each of its
+//! groups takes one place of each column, and the next group is the same turned by one.
+//!
+//! ```text
+//!            column 0  1  2  3      a block: columns linked by another resource (a tray)
+//! place 0           a  d  c  b      turned by i, the number of the column in its block, and by
+//! place 1           b  a  d  c      s times the number of the block; s is the first with which
+//! place 2           c  b  a  d      groups are spread as the shape asks for
+//! place 3           d  c  b  a      a, b, c, d: groups
+//! ```
+//!
+//! Where that does not work out, a search. Either way the result counts only when it is proved
+//! ([`crate::check`]), with as many classes as the resources allow. Soft domains are kept if they
+//! can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::search::search;
+use crate::shape::{Domain, Kind, Shape};
+use crate::usage::{Groups, spread_most, worst};
+use crate::{Assignment, ClassId, Error, GroupId, PlaceId, Table, check};
+
+/// Finds groups and classes, proved.
+///
+/// # Errors
+/// When places do not divide into groups, when resources are not enough for one group, or when no
+/// assignment is found; the error names what stands in the way.
+pub fn solve(shape: &Shape) -> Result<Assignment, Error> {
+    let (mut group_of, mut class_of) = (BTreeMap::new(), Vec::new());
+    let mut class = 0;
+    for part in parts(shape) {
+        for groups in solve_part(shape, &part)? {
+            for places in groups {
+                // Groups are no more than places, which fit.
+                let group = GroupId::new(u32::try_from(class_of.len()).unwrap_or(u32::MAX));
+                class_of.push(ClassId::new(class));
+                group_of.extend(places.into_iter().map(|place| (place, group)));
+            }
+            class += 1;
+        }
+    }
+    let table = Table { group_of: group_of.into_values().collect(), class_of };
+    let assignment = Assignment::from_table(shape, &table)?;
+    check(shape, &assignment)?;
+    Ok(assignment)
+}
+
+/// Places that make groups among each other.
+struct Part {
+    places: Vec<PlaceId>,
+    /// What it is, for errors.
+    named: String,
+}
+
+fn parts(shape: &Shape) -> Vec<Part> {
+    let Some(unit) = shape.within() else {
+        return vec![Part { places: shape.places().collect(), named: String::new() }];
+    };
+    let part = |index| {
+        let named = format!(" of {} {index}", unit.name);
+        Part { places: unit.members(index).to_vec(), named }
+    };
+    (0..).take(unit.count()).map(part).collect()
+}
+
+fn solve_part(shape: &Shape, part: &Part) -> Result<Vec<Groups>, Error> {
+    let size = shape.group_size();
+    let (places, within) = (part.places.len(), &part.named);
+    if !places.is_multiple_of(size as usize) {
+        return Err(Error::Indivisible { places, within: within.clone(), size });
+    }
+    let hard = |domain: &&Domain| domain.kind == Kind::Hard;
+    let all: Vec<&Domain> = shape.domains().iter().collect();
+    let hard: Vec<&Domain> = shape.domains().iter().filter(hard).collect();
+    let classes_of = |domains: &[&Domain]| {
+        let most = domains.iter().map(|domain| slots(domain, &part.places)).min();
+        most.map_or(places / size as usize, |most| most / size as usize)
+    };
+    if let Some(domain) = hard.iter().min_by_key(|domain| slots(domain, &part.places))
+        && classes_of(&hard) == 0
+    {
+        let (domain, most) = (domain.shared.name.clone(), slots(domain, &part.places) as u64);
+        return Err(Error::NoClass { domain, most, within: within.clone(), size });
+    }
+    let mut in_the_way = None;
+    for domains in [&all, &hard] {
+        let most = classes_of(domains).min(places / size as usize);
+        for classes in (1..=most).rev() {
+            if let Some(found) = deal(shape, domains, part, classes) {
+                return Ok(found);
+            }
+            let found = search(shape, domains, &part.places, classes);
+            match worst(domains, &found) {
+                None => return Ok(found),
+                Some((name, _)) => in_the_way = Some(name),
+            }
+        }
+    }
+    let classes = u32::try_from(classes_of(&hard)).unwrap_or(u32::MAX);
+    let domain = in_the_way.unwrap_or_default();
+    Err(Error::Unsolved { size, within: within.clone(), places, classes, domain })
+}
+
+/// How many disks of a part a resource lets spin at once.
+fn slots(domain: &Domain, places: &[PlaceId]) -> usize {
+    by_domain(domain, places).values().map(|members| members.len().min(capacity(domain))).sum()
+}
+
+fn capacity(domain: &Domain) -> usize {
+    usize::try_from(domain.capacity).unwrap_or(usize::MAX)
+}
+
+fn by_domain(domain: &Domain, places: &[PlaceId]) -> BTreeMap<u32, Vec<PlaceId>> {
+    let mut members: BTreeMap<u32, Vec<PlaceId>> = BTreeMap::new();
+    for place in places {
+        members.entry(domain.shared.of(*place)).or_default().push(*place);
+    }
+    members
+}
+
+/// Places of which each group has one.
+type Column = Vec<PlaceId>;
+
+/// A column of a class: the number of its block in the class, its own in the block, its places.
+type Seated<'a> = (usize, usize, &'a Column);
+
+/// The construction, with each resource in turn as the tightest and each other as what makes
+/// blocks.
+fn deal(shape: &Shape, domains: &[&Domain], part: &Part, classes: usize) -> Option<Vec<Groups>> {
+    let size = shape.group_size() as usize;
+    let mut tightest: Vec<&Domain> = domains.to_vec();
+    tightest.sort_by_key(|domain| slots(domain, &part.places));
+    let mut best: Option<(u32, Vec<Groups>)> = None;
+    for tight in &tightest {
+        let Some(columns) = columns(tight, &part.places, classes * size) else { continue };
+        let others = || tightest.iter().copied().filter(|domain| *domain != *tight);
+        for link in others().map(Some).chain([None]) {
+            let linked = |domain: &&Domain| link.is_some_and(|link| link == *domain);
+            let blocks = unite(&columns, (0..columns.len()).collect(), others().filter(linked));
+            let atom = |block: Vec<usize>| {
+                unite(&columns, block, others().filter(|domain| domain.capacity == 1))
+            };
+            let atoms: Vec<Vec<Vec<usize>>> = blocks.into_iter().map(atom).collect();
+            for dealt in [deal_atoms(&atoms, classes), deal_blocks(&atoms, classes)] {
+                if dealt.iter().any(|class| class.len() != size) {
+                    continue;
+                }
+                let Some((most, found)) = turn(shape, domains, &columns, &dealt) else { continue };
+                if best.as_ref().is_none_or(|(known, _)| most < *known) {
+                    best = Some((most, found));
+                }
+                if best.as_ref().is_some_and(|(most, _)| *most <= even(shape, part)) {
+                    return best.map(|(_, found)| found);
+                }
+            }
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+/// Disks of a group in one of the units that it is spread over, if it is spread evenly.
+fn even(shape: &Shape, part: &Part) -> u32 {
+    let Some(unit) = shape.spread() else { return u32::MAX };
+    let mut units: Vec<u32> = part.places.iter().map(|place| unit.of(*place)).collect();
+    units.sort_unstable();
+    units.dedup();
+    shape.group_size().div_ceil(u32::try_from(units.len()).unwrap_or(u32::MAX))
+}
+
+/// Each domain's members shared out among as many columns as it supplies, all of one length.
+fn columns(tight: &Domain, places: &[PlaceId], wanted: usize) -> Option<Vec<Column>> {
+    let domains = by_domain(tight, places);
+    let mut columns = Vec::new();
+    for members in domains.values() {
+        let supplied = members.len().min(capacity(tight));
+        let count = if wanted.is_multiple_of(domains.len()) {
+            supplied.min(wanted / domains.len())
+        } else {
+            supplied
+        };
+        columns.extend((0..count).map(|first| -> Column {
+            members.iter().copied().skip(first).step_by(count).collect()
+        }));
+    }
+    let length = columns.first()?.len();
+    let is_even = columns.len() == wanted && columns.iter().all(|column| column.len() == length);
+    is_even.then_some(columns)
+}
+
+/// Columns that are linked, and the domains (with their kind) that they have places in.
+struct Linked {
+    domains: BTreeSet<(usize, u32)>,
+    columns: Vec<usize>,
+}
+
+/// Some columns, by what links them: those that have places in one domain are together.
+fn unite<'a>(
+    columns: &[Column],
+    some: Vec<usize>,
+    links: impl Iterator<Item = &'a Domain> + Clone,
+) -> Vec<Vec<usize>> {
+    let mut sets: Vec<Linked> = Vec::new();
+    for column in some {
+        let domains = links.clone().enumerate().flat_map(|(kind, domain)| {
+            columns[column].iter().map(move |place| (kind, domain.shared.of(*place)))
+        });
+        let mut set = Linked { domains: domains.collect(), columns: vec![column] };
+        let meets = |other: &Linked| !other.domains.is_disjoint(&set.domains);
+        let (met, apart): (Vec<_>, Vec<_>) = sets.into_iter().partition(meets);
+        for other in met {
+            set.domains.extend(other.domains);
+            set.columns.extend(other.columns);
+        }
+        set.columns.sort_unstable();
+        sets = apart;
+        sets.push(set);
+    }
+    let mut sets: Vec<Vec<usize>> = sets.into_iter().map(|set| set.columns).collect();
+    sets.sort_unstable();
+    sets
+}
+
+/// Columns of a class with the number of their block and their own in it.
+type Dealt = Vec<(usize, usize, usize)>;
+
+/// The atoms of each block to the classes in turn.
+fn deal_atoms(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
+    let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
+    for (number, block) in blocks.iter().enumerate() {
+        let mut counts = vec![0; classes];
+        for (atom, columns) in block.iter().enumerate() {
+            let class = atom % classes;
+            for column in columns {
+                dealt[class].push((number, counts[class], *column));
+                counts[class] += 1;
+            }
+        }
+    }
+    dealt
+}
+
+/// Whole blocks to the classes in turn.
+fn deal_blocks(blocks: &[Vec<Vec<usize>>], classes: usize) -> Vec<Dealt> {
+    let mut dealt: Vec<Dealt> = vec![Vec::new(); classes];
+    for (number, block) in blocks.iter().enumerate() {
+        let columns = block.iter().flatten().enumerate();
+        let seated = columns.map(|(index, column)| (number / classes, index, *column));
+        dealt[number % classes].extend(seated);
+    }
+    dealt
+}
+
+/// Turns columns against each other, block against block by the first stride with which groups are
+/// spread evenly, or as evenly as can be. With it, how many disks of a group are in one unit.
+fn turn(
+    shape: &Shape,
+    domains: &[&Domain],
+    columns: &[Column],
+    dealt: &[Dealt],
+) -> Option<(u32, Vec<Groups>)> {
+    let length = columns.first()?.len();
+    let mut best: Option<(u32, Vec<Groups>)> = None;
+    for stride in 0..length {
+        let class = |dealt: &Dealt| {
+            let seated = dealt.iter().map(|(block, index, at)| (*block, *index, &columns[*at]));
+            turned(seated, stride, length)
+        };
+        let found: Vec<Groups> = dealt.iter().map(class).collect();
+        if worst(domains, &found).is_some() {
+            continue;
+        }
+        let most = spread_most(shape, &found);
+        if best.as_ref().is_none_or(|(known, _)| most < *known) {
+            best = Some((most, found));
+        }
+    }
+    best
+}
+
+fn turned<'a>(columns: impl Iterator<Item = Seated<'a>>, stride: usize, length: usize) -> Groups {
+    let mut groups = vec![Vec::new(); length];
+    for (block, index, column) in columns {
+        let turn = (index + stride * block) % length;
+        for (height, place) in column.iter().enumerate() {
+            groups[(height + length - turn) % length].push(*place);
+        }
+    }
+    groups
+}

@@ -1,0 +1,45 @@
+//! How much of each domain some classes can take: what a solver asks while it looks for groups.
+//!
+//! The proof is not here: it counts again, by itself ([`crate::check`]).
+
+use crate::PlaceId;
+use crate::shape::{Domain, Shape};
+
+/// The groups of one class, by their places.
+pub(crate) type Groups = Vec<Vec<PlaceId>>;
+
+/// The resource that classes can take most too much of, with how much that is.
+pub(crate) fn worst(domains: &[&Domain], classes: &[Groups]) -> Option<(String, u32)> {
+    let excess = domains.iter().filter_map(|domain| {
+        let excess = excess(domain, classes);
+        (excess > 0).then(|| (domain.shared.name.clone(), excess))
+    });
+    excess.max_by_key(|(_, excess)| *excess)
+}
+
+fn excess(domain: &Domain, classes: &[Groups]) -> u32 {
+    let mut sums = vec![0u32; domain.shared.count()];
+    for groups in classes {
+        let mut most = vec![0u32; domain.shared.count()];
+        for places in groups {
+            let mut counts = vec![0u32; domain.shared.count()];
+            for place in places {
+                counts[domain.shared.of(*place) as usize] += 1;
+            }
+            most.iter_mut().zip(counts).for_each(|(most, count)| *most = count.max(*most));
+        }
+        sums.iter_mut().zip(most).for_each(|(sum, most)| *sum += most);
+    }
+    sums.into_iter().map(|sum| sum.saturating_sub(domain.capacity)).sum()
+}
+
+/// How many disks of one group are in one of the units that groups are spread over, at most.
+pub(crate) fn spread_most(shape: &Shape, classes: &[Groups]) -> u32 {
+    let Some(unit) = shape.spread() else { return 0 };
+    let most = classes.iter().flatten().map(|places| {
+        let mut counts = vec![0u32; unit.count()];
+        places.iter().for_each(|place| counts[unit.of(*place) as usize] += 1);
+        counts.into_iter().max().unwrap_or(0)
+    });
+    most.max().unwrap_or(0)
+}
