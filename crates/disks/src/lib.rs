@@ -28,6 +28,7 @@ pub mod limits;
 mod linux;
 mod power;
 mod simulated;
+mod spindles;
 mod times;
 mod wake;
 
@@ -40,6 +41,7 @@ pub use ledger::{Ledger, LedgerFile, Reloaded, Totals};
 pub use linux::{LinuxDisk, LinuxDisks};
 pub use power::{Draw, Power};
 pub use simulated::{Fault, Simulated};
+pub use spindles::{Spindles, Turned};
 pub use times::{Law, Times};
 pub use wake::{Cause, CauseKind, Wake};
 

@@ -5,6 +5,7 @@ mod ledger;
 mod ledger_file;
 mod power;
 mod simulated;
+mod spindles;
 
 use fulgurite_units::UnixTime;
 

@@ -84,6 +84,13 @@ impl LedgerFile {
         Ok((opened, reloaded))
     }
 
+    /// One that is there, and that nothing can be written to.
+    #[cfg(test)]
+    pub(crate) fn unwritable(path: &Path) -> Self {
+        let (opened, _) = Self::open(path).unwrap();
+        Self { file: open(path, OpenOptions::new().read(true)).unwrap(), ..opened }
+    }
+
     /// What is in it.
     #[must_use]
     pub const fn ledger(&self) -> &Ledger {
