@@ -1,6 +1,7 @@
 //! Blobs over stacks in memory: every byte comes back while enough stacks are left, and what is
 //! lost beyond that is named.
 
+mod golden;
 mod memory;
 
 use fulgurite_units::{BlobId, RackId};
