@@ -173,7 +173,8 @@ pub enum Refusal {
     },
 }
 
-/// What shall be done.
+/// What shall be done. A later order to a disk replaces an earlier one, of which no answer is to
+/// come any more; nor does one of a disk that was lost meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {

@@ -150,6 +150,7 @@ impl Rack {
                 cause: (OpId::new(0), OpKind::Init),
                 switch_since: Instant::ZERO,
                 is_fresh: false,
+                has_ridden: false,
                 running: Vec::with_capacity(policy.at_once),
                 idle_since: None,
                 was_busy: false,

@@ -58,14 +58,15 @@ impl Rack {
         if class.running.iter().any(|running| running.op.kind == OpKind::Init) {
             return false;
         }
-        if !class.is_fresh {
+        if !class.is_fresh || !class.waits(class.fair.turn()) {
             self.classes[index].choose_turn();
         }
-        let class = &mut self.classes[index];
-        if class.fair.turn() == Side::Background && self.start_rider(index, id, out) {
+        let next = self.next(index);
+        let is_rebuilt = next == Next::Front(Side::Background, id);
+        if is_rebuilt && self.start_rider(index, id, out) {
             return true;
         }
-        match self.next(index) {
+        match next {
             Next::Front(side, group) if group == id => self.start_front(index, side, since, out),
             Next::Front(..) | Next::Init(_) => self.leave(index, id, out),
             Next::Nothing => self.rest_idle(index, id, out),
@@ -133,8 +134,12 @@ impl Rack {
         true
     }
 
-    /// Starts an operation of a client in a turn of rebuilds.
+    /// Starts an operation of a client in a turn of rebuilds: after each rebuild one, so that
+    /// rebuilds go on however many clients come.
     fn start_rider(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
+        if self.classes[index].has_ridden {
+            return false;
+        }
         let (number, up) = (self.groups[id.index()].number, self.groups[id.index()].up);
         let is_ready = |op: &Op| up.and(op.members).count() >= op.enough;
         let Some(waiting) = self.classes[index].client.ride(number, is_ready) else {
@@ -189,6 +194,7 @@ impl Rack {
     fn start(&mut self, index: usize, id: GroupId, waiting: Waiting, out: &mut Outbox<Command>) {
         let class = &mut self.classes[index];
         class.is_fresh = false;
+        class.has_ridden = waiting.op.kind.side() == Side::Client;
         class.idle_since = None;
         class.running.push(Running { op: waiting.op, since: self.now });
         self.counters.runs += 1;

@@ -111,6 +111,8 @@ pub(crate) struct Class {
     pub(crate) switch_since: Instant,
     /// A group that has just come up serves first, whose turn it is meanwhile.
     pub(crate) is_fresh: bool,
+    /// The last operation that was started was one of a client.
+    pub(crate) has_ridden: bool,
     pub(crate) running: Vec<Running>,
     /// Since when nobody wants anything.
     pub(crate) idle_since: Option<Instant>,

@@ -201,19 +201,23 @@ impl Rack {
         }
         let seat = self.assignment.seat(place);
         let group = &mut self.groups[seat.group.index()];
-        group.first = group.first.without(seat.position);
         let class = group.class;
+        group.still(seat.position);
+        self.places.set(place, Motion::Still);
+        let has_room = self.places.has_room(place);
         let spot = self.places.spot_mut(place);
         spot.tries += 1;
-        if spot.tries < RISE_TRIES {
-            self.tell_to_rise(seat.group, place, out);
-        } else {
+        if spot.tries >= RISE_TRIES {
             spot.failures = spot.failures.saturating_add(1);
             spot.rest_until = Some(self.now + rest(spot.failures));
-            self.places.set(place, Motion::Still);
-            group.still(seat.position);
             group.resting = group.resting.with(seat.position);
             self.lowered(seat.group, out);
+        } else if has_room {
+            group.rising = group.rising.with(seat.position);
+            self.places.set(place, Motion::Rising);
+            self.tell_to_rise(seat.group, place, out);
+        } else {
+            group.blocked = group.blocked.with(seat.position);
         }
         self.advance_in_turn(class, out);
     }

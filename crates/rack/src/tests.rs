@@ -1,4 +1,8 @@
-//! Shapes, their groups and the proof, and placement. The scheduler has its own files.
+//! Shapes, their groups and the proof; placement; the queue against the paper's rule; the
+//! controller step by step, and in a world that takes its time and fails.
 
 mod groups;
 mod placing;
+mod reordering;
+mod scheduling;
+mod world;

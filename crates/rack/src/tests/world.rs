@@ -1,0 +1,536 @@
+//! A world with disks that take their time, stall, fail, are woken and lost, around a controller;
+//! and an observer who knows nothing of it but what it was told and what it ordered.
+//!
+//! Each promise of the crate is asked for: no domain supplies too much, nothing runs on a disk that
+//! does not spin, groups keep their order, and in the end nobody waits. Controllers that were
+//! broken on purpose must be noticed, or the observer is worth nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{
+    ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Ratio, Seed,
+};
+use proptest::prelude::*;
+
+use crate::event::{Command, Event, Loss, Op, OpKind, Part, Side};
+use crate::shape::{Kind, Shape};
+use crate::{Assignment, GroupId, Members, OpId, PlaceId, Policy, Rack, Refusal, presets, solve};
+
+/// A disk as it is, whatever the controller thinks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Disk {
+    /// It takes power and air.
+    spins: bool,
+    is_mounted: bool,
+    /// Somebody else woke it.
+    is_woken: bool,
+    /// Answers to older orders are dropped when there is a new one, or it is lost.
+    generation: u32,
+}
+
+/// What will happen to one disk, or to an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Up(PlaceId, u32),
+    UpFailed(PlaceId, u32),
+    Down(PlaceId, u32),
+    DownFailed(PlaceId, u32),
+    Done(OpId),
+    /// Something of its own accord.
+    Chance,
+}
+
+/// What an observer says of a controller that broke a promise.
+type Complaint = String;
+
+struct World<C> {
+    controller: C,
+    shape: Shape,
+    assignment: Assignment,
+    now: Instant,
+    agenda: BTreeSet<(Instant, u64, Happening)>,
+    sequence: u64,
+    disks: Vec<Disk>,
+    random: RandomStream,
+    /// How often things go wrong, in percent; nothing does in the end.
+    trouble: u64,
+    lost: Vec<Part>,
+    next_op: u64,
+    ops: BTreeMap<OpId, Op>,
+    running: BTreeMap<OpId, Op>,
+    /// Of each group and side, what was accepted and did not run yet, in order.
+    order: BTreeMap<(GroupId, Side), Vec<OpId>>,
+    complaint: Option<Complaint>,
+    runs: u64,
+}
+
+impl<C: Controller<Event = Event, Command = Command>> World<C> {
+    fn new(shape: Shape, assignment: Assignment, controller: C, seed: u64, trouble: u64) -> Self {
+        Self {
+            controller,
+            now: Instant::ZERO,
+            agenda: BTreeSet::new(),
+            sequence: 0,
+            disks: vec![Disk::default(); shape.place_count()],
+            shape,
+            assignment,
+            random: Seed::new(seed).child(b"world").stream(),
+            trouble,
+            lost: Vec::new(),
+            next_op: 0,
+            ops: BTreeMap::new(),
+            running: BTreeMap::new(),
+            order: BTreeMap::new(),
+            complaint: None,
+            runs: 0,
+        }
+    }
+
+    fn complain(&mut self, what: impl Into<String>) {
+        self.complaint.get_or_insert_with(|| what.into());
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.random.below(100) < percent
+    }
+
+    fn pick(&mut self, count: usize) -> u32 {
+        u32::try_from(self.random.below(count as u64)).unwrap()
+    }
+
+    fn later(&mut self, seconds: u64, happening: Happening) {
+        let ms = seconds * 1000 + self.random.below(1000);
+        self.sequence += 1;
+        let at = self.now + Duration::from_millis(ms);
+        self.agenda.insert((at, self.sequence, happening));
+    }
+
+    fn tell(&mut self, event: Event) {
+        let mut out = Outbox::new();
+        self.controller.step(self.now, event, &mut out);
+        self.controller.check();
+        for command in out.drain().collect::<Vec<_>>() {
+            self.obey(command);
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::SpinUp { place, .. } => self.spin_up(place),
+            Command::SpinDown { place } => {
+                let disk = &mut self.disks[place.index()];
+                disk.generation += 1;
+                let disk = *disk;
+                let stays = self.chance(self.trouble / 4);
+                let happening = if stays { Happening::DownFailed } else { Happening::Down };
+                self.later(1, happening(place, disk.generation));
+                self.disks[place.index()].is_mounted = false;
+            }
+            Command::Run { op, up } => self.run(op, up),
+            Command::Refuse { op, refusal } => {
+                let Some(known) = self.ops.remove(&op) else {
+                    return self.complain(format!("operation {op} is refused, but nobody asked"));
+                };
+                let order = self.order.entry((known.group, known.kind.side())).or_default();
+                order.retain(|of| *of != op);
+                if let Refusal::TooFew { usable, .. } = refusal
+                    && usable >= known.enough
+                {
+                    self.complain(format!("operation {op} is refused with enough disks"));
+                }
+            }
+            Command::Alarm { group, away } => {
+                if away == 0 {
+                    self.complain(format!("an alarm for group {group} without a reason"));
+                }
+            }
+        }
+    }
+
+    fn spin_up(&mut self, place: PlaceId) {
+        if self.is_lost(place) {
+            return self.complain(format!("disk {place} is lost and is to spin up"));
+        }
+        let disk = &mut self.disks[place.index()];
+        disk.spins = true;
+        disk.generation += 1;
+        let generation = disk.generation;
+        self.check_domains();
+        let (fails, stalls) = (self.chance(self.trouble), self.chance(self.trouble / 2));
+        if fails {
+            self.later(15, Happening::UpFailed(place, generation));
+        } else {
+            let seconds = if stalls { 100 } else { 9 };
+            self.later(seconds, Happening::Up(place, generation));
+        }
+    }
+
+    fn run(&mut self, id: OpId, up: Members) {
+        let Some(op) = self.ops.remove(&id) else {
+            return self.complain(format!("operation {id} runs, but nobody asked"));
+        };
+        let places = self.assignment.places(op.group);
+        let sleeping = up.positions().find(|at| !self.disks[places[*at].index()].is_mounted);
+        if let Some(at) = sleeping {
+            let place = places[at];
+            self.complain(format!("operation {id} runs on disk {place}, which sleeps"));
+        }
+        if up.and(op.members).count() < op.enough {
+            self.complain(format!("operation {id} runs with too few disks"));
+        }
+        let order = self.order.entry((op.group, op.kind.side())).or_default();
+        if op.kind != OpKind::Init && order.first() != Some(&id) {
+            self.complain(format!("operation {id} overtakes one of its own group"));
+        }
+        self.order.entry((op.group, op.kind.side())).or_default().retain(|of| *of != id);
+        self.running.insert(id, op);
+        self.runs += 1;
+        self.later(1, Happening::Done(id));
+    }
+
+    /// No hard domain supplies more disks than it can, those aside that somebody else woke.
+    fn check_domains(&mut self) {
+        let mut complaints = Vec::new();
+        for domain in self.shape.domains().iter().filter(|domain| domain.kind == Kind::Hard) {
+            let mut used = vec![0; domain.shared.count()];
+            for (place, disk) in self.shape.places().zip(&self.disks) {
+                used[domain.shared.of(place) as usize] += u32::from(disk.spins && !disk.is_woken);
+            }
+            if used.iter().any(|used| *used > domain.capacity) {
+                complaints.push(format!("{} supplies too many", domain.shared.name));
+            }
+        }
+        complaints.into_iter().for_each(|complaint| self.complain(complaint));
+    }
+
+    /// Lets the next thing happen; none is left if the answer is no.
+    fn happen(&mut self) -> bool {
+        let next = self.agenda.first().map(|(at, _, _)| *at);
+        if let Some(deadline) = self.controller.deadline()
+            && next.is_none_or(|next| deadline <= next)
+        {
+            self.now = self.now.max(deadline);
+            self.tell(Event::Timer);
+            return true;
+        }
+        let Some((at, _, happening)) = self.agenda.pop_first() else { return false };
+        self.now = at;
+        self.deliver(happening);
+        true
+    }
+
+    fn deliver(&mut self, happening: Happening) {
+        let (place, generation) = match happening {
+            Happening::Up(place, generation)
+            | Happening::UpFailed(place, generation)
+            | Happening::Down(place, generation)
+            | Happening::DownFailed(place, generation) => (place, generation),
+            Happening::Done(op) => {
+                self.running.remove(&op);
+                return self.tell(Event::Done { op });
+            }
+            Happening::Chance => return self.something(),
+        };
+        let disk = &mut self.disks[place.index()];
+        if disk.generation != generation {
+            return;
+        }
+        let event = match happening {
+            Happening::Up(..) => {
+                (disk.spins, disk.is_mounted) = (true, true);
+                Event::Up { place }
+            }
+            Happening::UpFailed(..) => {
+                (disk.spins, disk.is_woken) = (false, false);
+                Event::UpFailed { place }
+            }
+            Happening::Down(..) => {
+                (disk.spins, disk.is_woken) = (false, false);
+                Event::Down { place }
+            }
+            Happening::DownFailed(..) | Happening::Done(_) | Happening::Chance => {
+                Event::DownFailed { place }
+            }
+        };
+        self.tell(event);
+    }
+
+    /// Somebody asks for something, or something goes wrong, or is mended.
+    fn something(&mut self) {
+        let groups = self.assignment.groups().len();
+        if !self.chance(self.trouble) {
+            let group = GroupId::new(self.pick(groups));
+            return self.submit(group, None);
+        }
+        let place = PlaceId::new(self.pick(self.disks.len()));
+        match self.random.below(5) {
+            0 => self.lose(Part::Place(place), Loss::Gone),
+            1 => self.lose(Part::Place(place), Loss::Barred),
+            2 => {
+                let kind = self.pick(self.shape.units().len());
+                let index = self.pick(self.shape.units()[kind as usize].count());
+                self.lose(Part::Unit { kind, index }, Loss::Gone);
+            }
+            3 => {
+                let kind = self.pick(self.shape.domains().len());
+                let index = self.pick(self.shape.domains()[kind as usize].shared.count());
+                self.lose(Part::Domain { kind, index }, Loss::Barred);
+            }
+            _ => {
+                let is_lost = self.is_lost(place);
+                let disk = &mut self.disks[place.index()];
+                if !disk.spins && !is_lost {
+                    (disk.spins, disk.is_woken) = (true, true);
+                    self.tell(Event::Woken { place });
+                }
+            }
+        }
+        while self.lost.len() > 2 {
+            let part = self.lost.remove(0);
+            self.mend(part);
+        }
+    }
+
+    fn submit(&mut self, group: GroupId, kind: Option<OpKind>) {
+        let kinds = [OpKind::Read, OpKind::Read, OpKind::Write, OpKind::Delete, OpKind::Rebuild];
+        let drawn = kinds[self.pick(kinds.len()) as usize];
+        let kind = kind.unwrap_or(drawn);
+        let id = OpId::new(self.next_op);
+        self.next_op += 1;
+        let code = self.shape.code();
+        let members = Members::first(self.assignment.places(group).len());
+        let enough = if kind == OpKind::Init { 0 } else { code.data };
+        let bytes = ByteCount::mib(self.random.below(2000));
+        let op = Op { id, group, kind, bytes, members, enough };
+        self.ops.insert(id, op);
+        if kind != OpKind::Init {
+            self.order.entry((group, kind.side())).or_default().push(id);
+        }
+        self.tell(Event::Submit { op });
+    }
+
+    /// Places of a part, by the shape alone.
+    fn places_of(&self, part: Part) -> Vec<PlaceId> {
+        match part {
+            Part::Place(place) => vec![place],
+            Part::Unit { kind, index } => self.shape.units()[kind as usize].members(index).to_vec(),
+            Part::Domain { kind, index } => {
+                self.shape.domains()[kind as usize].shared.members(index).to_vec()
+            }
+        }
+    }
+
+    fn is_lost(&self, place: PlaceId) -> bool {
+        self.lost.iter().any(|part| self.places_of(*part).contains(&place))
+    }
+
+    fn lose(&mut self, part: Part, loss: Loss) {
+        if self.lost.contains(&part) {
+            return;
+        }
+        self.lost.push(part);
+        for place in self.places_of(part) {
+            let disk = &mut self.disks[place.index()];
+            if loss == Loss::Gone {
+                disk.generation += 1;
+                (disk.spins, disk.is_mounted, disk.is_woken) = (false, false, false);
+            }
+        }
+        self.tell(Event::Lost { part, loss });
+    }
+
+    fn mend(&mut self, part: Part) {
+        self.tell(Event::Back { part });
+    }
+
+    /// So many things of its own accord, then nothing but the end of what was begun.
+    fn live(&mut self, events: u64) -> Result<u64, Complaint> {
+        for group in self.assignment.groups() {
+            self.submit(group, Some(OpKind::Init));
+        }
+        for _ in 0..events {
+            let seconds = self.random.below(9);
+            self.later(seconds, Happening::Chance);
+            let until = self.now + Duration::from_secs(5);
+            while self.now < until && self.complaint.is_none() && self.happen() {}
+        }
+        self.trouble = 0;
+        while let Some(part) = self.lost.pop() {
+            self.mend(part);
+        }
+        for _ in 0..400_000 {
+            if self.complaint.is_some() || self.is_quiet() || !self.happen() {
+                break;
+            }
+        }
+        if !self.is_quiet() {
+            let waiting = self.ops.len();
+            self.complain(format!("{waiting} operations wait for ever"));
+        }
+        self.complaint.clone().map_or(Ok(self.runs), Err)
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.ops.is_empty() && self.running.is_empty()
+    }
+}
+
+fn rack(name: &str) -> (Shape, Assignment) {
+    let shape = presets::shape(name).unwrap();
+    let assignment = solve(&shape).unwrap();
+    (shape, assignment)
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let reach = prop_oneof![Just(None), (0u64..8).prop_map(|gib| Some(ByteCount::gib(gib)))];
+    let time = prop_oneof![Just(None), (0u64..60).prop_map(|s| Some(Duration::from_secs(s)))];
+    let idle = prop_oneof![Just(None), (1u64..100).prop_map(|s| Some(Duration::from_secs(s)))];
+    let flags = (any::<bool>(), any::<bool>());
+    (reach, time, idle, flags, 1usize..4, 2usize..30, 0u32..=100).prop_map(
+        |(reach_bytes, reach_time, idle, (joins_running, in_turn), at_once, queue, share)| Policy {
+            reach_bytes,
+            reach_time,
+            idle,
+            joins_running,
+            spins_up_in_turn: in_turn,
+            at_once,
+            client_queue: queue,
+            background_queue: queue,
+            background_share: Ratio::new(f64::from(share) / 100.0).unwrap(),
+            ..Policy::default()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn every_promise_is_kept(seed: u64, policy in policies(), trouble in 0u64..40, laptop: bool) {
+        let (shape, assignment) = rack(if laptop { "laptop" } else { "shelf" });
+        let rack = Rack::new(&shape, assignment.clone(), policy);
+        let mut world = World::new(shape, assignment, rack, seed, trouble);
+        let runs = world.live(150);
+        prop_assert!(runs.is_ok(), "{:?}", runs);
+        prop_assert!(runs.unwrap() > 0, "something was done");
+    }
+}
+
+/// The same seed gives the same commands.
+#[test]
+fn a_world_repeats_itself() {
+    let run = || {
+        let (shape, assignment) = rack("laptop");
+        let rack = Rack::new(&shape, assignment.clone(), Policy::default());
+        let mut world = World::new(shape, assignment, rack, 7, 20);
+        (world.live(200), world.now, world.controller.counters())
+    };
+    assert_eq!(run(), run());
+}
+
+/// A controller broken on purpose: what it is told, or what it orders, is changed on the way.
+struct Broken {
+    rack: Rack,
+    how: How,
+    held: Option<Command>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// Believes disks to stand still as soon as it told them to.
+    DoesNotWait,
+    /// Does not pass on what disks are to stop.
+    Sleeps,
+    /// Forgets every tenth operation.
+    Forgets,
+    /// Runs operations on disks that it was not told are up.
+    RunsBlindly,
+    /// Exchanges two operations one after the other.
+    Exchanges,
+}
+
+impl Broken {
+    /// Orders something else; what the controller is told at once, if anything.
+    fn change(&mut self, command: Command, out: &mut Outbox<Command>) -> Option<Event> {
+        let (down, run) = match command {
+            Command::SpinDown { place } => (Some(place), None),
+            Command::Run { op, .. } => (None, Some(op)),
+            Command::SpinUp { .. } | Command::Refuse { .. } | Command::Alarm { .. } => (None, None),
+        };
+        match self.how {
+            How::DoesNotWait => {
+                out.push(command);
+                down.map(|place| Event::Down { place })
+            }
+            How::Sleeps if down.is_some() => None,
+            How::Forgets => {
+                let forgotten = run.filter(|op| op.get() % 10 == 9);
+                if forgotten.is_none() {
+                    out.push(command);
+                }
+                forgotten.map(|op| Event::Done { op })
+            }
+            How::RunsBlindly => {
+                let all = |op| Command::Run { op, up: Members::first(4) };
+                out.push(run.map_or(command, all));
+                None
+            }
+            How::Exchanges if run.is_some() && self.held.is_none() => {
+                self.held = Some(command);
+                run.map(|op| Event::Done { op })
+            }
+            How::Exchanges | How::Sleeps => {
+                out.push(command);
+                if run.is_some() {
+                    self.held.take().into_iter().for_each(|held| out.push(held));
+                }
+                None
+            }
+        }
+    }
+}
+
+impl Controller for Broken {
+    type Event = Event;
+    type Command = Command;
+
+    fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
+        let mut own = Outbox::new();
+        self.rack.step(now, event, &mut own);
+        let mut commands: Vec<Command> = own.drain().collect();
+        let mut at = 0;
+        while at < commands.len() {
+            let command = commands[at];
+            at += 1;
+            let Some(answer) = self.change(command, out) else { continue };
+            self.rack.step(now, answer, &mut own);
+            commands.extend(own.drain());
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.rack.deadline()
+    }
+
+    fn check(&self) {}
+}
+
+#[test]
+fn a_broken_controller_is_noticed() {
+    let says = [
+        (How::DoesNotWait, "supplies too many"),
+        (How::Sleeps, "wait for ever"),
+        (How::Forgets, "overtakes one"),
+        (How::RunsBlindly, "which sleeps"),
+        (How::Exchanges, "which sleeps"),
+    ];
+    for (how, words) in says {
+        let (shape, assignment) = rack("shelf");
+        let rack = Rack::new(&shape, assignment.clone(), Policy::default());
+        let broken = Broken { rack, how, held: None };
+        let trouble = if how == How::RunsBlindly { 30 } else { 0 };
+        let mut world = World::new(shape, assignment, broken, 3, trouble);
+        let said = world.live(300).expect_err("it is noticed");
+        assert!(said.contains(words), "{how:?}: {said}");
+    }
+}
