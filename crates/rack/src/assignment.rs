@@ -57,16 +57,16 @@ impl Assignment {
         }
         let mut places: Vec<Vec<PlaceId>> = vec![Vec::new(); table.class_of.len()];
         for (place, group) in shape.places().zip(&table.group_of) {
-            let of_group = places.get_mut(group.index());
+            let of_group = places.get_mut(group.as_usize());
             of_group.ok_or_else(|| misfit(format!("group {group} has no class")))?.push(place);
         }
-        if table.class_of.iter().any(|class| class.index() >= table.class_of.len()) {
+        if table.class_of.iter().any(|class| class.as_usize() >= table.class_of.len()) {
             return Err(misfit("there are more classes than groups".to_owned()));
         }
-        let count = table.class_of.iter().map(|class| class.index() + 1).max().unwrap_or(0);
+        let count = table.class_of.iter().map(|class| class.as_usize() + 1).max().unwrap_or(0);
         let mut classes = vec![Vec::new(); count];
         for (group, class) in (0..).map(GroupId::new).zip(&table.class_of) {
-            classes[class.index()].push(group);
+            classes[class.as_usize()].push(group);
         }
         if let Some(empty) = classes.iter().position(Vec::is_empty) {
             return Err(misfit(format!("class {empty} has no groups")));
@@ -77,7 +77,7 @@ impl Assignment {
                 return Err(misfit(format!("group {group} has {} places", of_group.len())));
             }
             for (position, place) in of_group.iter().enumerate() {
-                of[place.index()] = Seat { group, position };
+                of[place.as_usize()] = Seat { group, position };
             }
         }
         let group = |(places, class): (Vec<PlaceId>, &ClassId)| {
@@ -120,7 +120,7 @@ impl Assignment {
     /// If the rack has no such place.
     #[must_use]
     pub fn seat(&self, place: PlaceId) -> Seat {
-        self.of[place.index()]
+        self.of[place.as_usize()]
     }
 
     /// The places of a group, lowest first.
@@ -129,7 +129,7 @@ impl Assignment {
     /// If the rack has no such group.
     #[must_use]
     pub fn places(&self, group: GroupId) -> &[PlaceId] {
-        &self.groups[group.index()].places
+        &self.groups[group.as_usize()].places
     }
 
     /// The places of a group by the failure unit that it is spread over; each place alone if the
@@ -139,7 +139,7 @@ impl Assignment {
     /// If the rack has no such group.
     #[must_use]
     pub fn sets(&self, group: GroupId) -> &[Vec<PlaceId>] {
-        &self.groups[group.index()].sets
+        &self.groups[group.as_usize()].sets
     }
 
     /// The class of a group.
@@ -148,7 +148,7 @@ impl Assignment {
     /// If the rack has no such group.
     #[must_use]
     pub fn class_of(&self, group: GroupId) -> ClassId {
-        self.groups[group.index()].class
+        self.groups[group.as_usize()].class
     }
 
     /// The groups of a class, lowest first.
@@ -157,7 +157,7 @@ impl Assignment {
     /// If the rack has no such class.
     #[must_use]
     pub fn groups_of(&self, class: ClassId) -> &[GroupId] {
-        &self.classes[class.index()]
+        &self.classes[class.as_usize()]
     }
 }
 

@@ -216,7 +216,7 @@ fn enumerate(shape: &Shape, assignment: &Assignment) -> Result<(), Error> {
         }
         let mut carried = true;
         for class in assignment.classes() {
-            let digit = &mut digits[class.index()];
+            let digit = &mut digits[class.as_usize()];
             spin(hard(), &mut used, assignment.places(group(class, *digit)), false);
             *digit += 1;
             carried = *digit == assignment.groups_of(class).len();
@@ -261,12 +261,12 @@ fn count_pairs(shape: &Shape, assignment: &Assignment, proof: &mut Proof) {
     let collides = |place: PlaceId, own: GroupId, other: GroupId| {
         shape.domains().iter().zip(&uses).any(|(domain, uses)| {
             let at = domain.shared.of(place) as usize;
-            let other = uses[other.index()][at];
-            other > 0 && uses[own.index()][at] + other > domain.capacity
+            let other = uses[other.as_usize()][at];
+            other > 0 && uses[own.as_usize()][at] + other > domain.capacity
         })
     };
     for one in assignment.groups() {
-        for other in assignment.groups().skip(one.index() + 1) {
+        for other in assignment.groups().skip(one.as_usize() + 1) {
             let hits = |own, other| {
                 let places = assignment.places(own).iter();
                 places.filter(|place| collides(**place, own, other)).count()

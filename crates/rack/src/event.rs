@@ -3,7 +3,7 @@
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, Members, OpId, PlaceId};
+use crate::{Cause, GroupId, Members, OpId, PlaceId};
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,6 +31,21 @@ impl OpKind {
         match self {
             Self::Read | Self::Write | Self::Delete | Self::Init => Side::Client,
             Self::Rebuild | Self::Scrub => Side::Background,
+        }
+    }
+}
+
+impl OpKind {
+    /// Why disks spin up for an operation of this kind, for who keeps a ledger.
+    #[must_use]
+    pub const fn cause(self, op: OpId) -> Cause {
+        match self {
+            Self::Read => Cause::Request(op.get()),
+            Self::Write => Cause::Write(op.get()),
+            Self::Delete => Cause::Delete(op.get()),
+            Self::Init => Cause::Init,
+            Self::Rebuild => Cause::Rebuild,
+            Self::Scrub => Cause::Scrub,
         }
     }
 }
@@ -182,7 +197,8 @@ pub enum Command {
     SpinUp {
         /// Which.
         place: PlaceId,
-        /// The operation for which its group spins: the cause, for who keeps a ledger.
+        /// The operation for which its group spins; with its kind the cause
+        /// ([`OpKind::cause`]).
         op: OpId,
         /// What that operation does.
         kind: OpKind,

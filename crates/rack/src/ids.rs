@@ -1,4 +1,5 @@
-//! Numbers of places, groups, classes and operations, and sets of the places of one group.
+//! Numbers of classes and operations, and sets of the places of one group. Places and groups have
+//! their numbers in `disks`.
 
 use std::fmt;
 
@@ -36,17 +37,6 @@ macro_rules! number {
 }
 
 number!(
-    /// Where a disk is put, counted from zero in the order of the shape. A disk that is replaced
-    /// leaves its place as it was.
-    PlaceId,
-    u32
-);
-number!(
-    /// Disks that spin together.
-    GroupId,
-    u32
-);
-number!(
     /// Groups of which one at a time may spin.
     ClassId,
     u32
@@ -57,18 +47,13 @@ number!(
     u64
 );
 
-macro_rules! index {
-    ($($name:ident)*) => {$(
-        impl $name {
-            /// The number, to index a slice with.
-            pub(crate) const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
+impl ClassId {
+    /// The number, to index a slice with.
+    #[must_use]
+    pub const fn as_usize(self) -> usize {
+        self.0 as usize
+    }
 }
-
-index!(PlaceId GroupId ClassId);
 
 /// Some places of one group, by their positions among the group's places.
 #[derive(

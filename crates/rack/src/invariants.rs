@@ -50,12 +50,12 @@ impl Rack {
         }
         let inits = class.running.iter().filter(|of| of.op.kind == OpKind::Init).count();
         assert!(inits == 0 || class.running.len() == 1, "the first look is alone");
-        let pending = class.groups.iter().filter(|of| self.groups[of.index()].init.is_some());
+        let pending = class.groups.iter().filter(|of| self.groups[of.as_usize()].init.is_some());
         assert_eq!(pending.count(), class.inits.len(), "first looks are known");
         let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
         let is_wanted = class.waits(Side::Client) || class.waits(Side::Background);
         let rises =
-            class.phase.group().is_some_and(|of| !self.groups[of.index()].rising.is_empty());
+            class.phase.group().is_some_and(|of| !self.groups[of.as_usize()].rising.is_empty());
         assert!(
             !(is_open && is_wanted) || rises || !class.running.is_empty(),
             "what can be done is done"

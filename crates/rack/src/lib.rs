@@ -38,11 +38,13 @@ mod state;
 mod switching;
 mod usage;
 
+pub use fulgurite_disks::{Cause, GroupId, PlaceId};
+
 pub use assignment::{Assignment, Seat, Table};
 pub use check::{DomainUse, Proof, UnitUse, check};
 pub use error::Error;
 pub use event::{Command, Event, Loss, Op, OpKind, Part, Refusal, Side};
-pub use ids::{ClassId, GroupId, Members, OpId, PlaceId};
+pub use ids::{ClassId, Members, OpId};
 pub use key::Axis;
 pub use placement::{Placement, place};
 pub use policy::Policy;

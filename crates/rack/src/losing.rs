@@ -21,7 +21,7 @@ impl Rack {
             let seat = self.assignment.seat(place);
             let is_gone = loss == Loss::Gone;
             if self.places.lose(place, part, is_gone) {
-                let group = &mut self.groups[seat.group.index()];
+                let group = &mut self.groups[seat.group.as_usize()];
                 group.lost = group.lost.with(seat.position);
                 group.resting = group.resting.without(seat.position);
                 lowered.insert(seat.group);
@@ -34,7 +34,7 @@ impl Rack {
         let mut classes = BTreeSet::new();
         for group in lowered {
             self.lowered(group, out);
-            classes.insert(self.groups[group.index()].class);
+            classes.insert(self.groups[group.as_usize()].class);
         }
         classes.into_iter().for_each(|class| self.advance(class, out));
     }
@@ -44,7 +44,7 @@ impl Rack {
         for place in self.places.of(part) {
             if self.places.regain(place, part) {
                 let seat = self.assignment.seat(place);
-                let group = &mut self.groups[seat.group.index()];
+                let group = &mut self.groups[seat.group.as_usize()];
                 group.lost = group.lost.without(seat.position);
                 classes.insert(group.class);
                 self.rejoin(place, out);
@@ -55,7 +55,7 @@ impl Rack {
 
     /// A group has fewer disks: says so, and refuses what cannot be done with the others.
     pub(crate) fn lowered(&mut self, id: GroupId, out: &mut Outbox<Command>) {
-        let group = &self.groups[id.index()];
+        let group = &self.groups[id.as_usize()];
         let (class, number) = (group.class, group.number);
         let away = group.lost.or(group.resting).count();
         out.push(Command::Alarm { group: id, away });
@@ -77,7 +77,7 @@ impl Rack {
         self.places.set(place, Motion::Still);
         self.stuck.retain(|stuck| *stuck != place);
         let seat = self.assignment.seat(place);
-        self.groups[seat.group.index()].still(seat.position);
+        self.groups[seat.group.as_usize()].still(seat.position);
     }
 
     /// A disk that spins has to stop now.
@@ -86,7 +86,7 @@ impl Rack {
             Motion::Rising | Motion::Spinning => {
                 self.places.set(place, Motion::Sinking);
                 let seat = self.assignment.seat(place);
-                let group = &mut self.groups[seat.group.index()];
+                let group = &mut self.groups[seat.group.as_usize()];
                 group.still(seat.position);
                 group.sinking = group.sinking.with(seat.position);
                 out.push(Command::SpinDown { place });

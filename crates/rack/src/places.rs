@@ -96,11 +96,11 @@ impl Places {
     }
 
     pub(crate) fn spot(&self, place: PlaceId) -> &Spot {
-        &self.spots[place.index()]
+        &self.spots[place.as_usize()]
     }
 
     pub(crate) fn spot_mut(&mut self, place: PlaceId) -> &mut Spot {
-        &mut self.spots[place.index()]
+        &mut self.spots[place.as_usize()]
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = (PlaceId, &Spot)> {
@@ -111,7 +111,7 @@ impl Places {
     pub(crate) fn of(&self, part: Part) -> Vec<PlaceId> {
         let at = |kind: u32| usize::try_from(kind).unwrap_or(usize::MAX);
         match part {
-            Part::Place(place) if place.index() < self.spots.len() => vec![place],
+            Part::Place(place) if place.as_usize() < self.spots.len() => vec![place],
             Part::Place(_) => Vec::new(),
             Part::Unit { kind, index } => {
                 let members = self.units.get(at(kind)).and_then(|unit| unit.get(at(index)));
@@ -136,7 +136,7 @@ impl Places {
 
     /// A disk moves from now on otherwise; what it takes of its domains follows.
     pub(crate) fn set(&mut self, place: PlaceId, motion: Motion) {
-        let spot = &mut self.spots[place.index()];
+        let spot = &mut self.spots[place.as_usize()];
         let (was, is) = (spot.motion != Motion::Still, motion != Motion::Still);
         spot.motion = motion;
         spot.is_woken &= is;
@@ -152,7 +152,7 @@ impl Places {
     /// A place is lost for one more reason; whether it was not lost before.
     pub(crate) fn lose(&mut self, place: PlaceId, part: Part, is_gone: bool) -> bool {
         let bit = bit(part);
-        let spot = &mut self.spots[place.index()];
+        let spot = &mut self.spots[place.as_usize()];
         let was_lost = spot.lost != 0;
         spot.lost |= if is_gone { bit } else { bit << HALF };
         !was_lost
@@ -161,7 +161,7 @@ impl Places {
     /// A reason is over; whether there is none left, though there was.
     pub(crate) fn regain(&mut self, place: PlaceId, part: Part) -> bool {
         let bit = bit(part);
-        let spot = &mut self.spots[place.index()];
+        let spot = &mut self.spots[place.as_usize()];
         let was_lost = spot.lost != 0;
         spot.lost &= !(bit | bit << HALF);
         let is_back = was_lost && spot.lost == 0;
@@ -215,7 +215,7 @@ pub(crate) fn class_numbers(assignment: &Assignment) -> Vec<usize> {
     let mut numbers = vec![0; assignment.groups().len()];
     for class in assignment.classes() {
         for (number, group) in assignment.groups_of(class).iter().enumerate() {
-            numbers[group.index()] = number;
+            numbers[group.as_usize()] = number;
         }
     }
     numbers

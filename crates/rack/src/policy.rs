@@ -10,8 +10,8 @@ use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// How far others may push an operation back, against the order in which they came, in bytes of
-    /// operations (u); none for any distance. Nothing is first come, first served.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// operations (u); none, written `any`, for any distance. Nothing is first come, first served.
+    #[serde(with = "any_or")]
     pub reach_bytes: Option<ByteCount>,
     /// The same in time, as estimated from the measured pace.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,5 +67,33 @@ impl Default for Policy {
             rise_limit: Duration::from_secs(60),
             init_patience: Duration::from_secs(3600),
         }
+    }
+}
+
+/// A count of bytes, or `any`.
+mod any_or {
+    use fulgurite_units::ByteCount;
+    use serde::{Deserialize, Deserializer, Serialize as _, Serializer, de::Error as _};
+
+    const ANY: &str = "any";
+
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Option<ByteCount>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match bytes {
+            Some(bytes) => bytes.serialize(serializer),
+            None => serializer.serialize_str(ANY),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<ByteCount>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == ANY {
+            return Ok(None);
+        }
+        text.parse().map(Some).map_err(D::Error::custom)
     }
 }

@@ -130,16 +130,16 @@ impl Rack {
         assert_eq!(assignment.place_count(), shape.place_count(), "a rack and its own groups");
         let numbers = class_numbers(&assignment);
         let group = |group: GroupId| {
-            let class = assignment.class_of(group).index();
-            Group::new(class, numbers[group.index()], assignment.places(group))
+            let class = assignment.class_of(group).as_usize();
+            Group::new(class, numbers[group.as_usize()], assignment.places(group))
         };
         let class = |class: ClassId| {
             let groups = assignment.groups_of(class).to_vec();
             let first = groups.first().and_then(|group| assignment.places(*group).first());
-            let lane = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
+            let half = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
             let queue = || Queue::new(groups.len(), policy.reach_bytes, policy.reach_time);
             Class {
-                lane,
+                half,
                 client: queue(),
                 background: queue(),
                 groups,
@@ -187,7 +187,7 @@ impl Rack {
     /// If the rack has no such group.
     #[must_use]
     pub fn group_state(&self, group: GroupId) -> GroupState {
-        match self.classes[self.groups[group.index()].class].phase {
+        match self.classes[self.groups[group.as_usize()].class].phase {
             Phase::Rising { group: own, .. } if own == group => GroupState::SpinningUp,
             Phase::Up { group: own, .. } if own == group => GroupState::Spinning,
             Phase::Sinking { group: own } if own == group => GroupState::SpinningDown,
@@ -221,7 +221,7 @@ impl Rack {
     /// If the rack has no such class.
     #[must_use]
     pub fn spinning(&self, class: ClassId) -> Option<GroupId> {
-        self.classes[class.index()].phase.group()
+        self.classes[class.as_usize()].phase.group()
     }
 
     /// How many operations of a class wait.
@@ -230,7 +230,7 @@ impl Rack {
     /// If the rack has no such class.
     #[must_use]
     pub fn waiting(&self, class: ClassId, side: Side) -> usize {
-        let class = &self.classes[class.index()];
+        let class = &self.classes[class.as_usize()];
         match side {
             Side::Client => class.client.len() + class.inits.len(),
             Side::Background => class.background.len(),
@@ -243,7 +243,7 @@ impl Rack {
     /// If the rack has no such class.
     #[must_use]
     pub fn waiting_bytes(&self, class: ClassId, side: Side) -> ByteCount {
-        let class = &self.classes[class.index()];
+        let class = &self.classes[class.as_usize()];
         match side {
             Side::Client => class.client.bytes(),
             Side::Background => class.background.bytes(),
@@ -256,7 +256,7 @@ impl Rack {
     /// If the rack has no such group.
     #[must_use]
     pub fn usable(&self, group: GroupId) -> Members {
-        let known = &self.groups[group.index()];
+        let known = &self.groups[group.as_usize()];
         let away = (0..known.places.len()).filter(|position| {
             known.lost.or(known.resting).contains(*position)
                 && !self.places.spot(known.places[*position]).may_rise(self.now)
@@ -270,12 +270,12 @@ impl Rack {
     /// If the rack has no such group.
     pub fn away(&self, group: GroupId) -> impl Iterator<Item = PlaceId> {
         let usable = self.usable(group);
-        let places = self.groups[group.index()].places.iter().enumerate();
+        let places = self.groups[group.as_usize()].places.iter().enumerate();
         places.filter(move |(position, _)| !usable.contains(*position)).map(|(_, place)| *place)
     }
 
     fn submit(&mut self, op: Op, out: &mut Outbox<Command>) {
-        let group = &self.groups[op.group.index()];
+        let group = &self.groups[op.group.as_usize()];
         let (index, number, has_init) = (group.class, group.number, group.init.is_some());
         let waiting = Waiting { op, since: self.now };
         let side = op.kind.side();
@@ -291,7 +291,7 @@ impl Rack {
                 return;
             }
             class.inits.push_back(op.group);
-            self.groups[op.group.index()].init = Some(waiting);
+            self.groups[op.group.as_usize()].init = Some(waiting);
         } else if let Some(refusal) = self.too_few(&op) {
             self.refuse(op.id, refusal, out);
             return;
@@ -333,7 +333,7 @@ impl Rack {
 
     /// Why an operation cannot be done in its group, if it cannot.
     pub(crate) fn too_few(&self, op: &Op) -> Option<Refusal> {
-        let group = &self.groups[op.group.index()];
+        let group = &self.groups[op.group.as_usize()];
         if op.enough == 0 || group.lost.or(group.resting).is_empty() {
             return None;
         }

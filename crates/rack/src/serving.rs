@@ -44,7 +44,7 @@ impl Rack {
         since: Instant,
         out: &mut Outbox<Command>,
     ) -> bool {
-        let group = &self.groups[id.index()];
+        let group = &self.groups[id.as_usize()];
         if !group.resting.or(group.blocked).is_empty() {
             self.fill(id, out);
         }
@@ -52,7 +52,7 @@ impl Rack {
         if class.running.len() >= self.policy.at_once {
             return false;
         }
-        if self.groups[id.index()].init.is_some() {
+        if self.groups[id.as_usize()].init.is_some() {
             return self.start_init(index, id, out);
         }
         if class.running.iter().any(|running| running.op.kind == OpKind::Init) {
@@ -83,7 +83,7 @@ impl Rack {
             self.classes[index].choose_turn();
             match self.next(index) {
                 Next::Init(group) => {
-                    let init = self.groups[group.index()].init?;
+                    let init = self.groups[group.as_usize()].init?;
                     return Some((group, (init.op.id, OpKind::Init)));
                 }
                 Next::Front(side, group) => {
@@ -111,7 +111,7 @@ impl Rack {
             Side::Client => {
                 let oldest = class.inits.front().copied();
                 let is_due = |of: GroupId| {
-                    let init = self.groups[of.index()].init;
+                    let init = self.groups[of.as_usize()].init;
                     init.is_some_and(|init| init.since + self.policy.init_patience <= self.now)
                 };
                 match (class.client.front(), oldest) {
@@ -128,7 +128,7 @@ impl Rack {
         if !self.classes[index].running.is_empty() {
             return false;
         }
-        let Some(init) = self.groups[id.index()].init.take() else { return false };
+        let Some(init) = self.groups[id.as_usize()].init.take() else { return false };
         self.classes[index].inits.retain(|group| *group != id);
         self.start(index, id, init, out);
         true
@@ -140,7 +140,7 @@ impl Rack {
         if self.classes[index].has_ridden {
             return false;
         }
-        let (number, up) = (self.groups[id.index()].number, self.groups[id.index()].up);
+        let (number, up) = (self.groups[id.as_usize()].number, self.groups[id.as_usize()].up);
         let is_ready = |op: &Op| up.and(op.members).count() >= op.enough;
         let Some(waiting) = self.classes[index].client.ride(number, is_ready) else {
             return false;
@@ -177,7 +177,7 @@ impl Rack {
     }
 
     fn readiness(&self, op: &Op, since: Instant) -> Readiness {
-        let group = &self.groups[op.group.index()];
+        let group = &self.groups[op.group.as_usize()];
         let up = group.up.and(op.members).count();
         if up >= op.enough {
             return Readiness::Ready;
@@ -198,7 +198,7 @@ impl Rack {
         class.idle_since = None;
         class.running.push(Running { op: waiting.op, since: self.now });
         self.counters.runs += 1;
-        out.push(Command::Run { op: waiting.op.id, up: self.groups[id.index()].up });
+        out.push(Command::Run { op: waiting.op.id, up: self.groups[id.as_usize()].up });
     }
 
     /// Puts a group down for another when nothing runs in it any more.

@@ -180,7 +180,7 @@ impl Shared {
     /// If the rack has no such place.
     #[must_use]
     pub fn of(&self, place: PlaceId) -> u32 {
-        self.of[place.index()]
+        self.of[place.as_usize()]
     }
 
     /// The places of one of them, lowest first; none if there is no such one.
@@ -202,7 +202,7 @@ impl Shared {
         let members: Vec<_> = members.into_values().collect();
         let mut of = vec![0; places.len()];
         for (index, of_one) in (0..).zip(&members) {
-            of_one.iter().for_each(|place| of[place.index()] = index);
+            of_one.iter().for_each(|place| of[place.as_usize()] = index);
         }
         Ok(Self { name: name.to_owned(), of, members })
     }
@@ -278,7 +278,7 @@ impl Shape {
     /// If the rack has no such place.
     #[must_use]
     pub fn coordinates(&self, place: PlaceId) -> &[u32] {
-        &self.coordinates[place.index()]
+        &self.coordinates[place.as_usize()]
     }
 
     /// The place with these coordinates.

@@ -97,7 +97,7 @@ pub(crate) struct Running {
 pub(crate) struct Class {
     pub(crate) groups: Vec<GroupId>,
     /// Which of the units that groups lie in is its own; classes of one may have to take turns.
-    pub(crate) lane: u32,
+    pub(crate) half: u32,
     pub(crate) client: Queue,
     pub(crate) background: Queue,
     /// Groups whose first look is to come, the oldest first.

@@ -51,24 +51,24 @@ impl Rack {
         class.phase = Phase::Rising { group, since: self.now };
         class.idle_since = None;
         self.counters.switches += 1;
-        for position in 0..self.groups[group.index()].places.len() {
+        for position in 0..self.groups[group.as_usize()].places.len() {
             self.raise(group, position, true, out);
         }
         true
     }
 
-    /// Whether a class of the same lane spins up.
+    /// Whether a class of the same half spins up.
     pub(crate) fn somebody_rises_beside(&self, index: usize) -> bool {
-        let lane = self.classes[index].lane;
+        let half = self.classes[index].half;
         self.classes.iter().enumerate().any(|(other, class)| {
-            let rises = |group: GroupId| !self.groups[group.index()].rising.is_empty();
-            other != index && class.lane == lane && class.phase.group().is_some_and(rises)
+            let rises = |group: GroupId| !self.groups[group.as_usize()].rising.is_empty();
+            other != index && class.half == half && class.phase.group().is_some_and(rises)
         })
     }
 
     /// Tells a disk to spin up, if it may; `is_first` if its group waits for it.
     fn raise(&mut self, id: GroupId, position: usize, is_first: bool, out: &mut Outbox<Command>) {
-        let group = &mut self.groups[id.index()];
+        let group = &mut self.groups[id.as_usize()];
         let place = group.places[position];
         let spot = self.places.spot(place);
         if !spot.may_rise(self.now) {
@@ -96,14 +96,14 @@ impl Rack {
     }
 
     fn tell_to_rise(&mut self, group: GroupId, place: PlaceId, out: &mut Outbox<Command>) {
-        let (op, kind) = self.classes[self.groups[group.index()].class].cause;
+        let (op, kind) = self.classes[self.groups[group.as_usize()].class].cause;
         self.counters.spin_ups += 1;
         out.push(Command::SpinUp { place, op, kind });
     }
 
     /// Raises what of a spinning group could not be raised before.
     pub(crate) fn fill(&mut self, id: GroupId, out: &mut Outbox<Command>) {
-        let group = &self.groups[id.index()];
+        let group = &self.groups[id.as_usize()];
         for position in group.resting.or(group.blocked).positions() {
             self.raise(id, position, false, out);
         }
@@ -112,7 +112,8 @@ impl Rack {
     /// Raises a disk that is there again, if its group spins.
     pub(crate) fn rejoin(&mut self, place: PlaceId, out: &mut Outbox<Command>) {
         let seat = self.assignment.seat(place);
-        if self.classes[self.groups[seat.group.index()].class].phase.group() == Some(seat.group) {
+        if self.classes[self.groups[seat.group.as_usize()].class].phase.group() == Some(seat.group)
+        {
             self.raise(seat.group, seat.position, false, out);
         }
     }
@@ -125,7 +126,7 @@ impl Rack {
         since: Instant,
         out: &mut Outbox<Command>,
     ) -> bool {
-        let group = &mut self.groups[id.index()];
+        let group = &mut self.groups[id.as_usize()];
         if !group.first.is_empty() && self.now < since + self.policy.rise_limit {
             return false;
         }
@@ -140,7 +141,7 @@ impl Rack {
 
     /// Puts a group down.
     pub(crate) fn sink(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) {
-        let group = &mut self.groups[id.index()];
+        let group = &mut self.groups[id.as_usize()];
         let moving = group.up.or(group.rising);
         (group.up, group.rising, group.first) = (Members::NONE, Members::NONE, Members::NONE);
         group.blocked = Members::NONE;
@@ -158,7 +159,7 @@ impl Rack {
     }
 
     fn settle(&mut self, index: usize, id: GroupId, out: &mut Outbox<Command>) -> bool {
-        if !self.groups[id.index()].sinking.is_empty() {
+        if !self.groups[id.as_usize()].sinking.is_empty() {
             return false;
         }
         self.classes[index].phase = Phase::Still;
@@ -171,10 +172,10 @@ impl Rack {
         if !self.policy.spins_up_in_turn {
             return;
         }
-        let lane = self.classes[index].lane;
+        let half = self.classes[index].half;
         for other in 0..self.classes.len() {
             let class = &self.classes[other];
-            if other != index && class.lane == lane && class.phase == Phase::Still {
+            if other != index && class.half == half && class.phase == Phase::Still {
                 self.advance(other, out);
             }
         }
@@ -188,7 +189,7 @@ impl Rack {
         let spot = self.places.spot_mut(place);
         (spot.tries, spot.failures, spot.rest_until) = (0, 0, None);
         let seat = self.assignment.seat(place);
-        let group = &mut self.groups[seat.group.index()];
+        let group = &mut self.groups[seat.group.as_usize()];
         group.still(seat.position);
         group.up = group.up.with(seat.position);
         let class = group.class;
@@ -200,7 +201,7 @@ impl Rack {
             return;
         }
         let seat = self.assignment.seat(place);
-        let group = &mut self.groups[seat.group.index()];
+        let group = &mut self.groups[seat.group.as_usize()];
         let class = group.class;
         group.still(seat.position);
         self.places.set(place, Motion::Still);
@@ -231,7 +232,7 @@ impl Rack {
         self.places.set(place, Motion::Still);
         self.places.spot_mut(place).failures = 0;
         let seat = self.assignment.seat(place);
-        let group = &mut self.groups[seat.group.index()];
+        let group = &mut self.groups[seat.group.as_usize()];
         group.still(seat.position);
         let class = group.class;
         self.advance(class, out);
@@ -247,7 +248,7 @@ impl Rack {
         self.places.set(place, Motion::Stuck { again });
         self.stuck.push(place);
         let seat = self.assignment.seat(place);
-        let group = &mut self.groups[seat.group.index()];
+        let group = &mut self.groups[seat.group.as_usize()];
         group.still(seat.position);
         let class = group.class;
         self.advance(class, out);
@@ -291,13 +292,13 @@ impl Rack {
     fn wake_at(&self, index: usize) -> Option<Instant> {
         let class = &self.classes[index];
         let patience = class.inits.front().and_then(|group| {
-            Some(self.groups[group.index()].init?.since + self.policy.init_patience)
+            Some(self.groups[group.as_usize()].init?.since + self.policy.init_patience)
         });
         let (first, second) = match class.phase {
             Phase::Still | Phase::Sinking { .. } => (None, None),
             Phase::Rising { since, .. } => (Some(since + self.policy.rise_limit), None),
             Phase::Up { group, since } => {
-                let known = &self.groups[group.index()];
+                let known = &self.groups[group.as_usize()];
                 let until = |at| self.places.spot(known.places[at]).rest_until;
                 let rested = known.resting.positions().filter_map(until).min();
                 let waits = (!known.rising.is_empty()).then(|| since + self.patience());

@@ -235,7 +235,7 @@ proptest! {
         let mut spinning: Vec<PlaceId> = Vec::new();
         for class in assignment.classes() {
             let groups = assignment.groups_of(class);
-            let group = groups[picks[class.index() % 64] % groups.len()];
+            let group = groups[picks[class.as_usize() % 64] % groups.len()];
             prop_assert_eq!(assignment.places(group).len(), size as usize);
             spinning.extend(assignment.places(group));
         }

@@ -439,3 +439,14 @@ fn a_second_first_look_is_refused() {
     let again = refusals(&driven.submit(0, OpKind::Init).1);
     assert_eq!(again, [Refusal::Busy { retry_after: RETRY_MIN }]);
 }
+
+#[test]
+fn a_policy_is_kept_as_it_was() {
+    let any = Policy { reach_bytes: None, ..Policy::default() };
+    let timed = Policy { reach_time: Some(Duration::from_secs(9)), ..Policy::pelican() };
+    for policy in [any, timed, Policy::pelican(), Policy::default()] {
+        let text = toml::to_string(&policy).unwrap();
+        assert_eq!(toml::from_str::<Policy>(&text).unwrap(), policy, "{text}");
+    }
+    assert!(toml::from_str::<Policy>("reach = 5").is_err());
+}

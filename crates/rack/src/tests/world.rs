@@ -118,13 +118,13 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         match command {
             Command::SpinUp { place, .. } => self.spin_up(place),
             Command::SpinDown { place } => {
-                let disk = &mut self.disks[place.index()];
+                let disk = &mut self.disks[place.as_usize()];
                 disk.generation += 1;
                 let disk = *disk;
                 let stays = self.chance(self.trouble / 4);
                 let happening = if stays { Happening::DownFailed } else { Happening::Down };
                 self.later(1, happening(place, disk.generation));
-                self.disks[place.index()].is_mounted = false;
+                self.disks[place.as_usize()].is_mounted = false;
             }
             Command::Run { op, up } => self.run(op, up),
             Command::Refuse { op, refusal } => {
@@ -151,7 +151,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         if self.is_lost(place) {
             return self.complain(format!("disk {place} is lost and is to spin up"));
         }
-        let disk = &mut self.disks[place.index()];
+        let disk = &mut self.disks[place.as_usize()];
         disk.spins = true;
         disk.generation += 1;
         let generation = disk.generation;
@@ -170,7 +170,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             return self.complain(format!("operation {id} runs, but nobody asked"));
         };
         let places = self.assignment.places(op.group);
-        let sleeping = up.positions().find(|at| !self.disks[places[*at].index()].is_mounted);
+        let sleeping = up.positions().find(|at| !self.disks[places[*at].as_usize()].is_mounted);
         if let Some(at) = sleeping {
             let place = places[at];
             self.complain(format!("operation {id} runs on disk {place}, which sleeps"));
@@ -231,7 +231,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             }
             Happening::Chance => return self.something(),
         };
-        let disk = &mut self.disks[place.index()];
+        let disk = &mut self.disks[place.as_usize()];
         if disk.generation != generation {
             return;
         }
@@ -278,7 +278,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             }
             _ => {
                 let is_lost = self.is_lost(place);
-                let disk = &mut self.disks[place.index()];
+                let disk = &mut self.disks[place.as_usize()];
                 if !disk.spins && !is_lost {
                     (disk.spins, disk.is_woken) = (true, true);
                     self.tell(Event::Woken { place });
@@ -330,7 +330,7 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         }
         self.lost.push(part);
         for place in self.places_of(part) {
-            let disk = &mut self.disks[place.index()];
+            let disk = &mut self.disks[place.as_usize()];
             if loss == Loss::Gone {
                 disk.generation += 1;
                 (disk.spins, disk.is_mounted, disk.is_woken) = (false, false, false);
@@ -403,7 +403,7 @@ fn policies() -> impl Strategy<Value = Policy> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn every_promise_is_kept(seed: u64, policy in policies(), trouble in 0u64..40, laptop: bool) {

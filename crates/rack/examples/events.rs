@@ -1,0 +1,117 @@
+//! How many events a second the controller of Pelican's rack takes, with a day of reads at several
+//! rates, and queues of several lengths.
+//!
+//! ```text
+//! cargo run --release -p fulgurite-rack --example events
+//! ```
+//!
+//! The disks around it are as simple as can be: up after 14 s, down after 1 s, a read takes 0.65 s.
+//! Their agenda is part of what is timed, so the controller is faster than the figure.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a measurement reads the clock and prints"
+)]
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use fulgurite_rack::{
+    Command, Event, GroupId, Members, Op, OpId, OpKind, PlaceId, Policy, Rack, presets, solve,
+};
+use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Seed};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Happening {
+    Read,
+    Up(PlaceId),
+    Down(PlaceId),
+    Done(OpId),
+}
+
+fn main() {
+    let shape = presets::shape("pelican").unwrap_or_else(|error| panic!("{error}"));
+    let groups = solve(&shape).unwrap_or_else(|error| panic!("{error}"));
+    println!("reads/s  queue  reach GB   events  switches  refused  seconds  events/s");
+    for (rate, queue, reach) in [
+        (0.5, 1_000, Some(500)),
+        (4.0, 1_000, Some(500)),
+        (8.0, 1_000, Some(500)),
+        (8.0, 1_000, Some(50)),
+        (8.0, 1_000, None),
+        (8.0, 10_000, Some(500)),
+    ] {
+        let reach_bytes = reach.map(|reach| ByteCount::new(reach * 1_000_000_000));
+        let policy = Policy { client_queue: queue, reach_bytes, ..Policy::pelican() };
+        let began = std::time::Instant::now();
+        let mut rack = Rack::new(&shape, groups.clone(), policy);
+        let events = day(&mut rack, rate);
+        let seconds = began.elapsed().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "it is printed")]
+        let speed = events as f64 / seconds;
+        let counters = rack.counters();
+        let reach = reach.map_or_else(|| "any".to_owned(), |reach| reach.to_string());
+        println!(
+            "{rate:7}  {queue:5}  {reach:>8}  {events:7}  {:8}  {:7}  {seconds:7.3}  {speed:8.0}",
+            counters.switches, counters.busy
+        );
+    }
+}
+
+/// A day of reads; how many events it took.
+fn day(rack: &mut Rack, rate: f64) -> u64 {
+    let mut random = Seed::new(1).child(b"reads").stream();
+    let mut agenda = BinaryHeap::from([Reverse((Instant::ZERO, 0, Happening::Read))]);
+    let (mut events, mut sequence, mut next_op) = (0, 0, 0);
+    let mut out = Outbox::new();
+    while let Some(Reverse((now, _, happening))) = agenda.pop() {
+        if now.since(Instant::ZERO) > DAY {
+            break;
+        }
+        let mut later = |time: Duration, happening| {
+            sequence += 1;
+            agenda.push(Reverse((now + time, sequence, happening)));
+        };
+        let event = match happening {
+            Happening::Read => {
+                let gap = -(1.0 - random.unit()).ln() / rate;
+                later(Duration::from_secs_f64(gap), Happening::Read);
+                next_op += 1;
+                let group = u32::try_from(random.below(48)).unwrap_or(0);
+                Event::Submit { op: read(next_op, group) }
+            }
+            Happening::Up(place) => Event::Up { place },
+            Happening::Down(place) => Event::Down { place },
+            Happening::Done(op) => Event::Done { op },
+        };
+        events += 1;
+        rack.step(now, event, &mut out);
+        for command in out.drain() {
+            match command {
+                Command::SpinUp { place, .. } => {
+                    later(Duration::from_secs(14), Happening::Up(place));
+                }
+                Command::SpinDown { place } => {
+                    later(Duration::from_secs(1), Happening::Down(place));
+                }
+                Command::Run { op, .. } => later(Duration::from_millis(650), Happening::Done(op)),
+                Command::Refuse { .. } | Command::Alarm { .. } => {}
+            }
+        }
+    }
+    events
+}
+
+const fn read(id: u64, group: u32) -> Op {
+    Op {
+        id: OpId::new(id),
+        group: GroupId::new(group),
+        kind: OpKind::Read,
+        bytes: ByteCount::new(1_000_000_000),
+        members: Members::first(18),
+        enough: 15,
+    }
+}
