@@ -1,6 +1,10 @@
 //! What can go wrong with blobs and stacks, with the ids a caller needs to act.
 
+use std::path::Path;
+
+use fulgurite_catalog::CatalogError;
 use fulgurite_codes::CodeError;
+use fulgurite_disks::DisksError;
 use fulgurite_units::{BlobId, ErrorKind};
 
 use crate::Fault;
@@ -38,6 +42,32 @@ pub enum StacksError {
     Corrupt { blob: BlobId, group: String, what: String },
     #[error(transparent)]
     Code(#[from] CodeError),
+    #[error("there is nothing under {key:?}")]
+    NotFound { key: String },
+    #[error("there is something under {key:?} already")]
+    Exists { key: String },
+    #[error("what is under {key:?} is not what was expected")]
+    Changed { key: String },
+    #[error("the rack's index is damaged: {what}")]
+    Index { what: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Disks(#[from] DisksError),
+    #[error("{what}")]
+    WrongDisk { what: String },
+    #[error(transparent)]
+    Rack(#[from] fulgurite_rack::Error),
+    #[error("rack is busy: {what}")]
+    Busy { what: String },
+    #[error("rack is stopping")]
+    Stopping,
+    #[error("internal error: {what}")]
+    Internal { what: String },
+    #[error("rack is full: {what}")]
+    Full { what: String },
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: String, source: std::io::Error },
 }
 
 /// The result of an operation on blobs.
@@ -54,12 +84,33 @@ impl StacksError {
                 ErrorKind::Unavailable
             }
             Self::TooFewStacks { .. } | Self::Corrupt { .. } => ErrorKind::Corrupt,
-            Self::Code(_) => ErrorKind::Internal,
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } | Self::Changed { .. } | Self::WrongDisk { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Rack(_) => ErrorKind::Invalid,
+            Self::Index { .. } => ErrorKind::Corrupt,
+            Self::Catalog(error) => error.kind(),
+            Self::Disks(error) => error.kind(),
+            Self::Full { .. } | Self::Busy { .. } | Self::Stopping => ErrorKind::Unavailable,
+            Self::Code(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// An I/O error with the path it happened at; a full disk becomes `Full`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.display().to_string();
+        move |source| {
+            use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+            if matches!(source.kind(), StorageFull | QuotaExceeded) {
+                return Self::Full { what: format!("no space left to {action} \"{path}\"") };
+            }
+            Self::Io { action, path, source }
         }
     }
 }
 
 /// Lost stacks in one line.
-fn list(lost: &[LostStack]) -> String {
+pub(crate) fn list(lost: &[LostStack]) -> String {
     lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -3,6 +3,10 @@
 //! index.
 //!
 //! ```text
+//! store    RackStore: a rack as a store of objects; made, opened, verified, mended
+//! driver   the thread that drives the rack's controller and its disks
+//! index    which objects there are, where their stacks lie, what is to be swept
+//! work     what is done with the blobs of a group while its disks spin
 //! blob     BlobWriter, BlobReader, rebuild: one blob over its stacks
 //! stack    StackWriter, StackReader: one file on one disk
 //! format   header, fragments with their sums, trailer: docs/formats/stack.md
@@ -11,14 +15,21 @@
 //! Not here: which disks a blob goes to and when they spin (`rack`), and what a disk is (`disks`).
 
 pub mod blob;
+mod driver;
 mod error;
+pub mod fail_point;
 mod fault;
 pub mod format;
+pub mod index;
 pub mod limits;
 pub mod stack;
+mod store;
+pub mod work;
 
+pub use driver::{DiskSnapshot, GroupSnapshot, Snapshot};
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
+pub use store::{Entropy, RackOptions, RackStore, Report};
 
 #[cfg(test)]
 mod tests;

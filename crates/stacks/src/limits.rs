@@ -1,5 +1,7 @@
 //! Every bound of the rack's bytes by name.
 
+use fulgurite_units::Duration;
+
 /// Stacks of a blob at most: shards of a small code.
 pub const CODING_STACKS_MAX: usize = fulgurite_codes::small::SHARDS_MAX;
 
@@ -9,6 +11,35 @@ pub const ENTRY_BYTES_MAX: usize = 64 << 10;
 /// Fragments of each stack that the kernel is asked to read ahead: 4 MiB, as long as a disk takes
 /// for its seek several times over.
 pub(crate) const AHEAD_FRAGMENTS: u64 = 32;
+
+/// Rows of the index that are read in one go.
+pub const INDEX_PAGE_MAX: usize = 1000;
+
+/// Times that stacks of a blob are made anew on other disks while it is written.
+pub(crate) const WRITE_ATTEMPTS_MAX: u32 = 3;
+
+/// Bytes that are taken from whoever brings a blob before they are coded.
+pub(crate) const WRITE_CHUNK_BYTES: usize = 1 << 20;
+
+/// Objects of at most so many bytes are kept whole in the index: names and claims of whoever has
+/// the rack as a tier, which a listing must not wake a disk for.
+pub const INLINE_BYTES_MAX: u64 = 4096;
+
+/// Bytes of a staged file when an object is copied.
+pub(crate) const STAGED_PIECE_BYTES: usize = 16 << 20;
+
+/// Stripes that wait for a client.
+pub(crate) const PIPE_STRIPES_MAX: usize = 2;
+
+/// How long a group waits for a client that does not take what it asked for.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Messages that wait for the driver; one more is refused, or waits at its sender.
+pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
+
+/// Blobs that are verified or rebuilt by one operation: others that want the group wait for no
+/// more.
+pub(crate) const REPAIR_BLOBS_MAX: usize = 16;
 
 /// Most faults of one stack that are remembered; the rest is counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;

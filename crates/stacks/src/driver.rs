@@ -1,0 +1,184 @@
+//! The live driver of a rack: one thread that tells the controller what happened and does what it
+//! says, with disks that turn, or are simulated to, and a thread for each operation that runs.
+//!
+//! ```text
+//! submit --> inbox --> Rack::step --> SpinUp, SpinDown: the disk's stages, by their backend
+//!              ^                  '--> Run: the task's work, on a thread of its own
+//!              |                  '--> Refuse: the same work, told why not
+//!              '------ done, a stage is over, time passed
+//! ```
+//!
+//! Decisions are the controller's alone, and all time is that of the one clock that is handed in.
+//! Here is what it cannot know: which disk is in a place, what a wake has cost, and who waits for
+//! what.
+
+mod looping;
+mod snapshot;
+mod stages;
+
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fulgurite_disks::{Backend, GroupId, LedgerFile, PlaceId, Wake};
+use fulgurite_rack::{Assignment, Rack};
+use fulgurite_units::{ByteCount, Clock};
+use tokio::sync::oneshot;
+
+pub(crate) use fulgurite_rack::OpKind as Kind;
+pub use snapshot::{DiskSnapshot, GroupSnapshot, Snapshot};
+
+use self::looping::Loop;
+use crate::limits::DRIVER_INBOX_MAX;
+use crate::work::{Group, Shop};
+use crate::{Result, StacksError};
+
+/// What is done with the disks of a group while they spin, or told why it is not.
+pub(crate) type Work = Box<dyn FnOnce(Result<&Group>) + Send>;
+
+/// Something to be done in a group.
+pub(crate) struct Task {
+    /// Where.
+    pub(crate) group: GroupId,
+    /// What.
+    pub(crate) kind: Kind,
+    /// Bytes of blobs that it reads or writes.
+    pub(crate) bytes: ByteCount,
+    /// How.
+    pub(crate) work: Work,
+}
+
+impl std::fmt::Debug for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Task");
+        shown.field("group", &self.group).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// What the driver's thread is told.
+enum Message {
+    Submit(Task),
+    /// A stage of a disk is over, but for this long.
+    Stage(stages::Ended),
+    /// An operation is done.
+    Worked(fulgurite_rack::OpId),
+    /// A disk is to be used no more.
+    GiveUp(PlaceId),
+    /// Another disk is in a place.
+    Replaced(PlaceId),
+    Snapshot(oneshot::Sender<Snapshot>),
+    Wakes(oneshot::Sender<Vec<Wake>>),
+    /// The hands of the clock were turned.
+    Turned,
+    Stop,
+}
+
+/// What a driver is started with.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) rack: Rack,
+    pub(crate) assignment: Assignment,
+    pub(crate) shop: Arc<Shop>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) ledger: LedgerFile,
+    pub(crate) clock: Clock,
+    pub(crate) watts: fulgurite_rack::Watts,
+}
+
+/// The handle of the driver's thread.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    inbox: SyncSender<Message>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Driver {
+    /// Starts it. No disk is touched before something is submitted.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub(crate) fn start(parts: Parts) -> Result<Self> {
+        let (inbox, messages) = sync_channel(DRIVER_INBOX_MAX);
+        let turned = inbox.clone();
+        // Full is as good: it looks at the clock after each message.
+        parts.clock.listen(move || drop(turned.try_send(Message::Turned)));
+        let driver = Loop::new(parts, inbox.clone());
+        let thread = std::thread::Builder::new()
+            .name("rack".to_owned())
+            .spawn(move || driver.run(&messages))
+            .map_err(|error| StacksError::Internal { what: format!("no thread: {error}") })?;
+        Ok(Self { inbox, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Has something done when its group spins. Its work is called once, whatever becomes of it.
+    ///
+    /// # Errors
+    /// [`StacksError::Busy`] when too much waits to be looked at; then its work is not called.
+    pub(crate) fn submit(&self, task: Task) -> Result<()> {
+        self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
+            TrySendError::Full(_) => {
+                StacksError::Busy { what: "too much is asked for at once".to_owned() }
+            }
+            TrySendError::Disconnected(_) => StacksError::Stopping,
+        })
+    }
+
+    /// What goes on now.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) async fn snapshot(&self) -> Result<Snapshot> {
+        let (send, snapshot) = oneshot::channel();
+        self.tell(Message::Snapshot(send))?;
+        snapshot.await.map_err(|_| StacksError::Stopping)
+    }
+
+    /// The last wakes, the latest first.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) async fn wakes(&self) -> Result<Vec<Wake>> {
+        let (send, wakes) = oneshot::channel();
+        self.tell(Message::Wakes(send))?;
+        wakes.await.map_err(|_| StacksError::Stopping)
+    }
+
+    /// A disk is used no more.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) fn give_up(&self, place: PlaceId) -> Result<()> {
+        self.tell(Message::GiveUp(place))
+    }
+
+    /// Another disk is in a place.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) fn replaced(&self, place: PlaceId) -> Result<()> {
+        self.tell(Message::Replaced(place))
+    }
+
+    fn tell(&self, message: Message) -> Result<()> {
+        self.inbox.send(message).map_err(|_| StacksError::Stopping)
+    }
+
+    /// Ends the thread when what runs has ended; what waits is told so. Returns when the disks are
+    /// put down.
+    pub(crate) fn stop(&self) {
+        // It may be gone already.
+        let _ = self.tell(Message::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(thread) = thread else { return };
+        // Work of it may have the last handle; a thread cannot wait for itself.
+        if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
+            tracing::error!("the thread of the rack panicked");
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,593 @@
+//! The rack's own index: which blobs there are, where their stacks lie, and what is to be swept.
+//!
+//! ```text
+//! begin    the blob and where it will go        before the first byte of a stack
+//! commit   its key names it; what the key       after all stacks are synced and read back,
+//!          named before is unwanted             before anybody is told
+//! sweep    unwanted stacks go, then their row   when their group spins anyway
+//! ```
+//!
+//! Everything but the bytes of blobs is here, so that a listing or a look at an object wakes no
+//! disk; objects of a few KiB are here whole. Nothing is removed from a disk that the index does
+//! not say is unwanted: a stack that it does not know may be one that a lost index knew.
+//!
+//! Closures of writes run on the catalog's committer; this decides nothing over time.
+
+mod rows;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::row::{self, rows_in};
+use fulgurite_catalog::{Committer, FjallConfig, FjallStore, KeyRange, KeyValue, Transaction};
+use fulgurite_disks::{GroupId, PlaceId};
+use fulgurite_units::{BlobId, ByteCount, RackId};
+
+use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SPACES, UNWANTED, UnwantedRow};
+pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow};
+
+use crate::format::Coding;
+use crate::limits::INDEX_PAGE_MAX;
+use crate::{Result, StacksError};
+
+/// On what condition an object is put under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In place of whatever is there.
+    Overwrite,
+    /// When nothing is there.
+    Create,
+    /// When what is there has this sequence.
+    Update(u64),
+}
+
+/// What an object is, but for its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Object {
+    /// Its key.
+    pub key: String,
+    /// When it was put, in milliseconds since 1970.
+    pub modified_ms: u64,
+    /// What its writer says of it, by names.
+    pub attributes: Vec<(String, String)>,
+}
+
+/// A blob that is to be committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// The blob.
+    pub blob: BlobId,
+    /// The group that it lies in.
+    pub group: GroupId,
+    /// How it is coded and where its stacks are.
+    pub row: BlobRow,
+}
+
+/// Stacks that nobody wants any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwanted {
+    /// Their blob.
+    pub blob: BlobId,
+    /// Each with its place.
+    pub stacks: Vec<(u8, PlaceId)>,
+    /// The row.
+    key: Vec<u8>,
+}
+
+/// The index of one rack.
+pub struct Index {
+    store: Arc<dyn KeyValue>,
+    committer: Committer,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Index").field("committer", &self.committer).finish_non_exhaustive()
+    }
+}
+
+impl Index {
+    /// Opens the index in a folder of its own, and makes it where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        let store = FjallStore::open(path, &SPACES, &FjallConfig::default())?;
+        Self::over(Arc::new(store))
+    }
+
+    /// The index in a store that has its spaces.
+    ///
+    /// # Errors
+    /// When its committer cannot be started.
+    pub fn over(store: Arc<dyn KeyValue>) -> Result<Self> {
+        let committer = Committer::start(Arc::clone(&store))?;
+        Ok(Self { store, committer })
+    }
+
+    /// Which rack it is of; none when it is new.
+    ///
+    /// # Errors
+    /// Those of the store, as for all that reads.
+    pub fn rack(&self) -> Result<Option<RackRow>> {
+        Ok(row::get(&*self.store, RACK, RACK_KEY)?)
+    }
+
+    /// Says which rack it is of, if it is new.
+    ///
+    /// # Errors
+    /// [`StacksError::Invalid`] when it is another's.
+    pub fn claim(&self, rack: RackId, coding: Coding) -> Result<()> {
+        self.committer.commit_blocking(move |tx| {
+            if let Some(found) = row::get::<RackRow>(tx, RACK, RACK_KEY)? {
+                return found.is(rack, coding);
+            }
+            let row = RackRow::new(rack, coding);
+            Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?)
+        })
+    }
+
+    /// What is under a key.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn object(&self, key: &str) -> Result<Option<ObjectRow>> {
+        Ok(row::get(&*self.store, OBJECTS, &object_key(key))?)
+    }
+
+    /// At most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in the order of their
+    /// keys, those behind `after` or at it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn objects(&self, prefix: &str, from: &From) -> Result<Vec<(String, ObjectRow)>> {
+        let range = KeyRange::prefix(prefix.as_bytes());
+        let range = match from {
+            From::Start => range,
+            From::After(key) => range.after(key.as_bytes()),
+            From::AtOrAfter(key) => range.at_or_after(key),
+        };
+        let rows = rows_in(&*self.store, OBJECTS, &range, INDEX_PAGE_MAX)?;
+        rows.into_iter().map(|(key, row)| Ok((text(key)?, row))).collect()
+    }
+
+    /// Where the stacks of a blob are; none when there is no such blob any more.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn blob(&self, group: GroupId, blob: BlobId) -> Result<Option<BlobRow>> {
+        Ok(row::get(&*self.store, BLOBS, &blob_key(group, blob))?)
+    }
+
+    /// At most [`INDEX_PAGE_MAX`] blobs of a group, those behind `after`.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn blobs(&self, group: GroupId, after: Option<BlobId>) -> Result<Vec<(BlobId, BlobRow)>> {
+        let range = KeyRange::prefix(&group_key(group));
+        let range = match after {
+            Some(blob) => range.after(&blob_key(group, blob)),
+            None => range,
+        };
+        let rows = rows_in(&*self.store, BLOBS, &range, INDEX_PAGE_MAX)?;
+        rows.into_iter().map(|(key, row)| Ok((blob_of(&key)?, row))).collect()
+    }
+
+    /// What is known of the disks that were in the rack's places.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn disks(&self) -> Result<Vec<(PlaceId, DiskRow)>> {
+        let rows = rows_in(&*self.store, DISKS, &KeyRange::all(), usize::MAX)?;
+        let place = |key: Vec<u8>| key.as_slice().try_into().map(|key| PlaceId::new(number(key)));
+        rows.into_iter().map(|(key, row)| Ok((place(key).map_err(|_| bad_key())?, row))).collect()
+    }
+
+    /// Remembers which disk is in a place.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn set_disk(&self, place: PlaceId, row: DiskRow) -> Result<()> {
+        let key = KeyWriter::new().u32(place.get()).finish();
+        self.committer.commit_blocking(move |tx| Ok(row::put(tx, DISKS, key, &row)?))
+    }
+
+    /// Forgets which disk was in a place.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn forget_disk(&self, place: PlaceId) -> Result<()> {
+        let key = KeyWriter::new().u32(place.get()).finish();
+        self.committer.commit_blocking(move |tx| Ok(tx.delete(DISKS, key)?))
+    }
+
+    /// Puts an object that is kept whole in the index. Says its sequence.
+    ///
+    /// # Errors
+    /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says.
+    pub async fn put_inline(&self, object: Object, bytes: Vec<u8>, mode: Mode) -> Result<u64> {
+        let put = move |tx: &mut Transaction<'_>| {
+            let sequence = next_sequence(tx)?;
+            put_object(tx, object, Content::Inline(bytes), sequence, mode)?;
+            Ok(sequence)
+        };
+        self.committer.commit(put).await
+    }
+
+    /// Notes that stacks of a blob are about to be written, and says the blob's sequence.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn begin(&self, group: GroupId, blob: BlobId, stacks: Vec<(u8, PlaceId)>) -> Result<u64> {
+        self.committer.commit_blocking(move |tx| {
+            let sequence = next_sequence(tx)?;
+            let row = BegunRow::new(group, &stacks);
+            row::put(tx, BEGUN, begun_key(blob, sequence), &row)?;
+            Ok(sequence)
+        })
+    }
+
+    /// Notes that more stacks of a blob that was begun are about to be written.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn begin_more(
+        &self,
+        group: GroupId,
+        blob: BlobId,
+        sequence: u64,
+        stacks: Vec<(u8, PlaceId)>,
+    ) -> Result<()> {
+        let blob = (group, blob, sequence);
+        self.committer.commit_blocking(move |tx| add_begun(tx, blob, &stacks))
+    }
+
+    /// Makes a blob that was begun what its key names. What the key named before is unwanted then;
+    /// when that is later than this one, this one is.
+    ///
+    /// # Errors
+    /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says; the blob is unwanted
+    /// then.
+    pub fn commit(&self, object: Object, whole: Whole, mode: Mode) -> Result<()> {
+        let refused = self.committer.commit_blocking(move |tx| {
+            let Whole { blob, group, row } = whole;
+            let sequence = row.sequence;
+            let (length, content) = (row.length, Content::Blob { group: group.get(), blob });
+            end_begun(tx, (group, blob, sequence), &row)?;
+            row::put(tx, BLOBS, blob_key(group, blob), &row)?;
+            let object = (object, length);
+            match put_blob_object(tx, object, content, sequence, mode) {
+                Ok(()) => Ok(None),
+                // Not an error of the closure: that would undo that the blob is unwanted.
+                Err(refused @ (StacksError::Exists { .. } | StacksError::Changed { .. })) => {
+                    forget_blob(tx, group, blob, sequence)?;
+                    Ok(Some(refused))
+                }
+                Err(error) => Err(error),
+            }
+        })?;
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Gives up what was begun: its stacks are unwanted.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn give_up(&self, blob: BlobId, sequence: u64) -> Result<()> {
+        self.committer
+            .commit_blocking(move |tx| abandon(tx, &begun_key(blob, sequence), blob, sequence))
+    }
+
+    /// Gives up all that was begun: nobody writes it, since the rack was just opened.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn give_up_all(&self) -> Result<u64> {
+        let mut count = 0;
+        loop {
+            let page = rows_in::<BegunRow>(&*self.store, BEGUN, &KeyRange::all(), INDEX_PAGE_MAX)?;
+            if page.is_empty() {
+                return Ok(count);
+            }
+            for (key, _) in page {
+                let (blob, sequence) = parse_begun_key(&key)?;
+                self.give_up(blob, sequence)?;
+                count += 1;
+            }
+        }
+    }
+
+    /// Stacks of a blob were made anew: they are in these places now, unless the blob is gone. Says
+    /// whether it is there; if not, the new stacks are unwanted.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn moved(
+        &self,
+        group: GroupId,
+        blob: BlobId,
+        sequence: u64,
+        stacks: Vec<(u8, PlaceId)>,
+    ) -> Result<bool> {
+        self.committer.commit_blocking(move |tx| {
+            let key = blob_key(group, blob);
+            let Some(mut row) = row::get::<BlobRow>(tx, BLOBS, &key)? else {
+                abandon(tx, &begun_key(blob, sequence), blob, sequence)?;
+                return Ok(false);
+            };
+            // What they were made in place of is swept with what was begun and is not there.
+            let mut left = Vec::new();
+            for (index, place) in stacks {
+                let old = row.places.get_mut(usize::from(index)).ok_or_else(bad_key)?;
+                left.extend(old.replace(place.get()).map(|old| (index, PlaceId::new(old))));
+            }
+            add_begun(tx, (group, blob, sequence), &left)?;
+            end_begun(tx, (group, blob, sequence), &row)?;
+            row::put(tx, BLOBS, key, &row)?;
+            Ok(true)
+        })
+    }
+
+    /// Removes an object. Says whether there was one.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn delete(&self, key: &str) -> Result<bool> {
+        let key = object_key(key);
+        let delete = move |tx: &mut Transaction<'_>| {
+            let Some(found) = row::get::<ObjectRow>(tx, OBJECTS, &key)? else { return Ok(false) };
+            let sequence = next_sequence(tx)?;
+            tx.delete(OBJECTS, key)?;
+            if let Content::Blob { group, blob } = found.content {
+                forget_blob(tx, GroupId::new(group), blob, sequence)?;
+            }
+            Ok(true)
+        };
+        self.committer.commit(delete).await
+    }
+
+    /// At most [`INDEX_PAGE_MAX`] sets of stacks of a group that nobody wants.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn unwanted(&self, group: GroupId) -> Result<Vec<Unwanted>> {
+        let range = KeyRange::prefix(&group_key(group));
+        let rows = rows_in::<UnwantedRow>(&*self.store, UNWANTED, &range, INDEX_PAGE_MAX)?;
+        let stacks = |row: UnwantedRow| {
+            row.stacks.into_iter().map(|(index, place)| (index, PlaceId::new(place))).collect()
+        };
+        let of = |(key, row): (Vec<u8>, UnwantedRow)| {
+            Ok(Unwanted { blob: blob_of(&key)?, stacks: stacks(row), key })
+        };
+        rows.into_iter().map(of).collect()
+    }
+
+    /// Whether a stack that somebody called unwanted is one that a blob needs: then it stays.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn needs(&self, group: GroupId, blob: BlobId, index: u8, place: PlaceId) -> Result<bool> {
+        let row = self.blob(group, blob)?;
+        let at = row.and_then(|row| row.places.get(usize::from(index)).copied().flatten());
+        Ok(at == Some(place.get()))
+    }
+
+    /// Forgets stacks that were swept.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn swept(&self, unwanted: &[Unwanted]) -> Result<()> {
+        let keys: Vec<Vec<u8>> = unwanted.iter().map(|unwanted| unwanted.key.clone()).collect();
+        self.committer.commit_blocking(move |tx| {
+            for key in keys {
+                tx.delete(UNWANTED, key)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes up a blob that was found on disks and that the index does not know, unless its key
+    /// names a later one. Says whether it did.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn found(&self, object: Object, whole: Whole) -> Result<bool> {
+        self.committer.commit_blocking(move |tx| {
+            let Whole { blob, group, row } = whole;
+            let sequence = row.sequence;
+            raise_sequence(tx, sequence)?;
+            let before = row::get::<ObjectRow>(tx, OBJECTS, &object_key(&object.key))?;
+            if before.is_some_and(|before| before.sequence >= sequence) {
+                return Ok(false);
+            }
+            let (length, content) = (row.length, Content::Blob { group: group.get(), blob });
+            row::put(tx, BLOBS, blob_key(group, blob), &row)?;
+            put_blob_object(tx, (object, length), content, sequence, Mode::Overwrite)?;
+            Ok(true)
+        })
+    }
+}
+
+/// Where a page of objects begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// At the first.
+    Start,
+    /// Behind this key.
+    After(String),
+    /// At these bytes, which need not be a key.
+    AtOrAfter(Vec<u8>),
+}
+
+const RACK_KEY: &[u8] = b"rack";
+const SEQUENCE_KEY: &[u8] = b"sequence";
+
+/// Keys of objects are as they are: nothing follows them, and pages of a prefix are ranges.
+fn object_key(key: &str) -> Vec<u8> {
+    key.as_bytes().to_vec()
+}
+
+fn group_key(group: GroupId) -> Vec<u8> {
+    KeyWriter::new().u32(group.get()).finish()
+}
+
+fn blob_key(group: GroupId, blob: BlobId) -> Vec<u8> {
+    KeyWriter::new().u32(group.get()).fixed(&blob.to_bytes()).finish()
+}
+
+fn begun_key(blob: BlobId, sequence: u64) -> Vec<u8> {
+    KeyWriter::new().fixed(&blob.to_bytes()).u64(sequence).finish()
+}
+
+/// A blob may have several: of what it was before a rebuild, and itself.
+fn unwanted_key(group: GroupId, blob: BlobId, sequence: u64) -> Vec<u8> {
+    KeyWriter::new().u32(group.get()).fixed(&blob.to_bytes()).u64(sequence).finish()
+}
+
+fn bad_key() -> StacksError {
+    StacksError::Index { what: "a key of the index is not one that this program writes".to_owned() }
+}
+
+fn text(key: Vec<u8>) -> Result<String> {
+    String::from_utf8(key).map_err(|_| bad_key())
+}
+
+#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
+fn number(key: [u8; 4]) -> u32 {
+    u32::from_be_bytes(key)
+}
+
+#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
+fn parse_begun_key(key: &[u8]) -> Result<(BlobId, u64)> {
+    let (blob, sequence) = key.split_first_chunk::<16>().ok_or_else(bad_key)?;
+    let sequence = u64::from_be_bytes(sequence.try_into().map_err(|_| bad_key())?);
+    Ok((BlobId::from_bytes(*blob), sequence))
+}
+
+/// The blob in a key that begins with a group.
+fn blob_of(key: &[u8]) -> Result<BlobId> {
+    let blob = key.get(4..).and_then(|rest| rest.first_chunk::<16>()).ok_or_else(bad_key)?;
+    Ok(BlobId::from_bytes(*blob))
+}
+
+fn next_sequence(tx: &mut Transaction<'_>) -> Result<u64> {
+    let last: u64 = row::get(tx, RACK, SEQUENCE_KEY)?.unwrap_or(0);
+    row::put(tx, RACK, SEQUENCE_KEY.to_vec(), &(last + 1))?;
+    Ok(last + 1)
+}
+
+/// Sequences go on behind this one.
+fn raise_sequence(tx: &mut Transaction<'_>, sequence: u64) -> Result<()> {
+    let last: u64 = row::get(tx, RACK, SEQUENCE_KEY)?.unwrap_or(0);
+    Ok(row::put(tx, RACK, SEQUENCE_KEY.to_vec(), &last.max(sequence))?)
+}
+
+fn put_object(
+    tx: &mut Transaction<'_>,
+    object: Object,
+    content: Content,
+    sequence: u64,
+    mode: Mode,
+) -> Result<()> {
+    let length = match &content {
+        Content::Inline(bytes) => ByteCount::new(crate::format::bytes(bytes.len())),
+        Content::Blob { .. } => ByteCount::ZERO,
+    };
+    put_blob_object(tx, (object, length), content, sequence, mode)
+}
+
+/// Puts the row of an object, with what it replaces unwanted. A later one stays.
+fn put_blob_object(
+    tx: &mut Transaction<'_>,
+    (object, length): (Object, ByteCount),
+    content: Content,
+    sequence: u64,
+    mode: Mode,
+) -> Result<()> {
+    let key = object_key(&object.key);
+    let before = row::get::<ObjectRow>(tx, OBJECTS, &key)?;
+    let refused = match (mode, &before) {
+        (Mode::Create, Some(_)) => Some(StacksError::Exists { key: object.key.clone() }),
+        (Mode::Update(expected), before)
+            if before.as_ref().map(|before| before.sequence) != Some(expected) =>
+        {
+            Some(StacksError::Changed { key: object.key.clone() })
+        }
+        (Mode::Overwrite | Mode::Create | Mode::Update(_), _) => None,
+    };
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    if before.as_ref().is_some_and(|before| before.sequence > sequence) {
+        // It was put before the one that is there, and came later: as if overwritten at once.
+        if let Content::Blob { group, blob } = content {
+            forget_blob(tx, GroupId::new(group), blob, sequence)?;
+        }
+        return Ok(());
+    }
+    if let Some(ObjectRow { content: Content::Blob { group, blob }, .. }) = before {
+        forget_blob(tx, GroupId::new(group), blob, sequence)?;
+    }
+    let Object { modified_ms, attributes, .. } = object;
+    let row = ObjectRow { sequence, modified_ms, length, attributes, content };
+    Ok(row::put(tx, OBJECTS, key, &row)?)
+}
+
+/// A blob that nothing names any more: its stacks are unwanted.
+fn forget_blob(
+    tx: &mut Transaction<'_>,
+    group: GroupId,
+    blob: BlobId,
+    sequence: u64,
+) -> Result<()> {
+    let key = blob_key(group, blob);
+    let Some(row) = row::get::<BlobRow>(tx, BLOBS, &key)? else { return Ok(()) };
+    tx.delete(BLOBS, key)?;
+    let stacks = (0..).zip(row.places).filter_map(|(index, place)| Some((index, place?)));
+    let unwanted = UnwantedRow { stacks: stacks.collect() };
+    Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
+}
+
+/// Notes more stacks that are begun.
+fn add_begun(
+    tx: &mut Transaction<'_>,
+    (group, blob, sequence): (GroupId, BlobId, u64),
+    stacks: &[(u8, PlaceId)],
+) -> Result<()> {
+    let key = begun_key(blob, sequence);
+    let mut begun = row::get(tx, BEGUN, &key)?.unwrap_or_else(|| BegunRow::new(group, &[]));
+    begun.stacks.extend(BegunRow::new(group, stacks).stacks);
+    Ok(row::put(tx, BEGUN, key, &begun)?)
+}
+
+/// What was begun has come to an end: what of it the blob's row does not name is unwanted.
+fn end_begun(
+    tx: &mut Transaction<'_>,
+    (group, blob, sequence): (GroupId, BlobId, u64),
+    row: &BlobRow,
+) -> Result<()> {
+    let key = begun_key(blob, sequence);
+    let Some(mut begun) = row::get::<BegunRow>(tx, BEGUN, &key)? else { return Ok(()) };
+    tx.delete(BEGUN, key)?;
+    begun.stacks.retain(|&(index, place)| {
+        row.places.get(usize::from(index)).copied().flatten() != Some(place)
+    });
+    if begun.stacks.is_empty() {
+        return Ok(());
+    }
+    let unwanted = UnwantedRow { stacks: begun.stacks };
+    Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)
+}
+
+/// What was begun under `key` becomes unwanted.
+fn abandon(tx: &mut Transaction<'_>, key: &[u8], blob: BlobId, sequence: u64) -> Result<()> {
+    let Some(begun) = row::get::<BegunRow>(tx, BEGUN, key)? else { return Ok(()) };
+    tx.delete(BEGUN, key.to_vec())?;
+    let unwanted = UnwantedRow { stacks: begun.stacks };
+    let key = unwanted_key(GroupId::new(begun.group), blob, sequence);
+    Ok(row::put(tx, UNWANTED, key, &unwanted)?)
+}
+
+#[cfg(test)]
+mod tests;

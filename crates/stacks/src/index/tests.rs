@@ -1,0 +1,220 @@
+//! The index over a store in memory: what keys name, what becomes unwanted, and what stays.
+
+use fulgurite_catalog::MemoryStore;
+
+use super::*;
+
+fn index() -> Index {
+    Index::over(Arc::new(MemoryStore::new(&SPACES))).unwrap()
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+fn object(key: &str) -> Object {
+    Object { key: key.to_owned(), modified_ms: 7, attributes: Vec::new() }
+}
+
+fn blob(number: u8) -> BlobId {
+    BlobId::from_bytes([number; 16])
+}
+
+const GROUP: GroupId = GroupId::new(3);
+
+fn stacks(places: &[u32]) -> Vec<(u8, PlaceId)> {
+    (0..).zip(places.iter().map(|&place| PlaceId::new(place))).collect()
+}
+
+fn whole(number: u8, sequence: u64, places: &[u32]) -> Whole {
+    let places = places.iter().copied().map(Some).collect();
+    let length = ByteCount::new(5000);
+    let row = BlobRow { sequence, length, sum: 1, information: 2, places };
+    Whole { blob: blob(number), group: GROUP, row }
+}
+
+/// Begins a blob and commits it.
+fn put(index: &Index, key: &str, number: u8, places: &[u32]) -> u64 {
+    let sequence = index.begin(GROUP, blob(number), stacks(places)).unwrap();
+    index.commit(object(key), whole(number, sequence, places), Mode::Overwrite).unwrap();
+    sequence
+}
+
+fn unwanted(index: &Index) -> Vec<(BlobId, Vec<(u8, PlaceId)>)> {
+    let found = index.unwanted(GROUP).unwrap();
+    found.into_iter().map(|unwanted| (unwanted.blob, unwanted.stacks)).collect()
+}
+
+fn names(index: &Index, prefix: &str, from: &From) -> Vec<String> {
+    index.objects(prefix, from).unwrap().into_iter().map(|(key, _)| key).collect()
+}
+
+#[test]
+fn a_blob_that_was_committed_is_named_and_nothing_is_unwanted() {
+    let index = index();
+    let sequence = put(&index, "a", 1, &[5, 6, 7]);
+    let row = index.object("a").unwrap().unwrap();
+    assert_eq!((row.sequence, row.length.get()), (sequence, 5000));
+    assert_eq!(row.content, Content::Blob { group: 3, blob: blob(1) });
+    assert_eq!(index.blobs(GROUP, None).unwrap().len(), 1);
+    assert_eq!(unwanted(&index), []);
+    assert!(index.needs(GROUP, blob(1), 2, PlaceId::new(7)).unwrap());
+    assert!(!index.needs(GROUP, blob(1), 2, PlaceId::new(6)).unwrap());
+}
+
+#[test]
+fn what_was_begun_and_not_committed_is_unwanted_after_a_start() {
+    let index = index();
+    index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
+    put(&index, "b", 2, &[5, 6, 8]);
+    assert_eq!(index.give_up_all().unwrap(), 1);
+    assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
+    let found = index.unwanted(GROUP).unwrap();
+    index.swept(&found).unwrap();
+    assert_eq!(unwanted(&index), []);
+}
+
+#[test]
+fn what_was_tried_and_is_not_in_the_row_is_unwanted() {
+    let index = index();
+    let sequence = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
+    let more = vec![(1, PlaceId::new(9))];
+    index.begin_more(GROUP, blob(1), sequence, more).unwrap();
+    index.commit(object("a"), whole(1, sequence, &[5, 9, 7]), Mode::Overwrite).unwrap();
+    assert_eq!(unwanted(&index), [(blob(1), vec![(1, PlaceId::new(6))])]);
+}
+
+#[test]
+fn what_is_overwritten_or_deleted_is_unwanted() {
+    let index = index();
+    put(&index, "a", 1, &[5, 6, 7]);
+    put(&index, "a", 2, &[5, 6, 8]);
+    assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
+    assert!(run(index.delete("a")).unwrap());
+    assert!(!run(index.delete("a")).unwrap());
+    assert_eq!(unwanted(&index).len(), 2);
+    assert_eq!(index.blobs(GROUP, None).unwrap(), []);
+    put(&index, "a", 3, &[1, 2, 3]);
+    run(index.put_inline(object("a"), b"small".to_vec(), Mode::Overwrite)).unwrap();
+    assert_eq!(unwanted(&index).len(), 3);
+    let row = index.object("a").unwrap().unwrap();
+    assert_eq!((row.length.get(), row.content), (5, Content::Inline(b"small".to_vec())));
+}
+
+#[test]
+fn a_blob_that_came_later_and_was_begun_before_is_unwanted_at_once() {
+    let index = index();
+    let first = index.begin(GROUP, blob(1), stacks(&[5, 6, 7])).unwrap();
+    let second = put(&index, "a", 2, &[5, 6, 8]);
+    index.commit(object("a"), whole(1, first, &[5, 6, 7]), Mode::Overwrite).unwrap();
+    assert_eq!(index.object("a").unwrap().unwrap().sequence, second);
+    assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
+}
+
+#[test]
+fn conditions_hold_when_it_is_committed_and_the_blob_is_unwanted_then() {
+    let index = index();
+    let first = put(&index, "a", 1, &[5, 6, 7]);
+    let try_with = |number, mode| {
+        let sequence = index.begin(GROUP, blob(number), stacks(&[1, 2, 3])).unwrap();
+        index.commit(object("a"), whole(number, sequence, &[1, 2, 3]), mode)
+    };
+    let refused = try_with(2, Mode::Create).unwrap_err();
+    assert!(matches!(refused, StacksError::Exists { .. }), "{refused}");
+    try_with(3, Mode::Update(first)).unwrap();
+    let refused = try_with(4, Mode::Update(first)).unwrap_err();
+    assert!(matches!(refused, StacksError::Changed { .. }), "{refused}");
+    let gone: Vec<BlobId> = unwanted(&index).into_iter().map(|(blob, _)| blob).collect();
+    assert_eq!(gone, [blob(1), blob(2), blob(4)]);
+    let inline = |key, mode| run(index.put_inline(object(key), Vec::new(), mode));
+    assert!(matches!(inline("a", Mode::Create), Err(StacksError::Exists { .. })));
+    assert!(matches!(inline("b", Mode::Update(1)), Err(StacksError::Changed { .. })));
+    inline("b", Mode::Create).unwrap();
+}
+
+#[test]
+fn stacks_made_anew_take_the_place_of_the_lost_unless_the_blob_is_gone() {
+    let index = index();
+    put(&index, "a", 1, &[5, 6, 7]);
+    let anew = vec![(1, PlaceId::new(9)), (2, PlaceId::new(7))];
+    let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
+    assert!(index.moved(GROUP, blob(1), sequence, anew.clone()).unwrap());
+    let row = index.blob(GROUP, blob(1)).unwrap().unwrap();
+    assert_eq!(row.places, [Some(5), Some(9), Some(7)]);
+    assert_eq!(unwanted(&index), [(blob(1), vec![(1, PlaceId::new(6))])]);
+    run(index.delete("a")).unwrap();
+    let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
+    assert!(!index.moved(GROUP, blob(1), sequence, anew).unwrap());
+    assert_eq!(unwanted(&index).len(), 3);
+    assert_eq!(index.give_up_all().unwrap(), 0);
+}
+
+#[test]
+fn a_stack_that_failed_to_be_made_anew_is_unwanted_where_it_was_tried() {
+    let index = index();
+    put(&index, "a", 1, &[5, 6, 7]);
+    let tried = vec![(0, PlaceId::new(8)), (1, PlaceId::new(9))];
+    let sequence = index.begin(GROUP, blob(1), tried).unwrap();
+    assert!(index.moved(GROUP, blob(1), sequence, vec![(1, PlaceId::new(9))]).unwrap());
+    let left = vec![(0, PlaceId::new(8)), (1, PlaceId::new(6))];
+    assert_eq!(unwanted(&index), [(blob(1), left)]);
+}
+
+#[test]
+fn pages_begin_where_they_are_asked_to() {
+    let index = index();
+    for key in ["a/b", "a/c", "ab", "a/b/c", "b"] {
+        run(index.put_inline(object(key), Vec::new(), Mode::Overwrite)).unwrap();
+    }
+    assert_eq!(names(&index, "", &From::Start), ["a/b", "a/b/c", "a/c", "ab", "b"]);
+    assert_eq!(names(&index, "a/", &From::Start), ["a/b", "a/b/c", "a/c"]);
+    assert_eq!(names(&index, "a/", &From::After("a/b".to_owned())), ["a/b/c", "a/c"]);
+    assert_eq!(names(&index, "a/", &From::AtOrAfter(b"a/b0".to_vec())), ["a/c"]);
+    assert_eq!(names(&index, "a/", &From::After("zz".to_owned())), [] as [&str; 0]);
+}
+
+#[test]
+fn an_index_is_of_one_rack_and_one_coding() {
+    let index = index();
+    let rack = RackId::from_bytes([1; 16]);
+    index.claim(rack, Coding::PELICAN).unwrap();
+    index.claim(rack, Coding::PELICAN).unwrap();
+    let refused = index.claim(RackId::from_bytes([2; 16]), Coding::PELICAN).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the index is that of rack 01010101-0101-0101-0101-010101010101 with blobs in 15+3 stacks, \
+         and not of rack 02020202-0202-0202-0202-020202020202 with 15+3"
+    );
+    assert!(index.claim(rack, Coding::new(3, 2).unwrap()).is_err());
+}
+
+#[test]
+fn what_is_found_on_disks_is_taken_up_in_the_order_of_its_writing() {
+    let index = index();
+    let found =
+        |number, sequence| index.found(object("a"), whole(number, sequence, &[1, 2, 3])).unwrap();
+    assert!(found(2, 8));
+    assert!(!found(1, 5), "an earlier one of the same key");
+    assert!(found(3, 9));
+    assert_eq!(index.object("a").unwrap().unwrap().sequence, 9);
+    assert!(put(&index, "b", 4, &[1, 2, 3]) > 9, "numbers go on behind those that were found");
+}
+
+#[test]
+fn rows_are_small() {
+    // 10^8 blobs at 200 bytes each, keys included, before the store packs them.
+    let key = "bodies/01234567-89ab-cdef-0123-456789abcdef";
+    let places = (0..18).map(|place| Some(1000 + place)).collect();
+    let (length, sum) = (ByteCount::gib(1), u64::MAX);
+    let row = BlobRow { sequence: 100_000_000, length, sum, information: 15, places };
+    let content = Content::Blob { group: 47, blob: blob(1) };
+    let attributes = Vec::new();
+    let modified_ms = 1_700_000_000_000;
+    let sequence = 100_000_000;
+    let object = ObjectRow { sequence, modified_ms, length, attributes, content };
+    let bytes = row::encode(&row).unwrap().len()
+        + row::encode(&object).unwrap().len()
+        + object_key(key).len()
+        + blob_key(GROUP, blob(1)).len();
+    assert!(bytes <= 200, "{bytes} bytes");
+}

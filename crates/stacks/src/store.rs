@@ -1,0 +1,266 @@
+//! A rack that is open: its index, its disks with their driver, and the store of objects over both.
+//!
+//! ```text
+//! DIR/index      the index: which objects there are, and where
+//! DIR/staging    bytes on their way to a blob; empty after a start
+//! DIR/ledger     who woke which disk, and why
+//! ```
+//!
+//! What is written together lies together: blobs go to one group until it is full, so that who
+//! reads them again wakes one group.
+
+mod objects;
+mod open;
+mod pipe;
+mod reading;
+mod repair;
+mod staging;
+mod upload;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use fulgurite_disks::GroupId;
+use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
+use tokio::sync::oneshot;
+
+pub use open::{Entropy, RackOptions};
+pub use repair::Report;
+
+use self::staging::{Source, Staged, Staging};
+use crate::driver::{Driver, Kind, Snapshot, Task};
+use crate::error::LostStack;
+use crate::format::Coding;
+use crate::index::{Index, Mode, Object, ObjectRow};
+use crate::limits::INLINE_BYTES_MAX;
+use crate::work::{Group, Job, Shop, mend, sweep, write};
+use crate::{Result, StacksError};
+
+/// A rack as a store of objects. Clones are the same rack.
+#[derive(Clone, Debug)]
+pub struct RackStore(Arc<Inner>);
+
+/// What everything that is asked of a rack works with.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    shop: Arc<Shop>,
+    driver: Driver,
+    staging: Staging,
+    clock: Clock,
+    entropy: Entropy,
+    coding: Coding,
+    groups: Vec<GroupId>,
+    writes: Mutex<Writes>,
+}
+
+/// Where new blobs go.
+#[derive(Debug, Default)]
+struct Writes {
+    /// The group that they go to now, by its position.
+    at: usize,
+    /// Groups that had no room, or too few disks.
+    full: BTreeSet<GroupId>,
+}
+
+impl RackStore {
+    fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
+    /// Which rack it is.
+    #[must_use]
+    pub fn rack(&self) -> RackId {
+        self.0.rack()
+    }
+
+    /// What goes on now. Asks no disk.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub async fn status(&self) -> Result<Snapshot> {
+        self.0.driver.snapshot().await
+    }
+
+    /// Ends it: what is under way is finished, all disks are put down.
+    pub fn stop(&self) {
+        self.0.driver.stop();
+    }
+}
+
+impl Inner {
+    fn rack(&self) -> RackId {
+        self.shop.rack
+    }
+
+    fn shop(&self) -> &Shop {
+        &self.shop
+    }
+
+    fn index(&self) -> &Index {
+        &self.shop.index
+    }
+
+    fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn writes(&self) -> MutexGuard<'_, Writes> {
+        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is under a key.
+    fn object(&self, key: &str) -> Result<ObjectRow> {
+        let missing = || StacksError::NotFound { key: key.to_owned() };
+        self.index().object(key)?.ok_or_else(missing)
+    }
+
+    /// Puts an object. Says its sequence when it is safe.
+    async fn put(
+        self: &Arc<Self>,
+        key: &str,
+        source: Source,
+        length: u64,
+        attributes: Vec<(String, String)>,
+        mode: Mode,
+    ) -> Result<u64> {
+        let modified_ms = self.clock.now().as_millis();
+        let object = Object { key: key.to_owned(), modified_ms, attributes };
+        if length <= INLINE_BYTES_MAX {
+            let mut bytes = Vec::new();
+            let read = std::io::Read::read_to_end(&mut source.open(), &mut bytes);
+            read.map_err(|error| StacksError::Internal { what: error.to_string() })?;
+            return self.index().put_inline(object, bytes, mode).await;
+        }
+        self.refuse_early(key, mode)?;
+        self.put_blob(object, source, ByteCount::new(length), mode).await
+    }
+
+    /// What a commit would refuse now is not written first; the commit decides all the same.
+    fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
+        let found = self.index().object(key)?;
+        match mode {
+            Mode::Create if found.is_some() => Err(StacksError::Exists { key: key.to_owned() }),
+            Mode::Update(expected) if found.map(|row| row.sequence) != Some(expected) => {
+                Err(StacksError::Changed { key: key.to_owned() })
+            }
+            Mode::Overwrite | Mode::Create | Mode::Update(_) => Ok(()),
+        }
+    }
+
+    /// Writes a blob to the group that blobs go to, and to the next when that one has no room.
+    async fn put_blob(
+        self: &Arc<Self>,
+        object: Object,
+        source: Source,
+        length: ByteCount,
+        mode: Mode,
+    ) -> Result<u64> {
+        let mut refused = Vec::new();
+        while let Some(group) = self.next_group() {
+            let blob = BlobId::from_random(self.entropy.draw());
+            let (object, bytes) = (object.clone(), source.open());
+            let job = Job { blob, coding: self.coding, object, mode, length, bytes };
+            match self.write_to(group, job, length).await {
+                Err(error @ (StacksError::Full { .. } | StacksError::TooFewStacks { .. })) => {
+                    tracing::warn!(%group, "a group takes no blobs: {error}");
+                    self.writes().full.insert(group);
+                    refused.push(error.to_string());
+                }
+                ended => return ended,
+            }
+        }
+        // The next put asks all of them again: there may be room then.
+        self.writes().full.clear();
+        let what = match refused.last() {
+            Some(last) => format!("no group takes a blob of {length}; the last said: {last}"),
+            None => format!("no group takes a blob of {length}"),
+        };
+        Err(StacksError::Full { what })
+    }
+
+    /// The group that blobs go to.
+    fn next_group(&self) -> Option<GroupId> {
+        let mut writes = self.writes();
+        let count = self.groups.len();
+        let from = writes.at;
+        let next = (from..from + count).map(|at| at % count);
+        let mut open = next.filter(|&at| !writes.full.contains(&self.groups[at]));
+        let at = open.next()?;
+        writes.at = at;
+        Some(self.groups[at])
+    }
+
+    async fn write_to(self: &Arc<Self>, group: GroupId, job: Job, bytes: ByteCount) -> Result<u64> {
+        let (send, written) = oneshot::channel();
+        let inner = Arc::clone(self);
+        let work = move |ready: Result<&Group>| {
+            let done = ready.and_then(|ready| {
+                let done = write(inner.shop(), ready, job);
+                inner.sweep(ready);
+                done
+            });
+            // Whoever put it may have left; it is committed all the same.
+            let _ = send.send(done);
+        };
+        self.driver.submit(Task { group, kind: Kind::Write, bytes, work: Box::new(work) })?;
+        written.await.unwrap_or(Err(StacksError::Stopping))
+    }
+
+    /// Sweeps a group that spins anyway. A failure is told and comes again.
+    fn sweep(&self, group: &Group) {
+        match sweep(self.shop(), group) {
+            Ok(swept) if swept.stacks > 0 => {
+                self.writes().full.remove(&group.id);
+                tracing::debug!(group = %group.id, stacks = swept.stacks, "swept");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(group = %group.id, "a sweep failed: {error}"),
+        }
+    }
+
+    /// Removes an object; done already when there is none.
+    async fn delete(&self, key: &str) -> Result<()> {
+        self.index().delete(key).await.map(|_| ())
+    }
+
+    /// Something is wrong with stacks of a blob that was read: they are made anew.
+    fn suspect(self: &Arc<Self>, group: GroupId, blob: BlobId, lost: &[LostStack]) {
+        if lost.iter().all(|lost| lost.fault.may_pass()) {
+            // Their disks are away, and come back or are given up.
+            return;
+        }
+        let what = crate::error::list(lost);
+        tracing::warn!(%group, %blob, "stacks of a blob are lost: {what}");
+        let inner = Arc::clone(self);
+        let work = move |ready: Result<&Group>| {
+            let mended = ready.and_then(|ready| mend(inner.shop(), ready, blob));
+            match mended {
+                Ok(Some(mended)) if mended.still_lost() > 0 => {
+                    let lost = mended.still_lost();
+                    tracing::error!(%group, %blob, lost, "a blob stays below its redundancy");
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(%group, %blob, "a blob is not mended: {error}"),
+            }
+        };
+        let bytes = ByteCount::ZERO;
+        let task = Task { group, kind: Kind::Rebuild, bytes, work: Box::new(work) };
+        if let Err(error) = self.driver.submit(task) {
+            // The next read or verification finds it again.
+            tracing::warn!(%group, %blob, "a blob is not mended now: {error}");
+        }
+    }
+
+    /// Writes pieces to a staged file.
+    async fn stage(self: &Arc<Self>, pieces: Vec<Bytes>) -> Result<Arc<Staged>> {
+        let inner = Arc::clone(self);
+        let staged = tokio::task::spawn_blocking(move || inner.staging.stage(pieces));
+        let panicked = |error| StacksError::Internal { what: format!("staging: {error}") };
+        staged.await.map_err(panicked)?
+    }
+}

@@ -1,0 +1,305 @@
+//! A rack is made, and opened.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, PlaceId};
+use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, check, solve};
+use fulgurite_units::{ByteCount, Clock, RackId};
+use tokio::sync::oneshot;
+
+use super::staging::Staging;
+use super::{Inner, RackStore, Writes};
+use crate::driver::{Driver, Kind, Parts, Task};
+use crate::fail_point::FailPoints;
+use crate::format::Coding;
+use crate::index::Index;
+use crate::work::{Choose, Group, Injected, Places, Room, Shop, disk_name, initialize};
+use crate::{Result, StacksError};
+
+/// Draws 16 bytes that nobody can guess: ids are made of them.
+#[derive(Clone)]
+pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
+
+impl Entropy {
+    /// What draws them.
+    #[must_use]
+    pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
+        Self(Arc::new(draw))
+    }
+
+    pub(super) fn draw(&self) -> [u8; 16] {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Entropy")
+    }
+}
+
+/// What a rack is opened with.
+#[derive(Debug)]
+pub struct RackOptions {
+    /// Where its index, its ledger and what is staged are: a disk that does not sleep.
+    pub directory: PathBuf,
+    /// What it is made of.
+    pub shape: Shape,
+    /// How its controller decides.
+    pub policy: Policy,
+    /// Where the disk of each place has its files.
+    pub roots: BTreeMap<PlaceId, PathBuf>,
+    /// What turns the disks.
+    pub backend: Arc<dyn Backend>,
+    /// The one clock.
+    pub clock: Clock,
+    /// What ids are made of.
+    pub entropy: Entropy,
+    /// Where the process may be killed, for tests.
+    pub fail: FailPoints,
+    /// Faults of disks that tests want.
+    pub injected: Injected,
+}
+
+impl RackStore {
+    /// Makes a rack: its index, and a file on each disk that says whose it is. Done already where
+    /// it is; what was cut short goes on. Disks that are somebody else's are named, and stay as
+    /// they are.
+    ///
+    /// # Errors
+    /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
+    pub async fn init(options: RackOptions) -> Result<Self> {
+        let rack = RackId::from_random(options.entropy.draw());
+        let store = Self::start(options, Some(rack))?;
+        store.init_groups().await?;
+        Ok(store)
+    }
+
+    /// Makes a new index for the disks of a rack whose index was lost. What lies on them is found
+    /// by [`Self::recover`]; their files say which rack they are of.
+    ///
+    /// # Errors
+    /// As of [`Self::init`].
+    pub async fn adopt(options: RackOptions, rack: RackId) -> Result<Self> {
+        let store = Self::start(options, Some(rack))?;
+        store.init_groups().await?;
+        Ok(store)
+    }
+
+    /// Opens a rack that was made. No disk is touched before something is asked of it.
+    ///
+    /// # Errors
+    /// When there is none, another program has it open, or the shape is not the one it was made
+    /// with.
+    pub fn open(options: RackOptions) -> Result<Self> {
+        Self::start(options, None)
+    }
+
+    /// Opens what is there, or with `new` makes it. On a thread of its own: whoever calls it may be
+    /// one that must not wait for the committer, as those of asynchronous code.
+    fn start(options: RackOptions, new: Option<RackId>) -> Result<Self> {
+        let started = std::thread::scope(|scope| scope.spawn(|| Self::begin(options, new)).join());
+        let panicked = |_| StacksError::Internal { what: "opening the rack panicked".to_owned() };
+        started.map_err(panicked)?
+    }
+
+    fn begin(options: RackOptions, new: Option<RackId>) -> Result<Self> {
+        let code = options.shape.code();
+        let coding = coding(code)?;
+        let assignment = solve(&options.shape)?;
+        check(&options.shape, &assignment)?;
+        let directory = &options.directory;
+        if new.is_some() {
+            std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
+        }
+        let index = open_index(directory, new, coding)?;
+        let rack = index.0;
+        let index = Arc::new(index.1);
+        index.give_up_all()?;
+        let (guard, places) = guarded(&options, &assignment, &index)?;
+        let choose = Box::new(BySets { code, sets: all_sets(&assignment) });
+        let RackOptions { shape, policy, backend, clock, entropy, fail, injected, .. } = options;
+        let shop = Shop { rack, guard, index, fail, injected, choose, places };
+        let shop = Arc::new(shop);
+        let ledger_path = options.directory.join("ledger");
+        let (ledger, reloaded) = LedgerFile::open(&ledger_path)?;
+        if reloaded.torn_bytes > 0 {
+            tracing::warn!(
+                bytes = reloaded.torn_bytes,
+                "the end of the ledger of wakes was cut off"
+            );
+        }
+        let staging = Staging::open(options.directory.join("staging"))?;
+        let groups = assignment.groups().collect();
+        let watts = shape.watts();
+        let rack = Rack::new(&shape, assignment.clone(), policy);
+        let driver = Driver::start(Parts {
+            rack,
+            assignment,
+            shop: Arc::clone(&shop),
+            backend,
+            ledger,
+            clock: clock.clone(),
+            watts,
+        })?;
+        let writes = Mutex::new(Writes::default());
+        Ok(Self(Arc::new(Inner { shop, driver, staging, clock, entropy, coding, groups, writes })))
+    }
+
+    /// Makes the disks of all groups that are no rack's yet this one's.
+    pub(super) async fn init_groups(&self) -> Result<()> {
+        let mut waiting = Vec::new();
+        for &group in &self.inner().groups {
+            waiting.push((group, self.init_group(group)?));
+        }
+        let mut refused = Vec::new();
+        for (group, made) in waiting {
+            match made.await.unwrap_or(Err(StacksError::Stopping)) {
+                Ok(_) => {}
+                Err(error) => refused.push(format!("group {group}: {error}")),
+            }
+        }
+        refused.extend(self.not_taken().await?);
+        if refused.is_empty() {
+            return Ok(());
+        }
+        Err(StacksError::WrongDisk { what: refused.join("; ") })
+    }
+
+    /// Disks that are not the rack's yet, each with what is wrong with it.
+    async fn not_taken(&self) -> Result<Vec<String>> {
+        let groups = self.status().await?.groups;
+        let disks = groups.into_iter().flat_map(|group| group.disks);
+        let new = disks.filter(|disk| self.inner().shop.places.is_new(disk.place));
+        let told = new.map(|disk| {
+            let trouble = disk.trouble.unwrap_or_else(|| "it did not come up".to_owned());
+            format!("{}: {trouble}", disk_name(disk.place))
+        });
+        Ok(told.collect())
+    }
+
+    /// Has the new disks of a group made the rack's.
+    pub(super) fn init_group(&self, group: GroupId) -> Result<oneshot::Receiver<Result<usize>>> {
+        let (send, made) = oneshot::channel();
+        let inner = Arc::clone(self.inner());
+        let work = move |ready: Result<&Group>| {
+            let draw = || inner.entropy.draw();
+            let _ = send.send(ready.and_then(|ready| initialize(inner.shop(), ready, &draw)));
+        };
+        let (kind, bytes) = (Kind::Init, ByteCount::ZERO);
+        self.inner().driver.submit(Task { group, kind, bytes, work: Box::new(work) })?;
+        Ok(made)
+    }
+}
+
+/// The coding that a shape says.
+fn coding(code: Code) -> Result<Coding> {
+    let part = |count: u32| u8::try_from(count).unwrap_or(u8::MAX);
+    Coding::new(part(code.data), part(code.redundancy))
+}
+
+/// The index of a rack that there is, or a new one; and which rack it is.
+fn open_index(directory: &Path, new: Option<RackId>, coding: Coding) -> Result<(RackId, Index)> {
+    let path = directory.join("index");
+    let is_there = path.try_exists().map_err(StacksError::io("look for", &path))?;
+    if !is_there && new.is_none() {
+        let what = format!("there is no rack in {directory:?}: it has no index");
+        return Err(StacksError::Invalid { what });
+    }
+    let index = Index::open(&path)?;
+    let rack = match (index.rack()?, new) {
+        (Some(found), _) => found.rack,
+        (None, Some(new)) => new,
+        (None, None) => {
+            let what = format!("the index in {path:?} is of no rack; it was never made whole");
+            return Err(StacksError::Invalid { what });
+        }
+    };
+    index.claim(rack, coding)?;
+    Ok((rack, index))
+}
+
+/// The guard with all places, each with a directory that no other has.
+fn guarded(
+    options: &RackOptions,
+    assignment: &Assignment,
+    index: &Index,
+) -> Result<(Guard, Places)> {
+    let invalid = |what: String| Err(StacksError::Invalid { what });
+    let (guard, places) = (Guard::new(), Places::default());
+    let disks: BTreeMap<PlaceId, _> = index.disks()?.into_iter().collect();
+    let mut taken: BTreeMap<&Path, PlaceId> = BTreeMap::new();
+    for place in options.shape.places() {
+        let seat = assignment.seat(place);
+        let group = seat.group;
+        let Some(root) = options.roots.get(&place) else {
+            return invalid(format!("place {place} has no directory"));
+        };
+        if let Some(other) = taken.insert(root, place) {
+            return invalid(format!("places {other} and {place} have one directory, {root:?}"));
+        }
+        guard.add(place, root.clone());
+        places.add(place, group, disks.get(&place).cloned());
+    }
+    if options.roots.len() > taken.len() {
+        let (given, there) = (options.roots.len(), taken.len());
+        return invalid(format!("{given} directories were given, and the rack has {there} places"));
+    }
+    Ok((guard, places))
+}
+
+fn all_sets(assignment: &Assignment) -> Vec<Vec<PlaceId>> {
+    assignment.groups().flat_map(|group| assignment.sets(group).to_vec()).collect()
+}
+
+/// Stacks spread evenly over the sets of a group, those with the most room first.
+#[derive(Debug)]
+struct BySets {
+    code: Code,
+    sets: Vec<Vec<PlaceId>>,
+}
+
+impl Choose for BySets {
+    fn choose(&self, rooms: &[Room], taken: &[PlaceId], count: usize) -> Vec<PlaceId> {
+        let room_of = |place: &PlaceId| rooms.iter().find(|room| room.place == *place);
+        let is_here = |set: &&Vec<PlaceId>| set.iter().any(|place| room_of(place).is_some());
+        let here: Vec<&Vec<PlaceId>> = self.sets.iter().filter(is_here).collect();
+        if taken.is_empty() && count == usize::try_from(self.code.width()).unwrap_or(usize::MAX) {
+            return self.whole(&here, rooms);
+        }
+        // A few stacks: each to the set that has the fewest of the blob, and there to the most
+        // room.
+        let mut chosen: Vec<PlaceId> = Vec::new();
+        while chosen.len() < count {
+            let held = |set: &Vec<PlaceId>| {
+                set.iter().filter(|place| taken.contains(place) || chosen.contains(place)).count()
+            };
+            let free = |set: &Vec<PlaceId>| {
+                let open =
+                    set.iter().filter(|place| !taken.contains(place) && !chosen.contains(place));
+                open.filter_map(room_of).max_by_key(|room| room.free).copied()
+            };
+            let best = here.iter().filter_map(|set| Some((held(set), free(set)?)));
+            let best = best.min_by_key(|(held, room)| (*held, std::cmp::Reverse(room.free)));
+            let Some((_, room)) = best else { break };
+            chosen.push(room.place);
+        }
+        chosen
+    }
+}
+
+impl BySets {
+    fn whole(&self, here: &[&Vec<PlaceId>], rooms: &[Room]) -> Vec<PlaceId> {
+        let sets: Vec<Vec<PlaceId>> = here.iter().map(|set| (*set).clone()).collect();
+        let spare =
+            |place: PlaceId| rooms.iter().find(|room| room.place == place).map(|room| room.free);
+        let placed = fulgurite_rack::place(&sets, self.code, ByteCount::ZERO, spare);
+        let Some(placed) = placed else { return Vec::new() };
+        if !placed.is_set_tolerant {
+            tracing::debug!("a blob would not survive the loss of a whole set of its disks");
+        }
+        placed.places
+    }
+}

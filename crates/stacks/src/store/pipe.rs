@@ -1,0 +1,173 @@
+//! From a worker that reads a blob to whoever asked for it: a few stripes, and no longer than the
+//! client keeps up.
+//!
+//! ```text
+//! worker: give --> | stripe | stripe | --> next: client
+//!            |                                |
+//!            '- no room for too long: parked  '- parked: the rest is asked for again
+//! ```
+//!
+//! A client that does not take what it asked for must not keep a group spinning, and others waiting
+//! for it: after [`PATIENCE`](crate::limits::PATIENCE) the worker leaves, and the rest is an
+//! operation of its own when the client comes back.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use fulgurite_units::Clock;
+
+use crate::limits::{PATIENCE, PIPE_STRIPES_MAX};
+use crate::{Result, StacksError};
+
+/// What both ends have.
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is room, or nobody takes any more.
+    room: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Bytes>,
+    end: Option<End>,
+    is_left: bool,
+    waker: Option<Waker>,
+}
+
+/// How a worker ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// All is given.
+    Done,
+    /// The client was too slow; the rest has to be asked for.
+    Parked,
+    /// It failed.
+    Failed(StacksError),
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The worker's end. Dropped without an end, it says that the rack is stopping.
+#[derive(Debug)]
+pub(super) struct Giver {
+    shared: Arc<Shared>,
+    clock: Clock,
+}
+
+/// The client's end.
+#[derive(Debug)]
+pub(super) struct Taker(Arc<Shared>);
+
+/// A pipe with nothing in it.
+pub(super) fn pipe(clock: &Clock) -> (Giver, Taker) {
+    let shared = Arc::new(Shared::default());
+    // Whoever turns the hands of a clock lets time pass for those that wait as well.
+    let listener = Arc::downgrade(&shared);
+    clock.listen(move || {
+        if let Some(shared) = listener.upgrade() {
+            shared.room.notify_all();
+        }
+    });
+    (Giver { shared: Arc::clone(&shared), clock: clock.clone() }, Taker(shared))
+}
+
+impl Giver {
+    /// Gives bytes on; breaks when nobody takes them any more, or not in time.
+    pub(super) fn give(&self, bytes: Bytes) -> ControlFlow<End> {
+        let until = self.clock.passed() + PATIENCE;
+        let mut state = self.shared.lock();
+        loop {
+            if state.is_left {
+                return ControlFlow::Break(End::Done);
+            }
+            if state.waiting.len() < PIPE_STRIPES_MAX {
+                break;
+            }
+            if self.clock.passed() >= until {
+                return ControlFlow::Break(End::Parked);
+            }
+            let room = &self.shared.room;
+            state = match self.clock.sleep_until(until) {
+                Some(time) => room
+                    .wait_timeout(state, time.into())
+                    .map_or_else(|poisoned| poisoned.into_inner().0, |(state, _)| state),
+                None => room.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        state.waiting.push_back(bytes);
+        wake(&mut state);
+        ControlFlow::Continue(())
+    }
+
+    /// Says how it ended.
+    pub(super) fn end(self, end: End) {
+        let mut state = self.shared.lock();
+        state.end = Some(end);
+        wake(&mut state);
+    }
+}
+
+impl Drop for Giver {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        if state.end.is_none() {
+            state.end = Some(End::Failed(StacksError::Stopping));
+            wake(&mut state);
+        }
+    }
+}
+
+fn wake(state: &mut State) {
+    if let Some(waker) = state.waker.take() {
+        waker.wake();
+    }
+}
+
+/// What the client meets next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Bytes.
+    Bytes(Bytes),
+    /// The end.
+    End,
+    /// The rest has to be asked for.
+    Parked,
+}
+
+impl Taker {
+    /// The next bytes, in the order they were given.
+    pub(super) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Next>> {
+        let mut state = self.0.lock();
+        if let Some(bytes) = state.waiting.pop_front() {
+            self.0.room.notify_all();
+            return Poll::Ready(Ok(Next::Bytes(bytes)));
+        }
+        match state.end.take() {
+            Some(End::Done) => Poll::Ready(Ok(Next::End)),
+            Some(End::Parked) => Poll::Ready(Ok(Next::Parked)),
+            Some(End::Failed(error)) => Poll::Ready(Err(error)),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Taker {
+    fn drop(&mut self) {
+        self.0.lock().is_left = true;
+        self.0.room.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! The bytes of a blob as a stream: an operation of the rack for them, and one more for the rest
+//! whenever the client was too slow for it.
+
+use std::ops::{ControlFlow, Range};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use fulgurite_disks::GroupId;
+use fulgurite_units::{BlobId, ByteCount};
+use futures::Stream;
+
+use super::Inner;
+use super::pipe::{End, Next, Taker, pipe};
+use crate::driver::{Kind, Task};
+use crate::work::read;
+use crate::{Result, StacksError};
+
+/// Bytes of a blob that somebody reads.
+#[derive(Debug)]
+pub(super) struct Body {
+    inner: Arc<Inner>,
+    key: String,
+    group: GroupId,
+    blob: BlobId,
+    /// What is left.
+    range: Range<u64>,
+    taker: Option<Taker>,
+}
+
+impl Body {
+    /// Asks for the bytes `range`.
+    pub(super) fn begin(
+        inner: Arc<Inner>,
+        key: &str,
+        group: u32,
+        blob: BlobId,
+        range: Range<u64>,
+    ) -> Result<Self> {
+        let (group, key) = (GroupId::new(group), key.to_owned());
+        let mut body = Self { inner, key, group, blob, range, taker: None };
+        body.ask()?;
+        Ok(body)
+    }
+
+    /// Asks for what is left.
+    fn ask(&mut self) -> Result<()> {
+        let (giver, taker) = pipe(self.inner.clock());
+        self.taker = Some(taker);
+        let (group, blob, range) = (self.group, self.blob, self.range.clone());
+        let (inner, key) = (Arc::clone(&self.inner), self.key.clone());
+        let work = move |ready: Result<&crate::work::Group>| {
+            let mut end = End::Done;
+            let given = ready.and_then(|ready| {
+                // Where it is now: stacks may have been made anew since it was asked for.
+                let row = inner.index().blob(group, blob)?;
+                let row = row.ok_or_else(|| StacksError::NotFound { key: key.clone() })?;
+                let mut take = |bytes: &[u8]| match giver.give(Bytes::copy_from_slice(bytes)) {
+                    ControlFlow::Continue(()) => ControlFlow::Continue(()),
+                    ControlFlow::Break(why) => {
+                        end = why;
+                        ControlFlow::Break(())
+                    }
+                };
+                read(inner.shop(), ready, blob, &row, range, &mut take)
+            });
+            match given {
+                Ok(lost) => {
+                    giver.end(end);
+                    if !lost.is_empty() {
+                        inner.suspect(group, blob, &lost);
+                    }
+                }
+                Err(error) => giver.end(End::Failed(error)),
+            }
+        };
+        let bytes = ByteCount::new(self.range.end - self.range.start);
+        self.inner.driver().submit(Task { group, kind: Kind::Read, bytes, work: Box::new(work) })
+    }
+}
+
+impl Stream for Body {
+    type Item = Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let Some(taker) = &mut self.taker else { return Poll::Ready(None) };
+            match ready!(taker.poll_next(context)) {
+                Ok(Next::Bytes(bytes)) => {
+                    self.range.start += crate::format::bytes(bytes.len());
+                    return Poll::Ready(Some(Ok(bytes)));
+                }
+                Ok(Next::End) => self.taker = None,
+                Ok(Next::Parked) => {
+                    if let Err(error) = self.ask() {
+                        self.taker = None;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                Err(error) => {
+                    self.taker = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What an operator asks of a rack: look at everything, make a disk's stacks anew, take another
+//! disk, find again what a lost index knew.
+
+use std::sync::Arc;
+
+use fulgurite_disks::{GroupId, PlaceId, Wake};
+use fulgurite_units::{BlobId, ByteCount};
+use serde::Serialize;
+use tokio::sync::oneshot;
+
+use super::RackStore;
+use crate::driver::{Kind, Task};
+use crate::index::{BlobRow, DiskRow};
+use crate::limits::REPAIR_BLOBS_MAX;
+use crate::work::{Found, Group, find, group_name, mend};
+use crate::{Result, StacksError};
+
+/// What was looked at and made anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Blobs that were read whole.
+    pub blobs: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Stacks that something was wrong with.
+    pub lost: u64,
+    /// Those that were made anew.
+    pub made: u64,
+    /// What could not be read, or not be made anew, in words.
+    pub problems: Vec<String>,
+}
+
+impl Report {
+    /// This and another.
+    #[must_use]
+    fn and(mut self, other: Self) -> Self {
+        self.blobs += other.blobs;
+        self.bytes += other.bytes;
+        self.lost += other.lost;
+        self.made += other.made;
+        self.problems.extend(other.problems);
+        self
+    }
+}
+
+impl RackStore {
+    /// Reads every blob whole from all of its stacks, group after group, and makes anew what is
+    /// lost.
+    ///
+    /// # Errors
+    /// When it is stopping. What is wrong with blobs is in the report.
+    pub async fn verify(&self) -> Result<Report> {
+        let mut report = Report::default();
+        for &group in &self.inner().groups.clone() {
+            report = report.and(self.repair(group, Kind::Scrub, |_| true).await?);
+        }
+        Ok(report)
+    }
+
+    /// Gives up the disk of a place, for good, and makes all stacks that it had anew on the others
+    /// of its group. Clients are served meanwhile.
+    ///
+    /// # Errors
+    /// When there is no such place, or it is stopping.
+    pub async fn rebuild(&self, place: PlaceId) -> Result<Report> {
+        let group = self.group_of(place)?;
+        let known = self.inner().index().disks()?;
+        let disk =
+            known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
+        let row = DiskRow { disk, is_given_up: true };
+        self.keep(place, row).await?;
+        self.inner().driver.give_up(place)?;
+        self.repair(group, Kind::Rebuild, move |row| !row.indices_in(place).is_empty()).await
+    }
+
+    /// Takes the new, empty disk that is in a place, and makes the stacks anew that the old one
+    /// had. A disk that says that it is somebody's is named, and stays as it is.
+    ///
+    /// # Errors
+    /// [`StacksError::WrongDisk`] for such a one, when there is no such place, or it is stopping.
+    pub async fn replace(&self, place: PlaceId) -> Result<Report> {
+        let group = self.group_of(place)?;
+        let inner = Arc::clone(self.inner());
+        let forget = tokio::task::spawn_blocking(move || inner.index().forget_disk(place));
+        forget.await.map_err(|error| StacksError::Internal { what: error.to_string() })??;
+        self.inner().shop.places.set_disk(place, None);
+        self.inner().driver.replaced(place)?;
+        self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
+        if self.inner().shop.places.is_new(place) {
+            let what =
+                format!("{} did not come up; it is not replaced", crate::work::disk_name(place));
+            return Err(StacksError::WrongDisk { what });
+        }
+        self.repair(group, Kind::Rebuild, move |row| {
+            !row.indices_in(place).is_empty() || row.places.contains(&None)
+        })
+        .await
+    }
+
+    /// Looks through all disks for blobs that the index does not know, as when it was lost, and
+    /// takes them up. What was deleted and not swept yet comes back with them.
+    ///
+    /// # Errors
+    /// When it is stopping. What is wrong with disks and stacks is in the report.
+    pub async fn recover(&self) -> Result<Found> {
+        let mut all = Found::default();
+        for &group in &self.inner().groups.clone() {
+            let found = self.ask(group, Kind::Scrub, ByteCount::ZERO, move |inner, ready| {
+                find(inner.shop(), ready)
+            });
+            match found.await {
+                Ok(found) => {
+                    all.blobs += found.blobs;
+                    all.known += found.known;
+                    all.problems.extend(found.problems);
+                }
+                Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                Err(error) => all.problems.push(format!("{}: {error}", group_name(group))),
+            }
+        }
+        Ok(all)
+    }
+
+    /// The last wakes, the latest first: who woke which disks.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub async fn ledger(&self) -> Result<Vec<Wake>> {
+        self.inner().driver.wakes().await
+    }
+
+    fn group_of(&self, place: PlaceId) -> Result<GroupId> {
+        let missing = || StacksError::Invalid { what: format!("the rack has no place {place}") };
+        self.inner().shop.places.group(place).ok_or_else(missing)
+    }
+
+    async fn keep(&self, place: PlaceId, row: DiskRow) -> Result<()> {
+        let inner = Arc::clone(self.inner());
+        let kept = row.clone();
+        let set = tokio::task::spawn_blocking(move || inner.index().set_disk(place, kept));
+        set.await.map_err(|error| StacksError::Internal { what: error.to_string() })??;
+        self.inner().shop.places.set_disk(place, Some(row));
+        Ok(())
+    }
+
+    /// Mends the blobs of a group that `which` says, a few an operation.
+    async fn repair(
+        &self,
+        group: GroupId,
+        kind: Kind,
+        which: impl Fn(&BlobRow) -> bool,
+    ) -> Result<Report> {
+        let mut report = Report::default();
+        let mut after = None;
+        loop {
+            let page = self.inner().index().blobs(group, after)?;
+            let Some((last, _)) = page.last() else { return Ok(report) };
+            after = Some(*last);
+            let wanted: Vec<(BlobId, BlobRow)> =
+                page.into_iter().filter(|(_, row)| which(row)).collect();
+            for some in wanted.chunks(REPAIR_BLOBS_MAX) {
+                let blobs: Vec<BlobId> = some.iter().map(|(blob, _)| *blob).collect();
+                let bytes: ByteCount = some.iter().map(|(_, row)| row.length).sum();
+                let mended = self.ask(group, kind, bytes, move |inner, ready| {
+                    let done = mend_all(inner, ready, &blobs);
+                    inner.sweep(ready);
+                    done
+                });
+                match mended.await {
+                    Ok(mended) => report = report.and(mended),
+                    Err(StacksError::Stopping) => return Err(StacksError::Stopping),
+                    Err(error) => {
+                        report.problems.push(format!("{}: {error}", group_name(group)));
+                        return Ok(report);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has something done in a group and waits for what came of it.
+    async fn ask<T: Send + 'static>(
+        &self,
+        group: GroupId,
+        kind: Kind,
+        bytes: ByteCount,
+        act: impl FnOnce(&super::Inner, &Group) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (send, done) = oneshot::channel();
+        let inner = Arc::clone(self.inner());
+        let work = move |ready: Result<&Group>| {
+            let _ = send.send(ready.and_then(|ready| act(&inner, ready)));
+        };
+        self.inner().driver.submit(Task { group, kind, bytes, work: Box::new(work) })?;
+        done.await.unwrap_or(Err(StacksError::Stopping))
+    }
+}
+
+fn mend_all(inner: &super::Inner, group: &Group, blobs: &[BlobId]) -> Result<Report> {
+    let mut report = Report::default();
+    for &blob in blobs {
+        let row = inner.index().blob(group.id, blob)?;
+        match mend(inner.shop(), group, blob) {
+            Ok(None) => {}
+            Ok(Some(mended)) => {
+                report.blobs += 1;
+                report.bytes += row.map_or(0, |row| row.length.get());
+                report.lost += crate::format::bytes(mended.lost.len());
+                report.made += crate::format::bytes(mended.made.len());
+                if mended.still_lost() > 0 {
+                    let lost = crate::error::list(&mended.lost);
+                    report.problems.push(format!("blob {blob} stays below its redundancy: {lost}"));
+                }
+            }
+            Err(error @ (StacksError::Catalog(_) | StacksError::Index { .. })) => {
+                return Err(error);
+            }
+            Err(error) => report.problems.push(error.to_string()),
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,118 @@
+//! Bytes on their way to a blob: in memory when whoever brings them has them there, else in files
+//! of a folder beside the index, for a group must not spin while a client thinks (Pelican, OSDI
+//! 2014, section 3: writes are staged in a higher tier).
+//!
+//! What is in the folder when a rack is opened is of uploads that nobody goes on with, and goes.
+
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use crate::{Result, StacksError};
+
+/// The folder.
+#[derive(Debug)]
+pub(super) struct Staging {
+    folder: PathBuf,
+    next: AtomicU64,
+}
+
+/// A file in it, which goes with the last that has it.
+#[derive(Debug)]
+pub(super) struct Staged(PathBuf);
+
+/// One after the other, all bytes of an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Source(Vec<Part>);
+
+#[derive(Clone, Debug)]
+enum Part {
+    Memory(Bytes),
+    Staged(Arc<Staged>),
+}
+
+impl Staging {
+    /// The folder, empty.
+    pub(super) fn open(folder: PathBuf) -> Result<Self> {
+        if let Err(error) = fs::remove_dir_all(&folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(StacksError::io("empty", &folder)(error));
+        }
+        fs::create_dir_all(&folder).map_err(StacksError::io("make", &folder))?;
+        Ok(Self { folder, next: AtomicU64::new(0) })
+    }
+
+    /// A new file with these bytes.
+    pub(super) fn stage(&self, pieces: impl IntoIterator<Item = Bytes>) -> Result<Arc<Staged>> {
+        let (mut file, staged) = self.begin()?;
+        for piece in pieces {
+            file.write_all(&piece).map_err(StacksError::io("write", staged.path()))?;
+        }
+        Ok(staged)
+    }
+
+    /// A new file with nothing in it.
+    pub(super) fn begin(&self) -> Result<(File, Arc<Staged>)> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("{number}.staged"));
+        let file = File::create_new(&path).map_err(StacksError::io("create", &path))?;
+        Ok((file, Arc::new(Staged(path))))
+    }
+}
+
+impl Staged {
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // If it stays it goes when the rack is opened next.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+impl Source {
+    /// These pieces, one after the other.
+    pub(super) fn memory(pieces: impl IntoIterator<Item = Bytes>) -> Self {
+        Self(pieces.into_iter().map(Part::Memory).collect())
+    }
+
+    /// These files, one after the other.
+    pub(super) fn staged(files: impl IntoIterator<Item = Arc<Staged>>) -> Self {
+        Self(files.into_iter().map(Part::Staged).collect())
+    }
+
+    /// Reads it from the beginning; that can be done again.
+    pub(super) fn open(&self) -> Box<dyn Read + Send> {
+        Box::new(Reading { parts: self.0.clone().into_iter(), now: Box::new(io::empty()) })
+    }
+}
+
+/// A source that is being read, a part after the other.
+struct Reading {
+    parts: std::vec::IntoIter<Part>,
+    now: Box<dyn Read + Send>,
+}
+
+impl Read for Reading {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.now.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.now = match self.parts.next() {
+                None => return Ok(0),
+                Some(Part::Memory(bytes)) => Box::new(Cursor::new(bytes)),
+                Some(Part::Staged(staged)) => Box::new(File::open(staged.path())?),
+            };
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! An upload in parts: each in a staged file, and one blob of all of them when it is complete.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::FutureExt as _;
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
+
+use super::Inner;
+use super::objects::{put_result, told};
+use super::staging::{Source, Staged};
+use crate::StacksError;
+use crate::format::bytes;
+use crate::index::Mode;
+
+/// An upload that is under way.
+#[derive(Debug)]
+pub(super) struct Upload {
+    inner: Arc<Inner>,
+    location: Path,
+    attributes: Vec<(String, String)>,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    length: u64,
+    staged: tokio::sync::oneshot::Receiver<Arc<Staged>>,
+}
+
+impl Upload {
+    pub(super) fn new(
+        inner: Arc<Inner>,
+        location: Path,
+        attributes: Vec<(String, String)>,
+    ) -> Self {
+        Self { inner, location, attributes, parts: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let (send, staged) = tokio::sync::oneshot::channel();
+        self.parts.push(Part { length: bytes(payload.content_length()), staged });
+        let (inner, location) = (Arc::clone(&self.inner), self.location.clone());
+        async move {
+            let file = inner.stage(payload.into_iter().collect()).await;
+            let file = file.map_err(|error| told(&location, error))?;
+            // Nobody has the upload any more: then the file goes as well.
+            let _ = send.send(file);
+            Ok(())
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> object_store::Result<PutResult> {
+        let mut files = Vec::with_capacity(self.parts.len());
+        let mut length = 0;
+        for (number, part) in self.parts.iter_mut().enumerate() {
+            let staged = part.staged.try_recv().map_err(|_| {
+                let what = format!("part {number} of the upload was not put");
+                told(&self.location, StacksError::Invalid { what })
+            })?;
+            files.push(staged);
+            length += part.length;
+        }
+        self.parts.clear();
+        let (source, attributes) = (Source::staged(files), std::mem::take(&mut self.attributes));
+        let key = self.location.as_ref();
+        let put = self.inner.put(key, source, length, attributes, Mode::Overwrite);
+        put.await.map(put_result).map_err(|error| told(&self.location, error))
+    }
+
+    async fn abort(&mut self) -> object_store::Result<()> {
+        self.parts.clear();
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! What is done with the blobs of a group while its disks spin: written, read, mended, swept,
+//! found.
+//!
+//! ```text
+//! on_disk    a disk's files as stacks want them, and faults that tests inject
+//! identity   which disk it is: fulgurite-disk.json
+//! arrive     a disk that was just mounted, and one that is made the rack's
+//! write      a blob to its places, read back, committed
+//! read       a blob to whoever asked, from all of its stacks
+//! mend       stacks that are lost, made anew; a blob checked whole
+//! sweep      what nobody wants goes
+//! find       what lies on the disks of a group, for an index that was lost
+//! ```
+//!
+//! Each is called by a driver that has the disks of one group active. None of them decides when;
+//! and none opens a file but through the guard of the disks, which refuses one that sleeps.
+
+mod arrive;
+mod find;
+mod identity;
+mod mend;
+mod on_disk;
+mod place;
+mod read;
+mod sweep;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_disks::{GroupId, Guard, PlaceId};
+use fulgurite_units::RackId;
+
+pub use arrive::Arrival;
+pub use find::Found;
+pub use identity::{DISK_FILE, DiskIdentity};
+pub use mend::{Mended, mend};
+pub use on_disk::{Failing, Injected};
+pub use place::{Choose, Room};
+pub use read::read;
+pub use sweep::{Swept, sweep};
+pub use write::{Job, write};
+
+pub use arrive::{arrive, initialize};
+pub use find::find;
+
+use crate::fail_point::FailPoints;
+use crate::index::{DiskRow, Index};
+
+/// The folder of a disk that has its stacks.
+pub(crate) const STACKS: &str = "stacks";
+
+/// What all of it works with.
+#[derive(Debug)]
+pub struct Shop {
+    /// Which rack.
+    pub rack: RackId,
+    /// The way to the disks.
+    pub guard: Guard,
+    /// The rack's index.
+    pub index: Arc<Index>,
+    /// Where the process may be killed, for tests.
+    pub fail: FailPoints,
+    /// Faults of disks that tests want.
+    pub injected: Injected,
+    /// Chooses the places of a blob's stacks.
+    pub choose: Box<dyn Choose>,
+    /// The rack's places.
+    pub places: Places,
+}
+
+/// The places of a rack, and which disk is in each as far as the index says.
+#[derive(Debug, Default)]
+pub struct Places(Mutex<BTreeMap<PlaceId, Place>>);
+
+#[derive(Clone, Debug)]
+struct Place {
+    group: GroupId,
+    /// None of a disk that was not made one of the rack yet.
+    disk: Option<DiskRow>,
+}
+
+impl Places {
+    /// A place of a group, with the disk that the index has for it.
+    pub fn add(&self, place: PlaceId, group: GroupId, disk: Option<DiskRow>) {
+        self.lock().insert(place, Place { group, disk });
+    }
+
+    /// The group of a place.
+    #[must_use]
+    pub fn group(&self, place: PlaceId) -> Option<GroupId> {
+        self.lock().get(&place).map(|place| place.group)
+    }
+
+    /// Whether the disk of a place was given up: nothing on it counts any more.
+    #[must_use]
+    pub fn is_given_up(&self, place: PlaceId) -> bool {
+        let places = self.lock();
+        let disk = places.get(&place).and_then(|place| place.disk.as_ref());
+        disk.is_some_and(|disk| disk.is_given_up)
+    }
+
+    /// Whether the disk of a place is no rack's yet, as far as the index knows.
+    #[must_use]
+    pub fn is_new(&self, place: PlaceId) -> bool {
+        self.lock().get(&place).is_some_and(|place| place.disk.is_none())
+    }
+
+    fn disk(&self, place: PlaceId) -> Option<DiskRow> {
+        self.lock().get(&place).and_then(|place| place.disk.clone())
+    }
+
+    pub(crate) fn set_disk(&self, place: PlaceId, disk: Option<DiskRow>) {
+        if let Some(place) = self.lock().get_mut(&place) {
+            place.disk = disk;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlaceId, Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shop {
+    /// A group with these disks active.
+    #[must_use]
+    pub fn group(&self, id: GroupId, active: Vec<PlaceId>) -> Group {
+        let mut group = Group { id, usable: Vec::new(), new: Vec::new() };
+        for place in active {
+            match self.places.disk(place) {
+                Some(disk) if disk.is_given_up => {}
+                Some(_) => group.usable.push(place),
+                None => group.new.push(place),
+            }
+        }
+        group
+    }
+}
+
+/// A group while its disks are active.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Which group.
+    pub id: GroupId,
+    /// Its places that can be used: active, with the disk that belongs there.
+    pub usable: Vec<PlaceId>,
+    /// Its places whose disk is active and not made one of the rack yet.
+    pub new: Vec<PlaceId>,
+}
+
+impl Group {
+    /// Its name in messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        group_name(self.id)
+    }
+}
+
+/// The name of a group in messages.
+pub(crate) fn group_name(group: GroupId) -> String {
+    format!("group {group}")
+}
+
+/// The name of a place's disk in messages.
+pub(crate) fn disk_name(place: PlaceId) -> String {
+    format!("disk {place}")
+}

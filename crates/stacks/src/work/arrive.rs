@@ -1,0 +1,79 @@
+//! A disk that was just mounted: is it the one that belongs there? And a disk that is made the
+//! rack's.
+
+use fulgurite_disks::PlaceId;
+use fulgurite_units::error_chain;
+
+use super::identity::{DiskIdentity, check_identity, read_identity, write_identity};
+use super::on_disk::fault;
+use super::{Group, Shop, disk_name};
+use crate::Fault;
+use crate::index::DiskRow;
+use crate::{Result, StacksError};
+
+/// What a disk is that was let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The one that belongs there.
+    Known,
+    /// One that is no rack's yet.
+    New,
+}
+
+/// Looks which disk it is.
+///
+/// # Errors
+/// What it is instead; nothing on it was changed.
+pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
+    let lease = shop.guard.enter(place).map_err(|error| fault(&error))?;
+    let group = shop.places.group(place).ok_or(Fault::Missing)?;
+    match shop.places.disk(place) {
+        Some(row) if row.is_given_up => Err(Fault::OutOfReach { why: "given up".to_owned() }),
+        Some(row) => {
+            let expected = DiskIdentity::new(shop.rack, row.disk, place, group);
+            check_identity(&lease, &expected).map(|()| Arrival::Known)
+        }
+        None => match read_identity(&lease)? {
+            Some(found) if !found.is_of(shop.rack, place) => {
+                let what = format!("the disk of place {} of rack {}", found.place, found.rack);
+                Err(Fault::Stranger { what })
+            }
+            Some(_) | None => Ok(Arrival::New),
+        },
+    }
+}
+
+/// Makes the new disks of a group the rack's, each with an id of its own. Says how many.
+///
+/// # Errors
+/// [`StacksError::WrongDisk`] for one that is somebody's, and those of the index.
+pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Result<usize> {
+    let mut refused = Vec::new();
+    for &place in &group.new {
+        match make(shop, group, place, draw()) {
+            Ok(disk) => {
+                let row = DiskRow { disk, is_given_up: false };
+                shop.index.set_disk(place, row.clone())?;
+                shop.places.set_disk(place, Some(row));
+            }
+            Err(fault) => refused.push(format!("{}: {fault}", disk_name(place))),
+        }
+    }
+    match refused.is_empty() {
+        true => Ok(group.new.len()),
+        false => Err(StacksError::WrongDisk { what: refused.join("; ") }),
+    }
+}
+
+/// The id that the disk has then: one that was made and not noted keeps its own.
+fn make(shop: &Shop, group: &Group, place: PlaceId, disk: [u8; 16]) -> Result<[u8; 16], Fault> {
+    let lease = shop.guard.enter(place).map_err(|error| fault(&error))?;
+    lease.prepare().map_err(|error| fault(&error))?;
+    let found = read_identity(&lease)?.filter(|found| found.is_of(shop.rack, place));
+    let disk = match found {
+        Some(found) => found.id().map_err(|error| Fault::Damaged { what: error_chain(&error) })?,
+        None => disk,
+    };
+    write_identity(&lease, &DiskIdentity::new(shop.rack, disk, place, group.id))?;
+    Ok(disk)
+}

@@ -1,0 +1,149 @@
+//! What lies on the disks of a group, for an index that was lost.
+//!
+//! Each stack says its blob, its index, its key and its sequence, so that a blob with enough stacks
+//! is found whole. One with fewer is told, and left as it is. What was deleted and not swept yet
+//! is found too: the index alone knew that.
+
+use std::collections::BTreeMap;
+
+use fulgurite_disks::PlaceId;
+use fulgurite_units::{BlobId, error_chain};
+
+use super::on_disk::fault;
+use super::{Group, STACKS, Shop, disk_name};
+use crate::format::{Coding, Trailer};
+use crate::index::{BlobRow, Object, Whole};
+use crate::stack::{StackReader, parse_file_name};
+use crate::{Fault, Result};
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Blobs that the index has now and did not have.
+    pub blobs: u64,
+    /// Blobs whose key names a later one, or that the index had.
+    pub known: u64,
+    /// What could not be used, in words.
+    pub problems: Vec<String>,
+}
+
+/// What the stacks of one blob say.
+struct Heard {
+    coding: Coding,
+    trailer: Trailer,
+    entry: Vec<u8>,
+    places: BTreeMap<u8, PlaceId>,
+}
+
+/// Looks through the disks of a group, and takes up into the index what it does not have.
+///
+/// # Errors
+/// Those of the index. What is wrong with disks and stacks is among the problems.
+pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
+    let mut found = Found::default();
+    let mut heard: BTreeMap<BlobId, Heard> = BTreeMap::new();
+    for &place in &group.usable {
+        for name in names(shop, place, &mut found.problems) {
+            let Some((blob, index)) = parse_file_name(&name) else { continue };
+            let opened = shop.open(place, &name).and_then(StackReader::open);
+            if let Err(what) = hear(shop, &mut heard, (blob, index, place), opened) {
+                found.problems.push(format!("{name} on {}: {what}", disk_name(place)));
+            }
+        }
+    }
+    for (blob, heard) in heard {
+        take_up(shop, group, blob, heard, &mut found)?;
+    }
+    Ok(found)
+}
+
+fn names(shop: &Shop, place: PlaceId, problems: &mut Vec<String>) -> Vec<String> {
+    let listed = shop.guard.enter(place).and_then(|lease| lease.list(STACKS));
+    let entries = match listed {
+        Ok(entries) => entries,
+        Err(error) => {
+            problems.push(format!("{}: {}", disk_name(place), error_chain(&error)));
+            return Vec::new();
+        }
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => names.extend(entry.name.into_string().ok()),
+            Err(error) => problems.push(format!("{}: {}", disk_name(place), fault(&error))),
+        }
+    }
+    names
+}
+
+fn hear<R: crate::stack::ReadAt>(
+    shop: &Shop,
+    heard: &mut BTreeMap<BlobId, Heard>,
+    (blob, index, place): (BlobId, u8, PlaceId),
+    opened: Result<StackReader<R>, Fault>,
+) -> Result<(), Fault> {
+    let stranger = |what: String| Err(Fault::Stranger { what });
+    let stack = opened?;
+    let header = stack.header();
+    if header.rack != shop.rack {
+        return stranger(format!("a stack of rack {}", header.rack));
+    }
+    if (header.blob, header.index) != (blob, index) {
+        return stranger(format!("stack {} of blob {}", header.index, header.blob));
+    }
+    let heard = heard.entry(blob).or_insert_with(|| Heard {
+        coding: header.coding,
+        trailer: *stack.trailer(),
+        entry: header.entry.clone(),
+        places: BTreeMap::new(),
+    });
+    let trailer = Trailer { index: heard.trailer.index, ..*stack.trailer() };
+    if heard.trailer != trailer || heard.coding != header.coding || heard.entry != header.entry {
+        return stranger("a stack that says other things than the first of its blob".to_owned());
+    }
+    if let Some(other) = heard.places.insert(index, place) {
+        return stranger(format!("a second stack {index} of its blob, as on {}", disk_name(other)));
+    }
+    Ok(())
+}
+
+fn take_up(
+    shop: &Shop,
+    group: &Group,
+    blob: BlobId,
+    heard: Heard,
+    found: &mut Found,
+) -> Result<()> {
+    let Heard { coding, trailer, entry, places } = heard;
+    let (have, need) = (places.len(), usize::from(coding.information()));
+    if have < need {
+        let name = group.name();
+        found.problems.push(format!("blob {blob} of {name} has {have} stacks of {need}"));
+        return Ok(());
+    }
+    let object: Object = match serde_json::from_slice(&entry) {
+        Ok(object) => object,
+        Err(error) => {
+            let what = error_chain(&error);
+            found.problems.push(format!("blob {blob} of {}: its entry: {what}", group.name()));
+            return Ok(());
+        }
+    };
+    if shop.index.blob(group.id, blob)?.is_some() {
+        found.known += 1;
+        return Ok(());
+    }
+    let at = |index: u8| places.get(&index).map(|place| place.get());
+    let row = BlobRow {
+        sequence: trailer.sequence,
+        length: trailer.length,
+        sum: trailer.sum,
+        information: coding.information(),
+        places: (0..coding.stacks()).map(at).collect(),
+    };
+    match shop.index.found(object, Whole { blob, group: group.id, row })? {
+        true => found.blobs += 1,
+        false => found.known += 1,
+    }
+    Ok(())
+}

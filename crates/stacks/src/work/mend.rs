@@ -1,0 +1,137 @@
+//! A blob checked whole, and stacks that are lost made anew.
+//!
+//! A stack that is damaged or gone is made anew on its own disk; one whose disk cannot be used, on
+//! another of the group (Pelican, OSDI 2014, section 3.3). A file that is whole and somebody
+//! else's is not touched.
+
+use fulgurite_disks::PlaceId;
+use fulgurite_units::{BlobId, ByteCount};
+
+use super::read::open;
+use super::write::check;
+use super::{Group, Shop, disk_name};
+use crate::blob::{How, rebuild};
+use crate::error::LostStack;
+use crate::format::bytes;
+use crate::index::BlobRow;
+use crate::stack::file_name;
+use crate::{Result, StacksError};
+
+/// What was found and done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mended {
+    /// Stacks that something was wrong with.
+    pub lost: Vec<LostStack>,
+    /// Those that were made anew, with where they are now.
+    pub made: Vec<(u8, PlaceId)>,
+}
+
+impl Mended {
+    /// Stacks that are still lost.
+    #[must_use]
+    pub fn still_lost(&self) -> usize {
+        self.lost.len().saturating_sub(self.made.len())
+    }
+}
+
+/// Reads a blob whole from all of its stacks and makes anew what is lost. Nothing when the blob is
+/// gone.
+///
+/// # Errors
+/// [`StacksError::TooFewStacks`] when it cannot be read, [`StacksError::Corrupt`] when what its
+/// stacks give is not what was written.
+pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> {
+    let Some(row) = shop.index.blob(group.id, blob)? else { return Ok(None) };
+    let mut reader = open(shop, group, blob, &row, How::All)?;
+    let lost = check(&mut reader)?;
+    if lost.is_empty() {
+        return Ok(Some(Mended::default()));
+    }
+    let header_bytes = bytes(reader.header(0).bytes());
+    let stack = ByteCount::new(reader.stripes().stack_bytes(header_bytes));
+    let stacks = choose(shop, group, &row, &lost, stack);
+    if stacks.is_empty() {
+        return Ok(Some(Mended { lost, made: Vec::new() }));
+    }
+    let sequence = shop.index.begin(group.id, blob, stacks.clone())?;
+    let mut made = Vec::new();
+    let mut wanted = Vec::new();
+    for &(index, place) in &stacks {
+        let name = file_name(blob, index);
+        // What is there is a stack of this blob that is damaged, or was never finished.
+        let sink = shop.remove(place, &name).and_then(|()| shop.create(place, &name, stack));
+        if let Ok(sink) = sink {
+            wanted.push((index, disk_name(place), sink));
+            made.push((index, place));
+        }
+    }
+    shop.fail.pass("rack-rebuild-half");
+    let failed = match rebuild(&mut reader, wanted) {
+        Ok(failed) => failed,
+        Err(error) => {
+            shop.index.give_up(blob, sequence)?;
+            return Err(error);
+        }
+    };
+    made.retain(|(index, _)| failed.iter().all(|failed| failed.index != *index));
+    let is_there = read_back(shop, group, blob, &row, &made);
+    made.retain(|(index, _)| is_there.contains(index));
+    shop.fail.pass("rack-rebuilt");
+    let is_left = shop.index.moved(group.id, blob, sequence, made.clone())?;
+    Ok(is_left.then_some(Mended { lost, made }))
+}
+
+/// Where each lost stack is made anew: on its own disk if that can be used, else on one that has
+/// none of the blob.
+fn choose(
+    shop: &Shop,
+    group: &Group,
+    row: &BlobRow,
+    lost: &[LostStack],
+    stack: ByteCount,
+) -> Vec<(u8, PlaceId)> {
+    let mut stacks = Vec::new();
+    let mut homeless = Vec::new();
+    for lost in lost {
+        let at = row.places.get(usize::from(lost.index)).copied().flatten().map(PlaceId::new);
+        // A disk that is only away has its stacks still.
+        if lost.fault.may_pass() && at.is_some_and(|at| !shop.places.is_given_up(at)) {
+            continue;
+        }
+        let own = at.filter(|place| group.usable.contains(place) && !lost.fault.is_somebodys());
+        match own {
+            Some(place) => stacks.push((lost.index, place)),
+            None => homeless.push(lost.index),
+        }
+    }
+    let taken: Vec<PlaceId> =
+        row.places.iter().flatten().map(|&place| PlaceId::new(place)).collect();
+    let mut rooms = shop.rooms(group, stack);
+    rooms.retain(|room| !taken.contains(&room.place));
+    let chosen = shop.choose.choose(&rooms, &taken, homeless.len());
+    stacks.extend(homeless.into_iter().zip(chosen));
+    stacks
+}
+
+/// The stacks that read back as they were made.
+fn read_back(
+    shop: &Shop,
+    group: &Group,
+    blob: BlobId,
+    row: &BlobRow,
+    made: &[(u8, PlaceId)],
+) -> Vec<u8> {
+    let mut row = row.clone();
+    for &(index, place) in made {
+        if let Some(at) = row.places.get_mut(usize::from(index)) {
+            *at = Some(place.get());
+        }
+    }
+    let read = open(shop, group, blob, &row, How::All).and_then(|mut reader| check(&mut reader));
+    let lost: Result<Vec<LostStack>, StacksError> = read;
+    let is_lost = |index: u8| match &lost {
+        Ok(lost) => lost.iter().any(|lost| lost.index == index),
+        Err(_) => true,
+    };
+    made.iter().map(|&(index, _)| index).filter(|&index| !is_lost(index)).collect()
+}

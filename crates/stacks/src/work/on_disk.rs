@@ -1,0 +1,167 @@
+//! A disk's files as stacks want them: read at any place, written one behind the other. And faults
+//! of disks, as a test wants them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_disks::{DiskFile, DisksError, Lease, PlaceId};
+use fulgurite_units::{ByteCount, ErrorKind, error_chain};
+
+use super::{STACKS, Shop};
+use crate::Fault;
+use crate::stack::{ReadAt, Sink};
+
+/// Faults that disks have because a test says so; none of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Injected(Arc<Mutex<BTreeMap<PlaceId, Failing>>>);
+
+/// How a disk fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failing {
+    /// It has room for so many more bytes.
+    Full {
+        /// How many.
+        after: u64,
+    },
+    /// Writes fail when so many more bytes were written.
+    Write {
+        /// How many.
+        after: u64,
+    },
+    /// Each sync fails.
+    Sync,
+    /// Each read fails.
+    Read,
+}
+
+impl Injected {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlaceId, Failing>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the disk of a place fail from now on.
+    pub fn fail(&self, place: PlaceId, failing: Failing) {
+        self.lock().insert(place, failing);
+    }
+
+    /// Has the disk of a place work again.
+    pub fn mend(&self, place: PlaceId) {
+        self.lock().remove(&place);
+    }
+
+    fn on_write(&self, place: PlaceId, bytes: u64) -> Result<(), Fault> {
+        let mut failing = self.lock();
+        let failed = match failing.get_mut(&place) {
+            Some(Failing::Full { after }) => {
+                spend(after, bytes).then_some(io::ErrorKind::StorageFull)
+            }
+            Some(Failing::Write { after }) => spend(after, bytes).then_some(io::ErrorKind::Other),
+            Some(Failing::Sync | Failing::Read) | None => None,
+        };
+        failed.map_or(Ok(()), |kind| Err(Fault::of(&kind.into())))
+    }
+
+    fn on(&self, place: PlaceId, wanted: Failing) -> Result<(), Fault> {
+        match self.lock().get(&place) == Some(&wanted) {
+            true => Err(Fault::of(&io::Error::other("the disk did not answer (injected)"))),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether that is more than is left; nothing is left then.
+fn spend(left: &mut u64, bytes: u64) -> bool {
+    let enough = left.checked_sub(bytes);
+    *left = enough.unwrap_or(0);
+    enough.is_none()
+}
+
+/// The fault that an error of a disk is.
+pub(crate) fn fault(error: &DisksError) -> Fault {
+    match (error.kind(), error.io_kind()) {
+        (ErrorKind::Unavailable, None) => Fault::OutOfReach { why: error.to_string() },
+        (_, Some(io::ErrorKind::NotFound)) => Fault::Missing,
+        _ => Fault::Io { what: error_chain(error) },
+    }
+}
+
+/// The stack of a disk, open to be read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    file: DiskFile,
+    place: PlaceId,
+    injected: Injected,
+}
+
+impl ReadAt for Reading {
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
+        self.injected.on(self.place, Failing::Read)?;
+        self.file.read_exact_at(buffer, offset).map_err(|error| fault(&error))
+    }
+
+    fn bytes(&self) -> Result<u64, Fault> {
+        self.file.bytes().map(ByteCount::get).map_err(|error| fault(&error))
+    }
+}
+
+/// A stack that is being written to a disk.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    file: DiskFile,
+    lease: Lease,
+    place: PlaceId,
+    injected: Injected,
+    at: u64,
+}
+
+impl Sink for Writing {
+    fn write_all(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let count = crate::format::bytes(bytes.len());
+        self.injected.on_write(self.place, count)?;
+        self.file.write_all_at(bytes, self.at).map_err(|error| fault(&error))?;
+        self.at += count;
+        Ok(())
+    }
+
+    /// The file, and its name in the folder.
+    fn sync(&mut self) -> Result<(), Fault> {
+        self.injected.on(self.place, Failing::Sync)?;
+        self.file.sync().map_err(|error| fault(&error))?;
+        self.lease.sync_folder(STACKS).map_err(|error| fault(&error))?;
+        // What is read back comes from the disk.
+        self.file.forget().map_err(|error| fault(&error))
+    }
+}
+
+impl Shop {
+    /// Opens a stack.
+    pub(crate) fn open(&self, place: PlaceId, name: &str) -> Result<Reading, Fault> {
+        let file = self.guard.enter(place).and_then(|lease| lease.open(path(name)));
+        let file = file.map_err(|error| fault(&error))?;
+        Ok(Reading { file, place, injected: self.injected.clone() })
+    }
+
+    /// Begins a stack of `bytes`, where no file is.
+    pub(crate) fn create(
+        &self,
+        place: PlaceId,
+        name: &str,
+        bytes: ByteCount,
+    ) -> Result<Writing, Fault> {
+        let lease = self.guard.enter(place).map_err(|error| fault(&error))?;
+        let file = lease.create_new(path(name)).map_err(|error| fault(&error))?;
+        file.reserve(bytes).map_err(|error| fault(&error))?;
+        Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0 })
+    }
+
+    /// Removes a stack's file; done already when there is none.
+    pub(crate) fn remove(&self, place: PlaceId, name: &str) -> Result<(), Fault> {
+        let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
+        removed.map_err(|error| fault(&error))
+    }
+}
+
+fn path(name: &str) -> String {
+    format!("{STACKS}/{name}")
+}

@@ -1,0 +1,71 @@
+//! A blob to whoever asked for it: from all of its stacks, so that each is checked, stripe by
+//! stripe.
+
+use std::ops::Range;
+
+use fulgurite_disks::PlaceId;
+use fulgurite_units::BlobId;
+
+use super::on_disk::Reading;
+use super::{Group, Shop, disk_name};
+use crate::blob::{BlobReader, Expected, How, Located};
+use crate::error::LostStack;
+use crate::index::BlobRow;
+use crate::stack::file_name;
+use crate::{Fault, Result};
+
+/// Reads the bytes `range` of a blob and gives them to `take`, a stripe's at a time, until it has
+/// enough. Returns the stacks that something is wrong with, which are to be mended.
+///
+/// # Errors
+/// [`StacksError::TooFewStacks`](crate::StacksError::TooFewStacks) when too few can be used; what
+/// was given before is right all the same.
+pub fn read(
+    shop: &Shop,
+    group: &Group,
+    blob: BlobId,
+    row: &BlobRow,
+    range: Range<u64>,
+    take: &mut dyn FnMut(&[u8]) -> std::ops::ControlFlow<()>,
+) -> Result<Vec<LostStack>> {
+    let mut reader = open(shop, group, blob, row, How::All)?;
+    let whole = reader.stripes().whole_bytes();
+    let end = range.end.min(row.length.get());
+    let mut at = range.start;
+    while at < end {
+        let stripe = at / whole;
+        let within = usize::try_from(at % whole).unwrap_or(usize::MAX);
+        let bytes = reader.stripe(stripe)?;
+        let until = usize::try_from(end - stripe * whole).unwrap_or(usize::MAX).min(bytes.len());
+        let now = &bytes[within..until];
+        at += crate::format::bytes(now.len());
+        if take(now).is_break() {
+            break;
+        }
+    }
+    Ok(reader.lost())
+}
+
+/// Opens a blob where its row says.
+pub(super) fn open(
+    shop: &Shop,
+    group: &Group,
+    blob: BlobId,
+    row: &BlobRow,
+    how: How,
+) -> Result<BlobReader<Reading>> {
+    let stacks = (0..).zip(&row.places).map(|(index, place)| {
+        let Some(place) = place.map(PlaceId::new) else {
+            return Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) };
+        };
+        let disk = disk_name(place);
+        // Not let to it when it is another disk than the one that belongs there.
+        let source = match group.usable.contains(&place) {
+            true => shop.open(place, &file_name(blob, index)),
+            false => Err(Fault::OutOfReach { why: "not usable".to_owned() }),
+        };
+        Located { disk, source }
+    });
+    let expected = Expected { rack: shop.rack, blob, coding: row.coding()? };
+    BlobReader::open(expected, &group.name(), how, stacks.collect())
+}

@@ -1,0 +1,7 @@
+//! A rack on directories, with simulated disks, as whoever has it as a tier sees it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod conformance;
+mod faults;
+mod shelf;
