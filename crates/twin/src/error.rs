@@ -31,6 +31,9 @@ pub enum Error {
     /// The library cannot be simulated.
     #[error(transparent)]
     Library(#[from] fulgurite_library::Error),
+    /// The rack cannot be simulated.
+    #[error(transparent)]
+    Rack(#[from] fulgurite_rack::Error),
     /// A platter-set that no library holds.
     #[error(transparent)]
     Layout(#[from] fulgurite_layout::LayoutError),
@@ -182,6 +185,7 @@ impl Error {
         match self {
             Self::Read { .. } | Self::Write { .. } => ErrorKind::Unavailable,
             Self::Library(_)
+            | Self::Rack(_)
             | Self::Layout(_)
             | Self::Costs { .. }
             | Self::Picture { .. }

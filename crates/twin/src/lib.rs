@@ -1,7 +1,8 @@
 //! The digital twin: storage systems driven by a discrete-event engine instead of machines.
 //!
 //! ```text
-//! scenario, seed --> engine <-- System: glass (the live controller of the library), queue
+//! scenario, seed --> engine <-- System: glass (the live controller of the library),
+//!                       |                  rack (that of the disks), queue
 //!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!
@@ -16,6 +17,7 @@ pub mod glass;
 pub mod import;
 pub mod measured;
 pub mod queue;
+pub mod rack;
 pub mod report;
 pub mod reported;
 pub mod runner;

@@ -56,6 +56,8 @@ pub enum SystemName {
     Glass,
     /// A queue, whose waits are known in closed form.
     Queue,
+    /// A rack of cold disks (Pelican).
+    Pelican,
 }
 
 /// What is looked at first in a scenario file: of which system it is.

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::TRACE_READS_MAX;
 use crate::{Error, Trace};
-pub(crate) use draws::Exponentials;
+pub(crate) use draws::{Draws, Exponentials, exp2, floor, ln};
 pub use envelope::{Burst, Envelope, Modulation};
 pub use ingest::{Ingest, IngestWrites, TraceWrite};
 pub use jobs::Jobs;

@@ -14,6 +14,7 @@ use fulgurite_twin::glass::scenario::{Named, Recovery, Writes};
 use fulgurite_twin::glass::{Glass, Seen};
 use fulgurite_twin::measured::Measured;
 use fulgurite_twin::queue::{self, Queue};
+use fulgurite_twin::rack::{self, Rack};
 use fulgurite_twin::report::{ResultRow, run_page};
 use fulgurite_twin::reported::{Number, Reported, Shown};
 use fulgurite_twin::scenario::{Head, SystemName, changed};
@@ -119,6 +120,7 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
     match read_toml::<Head>(&args.scenario)?.system {
         SystemName::Glass => run_system::<Glass>(args, out),
         SystemName::Queue => run_system::<Queue>(args, out),
+        SystemName::Pelican => run_system::<Rack>(args, out),
     }
 }
 
@@ -224,6 +226,19 @@ impl Logged for Queue {
 
     fn log(_: &queue::Scenario, _: &Path) -> anyhow::Result<Silent> {
         let message = "--log: a queue has no library, and only libraries have logs";
+        Err(Coded::new(Exit::Usage, message).into())
+    }
+
+    fn end(_: Silent) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged for Rack {
+    type Log = Silent;
+
+    fn log(_: &rack::Scenario, _: &Path) -> anyhow::Result<Silent> {
+        let message = "--log: a rack has no library, and only libraries have logs";
         Err(Coded::new(Exit::Usage, message).into())
     }
 

@@ -7,6 +7,7 @@ use fulgurite_twin::engine::{self, System};
 use fulgurite_twin::glass::Glass;
 use fulgurite_twin::measured::check_metrics;
 use fulgurite_twin::queue::Queue;
+use fulgurite_twin::rack::Rack;
 use fulgurite_twin::report::{sweep_page, with_range};
 use fulgurite_twin::reported::Reported;
 use fulgurite_twin::scenario::{Head, SystemName};
@@ -86,6 +87,7 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
     match read_toml::<Head>(&args.scenario)?.system {
         SystemName::Glass => sweep_system::<Glass>(args, out),
         SystemName::Queue => sweep_system::<Queue>(args, out),
+        SystemName::Pelican => sweep_system::<Rack>(args, out),
     }
 }
 

@@ -651,7 +651,7 @@ fn what_another_system_refuses_is_named_too() {
         err:   |
         err: 1 | system = "rack"
         err:   |          ^^^^^^
-        err: unknown variant `rack`, expected `glass` or `queue`
+        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`
         exit: 3
     "#]],
     );
@@ -663,7 +663,7 @@ fn what_another_system_refuses_is_named_too() {
         err:   |
         err: 1 | system = "rack"
         err:   |          ^^^^^^
-        err: unknown variant `rack`, expected `glass` or `queue`
+        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`
         exit: 3
     "#]],
     );
@@ -679,10 +679,10 @@ fn a_paper_is_named_or_is_silica() {
     assert_eq!(named, lines(&root, &["--json", "twin", "paper", "L2", "--seeds", "1"]));
     check(
         &root,
-        &["twin", "paper", "pelican"],
+        &["twin", "paper", "pergamum"],
         expect![[r#"
-        err: fulgurite: no file makes statement pelican, and no paper has that name:
-            silica
+        err: fulgurite: no file makes statement pergamum, and no paper has that name:
+            silica, pelican
         exit: 3
     "#]],
     );
@@ -730,4 +730,124 @@ fn an_expedited_restore_hardly_waits_for_ten_thousand_bulk() {
     assert_eq!((&among["bulk"]["count"], &alone["bulk"]["count"]), (&10_000.into(), &0.into()));
     let p99 = |found: &Value| found["expedited"]["p99"].as_f64().unwrap();
     assert!(p99(&among) <= 2.0 * p99(&alone), "{among}, alone {alone}");
+}
+
+/// A rack of cold disks for an hour.
+const RACK: &str = "system = \"pelican\"\nwarm_up = \"10m\"\nwindow = \"1h\"\n\
+    workload = { arrivals = { poisson = { rate = 1.0 } } }\n";
+
+#[test]
+fn a_rack_of_cold_disks_is_run_and_swept() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("rack.toml"), RACK).unwrap();
+    check(
+        folder,
+        &["twin", "run", "rack.toml", "--seeds", "2", "--report", "out"],
+        expect![[r#"
+                                        median         min         max   seeds           1 
+                         2
+            first byte mean             96.4 s      93.9 s      96.4 s              96.4 s 
+                    93.9 s
+            first byte p95             2.9 min     2.8 min     2.9 min             2.9 min 
+                   2.8 min
+            first byte p99             3.1 min     3.0 min     3.1 min             3.1 min 
+                   3.0 min
+            first byte max             3.4 min     3.4 min     3.4 min             3.4 min 
+                   3.4 min
+            service mean                 4.0 s       3.9 s       4.0 s               3.9 s 
+                     4.0 s
+            completion mean             97.0 s      94.6 s      97.0 s              97.0 s 
+                    94.6 s
+            completion p99             3.2 min     3.0 min     3.2 min             3.2 min 
+                   3.0 min
+            reads                        3,746       3,548       3,746               3,746 
+                     3,548
+            rejected                    0.00 %      0.00 %      0.00 %              0.00 % 
+                    0.00 %
+            Gbit/s                        8.33        7.96        8.33                8.33 
+                      7.96
+            kW                            3.21        3.20        3.21                3.20 
+                      3.21
+            kW max                        3.71        3.71        3.71                3.71 
+                      3.71
+            spin-ups of a disk         159,979     158,335     159,979             158,335 
+                   159,979
+            TB of a disk                 34.22       32.72       34.22               34.22 
+                     32.72
+            waiting max                     44          40          44                  40 
+                        44
+            makespan                  72.5 min    72.5 min    72.5 min            72.5 min 
+                  72.5 min
+            events                      18,235      17,787      18,235              18,235 
+                    17,787
+            hash                  7049c98ffaa3e81b 40665368459170a7
+            constraints           none
+            err: fulgurite: the report is "out/run.html"
+            exit: 0
+        "#]],
+    );
+    let page = fs::read_to_string(folder.join("out/run.html")).unwrap();
+    assert!(page.contains("Groups that can be read"));
+    check(
+        folder,
+        &[
+            "twin",
+            "sweep",
+            "rack.toml",
+            "--seeds",
+            "1",
+            "--over",
+            "rate=0.5,4",
+            "--over",
+            "configuration=pelican,provisioned",
+            "--metric",
+            "throughput_gbps",
+            "--metric",
+            "power_kw",
+        ],
+        expect![[r#"
+            throughput_gbps, simulated, seed 1
+              rate \ configuration   pelican   provisioned
+              0.5                    3.98      3.98
+              4                      31        31.7
+
+            power_kw, simulated, seed 1
+              rate \ configuration   pelican   provisioned
+              0.5                    3.27      10.9
+              4                      2.76      10.9
+
+            4 runs
+            exit: 0
+        "#]],
+    );
+    check(
+        folder,
+        &["twin", "run", "rack.toml", "--log", "rack.log"],
+        expect![[r#"
+        err: fulgurite: --log: a rack has no library, and only libraries have logs
+        exit: 2
+    "#]],
+    );
+    check(
+        folder,
+        &["twin", "run", "rack.toml", "--set", "disks.awake=20"],
+        expect![[r#"
+        err: fulgurite: "rack.toml" with --set disks.awake=20: disks.awake is 20, but
+            must be 24, or as many less as disks.read_stacks is less than 18
+        exit: 3
+    "#]],
+    );
+}
+
+/// Statements that need no run are held against the paper.
+#[test]
+fn the_paper_of_the_rack_is_named() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pelican");
+    let experiments = experiments.to_str().unwrap().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--json", "twin", "paper", "pelican", "L1", "--experiments", &experiments];
+    for row in lines(folder.path(), &args) {
+        assert_eq!(row["verdict"], "hit", "{row}");
+    }
 }

@@ -83,8 +83,13 @@ impl Histogram {
         }
     }
 
+    /// Whether nothing was counted.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// The smallest bucket that at least so many of 1,000 do not exceed, in seconds.
-    fn quantile(&self, per_mille: u64) -> f64 {
+    pub(crate) fn quantile(&self, per_mille: u64) -> f64 {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut passed = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {

@@ -18,6 +18,8 @@ pub struct Head {
     pub paper: String,
     /// What is simulated, in a sentence.
     pub simulated: String,
+    /// Where the bands come from, as the end of a sentence.
+    pub bands: String,
     /// The commit of the program.
     pub commit: String,
     /// The command that made the report.
@@ -86,11 +88,14 @@ fn opening(page: &mut String, report: &Report, head: &Head) {
             );
         }
     }
-    page.push_str(
-        "</div>\n<p><b>Fitted</b>: a value the paper does not give was chosen so that this holds; \
-         it proves little. <b>Predicted</b>: nothing was chosen for it. <b>Own target</b>: \
-         the paper says nothing of it. Bands come from the paper: \
-         a fifth to either side of a stated value unless the statement is a relation.</p>\n",
+    put(
+        page,
+        format_args!(
+            "</div>\n<p><b>Fitted</b>: a value the paper does not give was chosen so that this \
+             holds; it proves little. <b>Predicted</b>: nothing was chosen for it. <b>Own \
+             target</b>: the paper says nothing of it. Bands come from the paper: {}.</p>\n",
+            escape(&head.bands)
+        ),
     );
 }
 

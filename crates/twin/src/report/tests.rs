@@ -20,6 +20,7 @@ fn head() -> Head {
     Head {
         paper: "Project Silica (SOSP 2023)".into(),
         simulated: "a stand-in <for> the engine".into(),
+        bands: "a fifth to either side".to_owned(),
         commit: "none".into(),
         command: "cargo test".into(),
         machine: "this one".into(),

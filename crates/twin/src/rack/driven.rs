@@ -1,0 +1,420 @@
+//! The rack whose disks sleep, decided by the controller that also serves live: of each class one
+//! group is awake (Pelican, OSDI 2014, section 2.2). Here are only its machines, which take their
+//! time.
+//!
+//! ```text
+//!   Read --> Submit --> controller --> SpinDown --(unmount)-----------> Down
+//!                                  --> SpinUp --(spin up, mount)------> Up
+//!                                  --> Run --(seek, flow)-------------> Done
+//! ```
+//!
+//! Disks of a group that are told together to wake are said to be up together, when the slowest of
+//! those that are needed is: nothing waits for the others.
+
+use fulgurite_rack::{
+    Assignment, Command, Event, GroupId, Loss, Members, Op as Order, OpId, OpKind, Part, PlaceId,
+    PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
+};
+use fulgurite_units::{ByteCount, Controller as _, Instant, Outbox, Ratio, Seed};
+
+use super::laws::{Laws, seconds, stream};
+use super::result::Times;
+use super::run::{Common, Doing, Next, Planned, Rack, Seen};
+use super::scenario::{Rebuild, Scenario};
+use super::shape::{CLASSES, DISKS_OF_GROUP, class_of};
+use super::share::Kind;
+use super::transfers::{Op, OpIndex};
+use super::workload::float;
+use crate::Error;
+use crate::engine::{Agenda, Observer, Stage};
+use crate::workload::{Draws, floor};
+
+/// Stacks of a failed disk that wait for their rebuild at a time.
+const REBUILD_WINDOW: u32 = 64;
+/// Bits of an operation's number that say its place; those above count, for no number is used
+/// twice.
+const PLACE_BITS: u32 = 20;
+
+/// In tests the controller's invariants are asserted at each of so many operations.
+#[cfg(test)]
+const CHECKED_EACH: u64 = 256;
+
+/// Something that happens to the machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machines {
+    /// Disks of a group turn.
+    Turned { group: u32 },
+    /// They are mounted.
+    Mounted { group: u32 },
+    /// They are unmounted, and stand still.
+    Stopped { group: u32 },
+    /// The controller asked to be woken.
+    Timer,
+    /// A disk fails.
+    Fails,
+}
+
+/// A rack whose disks sleep, and its controller.
+#[derive(Debug)]
+pub(crate) struct Driven {
+    controller: Controller,
+    assignment: Assignment,
+    out: Outbox<Command>,
+    groups: Vec<Group>,
+    /// Groups whose disks were told something in the step that is carried out.
+    told: Vec<u32>,
+    /// Since when each class switches from group to group.
+    switches_since: [Option<Instant>; CLASSES],
+    laws: Laws,
+    times: Draws,
+    /// The number of the operation at each place.
+    numbers: Vec<u64>,
+    orders: u64,
+    timer: Option<Instant>,
+    busy_above: u32,
+    rebuild: Option<Rebuild>,
+    unasked: u32,
+    left: u32,
+}
+
+/// Disks of a group that were told to move.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    rising: Members,
+    sinking: Members,
+    /// Whether they began to.
+    moves: bool,
+}
+
+impl Driven {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        seed: &Seed,
+        agenda: &mut Agenda<Planned>,
+    ) -> Result<Self, Error> {
+        let shape = presets::shape("pelican")?;
+        let assignment = solve(&shape)?;
+        let controller = Controller::new(&shape, assignment.clone(), policy(scenario));
+        if scenario.rebuild.is_some() {
+            let fails = Planned(Next::Machines(Machines::Fails));
+            agenda.push(scenario.measured()[0], fails);
+        }
+        let stacks = scenario.rebuild.map_or(0, |rebuild| rebuild.stacks);
+        Ok(Self {
+            groups: vec![Group::default(); assignment.groups().len()],
+            controller,
+            assignment,
+            out: Outbox::new(),
+            told: Vec::new(),
+            switches_since: [None; CLASSES],
+            laws: Laws::new(&scenario.disks),
+            times: stream(seed, b"times"),
+            numbers: Vec::new(),
+            orders: 0,
+            timer: None,
+            busy_above: scenario.disks.busy_above,
+            rebuild: scenario.rebuild,
+            unasked: stacks,
+            left: stacks,
+        })
+    }
+
+    /// Reads that wait in the class of a group.
+    pub(crate) fn queued(&self, group: u32) -> u32 {
+        let class = self.assignment.class_of(GroupId::new(group));
+        let waiting = self.controller.waiting(class, Side::Client);
+        u32::try_from(waiting).unwrap_or(u32::MAX)
+    }
+
+    /// Whether no disk waits for its rebuild.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// An operation comes.
+    pub(crate) fn arrive<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let op = *common.ops.get(index);
+        let disks = &common.scenario.disks;
+        let (kind, enough) = match op.kind {
+            Kind::Read => (OpKind::Read, disks.stacks),
+            Kind::Rebuild => (OpKind::Rebuild, disks.stacks),
+        };
+        self.orders += 1;
+        let place = index.0 as usize;
+        if self.numbers.len() <= place {
+            self.numbers.resize(place + 1, 0);
+        }
+        self.numbers[place] = self.orders << PLACE_BITS | u64::from(index.0);
+        let order = Order {
+            id: OpId::new(self.numbers[place]),
+            group: GroupId::new(op.group),
+            kind,
+            bytes: ByteCount::new(floor(op.stack * f64::from(disks.stacks))),
+            members: Members::first(DISKS_OF_GROUP as usize),
+            enough,
+        };
+        self.step(Event::Submit { op: order }, common, stage);
+    }
+
+    /// The flow of an operation ended.
+    pub(crate) fn ended<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        op: &Op,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let id = OpId::new(self.numbers[index.0 as usize]);
+        if op.kind == Kind::Rebuild {
+            self.left -= 1;
+            let bytes = op.stack * f64::from(common.scenario.disks.read_stacks);
+            common.accounts.rebuilt(stage.now(), bytes, self.left);
+            self.ask(common, stage);
+        }
+        self.step(Event::Done { op: id }, common, stage);
+    }
+
+    pub(crate) fn happen<O: Observer<Rack>>(
+        &mut self,
+        machines: Machines,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        match machines {
+            Machines::Turned { group } => self.turned(group, common, stage),
+            Machines::Mounted { group } => {
+                see(group, Doing::Serve, stage);
+                let of = &mut self.groups[group as usize];
+                let rising = std::mem::take(&mut of.rising);
+                of.moves = false;
+                self.tell(group, rising, |place| Event::Up { place }, common, stage);
+            }
+            Machines::Stopped { group } => {
+                see(group, Doing::Sleep, stage);
+                let of = &mut self.groups[group as usize];
+                let sinking = std::mem::take(&mut of.sinking);
+                of.moves = false;
+                common.accounts.power.stop(stage.now(), sinking.count());
+                self.tell(group, sinking, |place| Event::Down { place }, common, stage);
+            }
+            Machines::Timer => {
+                self.timer = None;
+                self.step(Event::Timer, common, stage);
+            }
+            Machines::Fails => self.fails(common, stage),
+        }
+    }
+
+    fn turned<O: Observer<Rack>>(
+        &mut self,
+        group: u32,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        see(group, Doing::Mount, stage);
+        let disks = self.groups[group as usize].rising.count();
+        common.accounts.power.turn(stage.now(), disks);
+        let is_busy = self.queued(group) > self.busy_above;
+        let law = if is_busy { &self.laws.mount_busy } else { &self.laws.mount };
+        let takes = seconds(law.draw_s(&mut self.times));
+        plan(stage.now() + takes, Machines::Mounted { group }, stage);
+    }
+
+    /// A disk fails while it sleeps or serves; what was on it is to be made anew.
+    fn fails<O: Observer<Rack>>(&mut self, common: &mut Common, stage: &mut Stage<'_, Rack, O>) {
+        let Some(rebuild) = self.rebuild else { return };
+        common.accounts.rebuild.since = Some(stage.now());
+        let place = self.assignment.places(GroupId::new(rebuild.group))[0];
+        let state = self.controller.place_state(place);
+        let moves = self.groups[rebuild.group as usize].moves;
+        // One that moves just now is left to spin: only its stacks are made anew.
+        if !moves && rebuild.stacks > 0 {
+            let turned = u32::from(state == PlaceState::Spinning);
+            common.accounts.power.stop(stage.now(), turned);
+            let (part, loss) = (Part::Place(place), Loss::Gone);
+            self.step(Event::Lost { part, loss }, common, stage);
+        }
+        self.ask(common, stage);
+    }
+
+    /// The rebuild has as many stacks waiting as it may.
+    fn ask<O: Observer<Rack>>(&mut self, common: &mut Common, stage: &mut Stage<'_, Rack, O>) {
+        let Some(Rebuild { group, stack, .. }) = self.rebuild else { return };
+        let waiting = self.left - self.unasked;
+        let asked = REBUILD_WINDOW.saturating_sub(waiting).min(self.unasked);
+        self.unasked -= asked;
+        for _ in 0..asked {
+            let times = Times { arrived: stage.now(), dequeued: stage.now() };
+            let op = Op { kind: Kind::Rebuild, times, group, stack: float(stack) };
+            let index = common.ops.put(op);
+            self.arrive(index, common, stage);
+        }
+    }
+
+    /// Tells the controller what became of disks of a group.
+    fn tell<O: Observer<Rack>>(
+        &mut self,
+        group: u32,
+        disks: Members,
+        event: fn(PlaceId) -> Event,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        for position in disks.positions() {
+            let place = self.assignment.places(GroupId::new(group))[position];
+            self.step(event(place), common, stage);
+        }
+    }
+
+    fn step<O: Observer<Rack>>(
+        &mut self,
+        event: Event,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let mut out = std::mem::take(&mut self.out);
+        self.controller.step(stage.now(), event, &mut out);
+        // It goes through every disk, which is too much after each event.
+        #[cfg(test)]
+        if self.orders.is_multiple_of(CHECKED_EACH) && matches!(event, Event::Submit { .. }) {
+            self.controller.check();
+        }
+        for command in out.as_slice() {
+            self.carry_out(*command, common, stage);
+        }
+        out.clear();
+        self.out = out;
+        while let Some(group) = self.told.pop() {
+            self.begin(group, common, stage);
+        }
+        if let Some(at) = self.controller.deadline()
+            && self.timer.is_none_or(|timer| at < timer)
+        {
+            self.timer = Some(at);
+            plan(at, Machines::Timer, stage);
+        }
+    }
+
+    fn carry_out<O: Observer<Rack>>(
+        &mut self,
+        command: Command,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        match command {
+            Command::SpinUp { place, .. } => {
+                let position = self.told(place, stage.now());
+                let group = self.assignment.seat(place).group.get();
+                let of = &mut self.groups[group as usize];
+                of.rising = of.rising.with(position);
+            }
+            Command::SpinDown { place } => {
+                let position = self.told(place, stage.now());
+                let group = self.assignment.seat(place).group.get();
+                let of = &mut self.groups[group as usize];
+                of.sinking = of.sinking.with(position);
+            }
+            Command::Run { op, .. } => self.run(index_of(op), common, stage),
+            Command::Refuse { op, refusal } => {
+                let of = common.ops.take(index_of(op));
+                let group = of.group;
+                match (of.kind, refusal) {
+                    (Kind::Read, Refusal::Busy { .. } | Refusal::TooFew { .. }) => {
+                        common.accounts.rejected(stage.now());
+                        stage.note(&Seen::Rejected { group });
+                        stage.show(Seen::Rejected { group });
+                    }
+                    (Kind::Rebuild, refusal) => {
+                        unreachable!("a window of rebuilds is refused: {refusal:?}")
+                    }
+                }
+            }
+            Command::Alarm { .. } => {}
+        }
+    }
+
+    /// A disk is told something; its position in its group.
+    fn told(&mut self, place: PlaceId, now: Instant) -> usize {
+        let seat = self.assignment.seat(place);
+        let group = seat.group.get();
+        if self.told.last() != Some(&group) && !self.told.contains(&group) {
+            self.told.push(group);
+        }
+        self.switches_since[class_of(group)].get_or_insert(now);
+        seat.position
+    }
+
+    /// Disks of a group that were told to begin to move.
+    fn begin<O: Observer<Rack>>(
+        &mut self,
+        group: u32,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let of = &mut self.groups[group as usize];
+        assert!(!of.moves, "disks of a group move together");
+        of.moves = true;
+        if of.rising.is_empty() {
+            see(group, Doing::Unmount, stage);
+            let takes = seconds(self.laws.unmount.draw_s(&mut self.times));
+            plan(stage.now() + takes, Machines::Stopped { group }, stage);
+            return;
+        }
+        let disks = of.rising.count();
+        see(group, Doing::SpinUp, stage);
+        let takes = self.laws.spin_up.draw_s(&mut self.times);
+        let together = self.laws.spin_up.together_s(takes);
+        common.accounts.spun_up(stage.now(), disks);
+        common.accounts.power.spin_up(stage.now(), disks, together);
+        plan(stage.now() + seconds(takes), Machines::Turned { group }, stage);
+    }
+
+    /// The disks of an operation look for its first bytes.
+    fn run<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let op = common.ops.get_mut(index);
+        let since = self.switches_since[class_of(op.group)].take();
+        op.times.dequeued = since.unwrap_or_else(|| stage.now()).max(op.times.arrived);
+        if op.kind == Kind::Read {
+            stage.show(Seen::Begun { group: op.group });
+        }
+        stage.put(stage.now() + common.transfers.seek(), Planned(Next::Found(index)));
+    }
+}
+
+/// The paper's policy with what a scenario says of it.
+fn policy(scenario: &Scenario) -> Policy {
+    let of = &scenario.scheduler;
+    Policy {
+        reach_bytes: Some(of.reorder),
+        background_share: Ratio::new(of.rebuild_share).unwrap_or_default(),
+        turn: of.turn,
+        client_queue: of.queue_max as usize,
+        joins_running: of.joins_running,
+        spins_up_in_turn: of.serial_spin_ups,
+        ..Policy::pelican()
+    }
+}
+
+fn index_of(op: OpId) -> OpIndex {
+    OpIndex(u32::try_from(op.get() & ((1 << PLACE_BITS) - 1)).unwrap_or(u32::MAX))
+}
+
+fn plan<O: Observer<Rack>>(at: Instant, machines: Machines, stage: &mut Stage<'_, Rack, O>) {
+    stage.put(at, Planned(Next::Machines(machines)));
+}
+
+fn see<O: Observer<Rack>>(group: u32, is: Doing, stage: &mut Stage<'_, Rack, O>) {
+    let seen = Seen::Group { group, is };
+    stage.note(&seen);
+    stage.show(seen);
+}

@@ -1,0 +1,209 @@
+//! A rack that is filled until a write is refused (Pelican, OSDI 2014, section 4.9): how full are
+//! its disks then?
+//!
+//! A blob goes to a group drawn at random, and to another one when that has no room. In its group
+//! it goes to the three disks of each backplane that have the most room, or, to compare with, to
+//! any 18 that have enough.
+
+use fulgurite_units::{ByteCount, Seed};
+use serde::Deserialize;
+
+use super::laws::stream;
+use super::shape::{DISKS, DISKS_OF_GROUP, GROUPS};
+use super::workload::Sizes;
+use crate::Error;
+use crate::workload::{Draws, floor};
+
+/// Disks of a group on one backplane.
+const DISKS_OF_SET: usize = 4;
+/// Disks of a blob on one backplane.
+const STACKS_OF_SET: usize = 3;
+/// Disks of a blob.
+const STACKS: usize = 18;
+/// Data stacks of a blob.
+const DATA: u64 = 15;
+/// Bytes of a fragment: stacks are whole ones.
+const FRAGMENT: u64 = 128 * 1024;
+/// The mean size of a disk, in bytes (section 1).
+const DISK_MEAN: f64 = 4.55e12;
+
+/// How large the disks of a rack are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskSizes {
+    /// As in the paper's rack: 4.55 TB on average, few as small as 4.2.
+    Mixed,
+    /// All of the mean.
+    Equal,
+}
+
+/// Which disks of its group a blob goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Spread {
+    /// Three of the four on each backplane, those with the most room.
+    Backplanes,
+    /// Any 18 with enough room.
+    Random,
+}
+
+/// A full rack.
+#[derive(Clone, Debug)]
+pub(crate) struct Filled {
+    sizes: Vec<u64>,
+    room: Vec<u64>,
+}
+
+impl Filled {
+    /// Fills a rack with images of virtual disks until one is refused.
+    pub(crate) fn new(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<Self, Error> {
+        let seed = Seed::new(seed);
+        let mut draws = stream(&seed, b"disk sizes");
+        let sizes: Vec<u64> = (0..DISKS).map(|_| disk_size(sizes, &mut draws)).collect();
+        let mut rack = Self { room: sizes.clone(), sizes };
+        let [min, max, mean] = [200_000_000, 9_000_000_000, 3_300_000_000].map(ByteCount::new);
+        let blobs = Sizes::Exponential { min, max, mean }.sampler()?;
+        let mut draws = stream(&seed, b"fill");
+        loop {
+            let blob = blobs.draw(&mut draws).get();
+            let stack = blob.div_ceil(DATA * FRAGMENT) * FRAGMENT;
+            if !rack.put(stack, spread, &mut draws) {
+                return Ok(rack);
+            }
+        }
+    }
+
+    /// Bytes stored over bytes that the disks hold.
+    pub(crate) fn utilization(&self) -> f64 {
+        let (all, room): (u64, u64) = (self.sizes.iter().sum(), self.room.iter().sum());
+        1.0 - float(room) / float(all)
+    }
+
+    /// The share of the disks that are no fuller, by how full they are: in the order of that.
+    pub(crate) fn shares(&self) -> Vec<(f64, f64)> {
+        let pairs = self.sizes.iter().zip(&self.room);
+        let mut full: Vec<f64> =
+            pairs.map(|(size, room)| 1.0 - float(*room) / float(*size)).collect();
+        full.sort_by(f64::total_cmp);
+        let count = f64::from(DISKS);
+        let mut rank = 0.0;
+        full.into_iter()
+            .map(|full| {
+                rank += 1.0;
+                (full, rank / count)
+            })
+            .collect()
+    }
+
+    /// The mean size of a disk, in bytes.
+    pub(crate) fn disk_mean(&self) -> f64 {
+        float(self.sizes.iter().sum()) / f64::from(DISKS)
+    }
+
+    fn put(&mut self, stack: u64, spread: Spread, draws: &mut Draws) -> bool {
+        let first = draws.below(u64::from(GROUPS));
+        let mut group = usize::try_from(first).unwrap_or(0);
+        for _ in 0..GROUPS {
+            let size = DISKS_OF_GROUP as usize;
+            let disks = &mut self.room[group * size..(group + 1) * size];
+            let fits = match spread {
+                Spread::Backplanes => put_in_sets(disks, stack),
+                Spread::Random => put_anywhere(disks, stack, draws),
+            };
+            if fits {
+                return true;
+            }
+            group = (group + 1) % GROUPS as usize;
+        }
+        false
+    }
+}
+
+fn put_in_sets(disks: &mut [u64], stack: u64) -> bool {
+    let least = |set: &[u64]| (0..set.len()).min_by_key(|&at| set[at]).unwrap_or(0);
+    let fits = disks
+        .chunks(DISKS_OF_SET)
+        .all(|set| set.iter().filter(|room| **room >= stack).count() >= STACKS_OF_SET);
+    if !fits {
+        return false;
+    }
+    for set in disks.chunks_mut(DISKS_OF_SET) {
+        let left_out = least(set);
+        for (at, room) in set.iter_mut().enumerate() {
+            *room -= if at == left_out { 0 } else { stack };
+        }
+    }
+    true
+}
+
+fn put_anywhere(disks: &mut [u64], stack: u64, draws: &mut Draws) -> bool {
+    let mut fit = [0_usize; DISKS_OF_GROUP as usize];
+    let mut count = 0;
+    for (at, room) in disks.iter().enumerate() {
+        if *room >= stack {
+            fit[count] = at;
+            count += 1;
+        }
+    }
+    if count < STACKS {
+        return false;
+    }
+    for drawn in 0..STACKS {
+        let left = (count - drawn) as u64;
+        let other = drawn + usize::try_from(draws.below(left)).unwrap_or(0);
+        fit.swap(drawn, other);
+        disks[fit[drawn]] -= stack;
+    }
+    true
+}
+
+/// A size. The paper has the distribution as a picture; this one has its mean and smallest, and is
+/// as wide as its utilization implies: nearly all within a few hundredths of a TB.
+fn disk_size(sizes: DiskSizes, draws: &mut Draws) -> u64 {
+    const SMALL_SHARE: f64 = 0.01;
+    match sizes {
+        DiskSizes::Equal => floor(DISK_MEAN),
+        DiskSizes::Mixed if draws.unit() < SMALL_SHARE => floor(4.2e12 + 0.1e12 * draws.unit()),
+        DiskSizes::Mixed => floor((4.553e12 + 0.025e12 * draws.normal()).max(4.2e12)),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a rack is below 2^53 bytes")]
+const fn float(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{put_anywhere, put_in_sets};
+    use crate::rack::laws::stream;
+    use fulgurite_units::Seed;
+
+    #[test]
+    fn three_of_each_backplane_take_a_stack_and_the_fullest_is_left_out() {
+        let mut disks = [10_u64; 24];
+        disks[1] = 3;
+        disks[23] = 9;
+        assert!(put_in_sets(&mut disks, 4));
+        assert_eq!(disks[..4], [6, 3, 6, 6]);
+        assert_eq!(disks[20..], [6, 6, 6, 9]);
+        assert_eq!(disks.iter().filter(|room| **room == 6).count(), 18);
+        // Two of a set are too full: nothing is taken from any.
+        disks[2] = 3;
+        let before = disks;
+        assert!(!put_in_sets(&mut disks, 4));
+        assert_eq!(disks, before);
+    }
+
+    #[test]
+    fn eighteen_different_disks_with_room_take_a_stack() {
+        let mut draws = stream(&Seed::new(1), b"test");
+        for _ in 0..50 {
+            let mut disks = [10_u64; 24];
+            disks[..6].fill(1);
+            assert!(put_anywhere(&mut disks, 10, &mut draws));
+            assert_eq!((disks[..6].iter().sum::<u64>(), disks[6..].iter().sum::<u64>()), (6, 0));
+            assert!(!put_anywhere(&mut disks, 10, &mut draws));
+        }
+    }
+}

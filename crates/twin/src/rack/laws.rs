@@ -1,0 +1,290 @@
+//! How long disks take: a floor and a lognormal part, and what a group waits for, which is the
+//! slowest of its disks.
+//!
+//! The paper has these distributions as pictures only (Pelican, OSDI 2014, Figure 3): what a
+//! scenario says of them is calibrated, not measured.
+
+use fulgurite_units::{Duration, Seed};
+use serde::{Deserialize, Serialize};
+
+use super::scenario::Disks;
+use super::shape::DISKS_OF_GROUP;
+use crate::Error;
+use crate::workload::{Draws, exp2, ln};
+
+/// Places at which the mean of the slowest is summed up.
+const STEPS: u32 = 20_000;
+/// The farthest tail that is drawn; beyond it the sum of floats is not exact.
+const TAIL_MIN: f64 = 1e-12;
+
+/// A time that is never below a floor, and lognormal above it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Law {
+    /// The floor, in seconds.
+    #[serde(default)]
+    pub floor_s: f64,
+    /// Median of what comes on top, in seconds.
+    pub median_s: f64,
+    /// Deviation of its logarithm.
+    pub sigma: f64,
+}
+
+impl Law {
+    /// A law without a floor.
+    #[must_use]
+    pub const fn new(median_s: f64, sigma: f64) -> Self {
+        Self { floor_s: 0.0, median_s, sigma }
+    }
+
+    /// Checks that it is one.
+    ///
+    /// # Errors
+    /// Names the field.
+    pub fn validate(&self, field: &'static str) -> Result<(), Error> {
+        let fine = (0.0..=3_600.0).contains(&self.floor_s)
+            && (0.0..=3_600.0).contains(&self.median_s)
+            && (0.0..=3.0).contains(&self.sigma);
+        if fine {
+            return Ok(());
+        }
+        let expected = "a floor and a median from 0 to 3600 s and a sigma from 0 to 3";
+        Err(Error::Parameter { field, value: format!("{self:?}"), expected })
+    }
+
+    /// The mean, in seconds.
+    #[must_use]
+    pub fn mean_s(&self) -> f64 {
+        self.floor_s + self.median_s * exp(self.sigma * self.sigma / 2.0)
+    }
+
+    /// One disk's time, in seconds.
+    #[cfg(test)]
+    fn draw_s(&self, draws: &mut Draws) -> f64 {
+        self.floor_s + self.median_s * exp(self.sigma * draws.normal())
+    }
+
+    /// The time that this share of disks takes no longer than, in seconds.
+    #[must_use]
+    pub fn quantile_s(&self, share: f64) -> f64 {
+        self.at_tail_s(1.0 - share)
+    }
+
+    /// The time that this share of disks takes longer than.
+    fn at_tail_s(&self, tail: f64) -> f64 {
+        self.floor_s + self.median_s * exp(self.sigma * upper_normal(tail))
+    }
+}
+
+/// What a number of disks takes that begin together, until as many of them as are needed are done:
+/// the slowest, where that is all. It is drawn at once, and so is the time of all together, for
+/// their energy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slowest {
+    law: Law,
+    disks: u32,
+    needed: u32,
+    /// Mean of the others, in seconds.
+    others_s: f64,
+}
+
+impl Slowest {
+    /// Of `disks`, the slowest that is `needed`.
+    pub(crate) fn new(law: Law, disks: u32, needed: u32) -> Self {
+        assert!((1..=disks).contains(&needed), "{needed} of {disks} disks");
+        // The density of where the one is among the disks, but for a factor: u^(j-1) (1-u)^(n-j).
+        let (below, above) = (f64::from(needed - 1), f64::from(disks - needed));
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for step in 0..STEPS {
+            let share = (f64::from(step) + 0.5) / f64::from(STEPS);
+            let weight = exp(below * ln(share) + above * ln(1.0 - share));
+            sum += weight * law.at_tail_s(1.0 - share);
+            weights += weight;
+        }
+        let all = f64::from(disks);
+        // One disk has no others.
+        let others_s = (all * law.mean_s() - sum / weights) / (all - 1.0).max(1.0);
+        Self { law, disks, needed, others_s: others_s.max(0.0) }
+    }
+
+    /// How long it takes, in seconds.
+    pub(crate) fn draw_s(&self, draws: &mut Draws) -> f64 {
+        // The largest of n uniform numbers, then the largest of those below it, and so on.
+        let mut share_ln = 0.0;
+        for disks in (self.needed..=self.disks).rev() {
+            share_ln += ln(draws.unit().max(f64::EPSILON)) / f64::from(disks);
+        }
+        self.law.at_tail_s((1.0 - exp(share_ln)).clamp(TAIL_MIN, 1.0 - TAIL_MIN))
+    }
+
+    /// The times of all disks together, when it took this long: the mean of the others is what it
+    /// is on average.
+    pub(crate) fn together_s(&self, took_s: f64) -> f64 {
+        took_s + f64::from(self.disks - 1) * self.others_s
+    }
+}
+
+/// What a group waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Laws {
+    pub(crate) unmount: Slowest,
+    pub(crate) spin_up: Slowest,
+    pub(crate) mount: Slowest,
+    pub(crate) mount_busy: Slowest,
+}
+
+impl Laws {
+    pub(crate) fn new(disks: &Disks) -> Self {
+        let all = |law| Slowest::new(law, DISKS_OF_GROUP, DISKS_OF_GROUP);
+        let needed = |law| Slowest::new(law, DISKS_OF_GROUP, disks.awake);
+        Self {
+            unmount: all(disks.unmount),
+            spin_up: needed(disks.spin_up),
+            mount: needed(disks.mount),
+            mount_busy: needed(disks.mount_busy),
+        }
+    }
+}
+
+/// A drawn time.
+pub(crate) fn seconds(time_s: f64) -> Duration {
+    Duration::from_secs_f64(time_s)
+}
+
+/// Streams of one law each.
+pub(crate) fn stream(seed: &Seed, label: &[u8]) -> Draws {
+    Draws::new(&seed.child(b"rack"), label)
+}
+
+fn exp(x: f64) -> f64 {
+    exp2(x * std::f64::consts::LOG2_E)
+}
+
+/// Where a share of a normal distribution lies above: Acklam's rational approximations, whose
+/// relative error is below 1.2e-9.
+fn upper_normal(tail: f64) -> f64 {
+    const A: [f64; 6] = [
+        -39.696_830_286_653_76,
+        220.946_098_424_520_5,
+        -275.928_510_446_968_7,
+        138.357_751_867_269,
+        -30.664_798_066_147_16,
+        2.506_628_277_459_239,
+    ];
+    const B: [f64; 6] = [
+        -54.476_098_798_224_06,
+        161.585_836_858_040_9,
+        -155.698_979_859_886_6,
+        66.801_311_887_719_72,
+        -13.280_681_552_885_72,
+        1.0,
+    ];
+    const C: [f64; 6] = [
+        -0.007_784_894_002_430_293,
+        -0.322_396_458_041_136_5,
+        -2.400_758_277_161_838,
+        -2.549_732_539_343_734,
+        4.374_664_141_464_968,
+        2.938_163_982_698_783,
+    ];
+    const D: [f64; 5] = [
+        0.007_784_695_709_041_462,
+        0.322_467_129_070_039_8,
+        2.445_134_137_142_996,
+        3.754_408_661_907_416,
+        1.0,
+    ];
+    /// Beyond this share of either side the tail's approximation holds.
+    const EDGE: f64 = 0.024_25;
+    let of = |terms: &[f64], x: f64| terms.iter().fold(0.0, |sum, term| sum * x + term);
+    let side = |share: f64| {
+        let q = (-2.0 * ln(share)).sqrt();
+        of(&C, q) / of(&D, q)
+    };
+    if tail < EDGE {
+        return -side(tail);
+    }
+    if tail > 1.0 - EDGE {
+        return side(1.0 - tail);
+    }
+    let q = 0.5 - tail;
+    q * of(&A, q * q) / of(&B, q * q)
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_units::Seed;
+
+    use super::{Law, Slowest, stream, upper_normal};
+
+    #[test]
+    fn shares_of_a_normal_distribution_are_those_of_tables() {
+        for (tail, at) in [
+            (0.5, 0.0),
+            (0.158_655_253_931_457, 1.0),
+            (0.001_349_898_031_630_1, 3.0),
+            (0.841_344_746_068_543, -1.0),
+            (0.998_650_101_968_37, -3.0),
+            (2.866_515_718_791_9e-7, 5.0),
+        ] {
+            assert!((upper_normal(tail) - at).abs() < 1e-7, "{tail}: {}", upper_normal(tail));
+        }
+    }
+
+    /// The slowest of 24, or the 21st, is that of 24 draws, and all together take what 24 draws
+    /// take.
+    #[test]
+    fn the_slowest_drawn_at_once_is_that_of_many_drawn_singly() {
+        const ROUNDS: u32 = 20_000;
+        let law = Law { floor_s: 8.0, median_s: 1.2, sigma: 0.33 };
+        let (mut once, mut singly) =
+            (stream(&Seed::new(1), b"once"), stream(&Seed::new(1), b"singly"));
+        for needed in [24, 21] {
+            let slowest = Slowest::new(law, 24, needed);
+            let (mut drawn, mut together, mut expected, mut sum) = (0.0, 0.0, 0.0, 0.0);
+            for _ in 0..ROUNDS {
+                let time = slowest.draw_s(&mut once);
+                drawn += time;
+                together += slowest.together_s(time);
+                let mut times: Vec<f64> = (0..24).map(|_| law.draw_s(&mut singly)).collect();
+                times.sort_by(f64::total_cmp);
+                expected += times[needed as usize - 1];
+                sum += times.iter().sum::<f64>();
+            }
+            assert!((drawn / expected - 1.0).abs() < 0.002, "{drawn} for {expected}");
+            assert!((together / sum - 1.0).abs() < 0.002, "{together} for {sum}");
+        }
+        // What a group waits for in the calibrated laws.
+        let mean = |law: Law| {
+            let of = Slowest::new(law, 24, 24);
+            let mut draws = stream(&Seed::new(2), b"means");
+            (0..ROUNDS).map(|_| of.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
+        };
+        for (law, expected) in [
+            (law, 10.32),
+            (Law::new(0.5, 0.35), 1.00),
+            (Law::new(1.2, 0.35), 2.41),
+            (Law::new(1.8, 0.45), 4.45),
+            (Law::new(6.0, 0.45), 14.8),
+        ] {
+            assert!((mean(law) / expected - 1.0).abs() < 0.01, "{law:?}: {}", mean(law));
+        }
+    }
+
+    #[test]
+    fn one_disk_is_its_own_slowest() {
+        let law = Law::new(1.0, 0.3);
+        let one = Slowest::new(law, 1, 1);
+        assert!((one.together_s(3.0) - 3.0).abs() < 1e-12);
+        assert!((law.quantile_s(0.5) - 1.0).abs() < 1e-9);
+        assert!(law.quantile_s(0.9) > law.quantile_s(0.1));
+    }
+
+    #[test]
+    fn what_is_no_law_is_refused() {
+        assert!(Law::new(1.0, 0.2).validate("mount").is_ok());
+        for law in [Law::new(-1.0, 0.2), Law::new(1.0, f64::NAN), Law::new(1.0, 4.0)] {
+            assert!(law.validate("mount").unwrap_err().to_string().starts_with("mount is"));
+        }
+    }
+}

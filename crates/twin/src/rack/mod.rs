@@ -1,0 +1,44 @@
+//! A rack of cold disks of which few may turn at a time (Pelican, OSDI 2014), driven by the
+//! controller that also serves live; and two racks to compare with, one that lets all of them turn
+//! and one whose blobs lie anywhere.
+//!
+//! ```text
+//!   Scenario --> workload (when, which group, how large) --> run --> pelican, provisioned, random
+//!                                                             '--> laws: how long disks take
+//!                                                                  share: who gets what of links
+//!                                                                  power: what disks draw
+//!                                                                      '--> result
+//! ```
+//!
+//! Everything here is simulated.
+
+mod driven;
+mod fill;
+mod laws;
+mod power;
+mod probe;
+mod provisioned;
+mod published;
+mod random;
+mod reference;
+mod reported;
+mod result;
+mod run;
+mod scenario;
+mod shape;
+mod share;
+mod transfers;
+mod walked;
+mod workload;
+
+pub use fill::{DiskSizes, Spread};
+pub use laws::Law;
+pub use probe::{CurveProbe, LawName, Probe};
+pub use reported::{Course, Recorder};
+pub use result::{RebuildResult, RunResult};
+pub use run::{Doing, Planned, Rack, Seen};
+pub use scenario::{Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler};
+pub use workload::{Arrivals, Jobs, Read, Sizes, TraceRead, Workload};
+
+#[cfg(test)]
+mod tests;

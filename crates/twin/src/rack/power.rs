@@ -1,0 +1,142 @@
+//! What the disks draw: each is in standby, spins up or turns (Pelican, OSDI 2014, section 4.8).
+
+use fulgurite_units::Instant;
+
+use super::scenario::Disks;
+use super::shape::DISKS;
+
+/// Power over time, in a window.
+#[derive(Clone, Debug)]
+pub(crate) struct Power {
+    standby_w: f64,
+    active_w: f64,
+    spin_up_w: f64,
+    window: [Instant; 2],
+    /// Disks that are not in standby, and those of them that spin up.
+    awake: u32,
+    spinning_up: u32,
+    since: Instant,
+    /// Disk-seconds awake and spinning up, in the window.
+    awake_s: f64,
+    spinning_up_s: f64,
+    most_w: f64,
+}
+
+impl Power {
+    pub(crate) const fn new(disks: &Disks, window: [Instant; 2]) -> Self {
+        Self {
+            standby_w: disks.standby_w,
+            active_w: disks.active_w,
+            spin_up_w: disks.spin_up_w,
+            window,
+            awake: 0,
+            spinning_up: 0,
+            since: Instant::ZERO,
+            awake_s: 0.0,
+            spinning_up_s: 0.0,
+            most_w: 0.0,
+        }
+    }
+
+    /// Disks begin to spin up; all together they will do so for this many disk-seconds.
+    pub(crate) fn spin_up(&mut self, now: Instant, disks: u32, together_s: f64) {
+        self.pass(now);
+        self.awake += disks;
+        self.spinning_up += disks;
+        let [from, until] = self.window;
+        if (from..until).contains(&now) {
+            self.spinning_up_s += together_s;
+        }
+    }
+
+    /// The last of them turns.
+    pub(crate) fn turn(&mut self, now: Instant, disks: u32) {
+        self.pass(now);
+        assert!(disks <= self.spinning_up, "what turns now has spun up");
+        self.spinning_up -= disks;
+    }
+
+    /// Disks go to standby.
+    pub(crate) fn stop(&mut self, now: Instant, disks: u32) {
+        self.pass(now);
+        assert!(disks <= self.awake - self.spinning_up, "what stops has turned");
+        self.awake -= disks;
+    }
+
+    /// The mean over the window and the most in it, in watts.
+    pub(crate) fn of_window(&mut self) -> (f64, f64) {
+        let [from, until] = self.window;
+        self.pass(until);
+        let window = until.since(from).as_secs_f64();
+        let mean = f64::from(DISKS) * self.standby_w
+            + self.awake_s / window * (self.active_w - self.standby_w)
+            + self.spinning_up_s / window * (self.spin_up_w - self.active_w);
+        (mean, self.most_w.max(self.now_w()))
+    }
+
+    /// What is drawn while so many disks are awake, so many of them spinning up, in watts.
+    fn now_w(&self) -> f64 {
+        let turning = self.awake - self.spinning_up;
+        f64::from(DISKS - self.awake) * self.standby_w
+            + f64::from(turning) * self.active_w
+            + f64::from(self.spinning_up) * self.spin_up_w
+    }
+
+    fn pass(&mut self, now: Instant) {
+        let [from, until] = self.window;
+        let (begin, end) = (self.since.max(from), now.min(until));
+        if begin < end {
+            self.awake_s += f64::from(self.awake) * end.since(begin).as_secs_f64();
+            self.most_w = self.most_w.max(self.now_w());
+        }
+        self.since = self.since.max(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_units::{Duration, Instant};
+
+    use super::{DISKS, Power};
+    use crate::rack::scenario::Disks;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(seconds)
+    }
+
+    /// The sums of section 4.8: all in standby, the peak of 96 disks that spin up, all turning,
+    /// and all spinning up, which the paper has as 25.8 kW.
+    #[test]
+    fn states_add_up() {
+        let after = |spun: u32, turned: u32| {
+            let mut power = Power::new(&Disks::default(), [at(0), at(10)]);
+            power.spin_up(at(0), spun, f64::from(spun) * 10.0);
+            power.turn(at(0), turned);
+            power.of_window()
+        };
+        for ((spun, turned), expected) in [
+            ((0, 0), 1_797.12),
+            ((96, 0), 3_714.24),
+            ((DISKS, DISKS), 10_851.84),
+            ((DISKS, 0), 24_802.56),
+        ] {
+            let (_, most) = after(spun, turned);
+            assert!((most - expected).abs() < 1e-6, "{most} for {expected}");
+        }
+        let (mean, _) = after(96, 0);
+        assert!((mean - 3_714.24).abs() < 1e-6, "{mean}");
+    }
+
+    #[test]
+    fn only_the_window_counts() {
+        let mut power = Power::new(&Disks::default(), [at(10), at(20)]);
+        power.spin_up(at(0), 24, 100.0);
+        power.turn(at(9), 24);
+        power.stop(at(15), 24);
+        assert_eq!(power.awake, 0);
+        let (mean, most) = power.of_window();
+        let turning = 24.0 * (9.42 - 1.56);
+        assert!((mean - (1_797.12 + turning / 2.0)).abs() < 1e-6, "{mean}");
+        assert!((most - (1_797.12 + turning)).abs() < 1e-6, "{most}");
+    }
+}

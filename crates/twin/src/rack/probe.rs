@@ -1,0 +1,183 @@
+//! Numbers of a rack that need no run: what the laws are, what the states of all disks draw, how
+//! full a rack becomes.
+
+use fulgurite_units::Seed;
+use serde::Deserialize;
+
+use super::fill::{DiskSizes, Filled, Spread};
+use super::laws::{Law, Slowest, stream};
+use super::scenario::{Disks, Scenario};
+use super::shape::{DISKS, DISKS_OF_GROUP, GROUPS_OF_CLASS};
+use crate::experiment::{self, Bases};
+
+/// Groups that are woken for a mean.
+const ROUNDS: u32 = 10_000;
+/// Places of the curve of a law.
+const PLACES: u32 = 200;
+
+/// Something to measure, repeated with every seed.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Probe {
+    /// What a disk takes for something on average, in s.
+    Law {
+        /// The base scenario.
+        base: String,
+        /// For what.
+        of: LawName,
+    },
+    /// What a group takes for something on average, the slowest of its disks, in s.
+    Group {
+        /// The base scenario.
+        base: String,
+        /// For what: the sum of these.
+        of: Vec<LawName>,
+    },
+    /// What it takes to wake each group of a class once, one after the other, and to mount it, in
+    /// s.
+    Boot {
+        /// The base scenario.
+        base: String,
+    },
+    /// What all disks draw, so many of them spinning up and so many turning, in W.
+    Power {
+        /// The base scenario.
+        base: String,
+        /// Disks that spin up.
+        spinning_up: u32,
+        /// Disks that turn.
+        turning: u32,
+    },
+    /// Bytes stored over bytes that the disks hold, when a write is refused.
+    Utilization {
+        /// How large disks are.
+        disks: DiskSizes,
+        /// Which disks of its group a blob goes to.
+        spread: Spread,
+    },
+    /// The same as disks that are empty.
+    EmptyDisks {
+        /// How large disks are.
+        disks: DiskSizes,
+        /// Which disks of its group a blob goes to.
+        spread: Spread,
+    },
+    /// Bytes stored over those of disks that are all cut to this many bytes and full.
+    OverClipped {
+        /// How large disks are.
+        disks: DiskSizes,
+        /// What the others are cut to.
+        clip: f64,
+    },
+}
+
+/// Something that a disk takes time for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LawName {
+    /// To spin up.
+    SpinUp,
+    /// To be unmounted.
+    Unmount,
+    /// To be mounted while few reads wait.
+    Mount,
+    /// To be mounted while many do.
+    MountBusy,
+}
+
+/// A curve that needs no run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum CurveProbe {
+    /// The share of disks that take no longer, over the time in s.
+    Law {
+        /// The base scenario.
+        base: String,
+        /// For what.
+        of: LawName,
+    },
+    /// The share of disks that are no fuller, over how full they are in percent.
+    Utilization {
+        /// How large disks are.
+        disks: DiskSizes,
+        /// Which disks of its group a blob goes to.
+        spread: Spread,
+    },
+}
+
+impl LawName {
+    const fn law(self, disks: &Disks) -> Law {
+        match self {
+            Self::SpinUp => disks.spin_up,
+            Self::Unmount => disks.unmount,
+            Self::Mount => disks.mount,
+            Self::MountBusy => disks.mount_busy,
+        }
+    }
+}
+
+fn disks(bases: &Bases, base: &str) -> Result<Disks, String> {
+    Ok(bases.scenario::<Scenario>(base)?.disks)
+}
+
+fn filled(sizes: DiskSizes, spread: Spread, seed: u64) -> Result<Filled, String> {
+    Filled::new(sizes, spread, seed).map_err(|error| error.to_string())
+}
+
+impl experiment::Probe for Probe {
+    fn measure(&self, bases: &Bases, seed: u64) -> Result<f64, String> {
+        Ok(match self {
+            Self::Law { base, of } => of.law(&disks(bases, base)?).mean_s(),
+            Self::Group { base, of } => {
+                let disks = disks(bases, base)?;
+                of.iter().map(|name| slowest(name.law(&disks), disks.awake, seed)).sum()
+            }
+            Self::Boot { base } => {
+                let disks = disks(bases, base)?;
+                let laws = [disks.unmount, disks.spin_up, disks.mount];
+                let each: f64 = laws.iter().map(|law| slowest(*law, DISKS_OF_GROUP, seed)).sum();
+                each * f64::from(GROUPS_OF_CLASS)
+            }
+            Self::Power { base, spinning_up, turning } => {
+                let of = disks(bases, base)?;
+                let standby = DISKS.checked_sub(spinning_up + turning);
+                let standby = standby.ok_or("a rack has 1,152 disks")?;
+                f64::from(standby) * of.standby_w
+                    + f64::from(*spinning_up) * of.spin_up_w
+                    + f64::from(*turning) * of.active_w
+            }
+            Self::Utilization { disks, spread } => filled(*disks, *spread, seed)?.utilization(),
+            Self::EmptyDisks { disks, spread } => {
+                f64::from(DISKS) * (1.0 - filled(*disks, *spread, seed)?.utilization())
+            }
+            Self::OverClipped { disks, clip } => {
+                let rack = filled(*disks, Spread::Backplanes, seed)?;
+                rack.utilization() * rack.disk_mean() / clip
+            }
+        })
+    }
+}
+
+impl experiment::CurveProbe for CurveProbe {
+    fn points(&self, bases: &Bases) -> Result<Vec<(f64, String, f64)>, String> {
+        let points: Vec<(f64, f64)> = match self {
+            Self::Law { base, of } => {
+                let law = of.law(&disks(bases, base)?);
+                let share = |place: u32| (f64::from(place) + 0.5) / f64::from(PLACES);
+                (0..PLACES).map(|place| (law.quantile_s(share(place)), share(place))).collect()
+            }
+            Self::Utilization { disks, spread } => {
+                let shares = filled(*disks, *spread, 1)?.shares();
+                shares.into_iter().step_by(4).map(|(full, share)| (full * 100.0, share)).collect()
+            }
+        };
+        Ok(points.into_iter().map(|(x, y)| (x, String::new(), y)).collect())
+    }
+}
+
+/// The mean of the slowest that is needed of a group's disks.
+fn slowest(law: Law, disks: u32, seed: u64) -> f64 {
+    let of = Slowest::new(law, DISKS_OF_GROUP, disks);
+    let mut draws = stream(&Seed::new(seed), b"probe");
+    (0..ROUNDS).map(|_| of.draw_s(&mut draws)).sum::<f64>() / f64::from(ROUNDS)
+}

@@ -1,0 +1,79 @@
+//! The fully provisioned rack: every disk always turns, and each group has a queue of its own,
+//! first come first served (Pelican, OSDI 2014, section 4.1, FP). Reads that wait count for their
+//! class as they do in a rack that sleeps, so that both reject at the same length.
+
+use std::collections::VecDeque;
+
+use super::run::{Common, Next, Planned, Rack, Seen};
+use super::shape::{CLASSES, DISKS, GROUPS, class_of};
+use super::transfers::OpIndex;
+use crate::engine::{Observer, Stage};
+
+/// Queues of a fully provisioned rack.
+#[derive(Debug)]
+pub(crate) struct Provisioned {
+    groups: Vec<Queue>,
+    /// Reads that wait in each class.
+    waiting: [u32; CLASSES],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    waiting: VecDeque<OpIndex>,
+    is_busy: bool,
+}
+
+impl Provisioned {
+    pub(crate) fn new(common: &mut Common) -> Self {
+        let start = fulgurite_units::Instant::ZERO;
+        common.accounts.power.spin_up(start, DISKS, 0.0);
+        common.accounts.power.turn(start, DISKS);
+        Self { groups: vec![Queue::default(); GROUPS as usize], waiting: [0; CLASSES] }
+    }
+
+    /// Reads that wait in the class of a group.
+    pub(crate) fn queued(&self, group: u32) -> u32 {
+        self.waiting[class_of(group)]
+    }
+
+    pub(crate) fn arrive<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let group = common.ops.get(index).group;
+        self.waiting[class_of(group)] += 1;
+        self.groups[group as usize].waiting.push_back(index);
+        self.begin(group, common, stage);
+    }
+
+    /// A read of a group ended: the next one begins.
+    pub(crate) fn ended<O: Observer<Rack>>(
+        &mut self,
+        group: u32,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        self.groups[group as usize].is_busy = false;
+        self.begin(group, common, stage);
+    }
+
+    fn begin<O: Observer<Rack>>(
+        &mut self,
+        group: u32,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let queue = &mut self.groups[group as usize];
+        if queue.is_busy {
+            return;
+        }
+        let Some(index) = queue.waiting.pop_front() else { return };
+        queue.is_busy = true;
+        self.waiting[class_of(group)] -= 1;
+        common.ops.get_mut(index).times.dequeued = stage.now();
+        stage.show(Seen::Begun { group });
+        stage.put(stage.now() + common.transfers.seek(), Planned(Next::Found(index)));
+    }
+}

@@ -1,0 +1,185 @@
+//! The straw man of section 2.2.2 (Pelican, OSDI 2014): each blob lies on 18 disks that were drawn
+//! at random so that no two share a tray or a column, and two blobs are read at the same time only
+//! if none of their disks do either.
+//!
+//! Disks that were read stay awake until another read needs one of their domains. That read waits
+//! for them to be unmounted, for its own to spin up and to be mounted. Which disks a blob is on is
+//! drawn when it is read, for all are as likely.
+
+use std::collections::VecDeque;
+
+use fulgurite_units::Seed;
+
+use super::laws::{Slowest, seconds, stream};
+use super::run::{Common, Next, Planned, Rack, Seen};
+use super::scenario::Disks;
+use super::shape::STACKS_OF_BLOB;
+use super::transfers::OpIndex;
+use crate::engine::{Observer, Stage};
+use crate::workload::Draws;
+
+/// Disks of the paper's rack: places along its width, depth and height.
+const PLACES: [u64; 3] = [6, 16, 12];
+
+/// A rack with the straw man's layout.
+#[derive(Debug)]
+pub(crate) struct Random {
+    waiting: VecDeque<(OpIndex, Domains)>,
+    look_ahead: usize,
+    /// Blobs that are read, or whose disks wake for it.
+    busy: Vec<(OpIndex, Domains)>,
+    /// Disks that are awake and not read.
+    idle: Vec<Domains>,
+    disks: u32,
+    laws: [Slowest; 3],
+    places: Draws,
+    times: Draws,
+}
+
+/// Domains that a blob's disks are in: a bit for each tray (x, z) and for each column (x, d).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Domains {
+    trays: u128,
+    columns: u128,
+}
+
+impl Domains {
+    const fn share(self, other: Self) -> bool {
+        self.trays & other.trays != 0 || self.columns & other.columns != 0
+    }
+}
+
+impl Random {
+    pub(crate) fn new(disks: &Disks, look_ahead: u32, seed: &Seed) -> Self {
+        let slowest = |law| Slowest::new(law, STACKS_OF_BLOB, STACKS_OF_BLOB);
+        Self {
+            waiting: VecDeque::new(),
+            look_ahead: look_ahead as usize,
+            busy: Vec::new(),
+            idle: Vec::new(),
+            disks: STACKS_OF_BLOB,
+            laws: [disks.unmount, disks.spin_up, disks.mount].map(slowest),
+            places: stream(seed, b"straw-man"),
+            times: stream(seed, b"times"),
+        }
+    }
+
+    /// Reads that wait.
+    pub(crate) fn queued(&self) -> u32 {
+        u32::try_from(self.waiting.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn arrive<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let domains = self.draw();
+        self.waiting.push_back((index, domains));
+        self.begin(common, stage);
+    }
+
+    pub(crate) fn ended<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let place = self.busy.iter().position(|(busy, _)| *busy == index);
+        assert!(place.is_some(), "only what is read ends");
+        if let Some(place) = place {
+            let (_, domains) = self.busy.swap_remove(place);
+            self.idle.push(domains);
+        }
+        self.begin(common, stage);
+    }
+
+    /// The disks of a read turn, and are mounted.
+    pub(crate) fn turned<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        common.accounts.power.turn(stage.now(), self.disks);
+        let mount = self.laws[2].draw_s(&mut self.times);
+        let seek = common.transfers.seek();
+        stage.put(stage.now() + seconds(mount) + seek, Planned(Next::Found(index)));
+    }
+
+    /// The disks of a read spin up: those that were in their way are asleep.
+    pub(crate) fn unmounted<O: Observer<Rack>>(
+        &mut self,
+        index: OpIndex,
+        common: &mut Common,
+        stage: &mut Stage<'_, Rack, O>,
+    ) {
+        let busy = self.busy.iter().find(|(busy, _)| *busy == index);
+        let domains = busy.map_or_else(Domains::default, |(_, domains)| *domains);
+        let before = self.idle.len();
+        self.idle.retain(|idle| !idle.share(domains));
+        let asleep = u32::try_from(before - self.idle.len()).unwrap_or(0) * self.disks;
+        common.accounts.power.stop(stage.now(), asleep);
+        let spin_up = self.laws[1].draw_s(&mut self.times);
+        let together = self.laws[1].together_s(spin_up);
+        common.accounts.spun_up(stage.now(), self.disks);
+        common.accounts.power.spin_up(stage.now(), self.disks, together);
+        stage.put(stage.now() + seconds(spin_up), Planned(Next::Turned(index)));
+    }
+
+    fn begin<O: Observer<Rack>>(&mut self, common: &mut Common, stage: &mut Stage<'_, Rack, O>) {
+        let mut place = 0;
+        while place < self.waiting.len().min(self.look_ahead) {
+            let (index, domains) = self.waiting[place];
+            if self.busy.iter().any(|(_, busy)| busy.share(domains)) {
+                place += 1;
+                continue;
+            }
+            self.waiting.remove(place);
+            self.busy.push((index, domains));
+            let op = common.ops.get_mut(index);
+            op.times.dequeued = stage.now();
+            stage.show(Seen::Begun { group: op.group });
+            let is_in_the_way = self.idle.iter().any(|idle| idle.share(domains));
+            let unmount = if is_in_the_way { self.laws[0].draw_s(&mut self.times) } else { 0.0 };
+            stage.put(stage.now() + seconds(unmount), Planned(Next::Unmounted(index)));
+        }
+    }
+
+    /// Draws disks one by one, and leaves out those that share a domain with one before.
+    fn draw(&mut self) -> Domains {
+        let mut all = Domains::default();
+        let mut drawn = 0;
+        while drawn < self.disks {
+            let [x, d, z] = PLACES.map(|places| self.places.below(places));
+            let disk = Domains { trays: 1 << (x * 12 + z), columns: 1 << (x * 16 + d) };
+            if !disk.share(all) {
+                all =
+                    Domains { trays: all.trays | disk.trays, columns: all.columns | disk.columns };
+                drawn += 1;
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fulgurite_units::Seed;
+
+    use super::Random;
+    use crate::rack::scenario::Disks;
+
+    #[test]
+    fn a_blob_has_a_tray_and_a_column_for_each_disk_and_two_blobs_hardly_ever_none_in_common() {
+        let mut straw = Random::new(&Disks::default(), 1, &Seed::new(1));
+        let blobs: Vec<_> = (0..2_000).map(|_| straw.draw()).collect();
+        for blob in &blobs {
+            assert_eq!((blob.trays.count_ones(), blob.columns.count_ones()), (18, 18));
+            assert!(blob.trays < 1 << 72 && blob.columns < 1 << 96);
+        }
+        let apart = blobs.windows(2).filter(|pair| !pair[0].share(pair[1])).count();
+        assert!(apart < 10, "{apart} of 2,000 pairs");
+    }
+}

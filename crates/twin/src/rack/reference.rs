@@ -1,0 +1,208 @@
+//! The paper's order of operations of one class (Pelican, OSDI 2014, section 2.2.3), as simply as
+//! it can be said: a list that is walked through. It is the measure of the controller that serves,
+//! and what the paper's figures are drawn with.
+//!
+//! ```text
+//!   insert r: behind the last operation l of its group, if none after l is then overtaken by more
+//!             than u bytes: o_i + bytes(r) - t_i <= u for each i after l; else at the end
+//! ```
+
+use std::collections::VecDeque;
+
+use super::share::Kind;
+use super::transfers::OpIndex;
+
+/// An operation that waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Waiting {
+    index: OpIndex,
+    group: u32,
+    bytes: f64,
+    /// When it came, in bytes that came before it (t).
+    came: f64,
+    /// Its place now, in the same (o).
+    placed: f64,
+}
+
+/// Operations that wait, in the order in which they will be served.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// Bytes of all that ever came.
+    came: f64,
+    /// Those of each group, to find out at once that there is none.
+    of_group: Vec<u32>,
+}
+
+impl Queue {
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The group of the next one.
+    pub(crate) fn head(&self) -> Option<u32> {
+        self.waiting.front().map(|first| first.group)
+    }
+
+    /// Puts one where it belongs; others may be overtaken by `reorder` bytes each.
+    pub(crate) fn insert(&mut self, index: OpIndex, group: u32, bytes: f64, reorder: f64) {
+        self.came += bytes;
+        let came = self.came;
+        let mut op = Waiting { index, group, bytes, came, placed: came };
+        let place = group as usize;
+        if self.of_group.len() <= place {
+            self.of_group.resize(place + 1, 0);
+        }
+        self.of_group[place] += 1;
+        let mut at = self.waiting.len();
+        if self.of_group[place] == 1 {
+            self.waiting.push_back(op);
+            return;
+        }
+        let mut overtaken = 0.0;
+        while at > 0 && self.waiting[at - 1].group != group {
+            let other = &self.waiting[at - 1];
+            if other.placed + bytes - other.came > reorder {
+                self.waiting.push_back(op);
+                return;
+            }
+            overtaken += other.bytes;
+            at -= 1;
+        }
+        for other in self.waiting.range_mut(at..) {
+            other.placed += bytes;
+        }
+        op.placed -= overtaken;
+        self.waiting.insert(at, op);
+    }
+
+    /// The next one.
+    pub(crate) fn pop(&mut self) -> Option<OpIndex> {
+        let first = self.waiting.pop_front()?;
+        self.of_group[first.group as usize] -= 1;
+        Some(first.index)
+    }
+}
+
+/// Which of two queues is served: weighted fair queuing in virtual time, in turns that are long
+/// against a switch (section 2.2.3, rate limiting).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turns {
+    /// Time used over the share, of clients and of the rebuild, in seconds.
+    used: [f64; 2],
+    shares: [f64; 2],
+    turn: Kind,
+    /// How far one may be behind before it is its turn, in seconds.
+    length: f64,
+}
+
+impl Turns {
+    pub(crate) fn new(rebuild_share: f64, length_s: f64) -> Self {
+        let shares = [1.0 - rebuild_share, rebuild_share];
+        Self { used: [0.0; 2], shares, turn: Kind::Read, length: length_s }
+    }
+
+    /// Time was used by one of them.
+    pub(crate) fn used(&mut self, kind: Kind, seconds: f64) {
+        self.used[kind as usize] += seconds / self.shares[kind as usize];
+    }
+
+    /// A queue has something again: what it did not use while it had nothing is not owed to it, but
+    /// for one turn.
+    pub(crate) fn wakes(&mut self, kind: Kind) {
+        let other = self.used[1 - kind as usize];
+        let own = &mut self.used[kind as usize];
+        *own = own.max(other - self.length);
+    }
+
+    /// Whose turn it is, of queues that have something or have not.
+    pub(crate) fn next(&mut self, has: [bool; 2]) -> Option<Kind> {
+        let kinds = [Kind::Read, Kind::Rebuild];
+        let other = kinds[1 - self.turn as usize];
+        let behind = self.used[self.turn as usize] - self.used[other as usize];
+        match (has[self.turn as usize], has[other as usize]) {
+            (false, false) => return None,
+            (false, true) => self.turn = other,
+            (true, true) if behind >= self.length => self.turn = other,
+            (true, true | false) => {}
+        }
+        Some(self.turn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Queue, Turns};
+    use crate::rack::share::Kind;
+    use crate::rack::transfers::OpIndex;
+
+    fn order(groups: &[u32], reorder: f64) -> Vec<u32> {
+        let mut queue = Queue::default();
+        for (index, group) in (0..).zip(groups) {
+            queue.insert(OpIndex(index), *group, 1.0, reorder);
+        }
+        std::iter::from_fn(|| queue.pop()).map(|index| index.0).collect()
+    }
+
+    #[test]
+    fn reads_of_a_group_are_put_together_as_far_as_none_is_overtaken_too_often() {
+        let groups = [1, 2, 1, 1, 2, 1];
+        assert_eq!(order(&groups, 0.0), [0, 1, 2, 3, 4, 5], "first come first served");
+        assert_eq!(order(&groups, 2.0), [0, 2, 3, 1, 4, 5], "2 was overtaken twice");
+        assert_eq!(order(&groups, 100.0), [0, 2, 3, 5, 1, 4]);
+    }
+
+    proptest! {
+        /// Nobody is overtaken by more than may be, each comes once, and those of one group stay
+        /// in their order.
+        #[test]
+        fn none_is_overtaken_by_more_than_may_be(
+            groups in prop::collection::vec(0_u32..6, 1..80),
+            reorder in 0_u32..30,
+        ) {
+            let order = order(&groups, f64::from(reorder));
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            prop_assert!(sorted.iter().map(|index| *index as usize).eq(0..groups.len()));
+            for (place, index) in order.iter().enumerate() {
+                let before = &order[..place];
+                let overtaken = before.iter().filter(|other| *other > index).count();
+                prop_assert!(overtaken <= reorder as usize, "{index}: {overtaken} times");
+                let same = |other: &&u32| groups[**other as usize] == groups[*index as usize];
+                prop_assert!(before.iter().filter(same).all(|other| other < index));
+            }
+        }
+    }
+
+    #[test]
+    fn both_have_their_share_in_turns_and_whoever_slept_is_owed_one_turn() {
+        let mut turns = Turns::new(0.5, 100.0);
+        let mut used = [0.0_f64; 2];
+        let mut changes = 0;
+        let mut last = Kind::Read;
+        for _ in 0..10_000 {
+            let kind = turns.next([true, true]).unwrap();
+            changes += u32::from(kind != last);
+            last = kind;
+            used[kind as usize] += 1.0;
+            turns.used(kind, 1.0);
+        }
+        assert!((used[0] - used[1]).abs() <= 100.0, "{used:?}");
+        assert!((90..=110).contains(&changes), "{changes} turns of 100 s over 10,000 s");
+        for _ in 0..10_000 {
+            assert_eq!(turns.next([false, true]), Some(Kind::Rebuild));
+            turns.used(Kind::Rebuild, 1.0);
+        }
+        turns.wakes(Kind::Read);
+        assert_eq!(turns.next([true, true]), Some(Kind::Read), "a client is served at once");
+        let mut long = 0;
+        while turns.next([true, true]) == Some(Kind::Read) {
+            turns.used(Kind::Read, 1.0);
+            long += 1;
+        }
+        assert!((50..=101).contains(&long), "{long}");
+        assert_eq!(turns.next([false, false]), None);
+    }
+}

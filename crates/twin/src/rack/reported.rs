@@ -1,0 +1,211 @@
+//! How runs of a rack are shown: rows of numbers, and what waits and what each group does over
+//! time.
+
+use fulgurite_units::Instant;
+use serde::Serialize;
+
+use super::result::RunResult;
+use super::run::{Doing, Rack, Seen};
+use super::scenario::{Configuration, Scenario};
+use super::shape::{DISKS_OF_GROUP, GROUPS};
+use crate::columns::{Curve, Grid, Level, Times};
+use crate::engine::Observer;
+use crate::measured::Dimension;
+use crate::reported::{self, CurvePicture, Number, Picture, Reported, Shown, StripPicture};
+
+type Row = (&'static str, Shown, fn(&RunResult) -> f64);
+
+/// A rack over time, in columns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Course {
+    /// The seed.
+    pub seed: u64,
+    /// Seconds of a column; the last one may be shorter.
+    pub column_s: f64,
+    /// Seconds of all.
+    pub end_s: f64,
+    /// Reads waiting.
+    pub waiting: Curve,
+    /// Reads whose turn has come.
+    pub reading: Curve,
+    /// Disks that spin up.
+    pub spinning_up: Curve,
+    /// Of each group, the share of each column in which it could be read.
+    pub groups: Vec<Vec<f64>>,
+}
+
+/// Records the course of a run.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    seed: u64,
+    now: Instant,
+    grid: Grid,
+    waiting: Level,
+    reading: Level,
+    spinning_up: Level,
+    groups: Vec<Group>,
+}
+
+/// A group over time.
+#[derive(Clone, Debug)]
+struct Group {
+    served: Times,
+    is: Doing,
+    since: Instant,
+}
+
+impl Recorder {
+    /// Time passes: what holds now held since the last event.
+    fn pass(&mut self, now: Instant) {
+        while !self.grid.reaches(now) {
+            self.grid.coarsen();
+            for level in [&mut self.waiting, &mut self.reading, &mut self.spinning_up] {
+                level.coarsen();
+            }
+            self.groups.iter_mut().for_each(|group| group.served.coarsen());
+        }
+        for level in [&mut self.waiting, &mut self.reading, &mut self.spinning_up] {
+            level.hold(&self.grid, self.now, now);
+        }
+        self.now = now;
+    }
+
+    fn change(&mut self, group: u32, is: Doing) {
+        let disks = i64::from(DISKS_OF_GROUP);
+        let Some(group) = self.groups.get_mut(group as usize) else { return };
+        if group.is == Doing::Serve {
+            group.served.add(&self.grid, group.since, self.now);
+        }
+        match (group.is, is) {
+            (Doing::SpinUp, _) => self.spinning_up.change(-disks),
+            (_, Doing::SpinUp) => self.spinning_up.change(disks),
+            (
+                Doing::Sleep | Doing::Mount | Doing::Serve | Doing::Unmount,
+                Doing::Sleep | Doing::Mount | Doing::Serve | Doing::Unmount,
+            ) => {}
+        }
+        (group.is, group.since) = (is, self.now);
+    }
+}
+
+impl Observer<Rack> for Recorder {
+    fn see(&mut self, now: Instant, seen: Seen) {
+        self.pass(now);
+        match seen {
+            Seen::Came { .. } => self.waiting.change(1),
+            Seen::Rejected { .. } => self.waiting.change(-1),
+            Seen::Begun { .. } => {
+                self.waiting.change(-1);
+                self.reading.change(1);
+            }
+            Seen::Gone { .. } => self.reading.change(-1),
+            Seen::Group { group, is } => self.change(group, is),
+            Seen::FirstByte { .. } | Seen::Rebuilt { .. } => {}
+        }
+    }
+}
+
+impl reported::Course for Course {
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn column_s(&self) -> f64 {
+        self.column_s
+    }
+
+    fn end_s(&self) -> f64 {
+        self.end_s
+    }
+}
+
+impl Reported for Rack {
+    type Recorder = Recorder;
+    type Course = Course;
+    const TOTALS: &'static [&'static str] =
+        &["first byte mean", "first byte p99", "rejected", "Gbit/s", "kW", "spin-ups of a disk"];
+    const SWEPT: &'static [&'static str] =
+        &["first_byte.mean", "first_byte.p99", "reject_rate", "throughput_gbps", "power_kw"];
+
+    fn recorder(_: &Scenario, seed: u64) -> Recorder {
+        let [waiting, reading, spinning_up] = Default::default();
+        let asleep = Group { served: Times::default(), is: Doing::Sleep, since: Instant::ZERO };
+        let groups = vec![asleep; GROUPS as usize];
+        let grid = Grid::default();
+        Recorder { seed, now: Instant::ZERO, grid, waiting, reading, spinning_up, groups }
+    }
+
+    fn course(mut recorder: Recorder) -> Course {
+        for group in 0..GROUPS {
+            recorder.change(group, Doing::Sleep);
+        }
+        let grid = recorder.grid.until(recorder.now);
+        Course {
+            seed: recorder.seed,
+            column_s: grid.column().as_secs_f64(),
+            end_s: recorder.now.since(Instant::ZERO).as_secs_f64(),
+            waiting: recorder.waiting.curve(&grid),
+            reading: recorder.reading.curve(&grid),
+            spinning_up: recorder.spinning_up.curve(&grid),
+            groups: recorder.groups.iter().map(|group| group.served.shares(&grid)).collect(),
+        }
+    }
+
+    fn pictures<'a>(scenario: &Scenario, courses: &'a [Course]) -> Vec<Picture<'a>> {
+        let picture = |title, of: fn(&Course) -> &Curve| {
+            let curves = courses.iter().map(|course| of(course).clone()).collect();
+            let (note, dimension) = (String::new(), Dimension::Number);
+            Picture::Curve(CurvePicture { title, note, dimension, bound: None, curves })
+        };
+        let mut pictures = vec![
+            picture("Reads waiting", |course| &course.waiting),
+            picture("Reads whose turn has come", |course| &course.reading),
+        ];
+        let sleeps = [Configuration::Pelican, Configuration::Reference];
+        if !sleeps.contains(&scenario.configuration) {
+            return pictures;
+        }
+        pictures.push(picture("Disks that spin up", |course| &course.spinning_up));
+        if let Some(course) = courses.first() {
+            pictures.push(Picture::Strip(StripPicture {
+                title: "Groups that can be read",
+                note: "Of the first seed; of each class, 12 groups each, one at a time.",
+                machine: "group",
+                rows: course.groups.iter().map(Vec::as_slice).collect(),
+            }));
+        }
+        pictures
+    }
+
+    fn rows(scenario: &Scenario, _: &[RunResult]) -> Vec<Number<RunResult>> {
+        #[expect(clippy::cast_precision_loss, reason = "counts are shown with few digits")]
+        let mut rows: Vec<Row> = vec![
+            ("first byte mean", Shown::Time, |run| run.first_byte.mean),
+            ("first byte p95", Shown::Time, |run| run.first_byte_p95),
+            ("first byte p99", Shown::Time, |run| run.first_byte.p99),
+            ("first byte max", Shown::Time, |run| run.first_byte.max),
+            ("service mean", Shown::Time, |run| run.service.mean),
+            ("completion mean", Shown::Time, |run| run.completion.mean),
+            ("completion p99", Shown::Time, |run| run.completion.p99),
+            ("reads", Shown::Count, |run| run.offered as f64),
+            ("rejected", Shown::Share, |run| run.reject_rate),
+            ("Gbit/s", Shown::Decimal, |run| run.throughput * 8.0 / 1e9),
+            ("kW", Shown::Decimal, |run| run.power / 1e3),
+            ("kW max", Shown::Decimal, |run| run.power_max / 1e3),
+            ("spin-ups of a disk", Shown::Count, |run| run.spin_ups),
+            ("TB of a disk", Shown::Decimal, |run| run.disk_bytes / 1e12),
+            ("waiting max", Shown::Count, |run| run.queue_max as f64),
+            ("makespan", Shown::Time, |run| run.makespan),
+            ("events", Shown::Count, |run| run.events as f64),
+        ];
+        if scenario.rebuild.is_some() {
+            let rebuilt: [Row; 3] = [
+                ("rebuild", Shown::Time, |run| run.rebuild.took),
+                ("p95 of its class", Shown::Time, |run| run.rebuild.class_p95),
+                ("p95 of others", Shown::Time, |run| run.rebuild.others_p95),
+            ];
+            rows.extend(rebuilt);
+        }
+        rows.into_iter().map(|(name, shown, of)| Number { name, shown, of }).collect()
+    }
+}

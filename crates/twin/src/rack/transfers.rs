@@ -1,0 +1,106 @@
+//! Reads under way: a seek, then a flow over the links of a server.
+
+use fulgurite_units::{Duration, Instant};
+
+use super::result::Times;
+use super::scenario::{Disks, Network};
+use super::share::{Kind, Server, Uses};
+
+/// A read or a rebuild of a stack, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct OpIndex(pub(crate) u32);
+
+/// An operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op {
+    pub(crate) kind: Kind,
+    pub(crate) times: Times,
+    pub(crate) group: u32,
+    /// Bytes of each stack.
+    pub(crate) stack: f64,
+}
+
+/// All operations that wait or are under way; places are used again.
+#[derive(Debug, Default)]
+pub(crate) struct Ops {
+    all: Vec<Op>,
+    free: Vec<u32>,
+}
+
+impl Ops {
+    pub(crate) fn put(&mut self, op: Op) -> OpIndex {
+        if let Some(place) = self.free.pop() {
+            self.all[place as usize] = op;
+            return OpIndex(place);
+        }
+        self.all.push(op);
+        OpIndex(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    pub(crate) fn get(&self, index: OpIndex) -> &Op {
+        &self.all[index.0 as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, index: OpIndex) -> &mut Op {
+        &mut self.all[index.0 as usize]
+    }
+
+    pub(crate) fn take(&mut self, index: OpIndex) -> Op {
+        self.free.push(index.0);
+        self.all[index.0 as usize]
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.all.len()
+    }
+}
+
+/// The servers and what flows through them.
+#[derive(Debug)]
+pub(crate) struct Transfers {
+    servers: Vec<Server<OpIndex>>,
+    seek: Duration,
+}
+
+impl Transfers {
+    pub(crate) fn new(disks: &Disks, network: &Network) -> Self {
+        let bytes = |gbps: f64| gbps * 1e9 / 8.0;
+        let links = [bytes(network.root_gbps), bytes(network.nic_gbps)];
+        let read = Uses([f64::from(disks.read_stacks), f64::from(disks.stacks)]);
+        // A rebuild reads the other stacks of the blob and writes one.
+        let rebuild = Uses([f64::from(disks.read_stacks), 0.0]);
+        let server = Server::new(links, disks.rate, [read, rebuild]);
+        Self { servers: vec![server; network.servers as usize], seek: disks.seek }
+    }
+
+    /// How long a disk looks for the first byte.
+    pub(crate) const fn seek(&self) -> Duration {
+        self.seek
+    }
+
+    /// The server of a half of the rack.
+    pub(crate) const fn server_of(&self, half: usize) -> usize {
+        half % self.servers.len()
+    }
+
+    /// The disks of an operation found its first bytes.
+    pub(crate) fn begin(&mut self, now: Instant, server: usize, index: OpIndex, op: &Op) {
+        self.servers[server].begin(now, op.kind, op.stack, index);
+    }
+
+    /// An operation of a server that has ended by now.
+    pub(crate) fn take_ended(&mut self, now: Instant, server: usize) -> Option<OpIndex> {
+        self.servers[server].take_ended(now)
+    }
+
+    /// When the next one ends, if nothing changes before.
+    pub(crate) fn next_end(&self, server: usize) -> Option<(Instant, u64)> {
+        self.servers[server].next_end()
+    }
+
+    /// Whether nothing changed since that was said.
+    pub(crate) fn is_current(&self, server: usize, version: u64) -> bool {
+        self.servers[server].is_current(version)
+    }
+}
