@@ -1,8 +1,8 @@
 //! How fast a blob is written to and read from 18 stacks, against as many plain files:
 //! `cargo run --release -p fulgurite-stacks --example bench_stacks -- FOLDER [MiB]`.
 //!
-//! Three rounds of each, in turn; the best of them is said. What is read was written just before, so
-//! that it comes from memory: this is what coding and checking cost, and not what a disk does.
+//! Three rounds of each, in turn; the best of them is said. What is read was written just before,
+//! so that it comes from memory: this is what coding and checking cost, and not what a disk does.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 #![expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]

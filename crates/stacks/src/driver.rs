@@ -16,6 +16,7 @@ mod looping;
 mod snapshot;
 mod stages;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -89,6 +90,8 @@ pub(crate) struct Parts {
 #[derive(Debug)]
 pub(crate) struct Driver {
     inbox: SyncSender<Message>,
+    /// Nobody wants anything any more.
+    is_left: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -102,12 +105,13 @@ impl Driver {
         let turned = inbox.clone();
         // Full is as good: it looks at the clock after each message.
         parts.clock.listen(move || drop(turned.try_send(Message::Turned)));
-        let driver = Loop::new(parts, inbox.clone());
+        let is_left = Arc::<AtomicBool>::default();
+        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_left));
         let thread = std::thread::Builder::new()
             .name("rack".to_owned())
             .spawn(move || driver.run(&messages))
             .map_err(|error| StacksError::Internal { what: format!("no thread: {error}") })?;
-        Ok(Self { inbox, thread: Mutex::new(Some(thread)) })
+        Ok(Self { inbox, is_left, thread: Mutex::new(Some(thread)) })
     }
 
     /// Has something done when its group spins. Its work is called once, whatever becomes of it.
@@ -178,7 +182,10 @@ impl Driver {
 }
 
 impl Drop for Driver {
+    /// Does not wait: whoever drops the last handle may be work of it, or its own thread.
     fn drop(&mut self) {
-        self.stop();
+        self.is_left.store(true, Ordering::Release);
+        // Full is as good: it looks whether it is left after each message.
+        drop(self.inbox.try_send(Message::Turned));
     }
 }

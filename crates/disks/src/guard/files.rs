@@ -248,6 +248,18 @@ impl DiskFile {
         }
     }
 
+    /// Has the system read `bytes` from `offset` on into memory, as long as nobody waits for it:
+    /// disks that are read side by side then work side by side. It may be without effect.
+    ///
+    /// # Errors
+    /// When the disk is gone.
+    pub fn read_ahead(&self, offset: u64, bytes: u64) -> Result<()> {
+        self.lease.hold()?;
+        let bytes = std::num::NonZeroU64::new(bytes);
+        rustix::fs::fadvise(&self.file, offset, bytes, Advice::WillNeed)
+            .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
+    }
+
     /// Has the system forget what it has of it in memory, so that a read asks the disk. It may be
     /// without effect; what is not synced is kept.
     ///

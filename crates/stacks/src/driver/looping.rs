@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
 use fulgurite_disks::{CauseKind, GroupId, LedgerFile, PlaceId, Power, Wake};
@@ -41,6 +43,8 @@ pub(super) struct Loop {
     /// What the controller is to be told, in its order: one event after the deeds of the other.
     events: VecDeque<Event>,
     is_stopping: bool,
+    /// Nobody has the driver any more.
+    is_left: Arc<AtomicBool>,
 }
 
 struct Waiting {
@@ -50,7 +54,7 @@ struct Waiting {
 }
 
 impl Loop {
-    pub(super) fn new(parts: Parts, inbox: SyncSender<Message>) -> Self {
+    pub(super) fn new(parts: Parts, inbox: SyncSender<Message>, is_left: Arc<AtomicBool>) -> Self {
         let Parts { rack, assignment, shop, backend, ledger, clock, watts } = parts;
         Self {
             rack,
@@ -68,6 +72,7 @@ impl Loop {
             troubles: BTreeMap::new(),
             events: VecDeque::new(),
             is_stopping: false,
+            is_left,
         }
     }
 
@@ -77,6 +82,9 @@ impl Loop {
                 Ok(message) => self.take(message),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.is_left.load(Ordering::Acquire) && !self.is_stopping {
+                self.begin_to_stop();
             }
             self.settle();
             self.pass_time();
@@ -120,12 +128,15 @@ impl Loop {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
             }
             Message::Turned => {}
-            Message::Stop => {
-                self.is_stopping = true;
-                let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
-                waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
-            }
+            Message::Stop => self.begin_to_stop(),
         }
+    }
+
+    /// What waits is told so; what runs is waited for.
+    fn begin_to_stop(&mut self) {
+        self.is_stopping = true;
+        let waiting = self.tasks.values_mut().filter_map(|waiting| waiting.task.take());
+        waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
     }
 
     /// What is due by now.

@@ -72,9 +72,7 @@ impl RackStore {
     /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
     pub async fn init(options: RackOptions) -> Result<Self> {
         let rack = RackId::from_random(options.entropy.draw());
-        let store = Self::start(options, Some(rack))?;
-        store.init_groups().await?;
-        Ok(store)
+        Self::adopt(options, rack).await
     }
 
     /// Makes a new index for the disks of a rack whose index was lost. What lies on them is found
@@ -84,7 +82,11 @@ impl RackStore {
     /// As of [`Self::init`].
     pub async fn adopt(options: RackOptions, rack: RackId) -> Result<Self> {
         let store = Self::start(options, Some(rack))?;
-        store.init_groups().await?;
+        if let Err(error) = store.init_groups().await {
+            // Whoever tries again finds nobody there.
+            store.stop();
+            return Err(error);
+        }
         Ok(store)
     }
 

@@ -239,3 +239,40 @@ async fn disks_that_were_swapped_are_named_and_not_used() {
     assert!(told.iter().any(|told| told.contains(&of(one))), "{told:?}");
     assert!(told.iter().any(|told| told.contains(&of(other))), "{told:?}");
 }
+
+#[tokio::test]
+async fn a_rack_that_nobody_has_any_more_ends_though_somebody_was_reading() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    rack.put(&key(), noise(1, 6 * LENGTH).into()).await.unwrap();
+    let body = rack.get(&key()).await.unwrap();
+    drop(rack);
+    // What was asked for is given all the same, and then nothing has the rack.
+    assert_eq!(body.bytes().await.unwrap().len(), 6 * LENGTH);
+    let mut opened = fulgurite_stacks::RackStore::open(shelf.options());
+    while let Err(error) = &opened {
+        assert!(error.to_string().contains("open in another process"), "{error}");
+        tokio::task::yield_now().await;
+        opened = fulgurite_stacks::RackStore::open(shelf.options());
+    }
+    assert!(opened.unwrap().head(&key()).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_ledger_says_why_each_group_was_woken() {
+    use fulgurite_disks::CauseKind;
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
+    rack.stop();
+    drop(rack);
+    let rack = shelf.open();
+    read(&rack).await;
+    rack.verify().await.unwrap();
+    let wakes = rack.ledger().await.unwrap();
+    let kinds: Vec<CauseKind> = wakes.iter().map(|wake| wake.cause.kind()).collect();
+    assert_eq!(kinds.first(), Some(&CauseKind::Request), "{kinds:?}");
+    let status = rack.status().await.unwrap();
+    let spun: u64 = status.groups.iter().map(|group| group.spin_ups).sum();
+    assert_eq!(spun, 8, "six groups were made, one written, and it was read: {status:?}");
+}
