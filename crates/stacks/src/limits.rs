@@ -34,6 +34,9 @@ pub(crate) const PIPE_STRIPES_MAX: usize = 2;
 /// How long a group waits for a client that does not take what it asked for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Bytes of a stack after which its disk is sent what was written.
+pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
+
 /// Messages that wait for the driver; one more is refused, or waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 

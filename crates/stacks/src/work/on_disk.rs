@@ -10,6 +10,7 @@ use fulgurite_units::{ByteCount, ErrorKind, error_chain};
 
 use super::{STACKS, Shop};
 use crate::Fault;
+use crate::limits::WRITE_BEHIND_BYTES;
 use crate::stack::{ReadAt, Sink};
 
 /// Faults that disks have because a test says so; none of its own.
@@ -118,6 +119,8 @@ pub(crate) struct Writing {
     place: PlaceId,
     injected: Injected,
     at: u64,
+    /// Bytes since the disk was last sent some.
+    behind: u64,
 }
 
 impl Sink for Writing {
@@ -126,6 +129,12 @@ impl Sink for Writing {
         self.injected.on_write(self.place, count)?;
         self.file.write_all_at(bytes, self.at).map_err(|error| fault(&error))?;
         self.at += count;
+        self.behind += count;
+        if self.behind >= WRITE_BEHIND_BYTES {
+            self.behind = 0;
+            // What is not on the disk yet is sent there: it works while the next is coded.
+            self.file.forget().map_err(|error| fault(&error))?;
+        }
         Ok(())
     }
 
@@ -157,7 +166,7 @@ impl Shop {
         let lease = self.guard.enter(place).map_err(|error| fault(&error))?;
         let file = lease.create_new(path(name)).map_err(|error| fault(&error))?;
         file.reserve(bytes).map_err(|error| fault(&error))?;
-        Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0 })
+        Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
     }
 
     /// Removes a stack's file; done already when there is none.
