@@ -1,6 +1,6 @@
 //! A blob checked whole, and stacks that are lost made anew.
 //!
-//! A stack that is damaged or gone is made anew on its own disk; one whose disk cannot be used, on
+//! A stack that is damaged or gone is made anew on its own disk; one whose disk gives errors, on
 //! another of the group (Pelican, OSDI 2014, section 3.3). A file that is whole and somebody
 //! else's is not touched.
 
@@ -15,7 +15,7 @@ use crate::error::LostStack;
 use crate::format::bytes;
 use crate::index::BlobRow;
 use crate::stack::file_name;
-use crate::{Result, StacksError};
+use crate::{Fault, Result, StacksError};
 
 /// What was found and done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,11 @@ fn choose(
         if lost.fault.may_pass() && at.is_some_and(|at| !shop.places.is_given_up(at)) {
             continue;
         }
-        let own = at.filter(|place| group.usable.contains(place) && !lost.fault.is_somebodys());
+        // One that gives errors is not trusted with it again: what is on it stays until then.
+        let is_failing = matches!(lost.fault, Fault::Io { .. });
+        let own = at.filter(|place| {
+            group.usable.contains(place) && !lost.fault.is_somebodys() && !is_failing
+        });
         match own {
             Some(place) => stacks.push((lost.index, place)),
             None => homeless.push(lost.index),

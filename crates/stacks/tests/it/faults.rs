@@ -276,3 +276,49 @@ async fn the_ledger_says_why_each_group_was_woken() {
     let spun: u64 = status.groups.iter().map(|group| group.spin_ups).sum();
     assert_eq!(spun, 8, "six groups were made, one written, and it was read: {status:?}");
 }
+
+#[tokio::test]
+async fn a_group_that_is_full_leaves_its_blobs_to_the_next_and_a_full_rack_says_so() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let groups = rack.status().await.unwrap().groups;
+    let fill = |group: usize| {
+        let disks = groups[group].disks.iter();
+        disks.for_each(|disk| shelf.injected.fail(disk.place, Failing::Full { after: 100_000 }));
+    };
+    fill(0);
+    let bytes = noise(1, LENGTH);
+    rack.put(&key(), bytes.clone().into()).await.unwrap();
+    assert!(read(&rack).await == bytes);
+    let whose: Vec<PlaceId> = groups[0].disks.iter().map(|disk| disk.place).collect();
+    let is_whole = |file: &std::path::Path| std::fs::metadata(file).unwrap().len() > 500_000;
+    let stacks = shelf.stacks();
+    let whole = stacks.iter().filter(|(_, file)| is_whole(file));
+    assert!(whole.clone().all(|(place, _)| !whose.contains(place)));
+    assert_eq!(whole.count(), width());
+    (1..groups.len()).for_each(fill);
+    let other = Path::from("bodies/2");
+    let error = rack.put(&other, noise(2, LENGTH).into()).await.unwrap_err().to_string();
+    assert!(error.contains("rack is full: no group takes a blob of "), "{error}");
+    assert!(read(&rack).await == bytes);
+    shape().places().for_each(|place| shelf.injected.mend(place));
+    rack.put(&other, noise(2, LENGTH).into()).await.unwrap();
+}
+
+#[tokio::test]
+async fn disks_that_cannot_be_read_cost_nothing_while_enough_can() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let bytes = noise(1, LENGTH);
+    rack.put(&key(), bytes.clone().into()).await.unwrap();
+    let places: Vec<PlaceId> = shelf.stacks().into_iter().map(|(place, _)| place).collect();
+    for &place in &places[..redundancy()] {
+        shelf.injected.fail(place, Failing::Read);
+    }
+    assert!(read(&rack).await == bytes);
+    shape().places().for_each(|place| shelf.injected.fail(place, Failing::Read));
+    let error = rack.get(&key()).await.unwrap_err().to_string();
+    assert!(error.contains("the disk did not answer (injected)"), "{error}");
+    shape().places().for_each(|place| shelf.injected.mend(place));
+    assert!(read(&rack).await == bytes);
+}
