@@ -1,6 +1,6 @@
 //! One stack: all fragments of a blob that lie on one disk, in one file that says what it is.
 //!
-//! What is wrong with a stack is a [`Fault`](crate::Fault), which is data and no error: the others
+//! What is wrong with a stack is a [`Fault`], which is data and no error: the others
 //! of its blob take over.
 
 mod reader;
