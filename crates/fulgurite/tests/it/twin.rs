@@ -736,11 +736,16 @@ fn an_expedited_restore_hardly_waits_for_ten_thousand_bulk() {
 const RACK: &str = "system = \"pelican\"\nwarm_up = \"10m\"\nwindow = \"1h\"\n\
     workload = { arrivals = { poisson = { rate = 1.0 } } }\n";
 
-#[test]
-fn a_rack_of_cold_disks_is_run_and_swept() {
+fn a_rack() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("rack.toml"), RACK).unwrap();
+    folder
+}
+
+#[test]
+fn a_rack_of_cold_disks_is_run() {
+    let folder = a_rack();
     let folder = folder.path();
-    fs::write(folder.join("rack.toml"), RACK).unwrap();
     check(
         folder,
         &["twin", "run", "rack.toml", "--seeds", "2", "--report", "out"],
@@ -789,8 +794,13 @@ fn a_rack_of_cold_disks_is_run_and_swept() {
     );
     let page = fs::read_to_string(folder.join("out/run.html")).unwrap();
     assert!(page.contains("Groups that can be read"));
+}
+
+#[test]
+fn racks_of_cold_disks_are_swept() {
+    let folder = a_rack();
     check(
-        folder,
+        folder.path(),
         &[
             "twin",
             "sweep",
@@ -821,6 +831,12 @@ fn a_rack_of_cold_disks_is_run_and_swept() {
             exit: 0
         "#]],
     );
+}
+
+#[test]
+fn what_a_rack_cannot_be_run_with_is_refused() {
+    let folder = a_rack();
+    let folder = folder.path();
     check(
         folder,
         &["twin", "run", "rack.toml", "--log", "rack.log"],

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A client that does not take what it asked for must not keep a group spinning, and others waiting
-//! for it: after [`PATIENCE`](crate::limits::PATIENCE) the worker leaves, and the rest is an
+//! for it: after [`PATIENCE`] the worker leaves, and the rest is an
 //! operation of its own when the client comes back.
 
 use std::collections::VecDeque;
