@@ -1,16 +1,28 @@
 //! Which pieces begin now: the first that is due, and what lies with it.
 //!
-//! Of each retrieval so much is under way that the drives are busy with it, so an urgent restore
-//! never waits for others to end. Among retrievals, and for room on the disk, what is due first
+//! Of each retrieval so much is under way that the drives of its tier are busy with it, so an urgent
+//! restore never waits for others to end, and no tier for another. Among retrievals, and for room on the disk, what is due first
 //! comes first, and while it finds no room it lets nobody pass: so everything has its turn. Room is
 //! taken for a copy as a whole, so that what has begun can always end.
 
 use fulgurite_units::{ByteCount, Outbox};
 
-use crate::controller::{Restores, UnderWay, Visit};
-use crate::limits::{UNDER_WAY_BYTES, UNDER_WAY_PIECES, VISIT_PIECES_MAX, VISITS_PER_DRIVE};
-use crate::restore::{Age, Step};
-use crate::{Command, PieceId, Retrieval};
+use crate::controller::{Lane, Restores, UnderWay, Visit};
+use crate::limits::{UNDER_WAY_BYTES, VISIT_PIECES_MAX, VISITS_PER_DRIVE};
+use crate::restore::{Age, Held, Step};
+use crate::{Capacity, Command, PieceId, Retrieval};
+
+impl Lane {
+    /// Whether another visit may begin.
+    fn wants_more(&self, of: &Capacity) -> bool {
+        self.visits < of.drives * VISITS_PER_DRIVE
+            || (self.bytes < of.bytes.get() && self.pieces < of.pieces)
+    }
+
+    fn head(&self) -> Option<(Age, PieceId)> {
+        self.queue.first().copied()
+    }
+}
 
 impl Restores {
     /// Begins visits until enough is under way, or there is no room.
@@ -25,15 +37,9 @@ impl Restores {
 
     /// The piece due first, of retrievals of which more may begin.
     pub(crate) fn next_head(&self) -> Option<(Age, PieceId)> {
-        let open = Retrieval::URGENT_FIRST.into_iter().filter(|lane| self.wants_more(*lane));
-        open.filter_map(|lane| self.lanes[lane.index()].queue.first().copied()).min()
-    }
-
-    /// Whether another visit of a retrieval may begin.
-    pub(crate) fn wants_more(&self, retrieval: Retrieval) -> bool {
-        let lane = &self.lanes[retrieval.index()];
-        lane.visits < self.drives * VISITS_PER_DRIVE
-            || (lane.bytes < UNDER_WAY_BYTES.get() && lane.pieces < UNDER_WAY_PIECES)
+        let lanes = self.lanes.iter().zip(&self.tiers);
+        let lanes = lanes.flat_map(|(of, tier)| of.iter().map(move |lane| (lane, tier)));
+        lanes.filter(|(lane, tier)| lane.wants_more(tier)).filter_map(|(lane, _)| lane.head()).min()
     }
 
     /// What copies may take while one of a retrieval begins: the others are for what is more
@@ -64,11 +70,11 @@ impl Restores {
     /// which it is due.
     fn fetch(&mut self, head: PieceId, out: &mut Outbox<Command>) {
         let restore = &self.restores[&head.restore];
-        let (retrieval, place, mut due) =
-            (restore.retrieval, self.held(head).place, restore.age.due);
+        let (retrieval, mut due) = (restore.retrieval, restore.age.due);
+        let (tier, place) = (self.held(head).tier, self.held(head).place);
         let number = self.next_visit;
         self.next_visit += 1;
-        self.lane(retrieval).visits += 1;
+        self.lane(tier, retrieval).visits += 1;
         let (mut pieces, mut bytes) = (Vec::new(), ByteCount::ZERO);
         for piece in self.neighbors(head) {
             if piece != head && (bytes >= UNDER_WAY_BYTES || !self.has_room(piece)) {
@@ -79,7 +85,7 @@ impl Restores {
             self.take(piece, number);
             pieces.push(piece);
         }
-        self.visits.insert(number, Visit { retrieval, left: pieces.len() });
+        self.visits.insert(number, Visit { tier, retrieval, left: pieces.len() });
         out.push(Command::Fetch { place, pieces, due });
     }
 
@@ -89,7 +95,8 @@ impl Restores {
         let held = self.held(head);
         let goes_along = |piece: &PieceId| *piece != head && self.held(*piece).failures == 0;
         let waiting = held.place.filter(|_| held.failures == 0);
-        let waiting = waiting.and_then(|place| self.places.get(&place)).into_iter().flatten();
+        let waiting =
+            waiting.and_then(|place| self.places.get(&(held.tier, place))).into_iter().flatten();
         let others = waiting.map(|(_, piece)| *piece).filter(goes_along);
         std::iter::once(head).chain(others).take(VISIT_PIECES_MAX).collect()
     }
@@ -97,7 +104,7 @@ impl Restores {
     /// A piece is under way from now on, and its copy holds its room.
     fn take(&mut self, piece: PieceId, visit: u64) {
         self.unqueue(piece);
-        let bytes = self.held(piece).bytes;
+        let Held { tier, bytes, .. } = *self.held(piece);
         self.held_mut(piece).step = Step::UnderWay;
         let restore = self.restore_mut(piece.restore);
         restore.under_way += 1;
@@ -106,8 +113,8 @@ impl Restores {
         if begins {
             self.taken += copy.get();
         }
-        self.under_way.insert(piece, UnderWay { visit, retrieval, bytes });
-        let lane = self.lane(retrieval);
+        self.under_way.insert(piece, UnderWay { visit, tier, retrieval, bytes });
+        let lane = self.lane(tier, retrieval);
         lane.pieces += 1;
         lane.bytes += bytes.get();
     }

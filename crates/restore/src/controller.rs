@@ -7,12 +7,12 @@ use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 
 use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX};
 use crate::restore::{Age, Held, Restore, Step, rest};
-use crate::{Command, Event, Piece, PieceId, Place, RestoreId, Retrieval};
+use crate::{Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Retrieval, TierIndex};
 
-/// The controller of the restores of one tier.
+/// The controller of all restores, whatever tiers they come from.
 #[derive(Clone, Debug)]
 pub struct Restores {
-    pub(crate) drives: usize,
+    pub(crate) tiers: Vec<Capacity>,
     pub(crate) now: Instant,
     sequence: u64,
     /// Bytes of copies that may be under way.
@@ -20,10 +20,12 @@ pub struct Restores {
     /// Bytes of copies of restores that have begun.
     pub(crate) taken: u64,
     pub(crate) restores: BTreeMap<RestoreId, Restore>,
-    /// By retrieval.
-    pub(crate) lanes: [Lane; 3],
+    /// By tier, then by retrieval.
+    pub(crate) lanes: Vec<[Lane; 3]>,
+    /// Restores known, in whatever state, by retrieval.
+    pub(crate) counts: [usize; 3],
     /// Pieces that wait, where they are.
-    pub(crate) places: BTreeMap<Place, BTreeSet<(Age, PieceId)>>,
+    pub(crate) places: BTreeMap<(TierIndex, Place), BTreeSet<(Age, PieceId)>>,
     /// Pieces that rest, by the end of it.
     pub(crate) resting: BTreeSet<(Instant, PieceId)>,
     /// Pieces that were to be fetched and were not answered, those of forgotten restores too.
@@ -32,21 +34,20 @@ pub struct Restores {
     pub(crate) next_visit: u64,
 }
 
-/// What waits of one retrieval, and how much of it is under way.
+/// What waits of one retrieval in one tier, and how much of it is under way.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lane {
     pub(crate) queue: BTreeSet<(Age, PieceId)>,
     pub(crate) visits: usize,
     pub(crate) pieces: usize,
     pub(crate) bytes: u64,
-    /// Restores known, in whatever state.
-    pub(crate) restores: usize,
 }
 
 /// A piece that is being fetched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnderWay {
     pub(crate) visit: u64,
+    pub(crate) tier: TierIndex,
     /// Whose bytes it counts among: a restore that is urged on meanwhile has another one.
     pub(crate) retrieval: Retrieval,
     pub(crate) bytes: ByteCount,
@@ -55,6 +56,7 @@ pub(crate) struct UnderWay {
 /// Pieces that are fetched together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
+    pub(crate) tier: TierIndex,
     /// Of the piece that it began for.
     pub(crate) retrieval: Retrieval,
     /// Pieces that were not answered.
@@ -83,21 +85,33 @@ impl Controller for Restores {
 }
 
 impl Restores {
-    /// Nothing is asked for, and there is room for everything.
+    /// Nothing is asked for, and there is room for everything. There is one tier, of so many
+    /// drives.
     ///
     /// # Panics
     /// If there is no drive.
     #[must_use]
     pub fn new(drives: usize) -> Self {
-        assert!(drives > 0, "what is fetched needs a drive");
+        Self::of_tiers(vec![Capacity::of_drives(drives)])
+    }
+
+    /// The same with these tiers.
+    ///
+    /// # Panics
+    /// If there is none, or one from which nothing could ever be fetched.
+    #[must_use]
+    pub fn of_tiers(tiers: Vec<Capacity>) -> Self {
+        assert!(!tiers.is_empty(), "what is fetched comes from a tier");
+        assert!(tiers.iter().all(Capacity::is_possible), "what is fetched needs a drive");
         Self {
-            drives,
+            lanes: tiers.iter().map(|_| Default::default()).collect(),
+            counts: [0; 3],
+            tiers,
             now: Instant::ZERO,
             sequence: 0,
             room: ByteCount::new(u64::MAX),
             taken: 0,
             restores: BTreeMap::new(),
-            lanes: Default::default(),
             places: BTreeMap::new(),
             resting: BTreeSet::new(),
             under_way: BTreeMap::new(),
@@ -106,17 +120,17 @@ impl Restores {
         }
     }
 
-    /// Drives that it keeps busy.
+    /// The tiers that it keeps busy.
     #[must_use]
-    pub const fn drives(&self) -> usize {
-        self.drives
+    pub fn tiers(&self) -> &[Capacity] {
+        &self.tiers
     }
 
     /// Restores of a retrieval that are not done: a driver need not ask for more than it wants to
     /// hold.
     #[must_use]
     pub const fn count(&self, retrieval: Retrieval) -> usize {
-        self.lanes[retrieval.index()].restores
+        self.counts[retrieval.index()]
     }
 
     /// Bytes of copies of restores that have begun.
@@ -131,14 +145,25 @@ impl Restores {
         self.under_way.contains_key(&piece)
     }
 
+    /// Whether a restore was asked for and is not done.
+    #[must_use]
+    pub fn is_known(&self, restore: RestoreId) -> bool {
+        self.restores.contains_key(&restore)
+    }
+
+    /// Whether these are pieces of tiers that there are.
+    pub(crate) fn has_tiers_of(&self, pieces: &[Piece]) -> bool {
+        pieces.iter().all(|piece| piece.tier.get() < self.tiers.len())
+    }
+
     /// Whether a restore is to be committed.
     #[must_use]
     pub fn is_complete(&self, restore: RestoreId) -> bool {
         self.restores.get(&restore).is_some_and(|known| known.left == 0)
     }
 
-    pub(crate) const fn lane(&mut self, retrieval: Retrieval) -> &mut Lane {
-        &mut self.lanes[retrieval.index()]
+    pub(crate) fn lane(&mut self, tier: TierIndex, retrieval: Retrieval) -> &mut Lane {
+        &mut self.lanes[tier.get()][retrieval.index()]
     }
 
     fn apply(&mut self, event: Event, out: &mut Outbox<Command>) {
@@ -174,6 +199,7 @@ impl Restores {
 
     fn accept(&mut self, id: RestoreId, retrieval: Retrieval, age: Age, pieces: &[Piece]) {
         assert!(!pieces.is_empty(), "restore {id} is for something, if only of no bytes");
+        assert!(self.has_tiers_of(pieces), "restore {id} is of tiers that there are");
         let restore = Restore {
             retrieval,
             age,
@@ -186,7 +212,7 @@ impl Restores {
             rounds: 0,
         };
         self.restores.insert(id, restore);
-        self.lane(retrieval).restores += 1;
+        self.counts[retrieval.index()] += 1;
         ids(id, pieces.len()).for_each(|piece| self.queue(piece));
     }
 
@@ -199,8 +225,8 @@ impl Restores {
         let waiting: Vec<PieceId> =
             ids(id, pieces).filter(|piece| self.held(*piece).step == Step::Waiting).collect();
         waiting.iter().for_each(|piece| self.unqueue(*piece));
-        self.lane(self.restores[&id].retrieval).restores -= 1;
-        self.lane(retrieval).restores += 1;
+        self.counts[self.restores[&id].retrieval.index()] -= 1;
+        self.counts[retrieval.index()] += 1;
         let known = self.restore_mut(id);
         (known.retrieval, known.age) = (retrieval, age);
         waiting.iter().for_each(|piece| self.queue(*piece));
@@ -290,7 +316,7 @@ impl Restores {
             }
         }
         if let Some(restore) = self.restores.remove(&id) {
-            self.lane(restore.retrieval).restores -= 1;
+            self.counts[restore.retrieval.index()] -= 1;
         }
     }
 
@@ -305,17 +331,17 @@ impl Restores {
     /// A piece that was under way is not any more.
     fn answered(&mut self, piece: PieceId) {
         let known = self.under_way.remove(&piece);
-        let UnderWay { visit, retrieval, bytes } =
+        let UnderWay { visit, tier, retrieval, bytes } =
             known.unwrap_or_else(|| panic!("piece {piece} was not to be fetched"));
-        let lane = self.lane(retrieval);
+        let lane = self.lane(tier, retrieval);
         lane.pieces -= 1;
         lane.bytes -= bytes.get();
         let Some(of) = self.visits.get_mut(&visit) else { return };
         of.left -= 1;
         if of.left == 0 {
-            let began_for = of.retrieval;
+            let (tier, began_for) = (of.tier, of.retrieval);
             self.visits.remove(&visit);
-            self.lane(began_for).visits -= 1;
+            self.lane(tier, began_for).visits -= 1;
         }
     }
 
@@ -347,19 +373,21 @@ impl Restores {
         let (age, retrieval) = (restore.age, restore.retrieval);
         let held = self.held_mut(piece);
         held.step = Step::Waiting;
-        if let Some(place) = held.place {
-            self.places.entry(place).or_default().insert((age, piece));
+        let (tier, place) = (held.tier, held.place);
+        if let Some(place) = place {
+            self.places.entry((tier, place)).or_default().insert((age, piece));
         }
-        self.lane(retrieval).queue.insert((age, piece));
+        self.lane(tier, retrieval).queue.insert((age, piece));
     }
 
     /// A piece does not wait any more; its caller says what it does.
     pub(crate) fn unqueue(&mut self, piece: PieceId) {
         let restore = &self.restores[&piece.restore];
         let (age, retrieval) = (restore.age, restore.retrieval);
-        let was_there = self.lane(retrieval).queue.remove(&(age, piece));
+        let (tier, place) = (self.held(piece).tier, self.held(piece).place);
+        let was_there = self.lane(tier, retrieval).queue.remove(&(age, piece));
         assert!(was_there, "piece {piece} waits where it says");
-        if let Some(place) = self.held(piece).place
+        if let Some(place) = place.map(|place| (tier, place))
             && let Some(waiting) = self.places.get_mut(&place)
         {
             waiting.remove(&(age, piece));

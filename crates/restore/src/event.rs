@@ -71,11 +71,31 @@ impl Place {
     }
 }
 
+/// Which of the tiers that the controller was made with, from zero.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct TierIndex(pub u32);
+
+impl TierIndex {
+    /// Whether it is the first.
+    fn is_first(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) const fn get(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What is to be fetched of one place for one restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Piece {
-    /// Where it is; none when it is at hand, and takes no drive.
+    /// Which tier it is in; what is at hand is the first one's.
+    #[serde(default, skip_serializing_if = "TierIndex::is_first")]
+    pub tier: TierIndex,
+    /// Where it is; none when nothing is gained by fetching it together with others.
     pub place: Option<Place>,
     /// Which byte of its place it begins with. Nothing is decided by it: it is for who reads in a
     /// log what was asked of a place, and what of that lies side by side.

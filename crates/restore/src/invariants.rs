@@ -31,15 +31,15 @@ impl Restores {
 
     /// Whoever waits stands in the queues, whoever rests among those that do, and nobody else.
     fn check_queues(&self) {
-        let mut queues: [BTreeSet<_>; 3] = Default::default();
+        let mut queues: Vec<[BTreeSet<_>; 3]> = vec![Default::default(); self.tiers.len()];
         let mut places: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         let mut resting = BTreeSet::new();
         for (piece, restore, held) in self.pieces() {
             match held.step {
                 Step::Waiting => {
-                    queues[restore.retrieval.index()].insert((restore.age, piece));
+                    queues[held.tier.get()][restore.retrieval.index()].insert((restore.age, piece));
                     if let Some(place) = held.place {
-                        places.entry(place).or_default().insert((restore.age, piece));
+                        places.entry((held.tier, place)).or_default().insert((restore.age, piece));
                     }
                 }
                 Step::Resting(until) => {
@@ -49,7 +49,7 @@ impl Restores {
                 Step::Stopped | Step::UnderWay | Step::Came => {}
             }
         }
-        for (queue, lane) in queues.iter().zip(&self.lanes) {
+        for (queue, lane) in queues.iter().flatten().zip(self.lanes.iter().flatten()) {
             assert_eq!(*queue, lane.queue, "a queue holds what waits");
         }
         assert_eq!(places, self.places, "places know what waits there");
@@ -59,24 +59,27 @@ impl Restores {
     /// Every piece that is to be fetched is part of a visit, and counted among its retrieval.
     fn check_under_way(&self) {
         let mut left: BTreeMap<u64, usize> = BTreeMap::new();
-        let (mut pieces, mut bytes, mut visits) = ([0; 3], [0; 3], [0; 3]);
+        let mut under_way = vec![[(0, 0, 0); 3]; self.tiers.len()];
         for of in self.under_way.values() {
             *left.entry(of.visit).or_default() += 1;
-            pieces[of.retrieval.index()] += 1;
-            bytes[of.retrieval.index()] += of.bytes.get();
+            let lane = &mut under_way[of.tier.get()][of.retrieval.index()];
+            lane.0 += 1;
+            lane.1 += of.bytes.get();
         }
         let known: BTreeMap<u64, usize> =
             self.visits.iter().map(|(number, visit)| (*number, visit.left)).collect();
         assert_eq!(left, known, "visits end with their last piece");
         for visit in self.visits.values() {
-            visits[visit.retrieval.index()] += 1;
+            under_way[visit.tier.get()][visit.retrieval.index()].2 += 1;
         }
         for retrieval in Retrieval::URGENT_FIRST {
-            let (at, lane) = (retrieval.index(), &self.lanes[retrieval.index()]);
-            assert_eq!((lane.pieces, lane.bytes), (pieces[at], bytes[at]), "{retrieval:?}");
-            assert_eq!(lane.visits, visits[at], "visits of {retrieval:?}");
+            for (lanes, counted) in self.lanes.iter().zip(&under_way) {
+                let lane = &lanes[retrieval.index()];
+                let known = (lane.pieces, lane.bytes, lane.visits);
+                assert_eq!(known, counted[retrieval.index()], "{retrieval:?}");
+            }
             let restores = self.restores.values().filter(|of| of.retrieval == retrieval).count();
-            assert_eq!(lane.restores, restores, "restores of {retrieval:?}");
+            assert_eq!(self.counts[retrieval.index()], restores, "restores of {retrieval:?}");
         }
         for (piece, _, held) in self.pieces() {
             let is_known = self.under_way.contains_key(&piece);

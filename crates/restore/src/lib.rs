@@ -14,6 +14,7 @@
 //! and so how much of the queue it sees. Design note 0020.
 
 mod begin;
+mod capacity;
 mod controller;
 mod event;
 mod invariants;
@@ -22,8 +23,9 @@ pub mod log;
 mod restore;
 mod retrieval;
 
+pub use capacity::Capacity;
 pub use controller::Restores;
-pub use event::{Command, Event, Piece, PieceId, Place, RestoreId};
+pub use event::{Command, Event, Piece, PieceId, Place, RestoreId, TierIndex};
 pub use retrieval::Retrieval;
 
 #[cfg(test)]

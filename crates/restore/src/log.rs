@@ -1,6 +1,6 @@
 //! The log of a controller of restores: everything it was told and everything it decided, as text.
 //!
-//! The controller is a function of its drives and its events, so the log of a served archive can be
+//! The controller is a function of its tiers and its events, so the log of a served archive can be
 //! played again: [`replay()`] holds every decision against what was decided then. One JSON object a
 //! line; the format is described in `docs/formats/restore-log.md`. It is no journal: nothing is
 //! read back at a start.
@@ -15,16 +15,16 @@ use fulgurite_units::lines::LineWriter;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{Command, Event, Restores};
+use crate::{Capacity, Command, Event, Restores};
 
 pub use reader::{Entry, LogReader, Logged};
 pub use replay::{Divergence, Replay, replay};
 
 /// The name in the first line.
 pub const FORMAT: &str = "fulgurite-restore-log";
-/// The version in the first line. One that is less by one had pieces without their offsets, and is
-/// read as well.
-pub const VERSION: u32 = 2;
+/// The version in the first line. Version 2 knew one tier, and version 1 had pieces without their
+/// offsets, too; both are read as well.
+pub const VERSION: u32 = 3;
 /// Bytes of a line, at most: a restore of ten thousand pieces needs less than a million.
 pub const LINE_BYTES_MAX: usize = 4 << 20;
 
@@ -34,7 +34,11 @@ pub const LINE_BYTES_MAX: usize = 4 << 20;
 struct Header {
     format: String,
     version: u32,
-    drives: usize,
+    /// Until version 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    drives: Option<usize>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tiers: Vec<Capacity>,
 }
 
 /// One further line: a time, and one of the others.
@@ -102,7 +106,8 @@ impl<W: Write> LogWriter<W> {
     pub fn new(sink: W, restores: &Restores) -> Result<Self, LogError> {
         let mut writer = Self { lines: LineWriter::new(sink) };
         let format = FORMAT.to_owned();
-        writer.put(&Header { format, version: VERSION, drives: restores.drives() })?;
+        let tiers = restores.tiers().to_vec();
+        writer.put(&Header { format, version: VERSION, drives: None, tiers })?;
         Ok(writer)
     }
 

@@ -10,7 +10,7 @@
 use fulgurite_units::{ByteCount, Duration, Instant, UnixTime};
 
 use crate::limits::REST_MAX;
-use crate::{Piece, Place, Retrieval};
+use crate::{Piece, Place, Retrieval, TierIndex};
 
 /// Where in the queue something is: by when it is due, then in the order of its coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +33,7 @@ pub(crate) enum Step {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Held {
+    pub(crate) tier: TierIndex,
     pub(crate) place: Option<Place>,
     pub(crate) bytes: ByteCount,
     pub(crate) step: Step,
@@ -42,7 +43,8 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) const fn new(piece: Piece) -> Self {
-        Self { place: piece.place, bytes: piece.bytes, step: Step::Waiting, failures: 0 }
+        let Piece { tier, place, bytes, .. } = piece;
+        Self { tier, place, bytes, step: Step::Waiting, failures: 0 }
     }
 }
 

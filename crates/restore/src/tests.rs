@@ -8,12 +8,15 @@ use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Uni
 
 use crate::limits::{COPY_REST, PIECE_REST, PIECE_TRIES_MAX, REST_MAX, VISITS_PER_DRIVE};
 use crate::log::{End, LogReader, LogWriter, Logged, replay};
-use crate::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
+use crate::{
+    Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval, TierIndex,
+};
 
 const MIB: u64 = 1 << 20;
 
 fn piece(place: u128, bytes: u64) -> Piece {
-    Piece { place: Some(Place::new(place)), offset: None, bytes: ByteCount::new(bytes) }
+    let place = Some(Place::new(place));
+    Piece { tier: TierIndex::default(), place, offset: None, bytes: ByteCount::new(bytes) }
 }
 
 fn at(seconds: u64) -> UnixTime {
@@ -152,6 +155,22 @@ fn the_pieces_of_a_large_object_are_fetched_by_all_drives_at_once() {
     assert_eq!(fetched(&begun).len(), 4 * VISITS_PER_DRIVE, "one read and one fetched each");
     let next = driven.step(Event::Came { piece: id(1, 3) });
     assert_eq!(fetched(&next), [[id(1, 8)]]);
+}
+
+#[test]
+fn no_tier_waits_for_another() {
+    let mut driven = Driven::new(1);
+    driven.restores = Restores::of_tiers(vec![Capacity::of_drives(1), Capacity::of_queue(3)]);
+    let large: Vec<Piece> = (0..9).map(|n| piece(n, 1 << 30)).collect();
+    assert_eq!(fetched(&driven.ask(1, Retrieval::Bulk, &large)).len(), VISITS_PER_DRIVE);
+    // The other tier is asked for as many as its queue takes, of any size, and each for itself.
+    let other = Piece { tier: TierIndex(1), place: None, ..piece(0, 1 << 40) };
+    let begun = driven.ask(2, Retrieval::Bulk, &[other; 5]);
+    assert_eq!(fetched(&begun), [[id(2, 0)], [id(2, 1)], [id(2, 2)]]);
+    assert_eq!(fetched(&driven.step(Event::Came { piece: id(2, 1) })), [[id(2, 3)]]);
+    assert_eq!(fetched(&driven.step(Event::Came { piece: id(1, 0) })), [[id(1, 2)]]);
+    // What is urgent has a share of its own in each.
+    assert_eq!(fetched(&driven.ask(3, Retrieval::Expedited, &[other])), [[id(3, 0)]]);
 }
 
 #[test]
@@ -313,7 +332,7 @@ fn a_log_is_played_again_and_another_decision_is_found() {
 
     let cut = &text[..text.len() - 3];
     assert_eq!(replay(cut.as_bytes()).unwrap().end, None);
-    let is_answer = |line: &&str| line.contains("drives") || line.contains("came");
+    let is_answer = |line: &&str| line.contains("tiers") || line.contains("came");
     let answers: Vec<&str> = lines.iter().copied().filter(is_answer).collect();
     let impossible = replay((answers.join("\n") + "\n").as_bytes()).unwrap_err().to_string();
     assert!(impossible.ends_with("is not under way"), "{impossible}");
@@ -322,9 +341,9 @@ fn a_log_is_played_again_and_another_decision_is_found() {
 
 #[test]
 fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
-    let asked = |version: u32, offset: &str| {
+    let asked = |version: u32, tiers: &str, offset: &str| {
         format!(
-            "{{\"format\":\"fulgurite-restore-log\",\"version\":{version},\"drives\":1}}\n\
+            "{{\"format\":\"fulgurite-restore-log\",\"version\":{version},{tiers}}}\n\
              {{\"t\":5,\"event\":{{\"asked\":{{\"restore\":3,\"retrieval\":\"Bulk\",\"at\":7,\
              \"pieces\":[{{\"place\":9{offset},\"bytes\":\"30B\"}}]}}}}}}\n"
         )
@@ -335,9 +354,14 @@ fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
         let Logged::Event(Event::Asked { pieces, .. }) = entry.what else { panic!("{entry:?}") };
         pieces[0].offset
     };
-    assert_eq!(offset(&asked(1, "")), None);
-    assert_eq!(offset(&asked(2, ",\"offset\":\"40B\"")), Some(ByteCount::new(40)));
-    assert!(LogReader::new(asked(3, "").as_bytes()).is_err());
+    let (drives, at) = ("\"drives\":1", ",\"offset\":\"40B\"");
+    let tiers = "\"tiers\":[{\"drives\":1,\"bytes\":\"256MiB\",\"pieces\":16384}]";
+    assert_eq!(offset(&asked(1, drives, "")), None);
+    assert_eq!(offset(&asked(2, drives, at)), Some(ByteCount::new(40)));
+    assert_eq!(offset(&asked(3, tiers, at)), Some(ByteCount::new(40)));
+    for (version, tiers) in [(4, tiers), (3, drives), (3, "\"tiers\":[]"), (2, "\"drives\":0")] {
+        assert!(LogReader::new(asked(version, tiers, at).as_bytes()).is_err(), "{version} {tiers}");
+    }
     // What a line says is what is written.
     let mut log = LogWriter::new(Vec::new(), &Restores::new(1)).unwrap();
     let whole = Piece { offset: Some(ByteCount::new(40)), ..piece(9, 30) };
@@ -350,5 +374,5 @@ fn a_log_of_before_is_read_and_one_of_now_says_where_a_piece_begins() {
     log.event(Instant::from_nanos(5), &event).unwrap();
     log.flush().unwrap();
     let text = String::from_utf8(log.end(End::Stopped).unwrap()).unwrap();
-    assert!(text.starts_with(&asked(2, ",\"offset\":\"40B\"")), "{text}");
+    assert!(text.starts_with(&asked(3, tiers, at)), "{text}");
 }

@@ -7,7 +7,7 @@ use fulgurite_units::lines::{self, LineRead};
 use serde::Deserialize;
 
 use super::{End, FORMAT, Header, LINE_BYTES_MAX, Line, LogError, VERSION};
-use crate::{Command, Event};
+use crate::{Capacity, Command, Event};
 
 /// The lines of a log, one after another.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub struct LogReader<R> {
     source: R,
     text: Vec<u8>,
     line: u64,
-    header: Header,
+    tiers: Vec<Capacity>,
     end: Option<End>,
 }
 
@@ -50,16 +50,22 @@ impl<R: BufRead> LogReader<R> {
             return Err(wrong(1, "no log of restores begins like this"));
         }
         let header: Header = parse(1, &text)?;
-        let is_known = (VERSION - 1..=VERSION).contains(&header.version);
-        if header.format != FORMAT || !is_known || header.drives == 0 {
+        let is_known = (1..=VERSION).contains(&header.version);
+        let tiers = match header.drives {
+            Some(0) => Vec::new(),
+            Some(drives) if header.version < 3 => vec![Capacity::of_drives(drives)],
+            _ => header.tiers,
+        };
+        let is_possible = !tiers.is_empty() && tiers.iter().all(Capacity::is_possible);
+        if header.format != FORMAT || !is_known || !is_possible {
             return Err(wrong(1, format!("expected a {FORMAT} of version {VERSION}")));
         }
-        Ok(Self { source, text, line: 1, header, end: None })
+        Ok(Self { source, text, line: 1, tiers, end: None })
     }
 
-    /// Drives that the controller keeps busy.
-    pub const fn drives(&self) -> usize {
-        self.header.drives
+    /// The tiers that the controller keeps busy.
+    pub fn tiers(&self) -> &[Capacity] {
+        &self.tiers
     }
 
     /// How the log says that it ends, as soon as that was reached.

@@ -42,7 +42,7 @@ pub struct Divergence {
 pub fn replay(source: impl BufRead) -> Result<Replay, LogError> {
     let mut played = Replay { events: 0, commands: 0, end: None, divergence: None };
     let mut log = LogReader::new(source)?;
-    let mut restores = Restores::new(log.drives());
+    let mut restores = Restores::of_tiers(log.tiers().to_vec());
     // What was decided on the last event, and was not met yet.
     let (mut decided, mut open) = (Outbox::new(), VecDeque::new());
     let mut last = 1;
@@ -96,8 +96,13 @@ fn refuse_impossible(restores: &Restores, line: u64, event: &Event) -> Result<()
         {
             Err(wrong(line, format!("restore {restore} is not to be committed")))
         }
-        Event::Asked { pieces, .. } if pieces.is_empty() => {
+        Event::Asked { restore, pieces, .. }
+            if pieces.is_empty() && !restores.is_known(*restore) =>
+        {
             Err(wrong(line, "a restore has at least one piece"))
+        }
+        Event::Asked { pieces, .. } if !restores.has_tiers_of(pieces) => {
+            Err(wrong(line, "a piece is in a tier that there is not"))
         }
         Event::Asked { .. }
         | Event::Came { .. }

@@ -5,11 +5,12 @@ use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Uni
 use proptest::prelude::*;
 
 use crate::limits::{
-    COPY_REST, PIECE_REST, PIECE_TRIES_MAX, UNDER_WAY_BYTES, UNDER_WAY_PIECES, VISIT_PIECES_MAX,
-    VISITS_PER_DRIVE,
+    COPY_REST, PIECE_REST, PIECE_TRIES_MAX, UNDER_WAY_BYTES, VISIT_PIECES_MAX, VISITS_PER_DRIVE,
 };
 use crate::restore::rest;
-use crate::{Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval};
+use crate::{
+    Capacity, Command, Event, Piece, PieceId, Place, RestoreId, Restores, Retrieval, TierIndex,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
@@ -40,16 +41,16 @@ struct Whole {
     gives_up: bool,
 }
 
-/// What is under way: visit, whose it counts as, bytes.
-type Away = (PieceId, u64, Retrieval, u64);
+/// What is under way: visit, as what it counts, bytes.
+type Away = (PieceId, u64, (TierIndex, Retrieval), u64);
 
 #[derive(Clone, Debug, Default)]
 struct Simple {
-    drives: usize,
+    tiers: Vec<Capacity>,
     now: Instant,
     room: u64,
     asked: u64,
-    visits: Vec<Retrieval>,
+    visits: Vec<(TierIndex, Retrieval)>,
     wholes: Vec<Whole>,
     parts: Vec<Part>,
     away: Vec<Away>,
@@ -187,14 +188,15 @@ impl Simple {
         waiting
     }
 
-    fn wants_more(&self, retrieval: Retrieval) -> bool {
-        let away = self.away.iter().filter(|away| away.2 == retrieval);
+    fn wants_more(&self, lane: (TierIndex, Retrieval)) -> bool {
+        let away = self.away.iter().filter(|away| away.2 == lane);
         let (pieces, bytes) = (away.clone().count(), away.map(|away| away.3).sum::<u64>());
-        let visits = (0u64..).zip(&self.visits).filter(|(number, of)| {
-            **of == retrieval && self.away.iter().any(|away| away.1 == *number)
-        });
-        visits.count() < self.drives * VISITS_PER_DRIVE
-            || bytes < UNDER_WAY_BYTES.get() && pieces < UNDER_WAY_PIECES
+        let visits = (0u64..)
+            .zip(&self.visits)
+            .filter(|(number, of)| **of == lane && self.away.iter().any(|away| away.1 == *number));
+        let of = &self.tiers[lane.0.get()];
+        visits.count() < of.drives * VISITS_PER_DRIVE
+            || bytes < of.bytes.get() && pieces < of.pieces
     }
 
     fn share(&self, retrieval: Retrieval) -> u64 {
@@ -213,17 +215,20 @@ impl Simple {
     fn begin(&mut self, commands: &mut Vec<Command>) {
         loop {
             let waiting = self.waiting();
-            let mut open = waiting.iter().filter(|(_, whole, ..)| self.wants_more(whole.retrieval));
+            let mut open = waiting
+                .iter()
+                .filter(|(_, whole, piece, _)| self.wants_more((piece.tier, whole.retrieval)));
             let Some((head, whole, piece, failures)) = open.next() else { return };
             if !self.fits(whole) && self.bytes(whole.id) <= self.share(whole.retrieval) {
                 return;
             }
             let number = self.visits.len() as u64;
-            self.visits.push(whole.retrieval);
+            self.visits.push((piece.tier, whole.retrieval));
             let mut others: Vec<_> = waiting
                 .iter()
                 .filter(|(id, _, other, failed)| {
-                    let is_near = piece.place.is_some() && piece.place == other.place;
+                    let is_near = piece.place.is_some()
+                        && (piece.tier, piece.place) == (other.tier, other.place);
                     *failures == 0 && is_near && id != head && *failed == 0
                 })
                 .collect();
@@ -236,7 +241,8 @@ impl Simple {
                 }
                 self.whole(whole.id).has_room = true;
                 self.part(*id).is = Is::Fetched(number);
-                self.away.push((*id, number, whole.retrieval, piece.bytes.get()));
+                let lane = (piece.tier, whole.retrieval);
+                self.away.push((*id, number, lane, piece.bytes.get()));
                 due = due.min(whole.due);
                 bytes += piece.bytes.get();
                 pieces.push(*id);
@@ -249,7 +255,7 @@ impl Simple {
 /// What a test does next; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Act {
-    Ask(Retrieval, u64, Vec<(Option<u8>, u64)>),
+    Ask(Retrieval, u64, Vec<(bool, Option<u8>, u64)>),
     AskAgain(usize, Retrieval),
     Came(usize),
     Failed(usize),
@@ -265,7 +271,7 @@ fn retrieval() -> impl Strategy<Value = Retrieval> {
 
 fn act() -> impl Strategy<Value = Act> {
     let mib = prop_oneof![Just(0), 1u64..40, 100u64..400];
-    let piece = (prop::option::weighted(0.9, 0u8..6), mib);
+    let piece = (any::<bool>(), prop::option::weighted(0.9, 0u8..6), mib);
     prop_oneof![
         4 => (retrieval(), 0u64..50_000, prop::collection::vec(piece, 1..5))
             .prop_map(|(retrieval, at, pieces)| Act::Ask(retrieval, at, pieces)),
@@ -296,7 +302,8 @@ impl Pair {
             Act::Ask(retrieval, at, pieces) => {
                 let restore = RestoreId::new(self.next);
                 self.next += 1;
-                let pieces = pieces.iter().map(|&(place, mib)| Piece {
+                let pieces = pieces.iter().map(|&(of_queue, place, mib)| Piece {
+                    tier: TierIndex(u32::from(of_queue)),
                     place: place.map(|place| Place::new(place.into())),
                     offset: None,
                     bytes: ByteCount::mib(mib),
@@ -338,10 +345,12 @@ proptest! {
     #[test]
     fn decisions_are_those_of_a_simple_controller(
         drives in 1usize..3,
+        queue in 1usize..6,
         acts in prop::collection::vec(act(), 1..120),
     ) {
-        let simple = Simple { drives, room: u64::MAX, ..Simple::default() };
-        let (controller, now) = (Restores::new(drives), Instant::ZERO);
+        let tiers = vec![Capacity::of_drives(drives), Capacity::of_queue(queue)];
+        let simple = Simple { tiers: tiers.clone(), room: u64::MAX, ..Simple::default() };
+        let (controller, now) = (Restores::of_tiers(tiers), Instant::ZERO);
         let mut pair = Pair { controller, simple, now, next: 0 };
         for act in acts {
             let Some(event) = pair.event(&act) else { continue };

@@ -99,7 +99,7 @@ impl World {
     /// Runs until nothing happens any more.
     pub(super) fn run(&mut self, mut said: impl FnMut(Instant, &Event, &[Command])) {
         while let Some((at, next)) = self.agenda.pop_first() {
-            let drives = self.restores.drives();
+            let drives = self.restores.tiers()[0].drives;
             // The tail, in which there is less to fetch than drives, is not counted.
             if self.has_more {
                 let passed = at.since(self.now).as_secs_f64();
@@ -129,7 +129,7 @@ impl World {
                 self.agenda.insert((self.now + takes, Next::Read(visit)));
             }
             self.has_more = !self.waiting.is_empty()
-                || self.restores.lanes.iter().any(|lane| !lane.queue.is_empty());
+                || self.restores.lanes.iter().flatten().any(|lane| !lane.queue.is_empty());
             if let Some(due) = self.restores.deadline() {
                 self.agenda.insert((due, Next::Timer));
             }

@@ -4,7 +4,7 @@ use fulgurite_library::{
     Action, CommandId, Destination, Event, Library, Machine, Outcome, Output, PanelIndex,
     RailPosition, RequestId, Source, TrackSpan,
 };
-use fulgurite_restore::{self as restore, Command, Piece};
+use fulgurite_restore::{self as restore, Command, Piece, TierIndex};
 use fulgurite_units::{
     ByteCount, Controller as _, DriveIndex, Instant, Outbox, PlatterId, RandomStream, Seed,
     ShuttleIndex,
@@ -296,7 +296,10 @@ impl Glass {
         let parts = shard_sizes(read.size, self.scenario.shard_size).map(|bytes| {
             let place = Some(place_of(self.placement.draw()));
             let (tracks, offset) = span_of(&self.scenario, bytes, &mut self.offsets);
-            Part { piece: Piece { place, offset: Some(offset), bytes }, tracks }
+            Part {
+                piece: Piece { tier: TierIndex::default(), place, offset: Some(offset), bytes },
+                tracks,
+            }
         });
         customers.ask(file, retrieval, read.at, parts.collect());
         let open = customers.restoring.pieces_open();

@@ -1,6 +1,7 @@
 //! The archive's driver without files: which reads a visit comes to, and what a platter that gives
 //! nothing leads to.
 
+use fulgurite_restore::TierIndex;
 use fulgurite_units::{ByteCount, TrackIndex};
 
 use super::*;
@@ -28,7 +29,8 @@ impl Places for Shelf {
 
 fn part(place: u128, first: u32, track_count: u32) -> Part {
     let bytes = ByteCount::new(1000 * u64::from(track_count));
-    let piece = Piece { place: Some(Place::new(place)), offset: None, bytes };
+    let piece =
+        Piece { tier: TierIndex::default(), place: Some(Place::new(place)), offset: None, bytes };
     Part { piece, tracks: TrackSpan::new(TrackIndex::new(first), track_count) }
 }
 

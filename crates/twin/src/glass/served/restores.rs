@@ -19,7 +19,9 @@ use std::io::BufRead;
 
 use fulgurite_library::{Event, Outcome, TrackSpan};
 use fulgurite_restore::log::{Entry, LogError, LogReader, Logged};
-use fulgurite_restore::{self as restore, Command, Piece, PieceId, Place, RestoreId, Retrieval};
+use fulgurite_restore::{
+    self as restore, Command, Piece, PieceId, Place, RestoreId, Retrieval, TierIndex,
+};
 use fulgurite_units::{ByteCount, Duration, Instant, PlatterId, SlotIndex, TrackIndex, UnixTime};
 
 use super::{Ask, End};
@@ -144,7 +146,7 @@ impl Restores {
         track_size: ByteCount,
     ) -> Result<Self, LogError> {
         let mut log = LogReader::new(source)?;
-        let drives = log.drives();
+        let drives = log.tiers().first().map_or(0, |tier| tier.drives);
         let (mut told, mut course) = (Vec::new(), Course::default());
         while let Some(Entry { line, at, what }) = log.next_entry()? {
             match what {
@@ -197,7 +199,11 @@ fn told_of(
 /// Pieces with the tracks that hold them, as far as user bytes say it: tracks of redundancy that
 /// lie between are left out.
 fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>, LogError> {
-    let part = |piece: &Piece| {
+    let part = |&piece: &Piece| {
+        // What lies in another tier is at hand, as far as a library is concerned.
+        let first = TierIndex::default();
+        let place = piece.place.filter(|_| piece.tier == first);
+        let piece = Piece { tier: first, place, ..piece };
         let offset = match (piece.place, piece.offset) {
             (Some(_), None) => {
                 let problem = "a piece does not say where it begins: logs of version 1 do not";
@@ -209,7 +215,7 @@ fn parts(line: u64, pieces: &[Piece], track_size: ByteCount) -> Result<Vec<Part>
             |byte: u64| u32::try_from(byte / track_size.get().max(1)).unwrap_or(u32::MAX / 2);
         let (first, last) = (track(offset), track(offset + piece.bytes.get().max(1) - 1));
         let tracks = TrackSpan::new(TrackIndex::new(first), last - first + 1);
-        Ok(Part { piece: *piece, tracks })
+        Ok(Part { piece, tracks })
     };
     pieces.iter().map(part).collect()
 }
