@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 pub use crate::objects::classes::{Access, Classes, Home, TierName};
 pub use crate::space::SpaceOptions;
-pub use crate::tiers::TierOptions;
+pub use crate::tiers::{Calm, MoveWhen, TierOptions};
 pub use fulgurite_platters::config::{
     AnalogOptions, EngineChoice, Fidelity, Geometry, GlassConfig, HOURS, InjectedDamage,
     InjectedRead, InjectedWrite, LibraryOptions, LibraryShape, MediumOptions, Policy, QueueAddress,

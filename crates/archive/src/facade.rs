@@ -323,7 +323,8 @@ impl Archive {
         multipart::list_parts(&self.ground, &name(bucket, key, upload), after, limit)
     }
 
-    /// Seals everything staged now: returns when it is written, verified, stored and released.
+    /// Seals everything staged now: returns when it is written, verified, stored and released. What
+    /// waits for tiers of objects begins to be brought there, and is not waited for.
     ///
     /// # Errors
     /// When a set cannot be written or read back.

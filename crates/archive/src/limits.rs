@@ -20,6 +20,8 @@ pub const TIER_PART_BYTES: usize = 8 << 20;
 pub const TIER_PARTS_AT_ONCE: usize = 2;
 /// Entries of a tier that a recovery reads at one time.
 pub const TIER_ENTRIES_AT_ONCE: usize = 32;
+/// Restores of each retrieval that a tier is asked for at a time, unless it says otherwise.
+pub const TIER_RESTORES_AT_ONCE: usize = 16;
 /// Bytes fetched from a tier at one time by one reader.
 pub const TIER_WINDOW_BYTES: u64 = 4 << 20;
 /// Seconds that a connection to a store may take.

@@ -7,16 +7,22 @@
 //! <url>/bodies/<id>.entry       what `recover` needs to know of it (docs/formats/tier.md)
 //! ```
 //!
+//! A store that can lose what is small and keep what is large, as a rack whose index is lost, is
+//! given the entry with its body as well (`TierOptions::with_entries`): then bodies say whose they are.
+//!
 //! A tier answers when it can. What asks one says which one did not answer, and comes again: an
 //! archive starts and serves everything else without it.
 
+mod carried;
 mod claim;
 mod entry_file;
+mod fetching;
 mod moves;
 mod objects;
 mod reader;
 mod store;
 mod verification;
+mod when;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,6 +36,7 @@ pub(crate) use self::objects::{InTier, ObjectTier};
 pub(crate) use self::reader::TierReader;
 pub use self::store::TierOptions;
 pub(crate) use self::verification::{bytes_of_all, verify_all};
+pub use self::when::{Calm, MoveWhen};
 use crate::config::ArchiveConfig;
 use crate::limits::TIER_THREADS;
 use crate::objects::classes::TierName;

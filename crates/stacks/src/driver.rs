@@ -16,7 +16,7 @@ mod looping;
 mod snapshot;
 mod stages;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -86,10 +86,28 @@ pub(crate) struct Parts {
     pub(crate) watts: fulgurite_rack::Watts,
 }
 
+/// One of those that are counted, until it is dropped.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// The handle of the driver's thread.
 #[derive(Debug)]
 pub(crate) struct Driver {
     inbox: SyncSender<Message>,
+    /// Reads that were submitted and are not done.
+    reads: Arc<AtomicUsize>,
     /// Nobody wants anything any more.
     is_left: Arc<AtomicBool>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -111,20 +129,33 @@ impl Driver {
             .name("rack".to_owned())
             .spawn(move || driver.run(&messages))
             .map_err(|error| StacksError::Internal { what: format!("no thread: {error}") })?;
-        Ok(Self { inbox, is_left, thread: Mutex::new(Some(thread)) })
+        let reads = Arc::default();
+        Ok(Self { inbox, reads, is_left, thread: Mutex::new(Some(thread)) })
     }
 
     /// Has something done when its group spins. Its work is called once, whatever becomes of it.
     ///
     /// # Errors
     /// [`StacksError::Busy`] when too much waits to be looked at; then its work is not called.
-    pub(crate) fn submit(&self, task: Task) -> Result<()> {
+    pub(crate) fn submit(&self, mut task: Task) -> Result<()> {
+        if task.kind == Kind::Read {
+            let (counted, work) = (Counted::new(&self.reads), task.work);
+            task.work = Box::new(move |ready| {
+                work(ready);
+                drop(counted);
+            });
+        }
         self.inbox.try_send(Message::Submit(task)).map_err(|refused| match refused {
             TrySendError::Full(_) => {
                 StacksError::Busy { what: "too much is asked for at once".to_owned() }
             }
             TrySendError::Disconnected(_) => StacksError::Stopping,
         })
+    }
+
+    /// Whether nobody reads, or waits for it.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.reads.load(Ordering::Acquire) == 0
     }
 
     /// What goes on now.

@@ -82,6 +82,12 @@ impl RackStore {
         self.0.driver.snapshot().await
     }
 
+    /// Whether nobody reads from it, or waits to. Asks nobody.
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.0.driver.is_calm()
+    }
+
     /// Ends it: what is under way is finished, all disks are put down.
     pub fn stop(&self) {
         self.0.driver.stop();

@@ -23,7 +23,7 @@ pub use id::{ArchiveId, BlobId, ObjectId, PlatterId, RackId, SetId, UploadId};
 pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
 pub use ratio::{Ratio, RatioError};
 pub use seed::{RandomStream, Seed};
-pub use time::{Duration, Instant, ParseDurationError, UnixTime};
+pub use time::{Due, Duration, Instant, ParseDurationError, UnixTime};
 
 #[cfg(test)]
 mod tests;

@@ -41,6 +41,10 @@ impl std::ops::Add<Duration> for Instant {
     }
 }
 
+/// By when an answer is wanted, for whoever orders a queue: a request carries it along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Due(pub UnixTime);
+
 /// A length of time in nanoseconds. Displayed and parsed with units: `250ms`, `30s`, `24h`, `7d`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);

@@ -135,7 +135,10 @@ impl Workers {
         platters.degraded().into_iter().chain(jobs).collect()
     }
 
+    /// What waits for tiers is brought there as well, beside it.
     pub(crate) async fn seal(&self) -> Result<SealReport> {
+        self.ground.tiers.iter().for_each(|tier| tier.urge());
+        self.ground.wake_moving();
         let answer = self.ground.bells.sealing.order(|reply| reply)?;
         answer.await.map_err(|_| ArchiveError::Stopping)?
     }

@@ -15,7 +15,8 @@ use crate::objects::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Names that are the product's own, or will be.
-const RESERVED: [&str; 6] = ["online", "glass", "rack", "tomes", "geo", "staged"];
+const RESERVED: [&str; 6] = ["online", "glass", RACK, "tomes", "geo", "staged"];
+const RACK: &str = "rack";
 
 /// The name that a configuration gives a tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,6 +43,12 @@ impl TierName {
         Ok(Self(name.to_owned()))
     }
 
+    /// That of the rack of cold disks, which the product has itself: no other tier is called so.
+    #[must_use]
+    pub fn rack() -> Self {
+        Self(RACK.to_owned())
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -52,8 +59,9 @@ impl TierName {
 impl TryFrom<String> for TierName {
     type Error = ArchiveError;
 
+    /// Of a row, which may be of the rack.
     fn try_from(name: String) -> Result<Self> {
-        Self::new(&name)
+        if name == RACK { Ok(Self::rack()) } else { Self::new(&name) }
     }
 }
 
@@ -155,6 +163,9 @@ impl Classes {
         let wrong = match (&home, access) {
             (Home::Glass, Access::AtOnce) => Some("glass is read after a restore, never at once"),
             (Home::Online, Access::AfterRestore) => Some("what is online is read at once"),
+            (Home::Tier(name), Access::AtOnce) if name.as_str() == RACK => {
+                Some("the disks of a rack sleep: it is read after a restore, never at once")
+            }
             _ => None,
         };
         if let Some(why) = wrong {

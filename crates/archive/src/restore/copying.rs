@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use fulgurite_catalog::KeyValue as _;
 use fulgurite_platters::{cipher_crc, joined_crc};
-use fulgurite_restore::{Piece, Place};
+use fulgurite_restore::{Piece, Place, TierIndex};
 use fulgurite_units::{ByteCount, Instant, ObjectId, PlatterId};
 
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::log::{Extent, LogReader, LogWriter};
 use crate::ground::Ground;
 use crate::limits::CHUNK_BYTES;
+use crate::objects::classes::TierName;
 use crate::objects::commit::{bodies, find_object};
 use crate::rows::{self, BODIES, BodyRow, RestoreRow, Shard};
 use crate::space::Admission;
-use crate::tiers::TierReader;
 use crate::{ArchiveError, Result};
 
 /// A restore that the controller knows.
@@ -55,9 +55,14 @@ pub(super) enum Source {
         part: usize,
         shard: Shard,
     },
-    /// All of a body that lies where no drive is needed: in its log, or in a tier of objects.
+    /// All of a body that is staged, and takes no drive.
     Whole {
         part: usize,
+    },
+    /// All of a body that lies in a tier of objects, by its place among the controller's.
+    Tier {
+        part: usize,
+        tier: TierIndex,
     },
     /// It has no bytes: it stands for an object of which nothing is to be fetched.
     Nothing,
@@ -91,8 +96,10 @@ impl Copying {
             .collect();
         let mut pieces = Vec::new();
         for (part, of) in parts.iter().enumerate() {
-            if of.body.log.is_some() || of.body.tier.is_some() {
+            if of.body.log.is_some() {
                 pieces.push(Source::Whole { part });
+            } else if let Some(tier) = &of.body.tier {
+                pieces.push(Source::Tier { part, tier: index_of(ground, tier)? });
             } else {
                 pieces.extend(of.body.shards.iter().map(|&shard| Source::Glass { part, shard }));
             }
@@ -112,18 +119,22 @@ impl Copying {
 
     /// Its pieces, as the controller is told of them.
     pub(super) fn pieces(&self) -> Vec<Piece> {
+        let first = TierIndex::default();
+        let whole = |part: usize| ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
         let piece = |source: &Source| match *source {
             Source::Glass { shard, .. } => {
                 let offset = Some(ByteCount::new(shard.offset));
                 let bytes = ByteCount::new(shard.bytes);
-                Piece { place: Some(place(shard.platter)), offset, bytes }
+                Piece { tier: first, place: Some(place(shard.platter)), offset, bytes }
             }
             Source::Whole { part } => {
-                let bytes = ByteCount::new(cipher_bytes(self.parts[part].body.bytes));
-                Piece { place: None, offset: None, bytes }
+                Piece { tier: first, place: None, offset: None, bytes: whole(part) }
+            }
+            Source::Tier { part, tier } => {
+                Piece { tier, place: None, offset: None, bytes: whole(part) }
             }
             Source::Nothing | Source::Unknown => {
-                Piece { place: None, offset: None, bytes: ByteCount::ZERO }
+                Piece { tier: first, place: None, offset: None, bytes: ByteCount::ZERO }
             }
         };
         self.pieces.iter().map(piece).collect()
@@ -176,7 +187,7 @@ impl Copying {
                 Source::Glass { part, shard } => {
                     pieces.entry(part).or_default().push((shard.body_offset, shard.bytes, crc));
                 }
-                Source::Whole { part } => {
+                Source::Whole { part } | Source::Tier { part, .. } => {
                     let bytes = cipher_bytes(self.parts[part].body.bytes);
                     pieces.entry(part).or_default().push((0, bytes, crc));
                 }
@@ -231,39 +242,22 @@ fn pin_staged(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<L
     Ok(now.is_some_and(|row| row.log.is_some()).then_some(reader))
 }
 
-/// Where all of a body is read.
-enum From {
-    Log(LogReader),
-    Tier(TierReader),
+/// Which of the controller's tiers it is: glass is the first, those of objects follow in the order
+/// of their names.
+fn index_of(ground: &Ground, tier: &TierName) -> Result<TierIndex> {
+    let known = ground.tiers.get(tier)?.name();
+    let before = ground.tiers.iter().take_while(|of| of.name() != known).count();
+    Ok(TierIndex(u32::try_from(before + 1).unwrap_or(u32::MAX)))
 }
 
-impl From {
-    /// None when it has moved meanwhile.
-    fn find(ground: &Ground, object: ObjectId, part: &Part) -> Result<Option<Self>> {
-        let body = &part.body;
-        if let (None, Some(tier)) = (&body.log, &body.tier) {
-            let (tier, bytes) = (ground.tiers.get(tier)?, cipher_bytes(body.bytes));
-            return Ok(Some(Self::Tier(TierReader::new(tier, body.body_id, bytes))));
-        }
-        Ok(pin_staged(ground, object, part)?.map(Self::Log))
-    }
-
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        match self {
-            Self::Log(reader) => reader.read_at(offset, buffer),
-            Self::Tier(reader) => reader.read_at(offset, buffer),
-        }
-    }
-}
-
-/// Copies a body that is still staged, or in a tier of objects; its CRC, or none when it has moved.
+/// Copies a body that is still staged; its CRC, or none when it has moved.
 pub(super) fn copy_whole(
     ground: &Ground,
     object: ObjectId,
     part: &Part,
     writer: &LogWriter,
 ) -> Result<Option<u64>> {
-    let Some(mut reader) = From::find(ground, object, part)? else { return Ok(None) };
+    let Some(mut reader) = pin_staged(ground, object, part)? else { return Ok(None) };
     let bytes = cipher_bytes(part.body.bytes);
     let mut crc = cipher_crc();
     let mut buffer = vec![0; CHUNK_BYTES];
@@ -277,9 +271,7 @@ pub(super) fn copy_whole(
     }
     let crc = crc.finalize();
     if crc != part.body.digest {
-        let place = part.body.tier.as_ref().filter(|_| part.body.log.is_none());
-        let place = place.map_or_else(|| "staged".to_owned(), |tier| format!("in tier \"{tier}\""));
-        let what = format!("body {}, {place}, is not what was ingested", part.body.body_id);
+        let what = format!("body {}, staged, is not what was ingested", part.body.body_id);
         return Err(ArchiveError::Corrupt { what });
     }
     Ok(Some(crc))

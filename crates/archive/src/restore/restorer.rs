@@ -27,7 +27,7 @@ use std::sync::mpsc::Receiver;
 
 use fulgurite_catalog::Transaction;
 use fulgurite_platters::{Fetched, SetBrought, Visited, Wish};
-use fulgurite_restore::{Command, Event, PieceId, Place, RestoreId, Restores};
+use fulgurite_restore::{Capacity, Command, Event, PieceId, Place, RestoreId, Restores};
 use fulgurite_units::{
     ByteCount, Controller as _, Duration, Instant, ObjectId, Outbox, UnixTime, error_chain,
 };
@@ -72,7 +72,8 @@ pub(crate) enum Message {
 #[derive(Debug)]
 struct Means {
     ground: Arc<Ground>,
-    drives: usize,
+    /// Glass, then the tiers of objects in the order of their names.
+    tiers: Vec<Capacity>,
 }
 
 impl Means {
@@ -125,9 +126,11 @@ impl Restorer {
         ground: &Arc<Ground>,
         inbox: Receiver<Message>,
     ) -> Result<()> {
-        let drives = ground.platters.drives();
+        let of_objects = ground.tiers.iter().map(|tier| tier.capacity());
+        let glass = Capacity::of_drives(ground.platters.drives());
+        let tiers = std::iter::once(glass).chain(of_objects).collect();
         let log = Begun::at(ground.config.restore_log.as_deref())?;
-        let of = Arc::new(Means { ground: Arc::clone(ground), drives });
+        let of = Arc::new(Means { ground: Arc::clone(ground), tiers });
         let bells = [(); RESTORE_WORKERS].map(|()| Bell::new(ground.clock()));
         let bench = Bench::new(bells.to_vec());
         for (number, bell) in (1..).zip(&bells) {
@@ -145,7 +148,7 @@ impl Restorer {
         while self.inbox.try_recv().is_ok() {}
         let first_id = self.first_id;
         self.first_id += 1 << 32;
-        let restores = Restores::new(self.of.drives);
+        let restores = Restores::of_tiers(self.of.tiers.clone());
         let log = LogFile::new(self.log.take(), &restores);
         let now = self.of.ground.clock().passed();
         // Read first: rows that come between the two are found twice, not never.
@@ -477,6 +480,7 @@ impl Driver {
                     wishes.push(Wish { piece, shard, room, due });
                 }
                 Source::Whole { part } => self.copy(piece, part, due),
+                Source::Tier { part, .. } => self.fetch_whole(piece, part, due),
                 Source::Nothing => self.events.push_back(Event::Came { piece }),
                 Source::Unknown => self.look_again(piece)?,
             }
@@ -508,6 +512,22 @@ impl Driver {
             inbox.send(message);
         };
         self.bench.add(due, Box::new(work));
+    }
+
+    /// Has a body fetched from its tier of objects.
+    fn fetch_whole(&mut self, piece: PieceId, part: usize, due: UnixTime) {
+        let Some(copying) = self.known.get(&piece.restore) else { return };
+        let (body, writer) = (copying.part(part).body.clone(), copying.writer(part));
+        let ground = Arc::clone(&self.of.ground);
+        let tier = body.tier.as_ref().map(|tier| ground.tiers.get(tier));
+        let inbox = self.inbox.clone();
+        match tier {
+            Some(Ok(tier)) => tier.fetch(body, writer, due, move |copied| {
+                inbox.send(Message::Copied(piece, copied));
+            }),
+            Some(Err(error)) => self.failed(piece, &error.to_string()),
+            None => self.failed(piece, "its body is in no tier any more"),
+        }
     }
 
     /// What is to be fetched for a restore could not be found out; perhaps now it can.

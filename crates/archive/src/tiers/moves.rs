@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use fulgurite_catalog::{KeyValue as _, ReadView as _, Transaction};
-use fulgurite_units::{ErrorKind, error_chain};
+use fulgurite_units::{ByteCount, ErrorKind, error_chain};
 use futures::StreamExt as _;
 
 use super::objects::Cargo;
@@ -32,6 +32,8 @@ use crate::{ArchiveError, Result};
 pub(crate) struct Mover {
     ground: Arc<Ground>,
     tier: Arc<ObjectTier>,
+    /// It was time for what waits, until nothing does.
+    is_moving: bool,
 }
 
 /// A body that waits to be moved.
@@ -42,7 +44,7 @@ struct Waiting {
 
 impl Mover {
     pub(crate) fn new(ground: &Arc<Ground>, tier: &Arc<ObjectTier>) -> Self {
-        Self { ground: Arc::clone(ground), tier: Arc::clone(tier) }
+        Self { ground: Arc::clone(ground), tier: Arc::clone(tier), is_moving: false }
     }
 
     pub(crate) fn tier(&self) -> &TierName {
@@ -62,13 +64,27 @@ impl Mover {
 
     /// Does the first of what waits; `begins` is told what that is. `false` when nothing waits that
     /// can be done now.
-    pub(crate) fn work(&self, begins: &dyn Fn(&'static str)) -> Result<bool> {
-        let tier = &self.tier;
+    pub(crate) fn work(&mut self, begins: &dyn Fn(&'static str)) -> Result<bool> {
         self.ground.check_stopping()?;
-        self.claim(tier)?;
-        let moved = self.move_some(tier, begins)?;
-        let removed = self.remove_some(tier, begins)?;
+        let tier = Arc::clone(&self.tier);
+        self.claim(&tier)?;
+        let moved = self.is_time()? && self.move_some(&tier, begins)?;
+        self.is_moving = moved;
+        let removed = self.remove_some(&tier, begins)?;
         Ok(moved || removed)
+    }
+
+    /// Whether what waits is brought now.
+    fn is_time(&self) -> Result<bool> {
+        if self.is_moving || self.tier.was_urged() {
+            return Ok(true);
+        }
+        let view = self.ground.kv.snapshot();
+        let first: Vec<(Vec<u8>, QueueRow)> =
+            rows_in(&*view, MOVES, &rows::moves_of(self.tier.name()), 1)?;
+        let Some((_, first)) = first.first() else { return Ok(false) };
+        let waiting = ByteCount::new(rows::totals(&*view)?.moving_bytes);
+        Ok(self.tier.when().is_due(self.ground.now(), first.arrived, waiting))
     }
 
     /// Moves the first bodies that wait for a tier; `false` when none does.

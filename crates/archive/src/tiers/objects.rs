@@ -1,24 +1,30 @@
 //! One tier: bodies in, bodies out, bodies away.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_platters::cipher_crc;
+use fulgurite_restore::Capacity;
 use fulgurite_units::{ArchiveId, ObjectId};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{Error, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart};
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload,
+    WriteMultipart,
+};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::store::Address;
-use super::{EntryFile, TierOptions, claim, store};
+use super::{EntryFile, MoveWhen, TierOptions, claim, store};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::log::LogReader;
-use crate::limits::{TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE};
+use crate::limits::{
+    TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE, TIER_RESTORES_AT_ONCE,
+};
 use crate::objects::classes::TierName;
 use crate::rows::BodyRow;
 use crate::{ArchiveError, Result};
@@ -36,6 +42,11 @@ pub(crate) struct ObjectTier {
     claimed: OnceCell<()>,
     /// How many read each body now: what is read is not removed.
     pinned: Mutex<BTreeMap<ObjectId, usize>>,
+    when: MoveWhen,
+    with_entries: bool,
+    restores_at_once: usize,
+    /// What waits shall be brought now, whatever `when` says.
+    is_urged: AtomicBool,
 }
 
 /// A body of the log on its way to a tier.
@@ -80,11 +91,51 @@ impl ObjectTier {
             store: OnceCell::new(),
             claimed: OnceCell::new(),
             pinned: Mutex::default(),
+            when: options.when.clone(),
+            with_entries: options.with_entries,
+            restores_at_once: match options.restores_at_once {
+                0 => TIER_RESTORES_AT_ONCE,
+                told => told,
+            },
+            is_urged: AtomicBool::new(false),
         })
     }
 
     pub(crate) const fn name(&self) -> &TierName {
         &self.name
+    }
+
+    /// Whose it is.
+    pub(super) const fn archive(&self) -> ArchiveId {
+        self.archive
+    }
+
+    pub(super) const fn when(&self) -> &MoveWhen {
+        &self.when
+    }
+
+    /// What restores have of it at a time.
+    pub(crate) const fn capacity(&self) -> Capacity {
+        Capacity::of_queue(self.restores_at_once)
+    }
+
+    /// Has all that waits now brought there, as if it had waited for long enough.
+    pub(crate) fn urge(&self) {
+        self.is_urged.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it was urged since this was asked last.
+    pub(super) fn was_urged(&self) -> bool {
+        self.is_urged.swap(false, Ordering::SeqCst)
+    }
+
+    /// Whether bodies have their entries with them.
+    pub(super) const fn has_entries(&self) -> bool {
+        self.with_entries
+    }
+
+    pub(super) const fn runtime(&self) -> &Handle {
+        &self.runtime
     }
 
     /// Waits for what a store is asked. Not for threads that run tasks.
@@ -102,7 +153,7 @@ impl ObjectTier {
     }
 
     /// The store, and where in it the tier begins.
-    async fn store(&self) -> Result<(&dyn ObjectStore, &Path)> {
+    pub(super) async fn store(&self) -> Result<(&dyn ObjectStore, &Path)> {
         let open = || async {
             match &self.address {
                 Address::Bucket(store, root) => {
@@ -119,21 +170,23 @@ impl ObjectTier {
         Ok((&**store, root))
     }
 
-    fn unavailable(&self, what: impl ToString) -> ArchiveError {
+    pub(super) fn unavailable(&self, what: impl ToString) -> ArchiveError {
         ArchiveError::TierUnavailable { tier: self.name.to_string(), what: what.to_string() }
     }
 
+    /// Something is not as the rows say.
+    pub(super) fn other(&self, path: &Path, what: &str) -> ArchiveError {
+        ArchiveError::Corrupt { what: format!("{path} in tier \"{}\" {what}", self.name) }
+    }
+
     /// What a store's refusal means for something that a row says is there, with so many bytes.
-    async fn lost(&self, path: &Path, bytes: u64, error: Error) -> ArchiveError {
-        let corrupt = |what: &str| ArchiveError::Corrupt {
-            what: format!("{path} in tier \"{}\" {what}", self.name),
-        };
+    pub(super) async fn lost(&self, path: &Path, bytes: u64, error: Error) -> ArchiveError {
         let Ok((store, _)) = self.store().await else { return self.unavailable(error) };
         match store.head(path).await {
-            Ok(found) if found.size < bytes => corrupt("is cut short"),
+            Ok(found) if found.size < bytes => self.other(path, "is cut short"),
             // Of an empty folder, as before its disk is mounted, nothing is lost.
             Err(Error::NotFound { .. }) => match self.confirm().await {
-                Ok(()) => corrupt("is not there, and was confirmed"),
+                Ok(()) => self.other(path, "is not there, and was confirmed"),
                 Err(error) => error,
             },
             Ok(_) | Err(_) => self.unavailable(error),
@@ -146,7 +199,13 @@ impl ObjectTier {
             let (store, root) = self.store().await?;
             let is_first = !self.was_taken.load(Ordering::SeqCst);
             let (archive, name) = (self.archive, self.name.as_str());
-            let taken = claim::take(store, root, archive, name, is_first).await;
+            let owner = self.owner_by_bodies().await?;
+            if let Some(other) = owner.filter(|owner| *owner != archive) {
+                let what = format!("its bodies are of archive {other}, not of this one, {archive}");
+                return Err(self.unavailable(what));
+            }
+            let is_free = is_first || owner.is_some();
+            let taken = claim::take(store, root, archive, name, is_free).await;
             taken.map_err(|what| self.unavailable(what))?;
             self.was_taken.store(true, Ordering::SeqCst);
             Ok(())
@@ -182,10 +241,13 @@ impl ObjectTier {
             let bytes = self.read_part(&mut reader, 0, file.bytes).await?;
             crc.update(&bytes);
             self.check_staged(file, &crc)?;
-            let put = store.put(&path, PutPayload::from(bytes)).await;
+            let options = PutOptions { attributes: self.attributes(file), ..PutOptions::default() };
+            let put = store.put_opts(&path, PutPayload::from(bytes), options).await;
             return put.map(drop).map_err(|error| self.unavailable(error));
         }
-        let begun = store.put_multipart(&path).await;
+        let attributes = self.attributes(file);
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let begun = store.put_multipart_opts(&path, options).await;
         let begun = begun.map_err(|error| self.unavailable(error))?;
         let mut upload = WriteMultipart::new_with_chunk_size(begun, TIER_PART_BYTES);
         while done < file.bytes {
@@ -253,23 +315,22 @@ impl ObjectTier {
         let bytes = cipher_bytes(body.bytes);
         let path = entry_path(root, body.body_id);
         let found = async { store.get(&path).await?.bytes().await };
-        let found = match found.await {
-            Ok(found) => found,
-            Err(error) => return Err(self.lost(&path, 0, error).await),
+        let entry = match found.await {
+            Ok(found) => EntryFile::decode(&found).map_err(|why| self.other(&path, &why))?,
+            Err(error) => match self.carried(&body_path(root, body.body_id)).await? {
+                Some(entry) if matches!(error, Error::NotFound { .. }) => entry,
+                _ => return Err(self.lost(&path, 0, error).await),
+            },
         };
-        let wrong = |path: &Path, what: &str| ArchiveError::Corrupt {
-            what: format!("{path} in tier \"{}\" {what}", self.name),
-        };
-        let entry = EntryFile::decode(&found).map_err(|why| wrong(&path, &why))?;
         let told = (entry.archive, entry.body, entry.bytes, entry.digest);
         if told != (self.archive, body.body_id, bytes, body.digest) {
-            return Err(wrong(&path, "is of another body"));
+            return Err(self.other(&path, "is of another body"));
         }
         let path = body_path(root, body.body_id);
         match crc_of(store, &path).await {
             Ok(read) if read == (bytes, body.digest) => Ok(()),
-            Ok((read, _)) if read < bytes => Err(wrong(&path, "is cut short")),
-            Ok(_) => Err(wrong(&path, "is not what was brought there")),
+            Ok((read, _)) if read < bytes => Err(self.other(&path, "is cut short")),
+            Ok(_) => Err(self.other(&path, "is not what was brought there")),
             Err(error) => Err(self.lost(&path, bytes, error).await),
         }
     }
@@ -286,9 +347,7 @@ impl ObjectTier {
         if found.len() as u64 == wanted {
             return Ok(found);
         }
-        Err(ArchiveError::Corrupt {
-            what: format!("{path} in tier \"{}\" is cut short", self.name),
-        })
+        Err(self.other(&path, "is cut short"))
     }
 
     /// Takes a body and its entry away; `false` while somebody reads it. What is not there is done.
@@ -311,7 +370,11 @@ impl ObjectTier {
     pub(crate) fn contents(&self) -> Result<Vec<Result<InTier, String>>> {
         self.wait(async {
             // The empty folder of a disk that is not mounted holds nothing, and says so as well.
-            self.confirm().await?;
+            if let Err(error) = self.confirm().await
+                && self.owner_by_bodies().await? != Some(self.archive)
+            {
+                return Err(error);
+            }
             let (store, root) = self.store().await?;
             let (mut bytes, mut entries) = (BTreeMap::new(), Vec::new());
             let mut listed = store.list(Some(&root.clone().join("bodies")));
@@ -323,17 +386,32 @@ impl ObjectTier {
                 }
             }
             let bytes = &bytes;
+            let mut alone = Vec::new();
+            if self.with_entries {
+                let named: BTreeSet<&Path> = entries.iter().collect();
+                let is_alone = |body: &&Path| !named.contains(&Path::from(format!("{body}.entry")));
+                for body in bytes.keys().filter(is_alone) {
+                    let file = self.carried(body).await?;
+                    let bytes = bytes.get(body).copied();
+                    alone.extend(file.map(|file| Ok(InTier { file, bytes })));
+                }
+            }
             let read = futures::stream::iter(entries).map(|path| async move {
                 let found = store.get(&path).await.map_err(|e| self.unavailable(e))?;
                 let found = found.bytes().await.map_err(|e| self.unavailable(e))?;
-                Ok(EntryFile::decode(&found)
-                    .map(|file| {
-                        let bytes = bytes.get(&body_path(root, file.body)).copied();
-                        InTier { file, bytes }
-                    })
-                    .map_err(|why| format!("{path} of tier \"{}\": {why}", self.name)))
+                Ok::<_, ArchiveError>(
+                    EntryFile::decode(&found)
+                        .map(|file| {
+                            let bytes = bytes.get(&body_path(root, file.body)).copied();
+                            InTier { file, bytes }
+                        })
+                        .map_err(|why| format!("{path} of tier \"{}\": {why}", self.name)),
+                )
             });
-            read.buffer_unordered(TIER_ENTRIES_AT_ONCE).try_collect().await
+            let read = read.buffer_unordered(TIER_ENTRIES_AT_ONCE);
+            let mut found: Vec<_> = read.try_collect().await?;
+            found.extend(alone);
+            Ok(found)
         })
     }
 }
@@ -350,7 +428,7 @@ async fn crc_of(store: &dyn ObjectStore, path: &Path) -> object_store::Result<(u
     Ok((bytes, crc.finalize()))
 }
 
-fn body_path(root: &Path, body: ObjectId) -> Path {
+pub(super) fn body_path(root: &Path, body: ObjectId) -> Path {
     root.clone().join("bodies").join(body.to_string())
 }
 

@@ -18,6 +18,7 @@ use crate::limits::{
     TIER_CONNECT_SECONDS, TIER_REQUEST_SECONDS, TIER_TRIES_MAX, TIER_TRIES_SECONDS,
 };
 use crate::objects::classes::TierName;
+use crate::tiers::MoveWhen;
 use crate::{ArchiveError, Result};
 
 /// A tier of objects, as it is configured.
@@ -34,6 +35,13 @@ pub struct TierOptions {
     /// The store itself, where the program brings one of its own (docs/design/adding-a-tier.md).
     /// Then nothing is built from the rest, and `url` only names it.
     pub store: Option<Arc<dyn ObjectStore>>,
+    /// When staged bodies are brought to it.
+    pub when: MoveWhen,
+    /// Whether bodies have their sealed entries among their attributes, too. Not every store takes
+    /// so many bytes of them.
+    pub with_entries: bool,
+    /// Restores of each retrieval that it is asked for at a time; 0 for the usual number.
+    pub restores_at_once: usize,
 }
 
 impl fmt::Debug for TierOptions {

@@ -21,6 +21,7 @@ mod reference;
 mod restores;
 mod sealing;
 mod shards;
+mod sleeping_tier;
 mod space;
 mod tiers;
 mod tiers_away;

@@ -337,7 +337,7 @@ async fn a_recovery_finds_what_is_in_the_tier() {
     client.archive.stop().await.unwrap();
 }
 
-async fn recovered(config: ArchiveConfig) -> Result<RecoverReport, ArchiveError> {
+pub(crate) async fn recovered(config: ArchiveConfig) -> Result<RecoverReport, ArchiveError> {
     let work = move || recover(config, RecoverOptions::default(), &|_| {});
     tokio::task::spawn_blocking(work).await.unwrap()
 }

@@ -1,0 +1,261 @@
+//! What a tier of disks that sleep is asked for, and when: a store in memory that notes it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use fulgurite_archive::config::{
+    Access, ArchiveConfig, Calm, Home, MoveWhen, TierName, TierOptions,
+};
+use fulgurite_archive::{
+    Archive, ArchiveError, BucketName, ManualClock, RestoreRequest, Retrieval, StorageClass,
+};
+use fulgurite_units::{ByteCount, Due, Duration, UnixTime};
+use futures::stream::{self, BoxStream, StreamExt as _};
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
+};
+
+use crate::harness::{Client, config as config_of, key, noise};
+use crate::tiers::{moved, recovered, wait};
+
+/// Of the clock of these tests.
+const BEGUN: u64 = 1_767_609_000_250;
+
+#[derive(Debug, Default)]
+struct Sleeper {
+    inside: InMemory,
+    /// By when each read of a body that said so was due, and from which byte on it read.
+    asked: Mutex<Vec<(UnixTime, u64)>>,
+    /// Reads that break off half-way.
+    breaks: AtomicUsize,
+    is_calm: AtomicBool,
+}
+
+impl std::fmt::Display for Sleeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a sleeper")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Sleeper {
+    async fn put_opts(&self, at: &Path, body: PutPayload, opts: PutOptions) -> Result<PutResult> {
+        self.inside.put_opts(at, body, opts).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        opts: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.inside.put_multipart_opts(at, opts).await
+    }
+
+    async fn get_opts(&self, at: &Path, opts: GetOptions) -> Result<GetResult> {
+        let due = opts.extensions.get::<Due>().copied();
+        let mut found = self.inside.get_opts(at, opts).await?;
+        let Some(Due(due)) = due else { return Ok(found) };
+        self.asked.lock().unwrap().push((due, found.range.start));
+        let breaks = |left: usize| left.checked_sub(1);
+        if self.breaks.fetch_update(Ordering::SeqCst, Ordering::SeqCst, breaks).is_ok() {
+            let (range, meta) = (found.range.clone(), found.meta.clone());
+            let bytes = found.bytes().await?;
+            let half = bytes.slice(..bytes.len() / 2);
+            let broken = Error::Generic { store: "sleeper", source: "it broke off".into() };
+            let parts = stream::iter([Ok(half), Err(broken)]).boxed();
+            let payload = GetResultPayload::Stream(parts);
+            let (attributes, extensions) = Default::default();
+            found = GetResult { payload, meta, range, attributes, extensions };
+        }
+        Ok(found)
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inside.delete_stream(paths)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inside.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inside.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, opts: CopyOptions) -> Result<()> {
+        self.inside.copy_opts(from, to, opts).await
+    }
+}
+
+/// `GLACIER` is in the tier.
+fn config(data: &std::path::Path, sleeper: &Arc<Sleeper>, when: MoveWhen) -> ArchiveConfig {
+    let mut config = config_of(data);
+    let rack = TierName::rack();
+    config.classes.assign(StorageClass::Glacier, Home::Tier(rack.clone()), None).unwrap();
+    let store = Some(Arc::clone(sleeper) as Arc<dyn ObjectStore>);
+    let url = "rack".to_owned();
+    let options = TierOptions { url, store, when, with_entries: true, ..TierOptions::default() };
+    config.tiers.insert(rack, options);
+    config
+}
+
+async fn open(config: ArchiveConfig) -> (ManualClock, Client) {
+    let clock = ManualClock::at(UnixTime::from_millis(BEGUN));
+    let archive = Archive::open_with_clock(config, clock.clock()).await.unwrap();
+    let bucket = BucketName::new("vault").unwrap();
+    archive.create_bucket(&bucket).await.unwrap();
+    (clock, Client { archive, bucket })
+}
+
+#[tokio::test]
+async fn restores_say_by_when_they_are_due_and_go_on_where_they_broke_off() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let (_clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    let body = noise(1, 300_000);
+    for name in ["soon", "later"] {
+        client.put(name, StorageClass::Glacier, &body).await.unwrap();
+    }
+    moved(&client).await;
+    for (name, retrieval, minutes) in
+        [("later", Retrieval::Bulk, 12 * 60), ("soon", Retrieval::Expedited, 5)]
+    {
+        sleeper.breaks.store(2, Ordering::SeqCst);
+        let request = RestoreRequest { days: 1, retrieval };
+        client.archive.restore(&client.bucket, &key(name), request).await.unwrap();
+        client.restored(name).await.unwrap();
+        let asked = std::mem::take(&mut *sleeper.asked.lock().unwrap());
+        let due = UnixTime::from_millis(BEGUN + minutes * 60_000);
+        let bytes = 300_000 + 16 * 5;
+        let half = bytes / 2;
+        assert_eq!(asked, [(due, 0), (due, half), (due, half + (bytes - half) / 2)]);
+        assert!(client.get(name, None).await.unwrap() == body);
+    }
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_only_breaks_off_fails_the_restore_and_serves_it_later() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let (clock, client) = open(config(dir.path(), &sleeper, MoveWhen::AtOnce)).await;
+    client.put("a", StorageClass::Glacier, &noise(1, 100)).await.unwrap();
+    moved(&client).await;
+    // Half of one byte is nothing: from there on it does not get ahead.
+    sleeper.breaks.store(usize::MAX, Ordering::SeqCst);
+    client.restore("a").await.unwrap();
+    let told = client.restored("a").await.unwrap_err();
+    assert!(told.contains("tier \"rack\"") && told.contains("it broke off"), "{told}");
+    sleeper.breaks.store(0, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(10));
+    wait("the copy", async || client.get("a", None).await.ok()).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn bodies_wait_until_their_tier_is_calm_or_an_operator_urges() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let asked = Arc::clone(&sleeper);
+    let when = MoveWhen::Waits {
+        calm_age: Duration::from_secs(60),
+        age: Duration::from_secs(86_400),
+        bytes: ByteCount::gib(1),
+        calm: Calm::new(move || asked.is_calm.load(Ordering::SeqCst)),
+    };
+    let (clock, client) = open(config(dir.path(), &sleeper, when)).await;
+    client.put("a", StorageClass::Glacier, &noise(1, 5000)).await.unwrap();
+    let staged = async || client.archive.status().await.unwrap().objects_staged;
+    clock.advance(Duration::from_secs(3600));
+    // The job has looked when it has looked at what came after.
+    client.put("b", StorageClass::Standard, b"online").await.unwrap();
+    assert_eq!(staged().await, 1);
+    sleeper.is_calm.store(true, Ordering::SeqCst);
+    clock.advance(Duration::from_secs(1));
+    moved(&client).await;
+    sleeper.is_calm.store(false, Ordering::SeqCst);
+    client.put("c", StorageClass::Glacier, &noise(2, 5000)).await.unwrap();
+    assert_eq!(staged().await, 1);
+    client.archive.seal().await.unwrap();
+    moved(&client).await;
+    client.put("d", StorageClass::Glacier, &noise(3, 5000)).await.unwrap();
+    clock.advance(Duration::from_secs(86_400));
+    moved(&client).await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn bodies_say_whose_they_are_when_the_store_forgot_all_that_is_small() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let made = || config(dir.path(), &sleeper, MoveWhen::AtOnce);
+    let (_clock, client) = open(made()).await;
+    let small = noise(1, 5000);
+    let large = noise(2, 9 << 20);
+    client.put("small", StorageClass::Glacier, &small).await.unwrap();
+    client.put("large", StorageClass::Glacier, &large).await.unwrap();
+    moved(&client).await;
+    client.archive.stop().await.unwrap();
+    drop(client);
+    let forgets = async || {
+        let all: Vec<Path> =
+            sleeper.inside.list(None).map(|of| of.unwrap().location).collect().await;
+        for path in all {
+            if path.as_ref().ends_with(".entry") || path.as_ref().ends_with(".json") {
+                sleeper.inside.delete(&path).await.unwrap();
+            }
+        }
+    };
+
+    // With its catalog it goes on: the tier is taken anew, and bodies are not called damaged.
+    forgets().await;
+    let client = Client::open(made()).await;
+    client.put("more", StorageClass::Glacier, &small).await.unwrap();
+    moved(&client).await;
+    let verified = client.archive.verify(None, &Arc::default()).await.unwrap();
+    let told = verified.tiers.iter().map(|tier| (tier.bodies, tier.bodies_damaged, &tier.error));
+    assert_eq!(told.collect::<Vec<_>>(), [(3, 0, &None)]);
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    // Without it bodies are found by what they carry.
+    forgets().await;
+    std::fs::remove_dir_all(dir.path().join("catalog")).unwrap();
+    let report = recovered(made()).await.unwrap();
+    assert_eq!((report.objects, report.incomplete), (3, 0), "{report:?}");
+    let client = Client::open(made()).await;
+    for (name, body) in [("small", &small), ("large", &large), ("more", &small)] {
+        client.restore(name).await.unwrap();
+        client.restored(name).await.unwrap();
+        assert!(client.get(name, None).await.unwrap() == *body);
+    }
+    client.archive.stop().await.unwrap();
+    drop(client);
+
+    // Another archive does not take it by them.
+    forgets().await;
+    let other = tempfile::tempdir().unwrap();
+    let client = Client::open(config(other.path(), &sleeper, MoveWhen::AtOnce)).await;
+    client.put("mine", StorageClass::Glacier, &small).await.unwrap();
+    wait("the tier to be refused", async || {
+        let told = client.archive.degraded();
+        told.iter().any(|line| line.contains("its bodies are of archive")).then_some(())
+    })
+    .await;
+    client.archive.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_sleeps_is_not_read_at_once() {
+    let (dir, sleeper) = (tempfile::tempdir().unwrap(), Arc::<Sleeper>::default());
+    let mut config = config(dir.path(), &sleeper, MoveWhen::AtOnce);
+    let rack = || Home::Tier(TierName::rack());
+    let at_once = config.classes.assign(StorageClass::Glacier, rack(), Some(Access::AtOnce));
+    assert!(matches!(at_once, Err(ArchiveError::InvalidArgument { .. })), "{at_once:?}");
+    let usual = config.classes.assign(StorageClass::Standard, rack(), None);
+    assert!(usual.unwrap_err().to_string().contains("sleep"));
+}
