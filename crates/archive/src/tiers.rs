@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A store that can lose what is small and keep what is large, as a rack whose index is lost, is
-//! given the entry with its body as well (`TierOptions::with_entries`): then bodies say whose they are.
+//! given the entry with its body as well (`TierOptions::with_entries`): then bodies say whose they
+//! are.
 //!
 //! A tier answers when it can. What asks one says which one did not answer, and comes again: an
 //! archive starts and serves everything else without it.

@@ -1,9 +1,10 @@
 //! Which pieces begin now: the first that is due, and what lies with it.
 //!
-//! Of each retrieval so much is under way that the drives of its tier are busy with it, so an urgent
-//! restore never waits for others to end, and no tier for another. Among retrievals, and for room on the disk, what is due first
-//! comes first, and while it finds no room it lets nobody pass: so everything has its turn. Room is
-//! taken for a copy as a whole, so that what has begun can always end.
+//! Of each retrieval so much is under way that the drives of its tier are busy with it, so an
+//! urgent restore never waits for others to end, and no tier for another. Among retrievals, and for
+//! room on the disk, what is due first comes first, and while it finds no room it lets nobody pass:
+//! so everything has its turn. Room is taken for a copy as a whole, so that what has begun can
+//! always end.
 
 use fulgurite_units::{ByteCount, Outbox};
 

@@ -19,8 +19,8 @@ use crate::Result;
 const ENTRY: Attribute = Attribute::Metadata(Cow::Borrowed("fulgurite-entry"));
 
 impl ObjectTier {
-    /// Whose a tier without its file is, as the first body says that says it. Nothing where there is
-    /// the file, or bodies say nothing.
+    /// Whose a tier without its file is, as the first body says that says it. Nothing where the
+    /// file is there, or bodies say nothing.
     pub(super) async fn owner_by_bodies(&self) -> Result<Option<ArchiveId>> {
         let (store, root) = self.store().await?;
         if !self.has_entries() || store.head(&root.clone().join(claim::FILE)).await.is_ok() {
