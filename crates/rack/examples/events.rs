@@ -98,7 +98,7 @@ fn day(rack: &mut Rack, rate: f64) -> u64 {
                     later(Duration::from_secs(1), Happening::Down(place));
                 }
                 Command::Run { op, .. } => later(Duration::from_millis(650), Happening::Done(op)),
-                Command::Refuse { .. } | Command::Alarm { .. } => {}
+                Command::Refuse { .. } | Command::Alarm { .. } | Command::Overdrawn { .. } => {}
             }
         }
     }
@@ -113,5 +113,6 @@ const fn read(id: u64, group: u32) -> Op {
         bytes: ByteCount::new(1_000_000_000),
         members: Members::first(18),
         enough: 15,
+        due: None,
     }
 }

@@ -1,6 +1,6 @@
 //! What the controller is told and what it decides.
 
-use fulgurite_units::{ByteCount, Duration};
+use fulgurite_units::{ByteCount, Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::{Cause, GroupId, Members, OpId, PlaceId};
@@ -76,6 +76,9 @@ pub struct Op {
     pub members: Members,
     /// How many of them are enough (k for a read; none for one that takes what there is).
     pub enough: u32,
+    /// When it is due, if somebody was promised a time: the whole of it, not its first byte.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Instant>,
 }
 
 /// Several disks at once.
@@ -228,5 +231,13 @@ pub enum Command {
         group: GroupId,
         /// How many of its disks are away.
         away: u32,
+    },
+    /// Disks of a group are woken though their budget of spin-ups is used up: by a first look, or a
+    /// rebuild of what is in danger.
+    Overdrawn {
+        /// Which group.
+        group: GroupId,
+        /// For what.
+        kind: OpKind,
     },
 }

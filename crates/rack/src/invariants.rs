@@ -4,7 +4,9 @@
 //! Each rule is worked out once more from places and operations alone.
 
 use crate::event::{OpKind, Side};
+use crate::line::Line;
 use crate::places::Motion;
+use crate::queue::Waiting;
 use crate::rack::Rack;
 use crate::state::{Class, Phase};
 use crate::{GroupId, Members};
@@ -13,8 +15,8 @@ impl Rack {
     pub(crate) fn check_invariants(&self) {
         self.places.check();
         self.check_groups();
-        for class in &self.classes {
-            self.check_class(class);
+        for (index, class) in self.classes.iter().enumerate() {
+            self.check_class(index, class);
             self.check_queues(class);
         }
     }
@@ -39,7 +41,7 @@ impl Rack {
         }
     }
 
-    fn check_class(&self, class: &Class) {
+    fn check_class(&self, index: usize, class: &Class) {
         assert!(class.running.len() <= self.policy.at_once, "no more than may run at once");
         let runs_in = match class.phase {
             Phase::Up { group, .. } => Some(group),
@@ -53,7 +55,8 @@ impl Rack {
         let pending = class.groups.iter().filter(|of| self.groups[of.as_usize()].init.is_some());
         assert_eq!(pending.count(), class.inits.len(), "first looks are known");
         let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
-        let is_wanted = class.waits(Side::Client) || class.waits(Side::Background);
+        let look = self.look(index);
+        let is_wanted = [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &look));
         let rises =
             class.phase.group().is_some_and(|of| !self.groups[of.as_usize()].rising.is_empty());
         assert!(
@@ -62,12 +65,25 @@ impl Rack {
         );
     }
 
-    /// Nobody is pushed back further than may be, in the order in which each group was asked.
+    /// Nobody is pushed back further than may be, in the order in which each group was asked; or
+    /// each is where it is due.
     fn check_queues(&self, class: &Class) {
-        for (queue, limit) in [
+        for (line, limit) in [
             (&class.client, self.policy.client_queue),
             (&class.background, self.policy.background_queue),
         ] {
+            assert!(line.len() <= limit, "a queue is no longer than it may be");
+            let queue = match line {
+                Line::Batches(queue, _) => queue,
+                Line::Due(queue) => {
+                    queue.check();
+                    let is_at_home = |(number, of): (usize, &Waiting)| {
+                        class.groups[number] == of.op.group
+                    };
+                    assert!(queue.iter().all(is_at_home), "lanes are of one group");
+                    continue;
+                }
+            };
             let mut last = vec![None; class.groups.len()];
             let (mut count, mut bytes) = (0, 0);
             for (number, waiting, is_in_reach) in queue.iter() {
@@ -79,7 +95,6 @@ impl Rack {
                 bytes += waiting.op.bytes.get();
             }
             assert_eq!((queue.len(), queue.bytes().get()), (count, bytes), "a queue counts");
-            assert!(count <= limit, "a queue is no longer than it may be");
         }
     }
 }

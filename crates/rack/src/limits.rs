@@ -29,6 +29,13 @@ pub const CLIENT_QUEUE: usize = 1_000;
 pub const BACKGROUND_QUEUE: usize = 1_000;
 /// Operations that run at once in a group, at most.
 pub const AT_ONCE_MAX: usize = 64;
+/// When an operation that does not say is due, from when it came: longer than anything waits in a
+/// Pelican whose queues are full (measured with the twin: 20 minutes).
+pub const USUAL: Duration = Duration::from_secs(3600);
+/// What is due within this time may draw on the reserve of a budget of spin-ups.
+pub const SOON: Duration = Duration::from_secs(15 * 60);
+/// How long a group is served at a stretch while others want something: twenty times a switch.
+pub const STAY: Duration = Duration::from_secs(300);
 /// How soon a refused request may come again, at the least.
 pub const RETRY_MIN: Duration = Duration::from_secs(1);
 

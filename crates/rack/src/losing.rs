@@ -47,6 +47,7 @@ impl Rack {
                 let group = &mut self.groups[seat.group.as_usize()];
                 group.lost = group.lost.without(seat.position);
                 classes.insert(group.class);
+                self.refresh_room(seat.group);
                 self.rejoin(place, out);
             }
         }
@@ -55,6 +56,7 @@ impl Rack {
 
     /// A group has fewer disks: says so, and refuses what cannot be done with the others.
     pub(crate) fn lowered(&mut self, id: GroupId, out: &mut Outbox<Command>) {
+        self.refresh_room(id);
         let group = &self.groups[id.as_usize()];
         let (class, number) = (group.class, group.number);
         let away = group.lost.or(group.resting).count();

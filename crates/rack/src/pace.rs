@@ -25,6 +25,11 @@ impl Measured {
         }
     }
 
+    /// How long it takes from the decision to bring a group up until it is.
+    pub(crate) const fn switch(&self) -> Duration {
+        Duration::from_nanos(self.switch_ns)
+    }
+
     /// How long an operation of so many bytes takes in a group that spins.
     pub(crate) fn time_of(&self, bytes: ByteCount) -> Duration {
         let ns = bytes.get().saturating_mul(self.ps_per_byte) / 1000;

@@ -50,6 +50,8 @@ pub(crate) struct Spot {
     pub(crate) failures: u32,
     /// When it may be tried again.
     pub(crate) rest_until: Option<Instant>,
+    /// When its bucket of spin-ups is full again ([`crate::meter`]).
+    pub(crate) full: Instant,
 }
 
 /// All places and domains.
@@ -80,6 +82,7 @@ impl Places {
             tries: 0,
             failures: 0,
             rest_until: None,
+            full: Instant::ZERO,
         };
         let supply = |domain: &Domain| Supply {
             domain: domain.clone(),

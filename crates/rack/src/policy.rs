@@ -4,11 +4,14 @@ use fulgurite_units::{ByteCount, Duration, Ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{BACKGROUND_QUEUE, CLIENT_QUEUE};
+use crate::order::{Budget, Due, Order};
 
 /// What the scheduler of each class goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
+    /// Whom a class serves next.
+    pub order: Order,
     /// How far others may push an operation back, against the order in which they came, in bytes of
     /// operations (u); none, written `any`, for any distance. Nothing is first come, first served.
     #[serde(with = "any_or")]
@@ -40,6 +43,9 @@ pub struct Policy {
     pub rise_limit: Duration,
     /// How long the first look at a group may be put off while clients want others.
     pub init_patience: Duration,
+    /// How often disks may be woken; none for any number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 impl Policy {
@@ -47,13 +53,14 @@ impl Policy {
     /// them.
     #[must_use]
     pub fn pelican() -> Self {
-        Self { joins_running: false, reach_time: None, ..Self::default() }
+        Self { order: Order::Batches, joins_running: false, ..Self::default() }
     }
 }
 
 impl Default for Policy {
     fn default() -> Self {
         Self {
+            order: Order::Due(Due::default()),
             reach_bytes: Some(ByteCount::new(500_000_000_000)),
             reach_time: None,
             background_share: Ratio::new(0.5).unwrap_or_default(),
@@ -66,6 +73,7 @@ impl Default for Policy {
             idle: None,
             rise_limit: Duration::from_secs(60),
             init_patience: Duration::from_secs(3600),
+            budget: None,
         }
     }
 }

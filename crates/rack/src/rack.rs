@@ -1,15 +1,18 @@
 //! The controller: events in, commands out. What happens to a group is in `switching`, what runs in
 //! it in `serving`, what is lost of it in `losing`.
 
-use fulgurite_units::{ByteCount, Controller, Instant, Outbox};
+use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Command, Event, Op, OpKind, Refusal, Side};
 use crate::fair::Fair;
-use crate::limits::{AT_ONCE_MAX, RETRY_MIN};
+use crate::limits::{AT_ONCE_MAX, RETRY_MIN, STAY, USUAL};
+use crate::line::Line;
+use crate::meter::Meter;
+use crate::order::{Due, Order};
 use crate::pace::Measured;
 use crate::places::{Motion, Places, class_numbers};
-use crate::queue::{Cost, Queue, Waiting};
+use crate::queue::{Cost, Waiting};
 use crate::state::{Class, Group, Phase};
 use crate::{Assignment, ClassId, GroupId, Members, OpId, PlaceId, Policy, Shape};
 
@@ -25,6 +28,10 @@ pub struct Rack {
     /// Disks that spin though they were told to stop.
     pub(crate) stuck: Vec<PlaceId>,
     pub(crate) counters: Counters,
+    /// How often disks may be woken, if there is a bound.
+    pub(crate) meter: Option<Meter>,
+    /// Disks that may be lost of a blob before it is.
+    pub(crate) redundancy: u32,
 }
 
 /// What was done since the controller was made.
@@ -41,6 +48,9 @@ pub struct Counters {
     pub busy: u64,
     /// Operations refused since too few of their disks could be used.
     pub too_few: u64,
+    /// Groups brought up though their budget of spin-ups was used up.
+    #[serde(default)]
+    pub overdrawn: u64,
 }
 
 /// What a group does.
@@ -137,11 +147,11 @@ impl Rack {
             let groups = assignment.groups_of(class).to_vec();
             let first = groups.first().and_then(|group| assignment.places(*group).first());
             let half = shape.within().zip(first).map_or(0, |(unit, place)| unit.of(*place));
-            let queue = || Queue::new(groups.len(), policy.reach_bytes, policy.reach_time);
+            let count = groups.len();
             Class {
                 half,
-                client: queue(),
-                background: queue(),
+                client: Line::new(count, policy.client_queue, policy.order, &policy),
+                background: Line::new(count, policy.background_queue, behind(&policy), &policy),
                 groups,
                 inits: std::collections::VecDeque::new(),
                 fair: Fair::new(policy.background_share, policy.turn),
@@ -158,6 +168,8 @@ impl Rack {
             }
         };
         Self {
+            meter: policy.budget.map(Meter::new),
+            redundancy: shape.code().redundancy,
             policy,
             now: Instant::ZERO,
             places: Places::new(shape),
@@ -347,5 +359,17 @@ impl Rack {
                 .flatten();
             Refusal::TooFew { usable, retry_after }
         })
+    }
+}
+
+/// The order of rebuilds and scrubs. With a budget it is one in which nobody who has to wait for it
+/// is in the way of a rebuild that has not; none of them waits on purpose.
+const fn behind(policy: &Policy) -> Order {
+    match (policy.order, policy.budget) {
+        (Order::Batches, None) => Order::Batches,
+        (Order::Batches, Some(_)) => {
+            Order::Due(Due { patience: Duration::ZERO, usual: USUAL, stay: STAY })
+        }
+        (Order::Due(due), _) => Order::Due(Due { patience: Duration::ZERO, ..due }),
     }
 }

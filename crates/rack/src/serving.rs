@@ -7,6 +7,7 @@
 
 use fulgurite_units::{Instant, Outbox};
 
+use crate::due::Look;
 use crate::event::{Command, OpKind, Refusal, Side};
 use crate::limits::RISE_REST;
 use crate::queue::Waiting;
@@ -58,16 +59,17 @@ impl Rack {
         if class.running.iter().any(|running| running.op.kind == OpKind::Init) {
             return false;
         }
-        if !class.is_fresh || !class.waits(class.fair.turn()) {
-            self.classes[index].choose_turn();
+        let look = self.look(index);
+        if !class.is_fresh || !class.wants(class.fair.turn(), &look) {
+            self.classes[index].choose_turn(&look);
         }
-        let next = self.next(index);
+        let next = self.next(index, &look);
         let is_rebuilt = next == Next::Front(Side::Background, id);
         if is_rebuilt && self.start_rider(index, id, out) {
             return true;
         }
         match next {
-            Next::Front(side, group) if group == id => self.start_front(index, side, since, out),
+            Next::Front(side, group) if group == id => self.start_front(index, side, (id, since), out),
             Next::Front(..) | Next::Init(_) => self.leave(index, id, out),
             Next::Nothing => self.rest_idle(index, id, out),
         }
@@ -80,19 +82,21 @@ impl Rack {
         out: &mut Outbox<Command>,
     ) -> Option<(GroupId, (OpId, OpKind))> {
         loop {
-            self.classes[index].choose_turn();
-            match self.next(index) {
+            let look = self.look(index);
+            self.classes[index].choose_turn(&look);
+            match self.next(index, &look) {
                 Next::Init(group) => {
                     let init = self.groups[group.as_usize()].init?;
                     return Some((group, (init.op.id, OpKind::Init)));
                 }
                 Next::Front(side, group) => {
+                    let number = self.groups[group.as_usize()].number;
                     let queue = self.classes[index].queue(side);
-                    let op = queue.front()?.1.op;
+                    let op = queue.head(number)?.op;
                     let Some(refusal) = self.too_few(&op) else {
                         return Some((group, (op.id, op.kind)));
                     };
-                    self.classes[index].queue(side).pop();
+                    self.classes[index].queue(side).pop(number);
                     self.refuse(op.id, refusal, out);
                 }
                 Next::Nothing => return None,
@@ -100,23 +104,28 @@ impl Rack {
         }
     }
 
-    fn next(&self, index: usize) -> Next {
+    /// What the queues of a class are looked at with.
+    pub(crate) fn look(&self, index: usize) -> Look {
+        self.classes[index].look(self.now, |group| self.groups[group.as_usize()].number)
+    }
+
+    fn next(&self, index: usize, look: &Look) -> Next {
         let class = &self.classes[index];
         let group = |number: usize| class.groups[number];
         match class.fair.turn() {
             Side::Background => class
                 .background
-                .front()
-                .map_or(Next::Nothing, |(number, _)| Next::Front(Side::Background, group(number))),
+                .front(look)
+                .map_or(Next::Nothing, |number| Next::Front(Side::Background, group(number))),
             Side::Client => {
                 let oldest = class.inits.front().copied();
                 let is_due = |of: GroupId| {
                     let init = self.groups[of.as_usize()].init;
                     init.is_some_and(|init| init.since + self.policy.init_patience <= self.now)
                 };
-                match (class.client.front(), oldest) {
+                match (class.client.front(look), oldest) {
                     (_, Some(oldest)) if is_due(oldest) => Next::Init(oldest),
-                    (Some((number, _)), _) => Next::Front(Side::Client, group(number)),
+                    (Some(number), _) => Next::Front(Side::Client, group(number)),
                     (None, Some(oldest)) => Next::Init(oldest),
                     (None, None) => Next::Nothing,
                 }
@@ -153,22 +162,22 @@ impl Rack {
         &mut self,
         index: usize,
         side: Side,
-        since: Instant,
+        (id, since): (GroupId, Instant),
         out: &mut Outbox<Command>,
     ) -> bool {
-        let queue = self.classes[index].queue(side);
-        let Some((_, waiting)) = queue.front() else { return false };
+        let number = self.groups[id.as_usize()].number;
+        let Some(waiting) = self.classes[index].queue(side).head(number) else { return false };
         let op = waiting.op;
         match self.readiness(&op, since) {
             Readiness::Waits => false,
             Readiness::Ready => {
-                if let Some(waiting) = self.classes[index].queue(side).pop() {
+                if let Some(waiting) = self.classes[index].queue(side).pop(number) {
                     self.start(index, op.group, waiting, out);
                 }
                 true
             }
             Readiness::TooFew(usable) => {
-                self.classes[index].queue(side).pop();
+                self.classes[index].queue(side).pop(number);
                 let retry_after = Some(RISE_REST);
                 self.refuse(op.id, Refusal::TooFew { usable, retry_after }, out);
                 true

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use fulgurite_units::Instant;
 
+use crate::due::{Look, Visit};
 use crate::event::{OpKind, Side};
 use crate::fair::Fair;
+use crate::line::Line;
 use crate::pace::Measured;
-use crate::queue::{Queue, Waiting};
+use crate::queue::Waiting;
 use crate::{GroupId, Members, Op, OpId, PlaceId};
 
 /// A group of disks.
@@ -31,6 +33,8 @@ pub(crate) struct Group {
     pub(crate) lost: Members,
     /// Disks that did not spin up and rest.
     pub(crate) resting: Members,
+    /// When the bucket of spin-ups of each of its disks is full again, at the latest.
+    pub(crate) full: Instant,
     /// The first look at its disks, if it is still to come.
     pub(crate) init: Option<Waiting>,
 }
@@ -48,6 +52,7 @@ impl Group {
             blocked: Members::NONE,
             lost: Members::NONE,
             resting: Members::NONE,
+            full: Instant::ZERO,
             init: None,
         }
     }
@@ -98,8 +103,8 @@ pub(crate) struct Class {
     pub(crate) groups: Vec<GroupId>,
     /// Which of the units that groups lie in is its own; classes of one may have to take turns.
     pub(crate) half: u32,
-    pub(crate) client: Queue,
-    pub(crate) background: Queue,
+    pub(crate) client: Line,
+    pub(crate) background: Line,
     /// Groups whose first look is to come, the oldest first.
     pub(crate) inits: VecDeque<GroupId>,
     pub(crate) fair: Fair,
@@ -122,7 +127,7 @@ pub(crate) struct Class {
 }
 
 impl Class {
-    pub(crate) const fn queue(&mut self, side: Side) -> &mut Queue {
+    pub(crate) const fn queue(&mut self, side: Side) -> &mut Line {
         match side {
             Side::Client => &mut self.client,
             Side::Background => &mut self.background,
@@ -136,9 +141,29 @@ impl Class {
         }
     }
 
+    /// What its queues are looked at with; `number` is that of the group that is up.
+    pub(crate) fn look(&self, now: Instant, number: impl FnOnce(GroupId) -> usize) -> Look {
+        let spinning = match self.phase {
+            Phase::Up { group, since } => {
+                Some(Visit { number: number(group), since, is_fresh: self.is_fresh })
+            }
+            Phase::Still | Phase::Rising { .. } | Phase::Sinking { .. } => None,
+        };
+        Look { now, spinning, measured: self.measured }
+    }
+
+    /// Whether something of a side waits that is to be done now.
+    pub(crate) fn wants(&self, side: Side, look: &Look) -> bool {
+        match side {
+            Side::Client => !self.inits.is_empty() || self.client.front(look).is_some(),
+            Side::Background => self.background.front(look).is_some(),
+        }
+    }
+
     /// Decides whose turn it is.
-    pub(crate) fn choose_turn(&mut self) -> Side {
-        let (client, background) = (self.waits(Side::Client), self.waits(Side::Background));
+    pub(crate) fn choose_turn(&mut self, look: &Look) -> Side {
+        let [client, background] =
+            [Side::Client, Side::Background].map(|side| self.wants(side, look));
         self.fair.choose(client, background);
         self.fair.turn()
     }

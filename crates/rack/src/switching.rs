@@ -51,6 +51,7 @@ impl Rack {
         class.phase = Phase::Rising { group, since: self.now };
         class.idle_since = None;
         self.counters.switches += 1;
+        self.ask_budget(group, cause.1, out);
         for position in 0..self.groups[group.as_usize()].places.len() {
             self.raise(group, position, true, out);
         }
@@ -80,9 +81,14 @@ impl Rack {
                 group.blocked = group.blocked.with(position);
                 return;
             }
-            Motion::Stuck { .. } => self.stuck.retain(|stuck| *stuck != place),
+            Motion::Stuck { .. } => {}
             Motion::Rising | Motion::Spinning | Motion::Sinking => return,
         }
+        if !is_first && !self.has_room(id, position) {
+            return;
+        }
+        self.stuck.retain(|stuck| *stuck != place);
+        let group = &mut self.groups[id.as_usize()];
         self.places.set(place, Motion::Rising);
         let spot = self.places.spot_mut(place);
         (spot.tries, spot.rest_until) = (0, None);
@@ -98,6 +104,7 @@ impl Rack {
     fn tell_to_rise(&mut self, group: GroupId, place: PlaceId, out: &mut Outbox<Command>) {
         let (op, kind) = self.classes[self.groups[group.as_usize()].class].cause;
         self.counters.spin_ups += 1;
+        self.charge(place);
         out.push(Command::SpinUp { place, op, kind });
     }
 
@@ -206,9 +213,11 @@ impl Rack {
         group.still(seat.position);
         self.places.set(place, Motion::Still);
         let has_room = self.places.has_room(place);
+        let may_again = self.has_room(seat.group, seat.position);
         let spot = self.places.spot_mut(place);
         spot.tries += 1;
-        if spot.tries >= RISE_TRIES {
+        let group = &mut self.groups[seat.group.as_usize()];
+        if spot.tries >= RISE_TRIES || !may_again {
             spot.failures = spot.failures.saturating_add(1);
             spot.rest_until = Some(self.now + rest(spot.failures));
             group.resting = group.resting.with(seat.position);
@@ -261,6 +270,7 @@ impl Rack {
         }
         self.places.set(place, Motion::Stuck { again: self.now + RISE_REST });
         self.places.spot_mut(place).is_woken = true;
+        self.charge(place);
         self.stuck.push(place);
         self.rejoin(place, out);
         if matches!(self.places.spot(place).motion, Motion::Stuck { .. }) {
@@ -306,8 +316,20 @@ impl Rack {
             }
         };
         let idle = class.idle_since.zip(self.policy.idle).map(|(since, idle)| since + idle);
-        let all = [patience, first, second, idle];
+        let all = [patience, first, second, idle, self.held_until(index)];
         all.into_iter().flatten().filter(|at| *at > self.now).min()
+    }
+
+    /// When something that waits on purpose, or for its budget, is to be done.
+    pub(crate) fn held_until(&self, index: usize) -> Option<Instant> {
+        let class = &self.classes[index];
+        let is_moving = matches!(class.phase, Phase::Rising { .. } | Phase::Sinking { .. });
+        if is_moving || !class.running.is_empty() {
+            return None;
+        }
+        let look = self.look(index);
+        let starts = [&class.client, &class.background].map(|line| line.starts(&look));
+        starts.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
     /// How long operations wait for disks of an open group that still come up.

@@ -47,7 +47,7 @@ impl Driven {
         let enough = if kind == OpKind::Init { 0 } else { 3 };
         let bytes = ByteCount::new(1_000_000_000);
         let group = GroupId::new(group);
-        let op = Op { id: OpId::new(id), group, kind, bytes, members, enough };
+        let op = Op { id: OpId::new(id), group, kind, bytes, members, enough, due: None };
         (id, self.step(Event::Submit { op }))
     }
 
@@ -65,7 +65,7 @@ impl Driven {
                 Command::SpinUp { place, .. } => left.extend(self.step(Event::Up { place })),
                 Command::SpinDown { place } => left.extend(self.step(Event::Down { place })),
                 Command::Run { op, .. } => ran.push(op.get()),
-                Command::Refuse { .. } | Command::Alarm { .. } => {}
+                Command::Refuse { .. } | Command::Alarm { .. } | Command::Overdrawn { .. } => {}
             }
         }
         ran
@@ -97,7 +97,8 @@ fn spin_ups(commands: &[Command]) -> Vec<PlaceId> {
         Command::SpinDown { .. }
         | Command::Run { .. }
         | Command::Refuse { .. }
-        | Command::Alarm { .. } => None,
+        | Command::Alarm { .. }
+        | Command::Overdrawn { .. } => None,
     };
     commands.iter().filter_map(place).collect()
 }
@@ -108,7 +109,8 @@ fn refusals(commands: &[Command]) -> Vec<Refusal> {
         Command::SpinUp { .. }
         | Command::SpinDown { .. }
         | Command::Run { .. }
-        | Command::Alarm { .. } => None,
+        | Command::Alarm { .. }
+        | Command::Overdrawn { .. } => None,
     };
     commands.iter().filter_map(refusal).collect()
 }
@@ -159,7 +161,7 @@ fn reads_of_a_group_come_together() {
 #[test]
 fn a_read_of_the_spinning_group_joins_it_if_it_may() {
     for (joins_running, expected) in [(true, [0, 2, 1]), (false, [0, 1, 2])] {
-        let mut driven = Driven::new(Policy { joins_running, ..Policy::default() });
+        let mut driven = Driven::new(Policy { joins_running, ..Policy::pelican() });
         let (first, begun) = driven.submit(0, OpKind::Read);
         driven.obey(begun);
         driven.read(1);

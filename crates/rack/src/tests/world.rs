@@ -13,8 +13,12 @@ use fulgurite_units::{
 use proptest::prelude::*;
 
 use crate::event::{Command, Event, Loss, Op, OpKind, Part, Side};
+use crate::limits::USUAL;
 use crate::shape::{Kind, Shape};
-use crate::{Assignment, GroupId, Members, OpId, PlaceId, Policy, Rack, Refusal, presets, solve};
+use crate::{
+    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal, presets,
+    solve,
+};
 
 /// A disk as it is, whatever the controller thinks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,6 +66,12 @@ struct World<C> {
     order: BTreeMap<(GroupId, Side), Vec<OpId>>,
     complaint: Option<Complaint>,
     runs: u64,
+    /// When what does not say is due, if the controller goes by what is due; and when all are.
+    usual: [Option<Duration>; 2],
+    due: BTreeMap<OpId, Instant>,
+    /// Spin-ups of a disk in any day, at most, and when each disk had its.
+    per_day: Option<u32>,
+    spent: Vec<Vec<Instant>>,
 }
 
 impl<C: Controller<Event = Event, Command = Command>> World<C> {
@@ -83,6 +93,41 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             order: BTreeMap::new(),
             complaint: None,
             runs: 0,
+            usual: [None; 2],
+            due: BTreeMap::new(),
+            per_day: None,
+            spent: Vec::new(),
+        }
+    }
+
+    /// The same with a policy whose promises are to be kept.
+    fn under(mut self, policy: &Policy) -> Self {
+        self.usual = match (policy.order, policy.budget) {
+            (Order::Batches, None) => [None; 2],
+            // What may not wait for the budget must not wait behind what has to.
+            (Order::Batches, Some(_)) => [None, Some(USUAL)],
+            (Order::Due(due), _) => [Some(due.usual); 2],
+        };
+        self.per_day = policy.budget.map(|budget| budget.max_spinups_per_day.max(1));
+        self.spent = vec![Vec::new(); self.disks.len()];
+        self
+    }
+
+    fn usual_of(&self, side: Side) -> Option<Duration> {
+        self.usual[usize::from(side == Side::Background)]
+    }
+
+    /// No disk is woken more often in a day than it may be, but for what is never held.
+    fn spend(&mut self, place: PlaceId, op: OpId, kind: OpKind) {
+        let Some(per_day) = self.per_day else { return };
+        let day = Duration::from_secs(86_400);
+        let now = self.now;
+        let spent = &mut self.spent[place.as_usize()];
+        spent.retain(|at| now.since(*at) < day);
+        let is_over = spent.len() >= per_day as usize;
+        spent.push(now);
+        if is_over && !matches!(kind, OpKind::Init | OpKind::Rebuild) {
+            self.complain(format!("disk {place} is woken too often, for operation {op}"));
         }
     }
 
@@ -116,7 +161,10 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
 
     fn obey(&mut self, command: Command) {
         match command {
-            Command::SpinUp { place, .. } => self.spin_up(place),
+            Command::SpinUp { place, op, kind } => {
+                self.spend(place, op, kind);
+                self.spin_up(place);
+            }
             Command::SpinDown { place } => {
                 let disk = &mut self.disks[place.as_usize()];
                 disk.generation += 1;
@@ -137,6 +185,11 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
                     && usable >= known.enough
                 {
                     self.complain(format!("operation {op} is refused with enough disks"));
+                }
+            }
+            Command::Overdrawn { group, kind } => {
+                if !matches!(kind, OpKind::Init | OpKind::Rebuild) {
+                    self.complain(format!("group {group} is woken beyond its budget"));
                 }
             }
             Command::Alarm { group, away } => {
@@ -179,7 +232,13 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
             self.complain(format!("operation {id} runs with too few disks"));
         }
         let order = self.order.entry((op.group, op.kind.side())).or_default();
-        if op.kind != OpKind::Init && order.first() != Some(&id) {
+        // Those that came before it, in the order of who is due.
+        let before: Vec<OpId> = order.iter().copied().take_while(|of| *of != id).collect();
+        let is_overtaken = |of: &OpId| match self.usual_of(op.kind.side()) {
+            None => true,
+            Some(_) => self.due.get(of) <= self.due.get(&id),
+        };
+        if op.kind != OpKind::Init && before.iter().any(is_overtaken) {
             self.complain(format!("operation {id} overtakes one of its own group"));
         }
         self.order.entry((op.group, op.kind.side())).or_default().retain(|of| *of != id);
@@ -301,7 +360,12 @@ impl<C: Controller<Event = Event, Command = Command>> World<C> {
         let members = Members::first(self.assignment.places(group).len());
         let enough = if kind == OpKind::Init { 0 } else { code.data };
         let bytes = ByteCount::mib(self.random.below(2000));
-        let op = Op { id, group, kind, bytes, members, enough };
+        let dated = self.random.below(2) == 0;
+        let within = Duration::from_secs(1 << self.random.below(16));
+        let due = dated.then(|| self.now + within);
+        let op = Op { id, group, kind, bytes, members, enough, due };
+        let usual = self.usual_of(kind.side()).unwrap_or_default();
+        self.due.insert(id, due.unwrap_or_else(|| self.now + usual));
         self.ops.insert(id, op);
         if kind != OpKind::Init {
             self.order.entry((group, kind.side())).or_default().push(id);
@@ -386,13 +450,21 @@ fn policies() -> impl Strategy<Value = Policy> {
     let time = prop_oneof![Just(None), (0u64..60).prop_map(|s| Some(Duration::from_secs(s)))];
     let idle = prop_oneof![Just(None), (1u64..100).prop_map(|s| Some(Duration::from_secs(s)))];
     let flags = (any::<bool>(), any::<bool>());
-    (reach, time, idle, flags, 1usize..4, 2usize..30, 0u32..=100).prop_map(
-        |(reach_bytes, reach_time, idle, (joins_running, in_turn), at_once, queue, share)| Policy {
+    let seconds = |most: u64| (0..most).prop_map(Duration::from_secs);
+    let due = (seconds(400), seconds(4000), seconds(400))
+        .prop_map(|(patience, usual, stay)| Order::Due(Due { patience, usual, stay }));
+    let order = prop_oneof![Just(Order::Batches), due];
+    let budget = (1u32..60).prop_map(|max_spinups_per_day| Budget { max_spinups_per_day });
+    let choice = (order, prop_oneof![Just(None), budget.prop_map(Some)]);
+    (reach, time, idle, (flags, choice), 1usize..4, 2usize..30, 0u32..=100).prop_map(
+        |(reach_bytes, reach_time, idle, (flags, (order, budget)), at_once, queue, share)| Policy {
+            order,
+            budget,
             reach_bytes,
             reach_time,
             idle,
-            joins_running,
-            spins_up_in_turn: in_turn,
+            joins_running: flags.0,
+            spins_up_in_turn: flags.1,
             at_once,
             client_queue: queue,
             background_queue: queue,
@@ -409,7 +481,7 @@ proptest! {
     fn every_promise_is_kept(seed: u64, policy in policies(), trouble in 0u64..40, laptop: bool) {
         let (shape, assignment) = rack(if laptop { "laptop" } else { "shelf" });
         let rack = Rack::new(&shape, assignment.clone(), policy);
-        let mut world = World::new(shape, assignment, rack, seed, trouble);
+        let mut world = World::new(shape, assignment, rack, seed, trouble).under(&policy);
         let runs = world.live(150);
         prop_assert!(runs.is_ok(), "{:?}", runs);
         prop_assert!(runs.unwrap() > 0, "something was done");
@@ -455,7 +527,10 @@ impl Broken {
         let (down, run) = match command {
             Command::SpinDown { place } => (Some(place), None),
             Command::Run { op, .. } => (None, Some(op)),
-            Command::SpinUp { .. } | Command::Refuse { .. } | Command::Alarm { .. } => (None, None),
+            Command::SpinUp { .. }
+            | Command::Refuse { .. }
+            | Command::Alarm { .. }
+            | Command::Overdrawn { .. } => (None, None),
         };
         match self.how {
             How::DoesNotWait => {

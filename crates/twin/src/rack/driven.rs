@@ -12,15 +12,15 @@
 //! those that are needed is: nothing waits for the others.
 
 use fulgurite_rack::{
-    Assignment, Command, Event, GroupId, Loss, Members, Op as Order, OpId, OpKind, Part, PlaceId,
-    PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
+    Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind, Order,
+    Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
 };
 use fulgurite_units::{ByteCount, Controller as _, Instant, Outbox, Ratio, Seed};
 
 use super::laws::{Laws, seconds, stream};
 use super::result::Times;
 use super::run::{Common, Doing, Next, Planned, Rack, Seen};
-use super::scenario::{Rebuild, Scenario};
+use super::scenario::{Rebuild, Scenario, Sequence};
 use super::shape::{CLASSES, DISKS_OF_GROUP, class_of};
 use super::share::Kind;
 use super::transfers::{Op, OpIndex};
@@ -150,13 +150,14 @@ impl Driven {
             self.numbers.resize(place + 1, 0);
         }
         self.numbers[place] = self.orders << PLACE_BITS | u64::from(index.0);
-        let order = Order {
+        let order = Task {
             id: OpId::new(self.numbers[place]),
             group: GroupId::new(op.group),
             kind,
             bytes: ByteCount::new(floor(op.stack * f64::from(disks.stacks))),
             members: Members::first(DISKS_OF_GROUP as usize),
             enough,
+            due: op.times.promise.map(|promise| op.times.arrived + promise.within),
         };
         self.step(Event::Submit { op: order }, common, stage);
     }
@@ -202,10 +203,12 @@ impl Driven {
                 common.accounts.power.stop(stage.now(), sinking.count());
                 self.tell(group, sinking, |place| Event::Down { place }, common, stage);
             }
-            Machines::Timer => {
+            // One that was planned before an earlier one was is over.
+            Machines::Timer if self.timer == Some(stage.now()) => {
                 self.timer = None;
                 self.step(Event::Timer, common, stage);
             }
+            Machines::Timer => {}
             Machines::Fails => self.fails(common, stage),
         }
     }
@@ -249,7 +252,7 @@ impl Driven {
         let asked = REBUILD_WINDOW.saturating_sub(waiting).min(self.unasked);
         self.unasked -= asked;
         for _ in 0..asked {
-            let times = Times { arrived: stage.now(), dequeued: stage.now() };
+            let times = Times::new(stage.now(), None);
             let op = Op { kind: Kind::Rebuild, times, group, stack: float(stack) };
             let index = common.ops.put(op);
             self.arrive(index, common, stage);
@@ -334,7 +337,7 @@ impl Driven {
                     }
                 }
             }
-            Command::Alarm { .. } => {}
+            Command::Alarm { .. } | Command::Overdrawn { .. } => {}
         }
     }
 
@@ -369,7 +372,7 @@ impl Driven {
         see(group, Doing::SpinUp, stage);
         let takes = self.laws.spin_up.draw_s(&mut self.times);
         let together = self.laws.spin_up.together_s(takes);
-        common.accounts.spun_up(stage.now(), disks);
+        common.accounts.spun_up(stage.now(), Some(group), disks);
         common.accounts.power.spin_up(stage.now(), disks, together);
         plan(stage.now() + seconds(takes), Machines::Turned { group }, stage);
     }
@@ -394,7 +397,14 @@ impl Driven {
 /// The paper's policy with what a scenario says of it.
 fn policy(scenario: &Scenario) -> Policy {
     let of = &scenario.scheduler;
+    let order = match of.order {
+        Sequence::Batches => Order::Batches,
+        Sequence::Due => Order::Due(Due { patience: of.patience, ..Due::default() }),
+    };
+    let per_day = of.max_spinups_per_day;
     Policy {
+        order,
+        budget: per_day.map(|max_spinups_per_day| Budget { max_spinups_per_day }),
         reach_bytes: Some(of.reorder),
         background_share: Ratio::new(of.rebuild_share).unwrap_or_default(),
         turn: of.turn,

@@ -27,6 +27,7 @@ mod run;
 mod scenario;
 mod shape;
 mod share;
+mod spins;
 mod transfers;
 mod walked;
 mod workload;
@@ -37,8 +38,10 @@ pub use probe::{CurveProbe, LawName, Probe};
 pub use reported::{Course, Recorder};
 pub use result::{RebuildResult, RunResult};
 pub use run::{Doing, Planned, Rack, Seen};
-pub use scenario::{Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler};
-pub use workload::{Arrivals, Jobs, Read, Sizes, TraceRead, Workload};
+pub use scenario::{
+    Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence,
+};
+pub use workload::{Arrivals, Jobs, Promise, Promises, Read, Sizes, TraceRead, Workload};
 
 #[cfg(test)]
 mod tests;

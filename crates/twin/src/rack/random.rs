@@ -123,7 +123,7 @@ impl Random {
         common.accounts.power.stop(stage.now(), asleep);
         let spin_up = self.laws[1].draw_s(&mut self.times);
         let together = self.laws[1].together_s(spin_up);
-        common.accounts.spun_up(stage.now(), self.disks);
+        common.accounts.spun_up(stage.now(), None, self.disks);
         common.accounts.power.spin_up(stage.now(), self.disks, together);
         stage.put(stage.now() + seconds(spin_up), Planned(Next::Turned(index)));
     }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::power::Power;
 use super::scenario::Scenario;
 use super::shape::DISKS;
+use super::spins::Spins;
+use super::workload::Promise;
 use crate::engine::Ended;
 use crate::engine::histogram::{Histogram, Quantiles};
 use crate::measured::{Dimension, Made, Measured};
@@ -30,6 +32,12 @@ pub struct RunResult {
     pub first_byte: Quantiles,
     /// 95th percentile of that.
     pub first_byte_p95: f64,
+    /// From the arrival of a read that is due soon to its first byte.
+    pub soon_first_byte: Quantiles,
+    /// The share of those that were done later than promised.
+    pub soon_late: f64,
+    /// The same of the others that were promised a time.
+    pub later_late: f64,
     /// From when a read's turn came, disks asleep or not, to its last byte.
     pub service: Quantiles,
     /// Bytes per second over the network.
@@ -42,6 +50,8 @@ pub struct RunResult {
     pub spin_ups: f64,
     /// Spin-ups of disks for each TB that was read.
     pub spin_ups_per_tb: f64,
+    /// The most spin-ups of a disk in any 24 hours.
+    pub spin_ups_day_max: u64,
     /// Bytes read of a disk in a year.
     pub disk_bytes: f64,
     /// Mean power of the disks, in watts.
@@ -94,13 +104,13 @@ impl Measured for RunResult {
 
     fn dimension(metric: &str) -> Dimension {
         match metric {
-            "reject_rate" => Dimension::Share,
+            "reject_rate" | "soon_late" | "later_late" => Dimension::Share,
             "makespan" | "span" | "first_byte_p95" => Dimension::Time,
             "rebuild.took" | "rebuild.class_p95" | "rebuild.others_p95" => Dimension::Time,
             "throughput" | "bytes" | "disk_bytes" => Dimension::Bytes,
             _ if metric.ends_with(".count") => Dimension::Number,
             _ => {
-                let times = ["completion.", "first_byte.", "service."];
+                let times = ["completion.", "first_byte.", "soon_first_byte.", "service."];
                 let is_time = times.iter().any(|of| metric.starts_with(of));
                 if is_time { Dimension::Time } else { Dimension::Number }
             }
@@ -116,6 +126,9 @@ pub(crate) struct Accounts {
     rejected: u64,
     completion: Histogram,
     first_byte: Histogram,
+    soon_first_byte: Histogram,
+    /// Reads that were promised a time, soon and later, and those of them that were late.
+    promised: [[u64; 2]; 2],
     service: Histogram,
     /// Bytes of reads that ended in the window, and what disks read for them.
     sent: f64,
@@ -124,6 +137,7 @@ pub(crate) struct Accounts {
     bytes: f64,
     done: Instant,
     spun_up: u64,
+    spins: Spins,
     queue_max: u64,
     pub(crate) power: Power,
     pub(crate) rebuild: RebuildAccount,
@@ -147,24 +161,36 @@ pub(crate) struct Times {
     pub(crate) arrived: Instant,
     /// When its turn came.
     pub(crate) dequeued: Instant,
+    /// What was promised.
+    pub(crate) promise: Option<Promise>,
+}
+
+impl Times {
+    /// Of what comes now.
+    pub(crate) const fn new(arrived: Instant, promise: Option<Promise>) -> Self {
+        Self { arrived, dequeued: arrived, promise }
+    }
 }
 
 impl Accounts {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let window = scenario.measured();
-        let [completion, first_byte, service] = Default::default();
+        let [completion, first_byte, soon_first_byte, service] = Default::default();
         Self {
             window,
             offered: 0,
             rejected: 0,
             completion,
             first_byte,
+            soon_first_byte,
+            promised: [[0; 2]; 2],
             service,
             sent: 0.0,
             read: 0.0,
             bytes: 0.0,
             done: window[0],
             spun_up: 0,
+            spins: Spins::default(),
             queue_max: 0,
             power: Power::new(&scenario.disks, window),
             rebuild: RebuildAccount::default(),
@@ -198,6 +224,9 @@ impl Accounts {
         let waited = now.since(of.arrived);
         if self.counts(of.arrived) {
             self.first_byte.add(waited);
+            if of.promise.is_some_and(|promise| promise.is_soon) {
+                self.soon_first_byte.add(waited);
+            }
         }
         if self.rebuild.since.is_some_and(|since| of.arrived >= since) {
             let histogram =
@@ -211,6 +240,11 @@ impl Accounts {
         self.last = now;
         if self.counts(of.arrived) {
             self.completion.add(now.since(of.arrived));
+            if let Some(promise) = of.promise {
+                let [all, late] = &mut self.promised[usize::from(promise.is_soon)];
+                *all += 1;
+                *late += u64::from(now.since(of.arrived) > promise.within);
+            }
             self.service.add(now.since(of.dequeued));
             self.bytes += sent;
             self.done = now;
@@ -235,7 +269,11 @@ impl Accounts {
         }
     }
 
-    pub(crate) fn spun_up(&mut self, now: Instant, disks: u32) {
+    /// All disks of a group spin up, or those of a read that lie in none.
+    pub(crate) fn spun_up(&mut self, now: Instant, group: Option<u32>, disks: u32) {
+        if let Some(group) = group {
+            self.spins.note(now, group);
+        }
         if self.counts(now) {
             self.spun_up += u64::from(disks);
         }
@@ -257,10 +295,14 @@ impl Accounts {
             completion: self.completion.quantiles(),
             first_byte: self.first_byte.quantiles(),
             first_byte_p95: p95(&self.first_byte),
+            soon_first_byte: self.soon_first_byte.quantiles(),
+            soon_late: late(self.promised[1]),
+            later_late: late(self.promised[0]),
             service: self.service.quantiles(),
             throughput: self.sent / window,
             bytes: self.bytes,
             span: self.done.since(from).as_secs_f64(),
+            spin_ups_day_max: self.spins.most(),
             spin_ups: spun_up * a_year,
             spin_ups_per_tb: if self.sent > 0.0 { spun_up / self.sent * 1e12 } else { 0.0 },
             disk_bytes: self.read * a_year,
@@ -278,6 +320,10 @@ impl Accounts {
             hash: ended.hash,
         }
     }
+}
+
+fn late([all, late]: [u64; 2]) -> f64 {
+    if all > 0 { count(late) / count(all) } else { 0.0 }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]

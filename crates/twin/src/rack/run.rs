@@ -164,7 +164,7 @@ impl System for Rack {
     }
 
     fn arrive<O: Observer<Self>>(&mut self, read: &Read, stage: &mut Stage<'_, Self, O>) {
-        let Read { at, group, size } = *read;
+        let Read { at, group, size, promise } = *read;
         stage.note(&(Seen::Came { group }, size));
         stage.show(Seen::Came { group });
         let limit = self.common.scenario.scheduler.queue_max;
@@ -184,7 +184,7 @@ impl System for Rack {
             stage.show(Seen::Rejected { group });
             return;
         }
-        let times = Times { arrived: at, dequeued: at };
+        let times = Times::new(at, promise);
         let stack = float(size) / f64::from(self.common.scenario.disks.stacks);
         let index = self.common.ops.put(Op { kind: Kind::Read, times, group, stack });
         match &mut self.layout {

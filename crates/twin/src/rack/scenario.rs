@@ -124,6 +124,14 @@ pub struct Network {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scheduler {
+    /// Whom a class serves next; the paper's `reference` knows but its own.
+    pub order: Sequence,
+    /// Of the order `due`: how long a read is made to wait on purpose, so that others of its group
+    /// come with it.
+    pub patience: Duration,
+    /// How often a disk may spin up in any 24 hours; as often as it has to if there is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_spinups_per_day: Option<u32>,
     /// Reads that wait in a class, at most; more are rejected.
     pub queue_max: u32,
     /// By how much a read may be overtaken, as the bytes of those that overtake it.
@@ -138,6 +146,17 @@ pub struct Scheduler {
     /// Whether the two classes of a half spin up one after the other, as in the paper's prototype
     /// (section 4.4).
     pub serial_spin_ups: bool,
+}
+
+/// Whom a class serves next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sequence {
+    /// Batches in the order in which they began (section 2.2.3).
+    #[default]
+    Batches,
+    /// What is due first.
+    Due,
 }
 
 /// A disk that is rebuilt.
@@ -189,6 +208,9 @@ impl Default for Network {
 impl Default for Scheduler {
     fn default() -> Self {
         Self {
+            order: Sequence::Batches,
+            patience: Duration::ZERO,
+            max_spinups_per_day: None,
             queue_max: 1_000,
             reorder: ByteCount::new(500_000_000_000),
             rebuild_share: 0.5,
@@ -249,6 +271,12 @@ impl Scenario {
             if rebuild.stack == ByteCount::ZERO {
                 return refuse("rebuild.stack", "0B".to_owned(), "at least one byte");
             }
+        }
+        let is_papers =
+            self.scheduler.order == Sequence::Batches && self.scheduler.max_spinups_per_day.is_none();
+        if !is_papers && self.configuration != Configuration::Pelican {
+            let field = "scheduler.order, scheduler.max_spinups_per_day";
+            return refuse(field, "set".to_owned(), "of configuration pelican");
         }
         self.disks.validate()?;
         self.network.validate()?;
@@ -325,6 +353,10 @@ impl Scheduler {
         if !(self.rebuild_share > 0.0 && self.rebuild_share < 1.0) {
             let value = self.rebuild_share.to_string();
             return refuse("scheduler.rebuild_share", value, "above 0 and below 1");
+        }
+        if self.max_spinups_per_day == Some(0) {
+            let field = "scheduler.max_spinups_per_day";
+            return refuse(field, "0".to_owned(), "at least 1, or no number");
         }
         if self.turn == Duration::ZERO {
             return refuse("scheduler.turn", self.turn.to_string(), "above 0");

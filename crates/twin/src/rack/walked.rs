@@ -169,7 +169,7 @@ impl Walked {
         let waiting = self.left - self.unasked;
         let asked = REBUILD_WINDOW.saturating_sub(waiting).min(self.unasked);
         for _ in 0..asked {
-            let times = Times { arrived: now, dequeued: now };
+            let times = Times::new(now, None);
             let stack = float(stack);
             let index = common.ops.put(Op { kind: Kind::Rebuild, times, group, stack });
             self.submit(index, Kind::Rebuild, group, stack);
@@ -336,9 +336,10 @@ impl Walked {
     ) {
         let takes = self.laws.spin_up.draw_s(&mut self.times);
         let together = self.laws.spin_up.together_s(takes);
-        common.accounts.spun_up(stage.now(), DISKS_OF_GROUP);
+        let group = self.classes[class].target;
+        common.accounts.spun_up(stage.now(), Some(group), DISKS_OF_GROUP);
         common.accounts.power.spin_up(stage.now(), DISKS_OF_GROUP, together);
-        self.classes[class].group = Some(self.classes[class].target);
+        self.classes[class].group = Some(group);
         self.does(class, Doing::SpinUp, seconds(takes), stage);
     }
 

@@ -24,6 +24,30 @@ pub struct Workload {
     /// Blobs that are read together, and whether they lie together.
     #[serde(default)]
     pub jobs: Jobs,
+    /// What was promised to those who read; nothing, as in the paper, if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promises: Option<Promises>,
+}
+
+/// When reads are due: some soon, the others later.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Promises {
+    /// The share of reads that are due soon, drawn for each.
+    pub soon_share: f64,
+    /// From when they come until they are due.
+    pub soon: Duration,
+    /// The same for the others.
+    pub later: Duration,
+}
+
+/// What was promised to one read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// Until then, from when it comes, it is to be done.
+    pub within: Duration,
+    /// It is one of those that are due soon.
+    pub is_soon: bool,
 }
 
 /// When reads come.
@@ -108,7 +132,7 @@ impl Workload {
     #[must_use]
     pub fn poisson(rate: f64) -> Self {
         let (sizes, jobs) = (Sizes::default(), Jobs::default());
-        Self { arrivals: Arrivals::Poisson { rate }, sizes, jobs }
+        Self { arrivals: Arrivals::Poisson { rate }, sizes, jobs, promises: None }
     }
 
     /// Checks every part; groups are below `groups`.
@@ -145,6 +169,11 @@ impl Workload {
         }
         if !(1..=100_000).contains(&self.jobs.together) {
             return refuse("jobs.together", self.jobs.together.to_string(), "from 1 to 100000");
+        }
+        if let Some(share) = self.promises.map(|of| of.soon_share)
+            && !(0.0..=1.0).contains(&share)
+        {
+            return refuse("promises.soon_share", share.to_string(), "from 0 to 1");
         }
         self.sizes.sampler().map(|_| ())
     }
@@ -217,6 +246,8 @@ pub struct Read {
     pub group: u32,
     /// How large the blob is.
     pub size: ByteCount,
+    /// When it is due, if that was promised.
+    pub promise: Option<Promise>,
 }
 
 /// Reads in the order of time.
@@ -225,6 +256,9 @@ pub(crate) struct Reads {
     source: Source,
     sizes: SizeSampler,
     draws: Draws,
+    /// Drawn apart, so that reads with promises are those without.
+    soon: Draws,
+    promises: Option<Promises>,
     jobs: Jobs,
     groups: u64,
     /// Reads of the job that comes, still to come.
@@ -271,6 +305,8 @@ impl Reads {
             source,
             sizes: workload.sizes.sampler()?,
             draws,
+            soon: stream(seed, b"promises"),
+            promises: workload.promises,
             jobs: workload.jobs,
             groups: u64::from(groups),
             left: 0,
@@ -278,6 +314,12 @@ impl Reads {
             group: 0,
             at: Instant::ZERO,
         })
+    }
+
+    fn promise(&mut self) -> Option<Promise> {
+        let Promises { soon_share, soon, later } = self.promises?;
+        let is_soon = self.soon.unit() < soon_share;
+        Some(Promise { within: if is_soon { soon } else { later }, is_soon })
     }
 
     /// The group of the next blob of the job.
@@ -304,7 +346,8 @@ impl Iterator for Reads {
                 Source::Times(times) => times.next()?,
                 Source::Trace(reads) => {
                     let TraceRead { at, group, size } = reads.next()?;
-                    return Some(Read { at: Instant::ZERO + at, group, size });
+                    let promise = self.promise();
+                    return Some(Read { at: Instant::ZERO + at, group, size, promise });
                 }
             };
             self.left = self.jobs.reads;
@@ -316,7 +359,8 @@ impl Iterator for Reads {
         }
         self.left -= 1;
         let group = self.place();
-        Some(Read { at: self.at, group, size: self.sizes.draw(&mut self.draws) })
+        let (size, promise) = (self.sizes.draw(&mut self.draws), self.promise());
+        Some(Read { at: self.at, group, size, promise })
     }
 }
 
@@ -396,7 +440,7 @@ mod tests {
         let trace = vec![TraceRead { at: over, group: 47, size }];
         let arrivals = Arrivals::Trace(trace);
         let all = reads(&Workload { arrivals, ..Workload::poisson(1.0) });
-        assert_eq!(all, [Read { at: Instant::ZERO + over, group: 47, size }]);
+        assert_eq!(all, [Read { at: Instant::ZERO + over, group: 47, size, promise: None }]);
     }
 
     #[test]

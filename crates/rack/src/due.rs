@@ -1,0 +1,296 @@
+//! A queue in which what is due first comes first, and whose groups may wait for more to come.
+//!
+//! ```text
+//! the group that spins serves all it has; then the group of what is due first, as soon as the
+//! last moment has come at which all that waits can still have its first byte within `patience`:
+//!
+//!   min over k of (wanted_k - sum over j <= k of (switch + bytes_j / pace)), k in the order of wanted
+//!
+//! it is left sooner for what is promised at most half as late and would be too late, at the last
+//! moment, if leaving helps or the visit was worth its switch; and when it stayed too long
+//! ```
+//!
+//! What waits is late when its time is over: from then on, who has waited the largest share of what
+//! was promised comes first, so that nobody waits for ever, however much is due. A group whose
+//! disks were woken too often waits for its budget ([`crate::meter`]), but not with a rebuild of
+//! what is in danger.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{ByteCount, Duration, Instant};
+
+use crate::Op;
+use crate::event::OpKind;
+use crate::limits::SOON;
+use crate::meter::Room;
+use crate::order::Due;
+use crate::pace::Measured;
+use crate::queue::Waiting;
+
+/// When somebody looks at a queue, and what spins meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) now: Instant,
+    pub(crate) spinning: Option<Visit>,
+    pub(crate) measured: Measured,
+}
+
+/// A group that is up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit {
+    /// Its number in the class.
+    pub(crate) number: usize,
+    /// Since when.
+    pub(crate) since: Instant,
+    /// Nothing ran in it yet.
+    pub(crate) is_fresh: bool,
+}
+
+/// What waits of one side of one class.
+#[derive(Clone, Debug)]
+pub(crate) struct DueQueue {
+    order: Due,
+    /// So many are half of what may wait: then nobody is made to wait on purpose.
+    half: usize,
+    lanes: Vec<Lane>,
+    len: usize,
+    bytes: u64,
+    /// Operations that say when they are due.
+    dated: usize,
+    next: u64,
+}
+
+/// What waits for one group.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// By when it is due, then in the order in which it came.
+    waiting: BTreeMap<(Instant, u64), Waiting>,
+    bytes: u64,
+    /// Those that are due soon; rebuilds; rebuilds that say when they are due.
+    soon: usize,
+    rebuilds: usize,
+    dated_rebuilds: usize,
+    room: Room,
+}
+
+/// Whether an operation may draw on the reserve of a budget.
+pub(crate) fn is_soon(waiting: &Waiting) -> bool {
+    waiting.op.due.is_some_and(|due| due.since(waiting.since) <= SOON)
+}
+
+impl Lane {
+    fn head(&self) -> Option<(Instant, &Waiting)> {
+        self.waiting.first_key_value().map(|((due, _), waiting)| (*due, waiting))
+    }
+
+    /// From when on the group may be woken.
+    fn from(&self) -> Instant {
+        if self.dated_rebuilds > 0 || (self.room.in_danger && self.rebuilds > 0) {
+            Instant::ZERO
+        } else if self.soon > 0 {
+            self.room.soon
+        } else {
+            self.room.plain
+        }
+    }
+
+    fn count(&mut self, waiting: &Waiting, by: impl Fn(&mut usize)) {
+        let is_rebuild = waiting.op.kind == OpKind::Rebuild;
+        if is_soon(waiting) {
+            by(&mut self.soon);
+        }
+        if is_rebuild {
+            by(&mut self.rebuilds);
+        }
+        if is_rebuild && waiting.op.due.is_some() {
+            by(&mut self.dated_rebuilds);
+        }
+    }
+}
+
+impl DueQueue {
+    /// For a class of so many groups, in which at most `limit` wait.
+    pub(crate) fn new(groups: usize, limit: usize, order: Due) -> Self {
+        let (half, lanes) = (limit / 2, vec![Lane::default(); groups]);
+        Self { order, half, lanes, len: 0, bytes: 0, dated: 0, next: 0 }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) const fn bytes(&self) -> ByteCount {
+        ByteCount::new(self.bytes)
+    }
+
+    pub(crate) fn set_room(&mut self, group: usize, room: Room) {
+        self.lanes[group].room = room;
+    }
+
+    /// All that waits, group by group, with the number of the group.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Waiting)> {
+        let lanes = self.lanes.iter().enumerate();
+        lanes.flat_map(|(number, lane)| lane.waiting.values().map(move |of| (number, of)))
+    }
+
+    pub(crate) fn insert(&mut self, waiting: Waiting, group: usize) {
+        let key = (self.due(&waiting), self.next);
+        self.next += 1;
+        self.len += 1;
+        self.bytes += waiting.op.bytes.get();
+        self.dated += usize::from(waiting.op.due.is_some());
+        let lane = &mut self.lanes[group];
+        lane.bytes += waiting.op.bytes.get();
+        lane.count(&waiting, |of| *of += 1);
+        lane.waiting.insert(key, waiting);
+    }
+
+    /// The operation of a group that is due first.
+    pub(crate) fn head(&self, group: usize) -> Option<&Waiting> {
+        self.lanes[group].head().map(|(_, waiting)| waiting)
+    }
+
+    /// Takes it.
+    pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
+        let key = *self.lanes[group].waiting.first_key_value()?.0;
+        self.take(group, key)
+    }
+
+    fn take(&mut self, group: usize, key: (Instant, u64)) -> Option<Waiting> {
+        let lane = &mut self.lanes[group];
+        let waiting = lane.waiting.remove(&key)?;
+        lane.bytes -= waiting.op.bytes.get();
+        lane.count(&waiting, |of| *of -= 1);
+        self.len -= 1;
+        self.bytes -= waiting.op.bytes.get();
+        self.dated -= usize::from(waiting.op.due.is_some());
+        Some(waiting)
+    }
+
+    /// Takes all operations of a group for which `is_over` holds, in their order.
+    pub(crate) fn remove(
+        &mut self,
+        group: usize,
+        is_over: impl Fn(&Op) -> bool,
+        mut removed: impl FnMut(Waiting),
+    ) {
+        let over = self.lanes[group].waiting.iter().filter(|(_, of)| is_over(&of.op));
+        let over: Vec<_> = over.map(|(key, _)| *key).collect();
+        over.into_iter().filter_map(|key| self.take(group, key)).for_each(&mut removed);
+    }
+
+    /// The group that is to be served next; none if what waits can wait longer.
+    pub(crate) fn front(&self, look: &Look) -> Option<usize> {
+        let Some(visit) = look.spinning.filter(|of| self.head(of.number).is_some()) else {
+            let is_time = self.starts(look).is_some_and(|at| at <= look.now);
+            return is_time.then(|| self.choose(look)).flatten();
+        };
+        let is_long = look.now >= visit.since + self.order.stay;
+        if visit.is_fresh || !(is_long || self.dated > 0) {
+            return Some(visit.number);
+        }
+        let other = self.choose(look).filter(|other| self.is_left(&visit, *other, is_long, look));
+        Some(other.unwrap_or(visit.number))
+    }
+
+    /// When the next switch is to begin for what waits in groups that do not spin.
+    pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
+        let spinning = look.spinning.map(|of| of.number);
+        let others = self.lanes.iter().enumerate().filter(|(number, lane)| {
+            Some(*number) != spinning && !lane.waiting.is_empty()
+        });
+        let is_patient = self.order.patience > Duration::ZERO && self.len < self.half.max(1);
+        let (mut next, mut wanted) = (None::<Instant>, Vec::new());
+        for (_, lane) in others {
+            let from = lane.from();
+            if from > look.now || !is_patient {
+                next = Some(next.map_or(from, |next| next.min(from)));
+            } else if let Some((due, head)) = lane.head() {
+                wanted.push((self.wanted(due, head), lane.bytes));
+            }
+        }
+        wanted.sort_unstable();
+        let (mut work, switch) = (0u64, look.measured.switch().as_nanos());
+        for (at, bytes) in wanted {
+            work = work.saturating_add(switch);
+            let begin = Instant::from_nanos(at.as_nanos().saturating_sub(work));
+            next = Some(next.map_or(begin, |next| next.min(begin)));
+            work = work.saturating_add(look.measured.time_of(ByteCount::new(bytes)).as_nanos());
+        }
+        next
+    }
+
+    /// When its first byte is wanted.
+    fn wanted(&self, due: Instant, waiting: &Waiting) -> Instant {
+        let patient = waiting.since + self.order.patience;
+        if due < patient { waiting.since } else { patient }
+    }
+
+    /// The group that comes next, of those that may be woken or spin.
+    fn choose(&self, look: &Look) -> Option<usize> {
+        let spinning = look.spinning.map(|of| of.number);
+        let heads = self.lanes.iter().enumerate().filter_map(|(number, lane)| {
+            let may = Some(number) == spinning || lane.from() <= look.now;
+            may.then(|| lane.head().map(|(due, waiting)| (number, due, waiting.since)))?
+        });
+        let (number, due, _) = heads.clone().min_by_key(|(number, due, _)| (*due, *number))?;
+        if due >= look.now {
+            return Some(number);
+        }
+        let share = |due: Instant, since: Instant| {
+            let promised = due.since(since).as_nanos().max(1);
+            (u128::from(look.now.since(since).as_nanos()) << 32) / u128::from(promised)
+        };
+        // The first of equals, as above.
+        let most = heads.rev().max_by_key(|(_, due, since)| share(*due, *since));
+        most.map(|(number, _, _)| number)
+    }
+
+    /// Whether a group that has more is left for another.
+    fn is_left(&self, visit: &Visit, other: usize, is_long: bool, look: &Look) -> bool {
+        let (lane, lane_of_other) = (&self.lanes[visit.number], &self.lanes[other]);
+        let (Some((own_due, own)), Some((due, next))) = (lane.head(), lane_of_other.head()) else {
+            return false;
+        };
+        if other == visit.number || due >= own_due {
+            return false;
+        }
+        if is_long && self.wanted(due, next) <= look.now {
+            return true;
+        }
+        let promised = due.since(next.since).as_nanos();
+        let is_tighter =
+            next.op.due.is_some() && promised <= own_due.since(own.since).as_nanos() / 2;
+        let switch = look.measured.switch();
+        let rest = look.measured.time_of(ByteCount::new(lane.bytes));
+        let is_late = look.now + switch + rest > due;
+        // Not before it has to be: what is done meanwhile needs no second visit.
+        let one = look.measured.time_of(own.op.bytes) + look.measured.time_of(next.op.bytes);
+        let is_time = look.now + switch + switch + one > due;
+        let helps = look.now + switch <= due || look.now >= visit.since + switch;
+        is_tighter && is_late && is_time && helps
+    }
+
+    /// When an operation is due.
+    fn due(&self, waiting: &Waiting) -> Instant {
+        waiting.op.due.unwrap_or_else(|| waiting.since + self.order.usual)
+    }
+
+    /// Counts once more, for who asserts it.
+    pub(crate) fn check(&self) {
+        let (mut len, mut bytes, mut dated) = (0, 0, 0);
+        for lane in &self.lanes {
+            let mut again = Lane { room: lane.room, ..Lane::default() };
+            for ((due, _), waiting) in &lane.waiting {
+                assert_eq!(*due, self.due(waiting), "each is where it is due");
+                again.count(waiting, |of| *of += 1);
+                again.bytes += waiting.op.bytes.get();
+                dated += usize::from(waiting.op.due.is_some());
+            }
+            let counts = |of: &Lane| (of.bytes, of.soon, of.rebuilds, of.dated_rebuilds);
+            assert_eq!(counts(lane), counts(&again), "a lane counts");
+            (len, bytes) = (len + lane.waiting.len(), bytes + lane.bytes);
+        }
+        assert_eq!((self.len, self.bytes, self.dated), (len, bytes, dated), "a queue counts");
+    }
+}

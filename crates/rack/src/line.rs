@@ -1,0 +1,151 @@
+//! What waits of one side of one class, in whichever order the policy has.
+
+use fulgurite_units::{ByteCount, Instant};
+
+use crate::Op;
+use crate::due::{DueQueue, Look, is_soon};
+use crate::event::OpKind;
+use crate::meter::Room;
+use crate::order::Order;
+use crate::policy::Policy;
+use crate::queue::{Cost, Queue, Waiting};
+
+/// A queue, and which budget its groups have.
+#[derive(Clone, Debug)]
+pub(crate) enum Line {
+    /// The paper's. A batch whose group has no room for a spin-up holds up those behind it.
+    Batches(Queue, Vec<Room>),
+    /// By what is due.
+    Due(DueQueue),
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::Batches(Queue::default(), Vec::new())
+    }
+}
+
+impl Line {
+    /// Of a class of so many groups; at most `limit` wait.
+    pub(crate) fn new(groups: usize, limit: usize, order: Order, policy: &Policy) -> Self {
+        match order {
+            Order::Batches => {
+                let queue = Queue::new(groups, policy.reach_bytes, policy.reach_time);
+                Self::Batches(queue, vec![Room::default(); groups])
+            }
+            Order::Due(order) => Self::Due(DueQueue::new(groups, limit, order)),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        match self {
+            Self::Batches(queue, _) => queue.len(),
+            Self::Due(queue) => queue.len(),
+        }
+    }
+
+    pub(crate) const fn bytes(&self) -> ByteCount {
+        match self {
+            Self::Batches(queue, _) => queue.bytes(),
+            Self::Due(queue) => queue.bytes(),
+        }
+    }
+
+    /// From when on the disks of a group may be woken.
+    pub(crate) fn set_room(&mut self, group: usize, room: Room) {
+        match self {
+            Self::Batches(_, rooms) => rooms[group] = room,
+            Self::Due(queue) => queue.set_room(group, room),
+        }
+    }
+
+    /// The group that is to be served next; none if nothing waits, or what waits is to wait.
+    pub(crate) fn front(&self, look: &Look) -> Option<usize> {
+        match self {
+            Self::Batches(queue, rooms) => {
+                let (group, waiting) = queue.front()?;
+                let spins = look.spinning.is_some_and(|of| of.number == group);
+                (spins || from(waiting, rooms[group]) <= look.now).then_some(group)
+            }
+            Self::Due(queue) => queue.front(look),
+        }
+    }
+
+    /// When it has to be looked at again, if nothing happens.
+    pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
+        match self {
+            Self::Batches(queue, rooms) => {
+                let (group, waiting) = queue.front()?;
+                Some(from(waiting, rooms[group]))
+            }
+            Self::Due(queue) => queue.starts(look),
+        }
+    }
+
+    /// The first operation of the group that is first, or of any group.
+    pub(crate) fn head(&self, group: usize) -> Option<&Waiting> {
+        match self {
+            Self::Batches(queue, _) => {
+                queue.front().filter(|(first, _)| *first == group).map(|(_, waiting)| waiting)
+            }
+            Self::Due(queue) => queue.head(group),
+        }
+    }
+
+    /// Takes it.
+    pub(crate) fn pop(&mut self, group: usize) -> Option<Waiting> {
+        match self {
+            Self::Batches(queue, _) => queue.pop(),
+            Self::Due(queue) => queue.pop(group),
+        }
+    }
+
+    pub(crate) fn insert(&mut self, waiting: Waiting, group: usize, cost: Cost, joins: bool) {
+        match self {
+            Self::Batches(queue, _) => queue.insert(waiting, group, cost, joins),
+            Self::Due(queue) => queue.insert(waiting, group),
+        }
+    }
+
+    /// Takes the first operation of a group, if it is ready and nobody is pushed back too far.
+    pub(crate) fn ride(
+        &mut self,
+        group: usize,
+        is_ready: impl FnOnce(&Op) -> bool,
+    ) -> Option<Waiting> {
+        match self {
+            Self::Batches(queue, _) => queue.ride(group, is_ready),
+            Self::Due(queue) => {
+                if !is_ready(&queue.head(group)?.op) {
+                    return None;
+                }
+                queue.pop(group)
+            }
+        }
+    }
+
+    /// Takes all operations of a group for which `is_over` holds, in their order.
+    pub(crate) fn remove(
+        &mut self,
+        group: usize,
+        is_over: impl Fn(&Op) -> bool,
+        removed: impl FnMut(Waiting),
+    ) {
+        match self {
+            Self::Batches(queue, _) => queue.remove(group, is_over, removed),
+            Self::Due(queue) => queue.remove(group, is_over, removed),
+        }
+    }
+}
+
+/// From when on an operation may wake its group.
+fn from(waiting: &Waiting, room: Room) -> Instant {
+    let is_danger = room.in_danger || waiting.op.due.is_some();
+    if waiting.op.kind == OpKind::Rebuild && is_danger {
+        Instant::ZERO
+    } else if is_soon(waiting) {
+        room.soon
+    } else {
+        room.plain
+    }
+}

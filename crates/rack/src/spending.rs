@@ -1,0 +1,92 @@
+//! The budget of spin-ups: each disk is charged for each of its own, and a group that has no room
+//! is not woken, but for a first look and for a rebuild of what is in danger.
+//!
+//! A group waits for the disk of it that was woken most. What a rack's disks were woken before it
+//! was started is told to it ([`Rack::woken_before`]), so that a restart gives nobody a new day.
+
+use fulgurite_units::{Duration, Instant, Outbox};
+
+use crate::event::{Command, OpKind};
+use crate::meter::Room;
+use crate::rack::Rack;
+use crate::{GroupId, PlaceId};
+
+impl Rack {
+    /// A disk was woken so often so long ago, before anything is asked of this controller; the
+    /// oldest first.
+    pub fn woken_before(
+        &mut self,
+        place: PlaceId,
+        wakes: impl IntoIterator<Item = (Duration, u32)>,
+    ) {
+        let Some(meter) = self.meter else { return };
+        let full = meter.after(self.now, wakes);
+        let spot = self.places.spot_mut(place);
+        spot.full = spot.full.max(full);
+        self.settle_full(place);
+    }
+
+    /// From when on a group may be woken by anybody; none if it may be now, or there is no budget.
+    ///
+    /// # Panics
+    /// If the rack has no such group.
+    #[must_use]
+    pub fn rests_until(&self, group: GroupId) -> Option<Instant> {
+        Some(self.room(group)?.plain).filter(|from| *from > self.now)
+    }
+
+    /// A disk is woken.
+    pub(crate) fn charge(&mut self, place: PlaceId) {
+        let Some(meter) = self.meter else { return };
+        meter.charge(&mut self.places.spot_mut(place).full, self.now);
+        self.settle_full(place);
+    }
+
+    /// A group is about to be woken: says so if that is more than it may be.
+    pub(crate) fn ask_budget(&mut self, group: GroupId, kind: OpKind, out: &mut Outbox<Command>) {
+        if self.room(group).is_some_and(|room| room.soon > self.now) {
+            self.counters.overdrawn += 1;
+            out.push(Command::Overdrawn { group, kind });
+        }
+    }
+
+    /// Whether a single disk may be told to spin up again, or with its group that is up.
+    pub(crate) fn has_room(&self, group: GroupId, position: usize) -> bool {
+        let Some(meter) = self.meter else { return true };
+        let known = &self.groups[group.as_usize()];
+        let (_, kind) = self.classes[known.class].cause;
+        let full = self.places.spot(known.places[position]).full;
+        let room = meter.room(full, self.is_in_danger(group));
+        let goes_on = kind == OpKind::Init || (kind == OpKind::Rebuild && room.in_danger);
+        goes_on || room.soon <= self.now
+    }
+
+    /// The queues of a group's class know from when on it may be woken.
+    pub(crate) fn refresh_room(&mut self, group: GroupId) {
+        let Some(room) = self.room(group) else { return };
+        let known = &self.groups[group.as_usize()];
+        let (class, number) = (known.class, known.number);
+        self.classes[class].client.set_room(number, room);
+        self.classes[class].background.set_room(number, room);
+    }
+
+    fn settle_full(&mut self, place: PlaceId) {
+        let full = self.places.spot(place).full;
+        let id = self.assignment.seat(place).group;
+        let group = &mut self.groups[id.as_usize()];
+        group.full = group.full.max(full);
+        self.refresh_room(id);
+    }
+
+    fn room(&self, group: GroupId) -> Option<Room> {
+        let full = self.groups[group.as_usize()].full;
+        Some(self.meter?.room(full, self.is_in_danger(group)))
+    }
+
+    /// One more lost disk, and a blob of the group may have none to spare.
+    fn is_in_danger(&self, group: GroupId) -> bool {
+        let group = &self.groups[group.as_usize()];
+        let away = group.lost.or(group.resting).count();
+        away > 0 && away + 1 >= self.redundancy
+    }
+}
