@@ -1,5 +1,6 @@
 //! How many events a second the controller of Pelican's rack takes, with a day of reads at several
-//! rates, and queues of several lengths.
+//! rates, queues of several lengths and the orders of both policies (batches by how far they may be
+//! pushed back).
 //!
 //! ```text
 //! cargo run --release -p fulgurite-rack --example events
@@ -18,7 +19,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fulgurite_rack::{
-    Command, Event, GroupId, Members, Op, OpId, OpKind, PlaceId, Policy, Rack, presets, solve,
+    Budget, Command, Due, Event, GroupId, Members, Op, OpId, OpKind, Order, PlaceId, Policy, Rack,
+    presets, solve,
 };
 use fulgurite_units::{ByteCount, Controller as _, Duration, Instant, Outbox, Seed};
 
@@ -35,17 +37,28 @@ enum Happening {
 fn main() {
     let shape = presets::shape("pelican").unwrap_or_else(|error| panic!("{error}"));
     let groups = solve(&shape).unwrap_or_else(|error| panic!("{error}"));
-    println!("reads/s  queue  reach GB   events  switches  refused  seconds  events/s");
-    for (rate, queue, reach) in [
-        (0.5, 1_000, Some(500)),
-        (4.0, 1_000, Some(500)),
-        (8.0, 1_000, Some(500)),
-        (8.0, 1_000, Some(50)),
-        (8.0, 1_000, None),
-        (8.0, 10_000, Some(500)),
-    ] {
+    println!("order    reads/s  queue   events  switches  refused  seconds  events/s");
+    let batches = |reach: Option<u64>| {
         let reach_bytes = reach.map(|reach| ByteCount::new(reach * 1_000_000_000));
-        let policy = Policy { client_queue: queue, reach_bytes, ..Policy::pelican() };
+        Policy { reach_bytes, ..Policy::pelican() }
+    };
+    let patient = Due { patience: Duration::from_secs(120), ..Due::default() };
+    let budget = Some(Budget { max_spinups_per_day: 164 });
+    let patient = Policy { order: Order::Due(patient), budget, ..Policy::default() };
+    for (order, rate, client_queue, policy) in [
+        ("500 GB", 0.5, 1_000, batches(Some(500))),
+        ("500 GB", 4.0, 1_000, batches(Some(500))),
+        ("500 GB", 8.0, 1_000, batches(Some(500))),
+        ("50 GB", 8.0, 1_000, batches(Some(50))),
+        ("any", 8.0, 1_000, batches(None)),
+        ("500 GB", 8.0, 10_000, batches(Some(500))),
+        ("due", 0.5, 1_000, Policy::default()),
+        ("due", 4.0, 1_000, Policy::default()),
+        ("due", 8.0, 1_000, Policy::default()),
+        ("patient", 0.5, 1_000, patient),
+        ("patient", 8.0, 1_000, patient),
+    ] {
+        let policy = Policy { client_queue, ..policy };
         let began = std::time::Instant::now();
         let mut rack = Rack::new(&shape, groups.clone(), policy);
         let events = day(&mut rack, rate);
@@ -53,9 +66,8 @@ fn main() {
         #[expect(clippy::cast_precision_loss, reason = "it is printed")]
         let speed = events as f64 / seconds;
         let counters = rack.counters();
-        let reach = reach.map_or_else(|| "any".to_owned(), |reach| reach.to_string());
         println!(
-            "{rate:7}  {queue:5}  {reach:>8}  {events:7}  {:8}  {:7}  {seconds:7.3}  {speed:8.0}",
+            "{order:7}  {rate:7}  {client_queue:5}  {events:7}  {:8}  {:7}  {seconds:7.3}  {speed:8.0}",
             counters.switches, counters.busy
         );
     }

@@ -196,9 +196,11 @@ impl DueQueue {
     /// When the next switch is to begin for what waits in groups that do not spin.
     pub(crate) fn starts(&self, look: &Look) -> Option<Instant> {
         let spinning = look.spinning.map(|of| of.number);
-        let others = self.lanes.iter().enumerate().filter(|(number, lane)| {
-            Some(*number) != spinning && !lane.waiting.is_empty()
-        });
+        let others = self
+            .lanes
+            .iter()
+            .enumerate()
+            .filter(|(number, lane)| Some(*number) != spinning && !lane.waiting.is_empty());
         let is_patient = self.order.patience > Duration::ZERO && self.len < self.half.max(1);
         let (mut next, mut wanted) = (None::<Instant>, Vec::new());
         for (_, lane) in others {

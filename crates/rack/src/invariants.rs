@@ -56,7 +56,8 @@ impl Rack {
         assert_eq!(pending.count(), class.inits.len(), "first looks are known");
         let is_open = runs_in.is_some() && class.running.len() < self.policy.at_once;
         let look = self.look(index);
-        let is_wanted = [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &look));
+        let is_wanted =
+            [Side::Client, Side::Background].iter().any(|side| class.wants(*side, &look));
         let rises =
             class.phase.group().is_some_and(|of| !self.groups[of.as_usize()].rising.is_empty());
         assert!(
@@ -77,9 +78,8 @@ impl Rack {
                 Line::Batches(queue, _) => queue,
                 Line::Due(queue) => {
                     queue.check();
-                    let is_at_home = |(number, of): (usize, &Waiting)| {
-                        class.groups[number] == of.op.group
-                    };
+                    let is_at_home =
+                        |(number, of): (usize, &Waiting)| class.groups[number] == of.op.group;
                     assert!(queue.iter().all(is_at_home), "lanes are of one group");
                     continue;
                 }

@@ -187,6 +187,12 @@ impl Rack {
         &self.assignment
     }
 
+    /// How it decides.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// What was done so far.
     #[must_use]
     pub const fn counters(&self) -> Counters {

@@ -69,7 +69,9 @@ impl Rack {
             return true;
         }
         match next {
-            Next::Front(side, group) if group == id => self.start_front(index, side, (id, since), out),
+            Next::Front(side, group) if group == id => {
+                self.start_front(index, side, (id, since), out)
+            }
             Next::Front(..) | Next::Init(_) => self.leave(index, id, out),
             Next::Nothing => self.rest_idle(index, id, out),
         }

@@ -12,14 +12,16 @@ use crate::rack::Rack;
 use crate::{GroupId, PlaceId};
 
 impl Rack {
-    /// A disk was woken so often so long ago, before anything is asked of this controller; the
-    /// oldest first.
+    /// A disk was woken so often so long ago, as of `now`, before anything is asked of this
+    /// controller; the oldest first.
     pub fn woken_before(
         &mut self,
+        now: Instant,
         place: PlaceId,
         wakes: impl IntoIterator<Item = (Duration, u32)>,
     ) {
         let Some(meter) = self.meter else { return };
+        self.now = self.now.max(now);
         let full = meter.after(self.now, wakes);
         let spot = self.places.spot_mut(place);
         spot.full = spot.full.max(full);

@@ -23,7 +23,7 @@ use std::thread::JoinHandle;
 
 use fulgurite_disks::{Backend, GroupId, LedgerFile, PlaceId, Wake};
 use fulgurite_rack::{Assignment, Rack};
-use fulgurite_units::{ByteCount, Clock};
+use fulgurite_units::{ByteCount, Clock, UnixTime};
 use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack::OpKind as Kind;
@@ -45,6 +45,8 @@ pub(crate) struct Task {
     pub(crate) kind: Kind,
     /// Bytes of blobs that it reads or writes.
     pub(crate) bytes: ByteCount,
+    /// When it is due, if somebody was promised a time.
+    pub(crate) due: Option<UnixTime>,
     /// How.
     pub(crate) work: Work,
 }

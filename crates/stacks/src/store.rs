@@ -213,7 +213,13 @@ impl Inner {
             // Whoever put it may have left; it is committed all the same.
             let _ = send.send(done);
         };
-        self.driver.submit(Task { group, kind: Kind::Write, bytes, work: Box::new(work) })?;
+        self.driver.submit(Task {
+            group,
+            kind: Kind::Write,
+            bytes,
+            due: None,
+            work: Box::new(work),
+        })?;
         written.await.unwrap_or(Err(StacksError::Stopping))
     }
 
@@ -255,7 +261,7 @@ impl Inner {
             }
         };
         let bytes = ByteCount::ZERO;
-        let task = Task { group, kind: Kind::Rebuild, bytes, work: Box::new(work) };
+        let task = Task { group, kind: Kind::Rebuild, bytes, due: None, work: Box::new(work) };
         if let Err(error) = self.driver.submit(task) {
             // The next read or verification finds it again.
             tracing::warn!(%group, %blob, "a blob is not mended now: {error}");

@@ -24,6 +24,11 @@ impl Hours {
         }
     }
 
+    /// Each hour's end, and how many there were in it.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (UnixTime, u32)> {
+        self.0.iter().map(|&(hour, count)| (UnixTime::from_millis((hour + 1) * HOUR_MS), count))
+    }
+
     /// How many there were in the hours of a day's budget, as of `now`.
     pub(super) fn count(&self, now: UnixTime) -> u64 {
         let now = now.as_millis() / HOUR_MS;

@@ -49,6 +49,12 @@ impl Totals {
         self.hours.count(now)
     }
 
+    /// Those of the last day by hours, the oldest first, each with the end of its hour: whoever keeps
+    /// a budget goes on with them after a restart.
+    pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
+        self.hours.ends()
+    }
+
     /// From when on there is room for one more a day; none when there is.
     pub(super) fn room_from(&self, now: UnixTime, per_day: u32) -> Option<UnixTime> {
         Some(self.hours.room_from(now, per_day)).filter(|&from| from > now)

@@ -50,7 +50,8 @@ impl Model {
 fn waiting(id: u64, group: usize, bytes: u64) -> Waiting {
     let group = GroupId::new(u32::try_from(group).unwrap());
     let (id, bytes) = (OpId::new(id), ByteCount::new(bytes));
-    let op = Op { id, group, kind: OpKind::Read, bytes, members: Members::NONE, enough: 0, due: None };
+    let op =
+        Op { id, group, kind: OpKind::Read, bytes, members: Members::NONE, enough: 0, due: None };
     Waiting { op, since: Instant::ZERO }
 }
 

@@ -106,7 +106,7 @@ fn a_restart_gives_nobody_a_new_day() {
     let mut rack = rack(Order::Due(crate::Due::default()), 32);
     let place = rack.assignment().places(GroupId::new(0))[0];
     let minutes = |of: u64| Duration::from_secs(60 * of);
-    rack.woken_before(place, [(minutes(600), 2), (minutes(10), 4)]);
+    rack.woken_before(Instant::ZERO, place, [(minutes(600), 2), (minutes(10), 4)]);
     let (ran, _) = submit(&mut rack, Instant::ZERO, (0, 0), OpKind::Read, None);
     assert_eq!(ran, [0; 0], "its group waits for the one disk");
     assert!(rack.rests_until(GroupId::new(0)).is_some());

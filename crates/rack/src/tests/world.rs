@@ -16,8 +16,8 @@ use crate::event::{Command, Event, Loss, Op, OpKind, Part, Side};
 use crate::limits::USUAL;
 use crate::shape::{Kind, Shape};
 use crate::{
-    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal, presets,
-    solve,
+    Assignment, Budget, Due, GroupId, Members, OpId, Order, PlaceId, Policy, Rack, Refusal,
+    presets, solve,
 };
 
 /// A disk as it is, whatever the controller thinks.

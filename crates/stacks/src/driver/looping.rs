@@ -12,7 +12,7 @@ use fulgurite_disks::{CauseKind, GroupId, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_rack::{
     Assignment, Command, Event, Loss, Members, Op, OpId, OpKind, Part, Rack, Refusal, Watts,
 };
-use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, error_chain};
+use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
 use super::snapshot::{DiskSnapshot, GroupSnapshot, Snapshot};
 use super::stages::{Ended, How, Stage, Stagehand};
@@ -164,10 +164,12 @@ impl Loop {
         self.next_op += 1;
         let group = task.group;
         let (kind, bytes) = (task.kind, task.bytes);
+        let (now, passed) = (self.clock.now(), self.clock.passed());
+        let due = task.due.map(|due| passed + due.since(now));
         // Which of its disks it needs is for the work to say: it has their names and their faults.
         let members = Members::first(self.assignment.places(group).len());
         self.tasks.insert(id, Waiting { group: task.group, task: Some(task) });
-        self.tell(Event::Submit { op: Op { id, group, kind, bytes, members, enough: 0 } });
+        self.tell(Event::Submit { op: Op { id, group, kind, bytes, members, enough: 0, due } });
     }
 
     /// Has the controller told, when what it said before is done.
@@ -193,6 +195,10 @@ impl Loop {
                 Command::SpinDown { place } => self.act(place, Stage::Unmount),
                 Command::Run { op, up } => self.run_task(op, up),
                 Command::Refuse { op, refusal } => self.refuse(op, refusal),
+                Command::Overdrawn { group, kind } => {
+                    let name = group_name(group);
+                    tracing::warn!(?kind, "{name} is woken beyond its budget of spin-ups");
+                }
                 Command::Alarm { group, away } => {
                     let name = group_name(group);
                     tracing::error!(away, "{name} has lost redundancy: disks are away");
@@ -360,6 +366,8 @@ impl Loop {
         Snapshot {
             rack: self.hand.shop.rack,
             simulated: self.hand.backend.is_simulated(),
+            max_spinups_per_day: self.rack.policy().budget.map(|of| of.max_spinups_per_day),
+            overdrawn: self.rack.counters().overdrawn,
             watts: groups.iter().map(|group| group.watts).sum(),
             groups,
         }
@@ -387,6 +395,11 @@ impl Loop {
             waiting: crate::format::bytes(waiting),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::life),
             spin_ups_by: by.collect(),
+            spin_ups_of_a_day: totals.map_or(0, |totals| totals.day(self.clock.now())),
+            rests_until: self.rack.rests_until(id).map(|at| {
+                let left = at.since(self.clock.passed()).as_nanos() / 1_000_000;
+                UnixTime::from_millis(self.clock.now().as_millis() + left)
+            }),
             watts: disks.iter().map(|disk| self.watts_of(disk.power)).sum(),
             disks,
         }

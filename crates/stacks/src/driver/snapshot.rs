@@ -2,7 +2,7 @@
 //! asked.
 
 use fulgurite_disks::{CauseKind, GroupId, PlaceId, Power};
-use fulgurite_units::RackId;
+use fulgurite_units::{RackId, UnixTime};
 use serde::Serialize;
 
 /// A rack at one moment.
@@ -12,6 +12,10 @@ pub struct Snapshot {
     pub rack: RackId,
     /// Whether its disks are simulated: directories that do not turn.
     pub simulated: bool,
+    /// How often a disk may spin up in any 24 hours, if there is a budget.
+    pub max_spinups_per_day: Option<u32>,
+    /// Times that a group was woken though its budget was used up.
+    pub overdrawn: u64,
     /// Its groups, in their order.
     pub groups: Vec<GroupSnapshot>,
     /// Estimated draw of its disks now, in watts.
@@ -33,6 +37,10 @@ pub struct GroupSnapshot {
     pub spin_ups: u64,
     /// The same by cause.
     pub spin_ups_by: Vec<(CauseKind, u64)>,
+    /// Those of the last day, as the ledger counts: by hours, so it looks back an hour more.
+    pub spin_ups_of_a_day: u64,
+    /// Until when its budget lets it be woken only for what is due soon or in danger.
+    pub rests_until: Option<UnixTime>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
 }

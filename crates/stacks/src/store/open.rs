@@ -136,7 +136,8 @@ impl RackStore {
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();
-        let rack = Rack::new(&shape, assignment.clone(), policy);
+        let mut rack = Rack::new(&shape, assignment.clone(), policy);
+        remember(&mut rack, &ledger, &clock);
         let driver = Driver::start(Parts {
             rack,
             assignment,
@@ -191,8 +192,17 @@ impl RackStore {
             let _ = send.send(ready.and_then(|ready| initialize(inner.shop(), ready, &draw)));
         };
         let (kind, bytes) = (Kind::Init, ByteCount::ZERO);
-        self.inner().driver.submit(Task { group, kind, bytes, work: Box::new(work) })?;
+        self.inner().driver.submit(Task { group, kind, bytes, due: None, work: Box::new(work) })?;
         Ok(made)
+    }
+}
+
+/// The controller goes on with what the disks were woken in the last day.
+fn remember(rack: &mut Rack, ledger: &LedgerFile, clock: &Clock) {
+    let now = clock.now();
+    for (place, totals) in ledger.ledger().places() {
+        let wakes = totals.hours().map(|(end, count)| (now.since(end), count));
+        rack.woken_before(clock.passed(), place, wakes);
     }
 }
 

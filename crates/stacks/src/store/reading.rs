@@ -76,7 +76,13 @@ impl Body {
             }
         };
         let bytes = ByteCount::new(self.range.end - self.range.start);
-        self.inner.driver().submit(Task { group, kind: Kind::Read, bytes, work: Box::new(work) })
+        self.inner.driver().submit(Task {
+            group,
+            kind: Kind::Read,
+            bytes,
+            due: None,
+            work: Box::new(work),
+        })
     }
 }
 

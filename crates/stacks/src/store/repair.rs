@@ -191,7 +191,7 @@ impl RackStore {
         let work = move |ready: Result<&Group>| {
             let _ = send.send(ready.and_then(|ready| act(&inner, ready)));
         };
-        self.inner().driver.submit(Task { group, kind, bytes, work: Box::new(work) })?;
+        self.inner().driver.submit(Task { group, kind, bytes, due: None, work: Box::new(work) })?;
         done.await.unwrap_or(Err(StacksError::Stopping))
     }
 }

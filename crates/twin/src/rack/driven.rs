@@ -12,8 +12,8 @@
 //! those that are needed is: nothing waits for the others.
 
 use fulgurite_rack::{
-    Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind, Order,
-    Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
+    Assignment, Budget, Command, Due, Event, GroupId, Loss, Members, Op as Task, OpId, OpKind,
+    Order, Part, PlaceId, PlaceState, Policy, Rack as Controller, Refusal, Side, presets, solve,
 };
 use fulgurite_units::{ByteCount, Controller as _, Instant, Outbox, Ratio, Seed};
 

@@ -38,9 +38,7 @@ pub use probe::{CurveProbe, LawName, Probe};
 pub use reported::{Course, Recorder};
 pub use result::{RebuildResult, RunResult};
 pub use run::{Doing, Planned, Rack, Seen};
-pub use scenario::{
-    Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence,
-};
+pub use scenario::{Configuration, Disks, Named, Network, Rebuild, Scenario, Scheduler, Sequence};
 pub use workload::{Arrivals, Jobs, Promise, Promises, Read, Sizes, TraceRead, Workload};
 
 #[cfg(test)]

@@ -272,8 +272,8 @@ impl Scenario {
                 return refuse("rebuild.stack", "0B".to_owned(), "at least one byte");
             }
         }
-        let is_papers =
-            self.scheduler.order == Sequence::Batches && self.scheduler.max_spinups_per_day.is_none();
+        let is_papers = self.scheduler.order == Sequence::Batches
+            && self.scheduler.max_spinups_per_day.is_none();
         if !is_papers && self.configuration != Configuration::Pelican {
             let field = "scheduler.order, scheduler.max_spinups_per_day";
             return refuse(field, "set".to_owned(), "of configuration pelican");

@@ -40,7 +40,7 @@ mod tests {
     #[test]
     fn a_day_is_any_day() {
         let mut spins = Spins::default();
-        let at = |hours| Instant::ZERO + Duration::from_secs(hours * 3600);
+        let at = |hours: u64| Instant::ZERO + Duration::from_secs(hours * 3600);
         for hours in [1, 20, 25, 26, 44] {
             spins.note(at(hours), 0);
         }
