@@ -67,8 +67,8 @@ fn main() {
         let speed = events as f64 / seconds;
         let counters = rack.counters();
         println!(
-            "{order:7}  {rate:7}  {client_queue:5}  {events:7}  {:8}  {:7}  {seconds:7.3}  {speed:8.0}",
-            counters.switches, counters.busy
+            "{order:7}  {rate:7}  {client_queue:5}  {events:7}  {:8}  {:7}  {seconds:7.3}  {:8.0}",
+            counters.switches, counters.busy, speed
         );
     }
 }

@@ -4,7 +4,7 @@
 //! the group that spins serves all it has; then the group of what is due first, as soon as the
 //! last moment has come at which all that waits can still have its first byte within `patience`:
 //!
-//!   min over k of (wanted_k - sum over j <= k of (switch + bytes_j / pace)), k in the order of wanted
+//!   min over k of (wanted_k - sum over j <= k of (switch + bytes_j / pace)), in that order
 //!
 //! it is left sooner for what is promised at most half as late and would be too late, at the last
 //! moment, if leaving helps or the visit was worth its switch; and when it stayed too long

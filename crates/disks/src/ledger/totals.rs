@@ -49,8 +49,8 @@ impl Totals {
         self.hours.count(now)
     }
 
-    /// Those of the last day by hours, the oldest first, each with the end of its hour: whoever keeps
-    /// a budget goes on with them after a restart.
+    /// Those of the last day by hours, the oldest first, each with the end of its hour: whoever
+    /// keeps a budget goes on with them after a restart.
     pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
         self.hours.ends()
     }

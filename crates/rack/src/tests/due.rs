@@ -201,7 +201,8 @@ proptest! {
                 let of = |waiting: &Waiting| {
                     waiting.op.due.unwrap_or_else(|| waiting.since + usual)
                 };
-                let first = queue.iter().filter(|(of, _)| *of == number).map(|(_, at)| of(at)).min();
+                let own = queue.iter().filter(|(of, _)| *of == number);
+                let first = own.map(|(_, at)| of(at)).min();
                 let taken = queue.pop(number).unwrap();
                 prop_assert_eq!(Some(of(&taken)), first);
                 went += 1;
