@@ -68,8 +68,8 @@ fn a_group_that_was_woken_too_often_waits() {
         let mut rack = rack(order, 32);
         let mut now = Instant::ZERO;
         // Group 0 and 1 in turns, until one has to wait.
-        for id in 0..6 {
-            assert_eq!(submit(&mut rack, now, (id, id as u32 % 2), OpKind::Read, None).0, [id]);
+        for (id, group) in (0..6).zip([0, 1].into_iter().cycle()) {
+            assert_eq!(submit(&mut rack, now, (id, group), OpKind::Read, None).0, [id]);
         }
         let (ran, _) = submit(&mut rack, now, (6, 0), OpKind::Read, None);
         assert_eq!(ran, [0; 0], "the fourth has to wait");
@@ -85,8 +85,8 @@ fn a_group_that_was_woken_too_often_waits() {
 fn what_is_due_soon_may_have_the_reserve_and_danger_everything() {
     let mut rack = rack(Order::Due(crate::Due::default()), 32);
     let now = Instant::ZERO;
-    for id in 0..6 {
-        submit(&mut rack, now, (id, id as u32 % 2), OpKind::Read, None);
+    for (id, group) in (0..6).zip([0, 1].into_iter().cycle()) {
+        submit(&mut rack, now, (id, group), OpKind::Read, None);
     }
     assert_eq!(submit(&mut rack, now, (6, 0), OpKind::Read, Some(60)), (vec![6], false));
     assert_eq!(submit(&mut rack, now, (7, 1), OpKind::Read, Some(60)), (vec![7], false));
