@@ -13,7 +13,7 @@ const DATA_DEFAULT: &str = "./fulgurite-data";
 pub(crate) fn run(args: Vec<String>) -> Result<()> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
     let mut command = Command::new(shell::target().join("release/fulgurite"));
-    command.arg("serve").args(with_data(args));
+    command.arg("serve").args(with_rack(with_data(args)));
     become_program(&mut command)
 }
 
@@ -22,6 +22,22 @@ fn with_data(mut args: Vec<String>) -> Vec<String> {
     let is_given = args.iter().any(|arg| arg == "--data" || arg.starts_with("--data="));
     if !is_given {
         args.extend(["--data".to_owned(), DATA_DEFAULT.to_owned()]);
+    }
+    args
+}
+
+/// The arguments, for the profile `demo` with a small rack of simulated disks unless they say
+/// something of a rack, or of a configuration that may.
+fn with_rack(mut args: Vec<String>) -> Vec<String> {
+    let says = |name: &str| {
+        let with_value = format!("{name}=");
+        args.iter().any(|arg| arg == name || arg.starts_with(&with_value))
+    };
+    let pair = ["--profile", "demo"];
+    let is_demo =
+        args.windows(2).any(|two| two == pair) || args.iter().any(|arg| arg == "--profile=demo");
+    if is_demo && !says("--rack") && !says("--config") {
+        args.extend(["--rack".to_owned(), "laptop".to_owned()]);
     }
     args
 }
@@ -41,7 +57,7 @@ fn become_program(command: &mut Command) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::with_data;
+    use super::{with_data, with_rack};
 
     #[test]
     fn data_directory_is_added_only_when_missing() {
@@ -49,5 +65,16 @@ mod tests {
         assert_eq!(with_data(Vec::new()), args("--data ./fulgurite-data"));
         assert_eq!(with_data(args("--data=x")), args("--data=x"));
         assert_eq!(with_data(args("--tls auto --data x")), args("--tls auto --data x"));
+    }
+
+    #[test]
+    fn the_demo_has_a_rack_unless_something_is_said_of_one() {
+        let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let demo = "--profile demo --rack laptop";
+        assert_eq!(with_rack(args("--profile demo")), args(demo));
+        assert_eq!(with_rack(args("--profile=demo")), args("--profile=demo --rack laptop"));
+        for said in ["--profile desk", "--profile demo --rack none", "--config c --profile demo"] {
+            assert_eq!(with_rack(args(said)), args(said));
+        }
     }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::config::Config;
+use crate::config::rack::Backend;
+use crate::config::{Config, Rack};
 use crate::credentials::{KeyOrigin, KeyPair, credentials_path};
 use crate::output::Output;
 use crate::server_file::ServerFile;
@@ -63,10 +64,24 @@ pub(crate) fn text(banner: &Banner<'_>) -> String {
     if let Some(certificate) = &file.certificate {
         text.push_str(&format!("  trust       {}\n", certificate.display()));
     }
-    text.push_str(&format!("  medium      simulated glass, profile {profile}\n\n"));
+    text.push_str(&format!("  medium      simulated glass, profile {profile}\n"));
+    if let Some(rack) = &config.rack {
+        text.push_str(&rack_line(rack));
+    }
+    text.push('\n');
     text.push_str(&clients(file, &keys.access_key, secret));
     text.push_str("\nStop with Ctrl-C or SIGTERM.");
     text
+}
+
+/// What the rack is, and that its disks are simulated if they are.
+fn rack_line(rack: &Rack) -> String {
+    let disks = rack.effective_shape().map_or(0, |shape| shape.place_count());
+    let what = match rack.backend {
+        Backend::Simulated => "simulated disks (directories that do not turn)",
+        Backend::Linux => "disks",
+    };
+    format!("  rack        {}, {disks} {what}: see fulgurite rack status\n", rack.shape)
 }
 
 fn clients(file: &ServerFile, access_key: &str, secret: &str) -> String {

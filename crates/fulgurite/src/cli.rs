@@ -17,6 +17,7 @@ use crate::inspect::{InspectArgs, inspect};
 use crate::log::{self, LogFormat};
 use crate::objects;
 use crate::output::{Output, note};
+use crate::rack::{RackCommand, rack};
 use crate::recover::{RecoverArgs, recover};
 use crate::remote::RemoteArgs;
 use crate::serve::{ServeArgs, serve};
@@ -91,6 +92,9 @@ enum Command {
     /// Seal, verify and watch a running archive
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Make, watch and mend the rack of cold disks
+    #[command(subcommand)]
+    Rack(RackCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
     /// Show how likely tracks, groups and sets are to be lost
@@ -134,6 +138,7 @@ impl Command {
             | Self::Demo(_)
             | Self::DecodeWorker(_)
             | Self::Man(_)
+            | Self::Rack(_)
             | Self::Admin(_) => true,
             Self::Config(_)
             | Self::Cat(_)
@@ -248,6 +253,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Man(args) => man(args, command_line(), out),
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
+        Command::Rack(command) => block_on(rack(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(demo(args, out)),
         Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
@@ -299,6 +305,7 @@ fn start_log(cli: &Cli) {
         | Command::Restore(_)
         | Command::Status(_)
         | Command::Admin(_)
+        | Command::Rack(_)
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)

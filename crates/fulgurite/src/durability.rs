@@ -85,7 +85,7 @@ const LEFT_OUT: [&str; 4] = [
 
 /// Prints the table.
 pub(crate) fn durability(args: &DurabilityArgs, out: &Output) -> anyhow::Result<()> {
-    let overrides = Overrides { listen: None, tls: None, profile: args.profile.clone() };
+    let overrides = Overrides { profile: args.profile.clone(), ..Overrides::default() };
     let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
     let geometry = config.effective_geometry()?;
     let rows = rows(args, &geometry).map_err(|error| Coded::new(Exit::Usage, error.to_string()))?;

@@ -5,9 +5,10 @@
 
 use std::fmt;
 
-use fulgurite_archive::ArchiveError;
+use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_gateway::GatewayError;
 use fulgurite_glass::GlassError;
+use fulgurite_stacks::StacksError;
 
 use crate::config::ConfigError;
 use crate::s3::{S3Error, S3ErrorKind};
@@ -103,6 +104,9 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<GlassError>() {
         return Some(exit_of_glass(error));
     }
+    if let Some(error) = cause.downcast_ref::<StacksError>() {
+        return Some(exit_of_stacks(error));
+    }
     let io = cause.downcast_ref::<std::io::Error>()?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive")]
     match io.kind() {
@@ -144,6 +148,27 @@ fn exit_of_glass(error: &GlassError) -> Exit {
         ErrorKind::Corrupt | ErrorKind::Conflict => Exit::Corrupt,
         ErrorKind::Invalid => Exit::Usage,
         ErrorKind::Unavailable | _ => Exit::Failure,
+    }
+}
+
+fn exit_of_stacks(error: &StacksError) -> Exit {
+    use fulgurite_gateway::ErrorKind;
+    if matches!(error, StacksError::Catalog(CatalogError::Locked { .. })) {
+        return Exit::Locked;
+    }
+    // As it is configured, or a disk that stands in a place of the configuration.
+    if matches!(
+        error,
+        StacksError::Invalid { .. } | StacksError::Rack(_) | StacksError::WrongDisk { .. }
+    ) {
+        return Exit::Config;
+    }
+    match error.kind() {
+        ErrorKind::NotFound => Exit::NotFound,
+        ErrorKind::Unavailable => Exit::Unavailable,
+        ErrorKind::Corrupt => Exit::Corrupt,
+        ErrorKind::Invalid => Exit::Usage,
+        ErrorKind::Conflict | ErrorKind::Internal | _ => Exit::Failure,
     }
 }
 

@@ -63,3 +63,7 @@ const _: () = assert!(MULTIPART_THRESHOLD_BYTES >> 20 <= BODY_MEMORY_MIB as u64,
 const _: () = assert!(STREAMED_PART_BYTES_MAX >> 20 <= BODY_MEMORY_MIB as u64, "a part fits");
 const _: () = assert!(COPY_PART_BYTES <= COPY_BYTES_MAX, "a part is no larger than an object");
 const _: () = assert!(TRANSFERS_DEFAULT <= TRANSFERS_MAX, "the default is allowed");
+
+/// Restores of each retrieval that a rack is asked for at a time: more than the usual number, since
+/// it orders what waits by its groups.
+pub(crate) const RACK_RESTORES_AT_ONCE: usize = 64;

@@ -9,13 +9,16 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
+use fulgurite_stacks::RackStore;
 
 use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
 use crate::objects::counted;
 use crate::output::{Output, bytes, note, rate, seconds};
+use crate::process::keep_private;
 use crate::progress::count_bar;
-use crate::serve::{archive_config, keep_private};
+use crate::rack;
+use crate::serve::archive_config;
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,12 +42,16 @@ pub(crate) struct RecoverArgs {
     /// Configuration file (TOML)
     #[arg(long, value_name = "FILE", env = "FULGURITE_CONFIG")]
     config: Option<PathBuf>,
+    /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it
+    #[arg(long, value_name = "SHAPE")]
+    rack: Option<String>,
 }
 
 /// Runs `recover`.
 pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     keep_private();
-    let config = Config::load(args.config.as_deref(), of_process(), Overrides::default())?;
+    let overrides = Overrides { rack: args.rack.clone(), ..Overrides::default() };
+    let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
         return Err(Coded::new(Exit::NotFound, message).into());
@@ -53,7 +60,8 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let brought = bring(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", counted(brought, "platter")));
     }
-    let mut config = archive_config(&config, &args.data)?;
+    let rack = rack_of(&config, &args.data)?;
+    let mut config = archive_config(&config, &args.data, rack.as_ref())?;
     if let Some(file) = &args.master_key {
         config.master_key = Some(file.clone());
     }
@@ -64,9 +72,30 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         bar.set_length(progress.platters_total);
         bar.set_position(progress.platters);
         bar.set_message(counted(progress.entries, "entry"));
-    })?;
+    });
+    if let Some(rack) = rack {
+        rack.stop();
+    }
+    let report = report?;
     bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     show(&report, out)
+}
+
+/// The rack that objects may lie on. One that nothing names would be forgotten with all on it.
+fn rack_of(config: &Config, data: &Path) -> anyhow::Result<Option<RackStore>> {
+    if let Some(rack) = &config.rack {
+        return rack::open(rack, data).map(Some);
+    }
+    let folder = data.join("rack");
+    if !folder.join("index").exists() {
+        return Ok(None);
+    }
+    let message = format!(
+        "there is a rack in \"{}\", which nothing names: give --config FILE, or --rack SHAPE as \
+         to serve; what is on it would not come back",
+        folder.display()
+    );
+    Err(Coded::new(Exit::Config, message).into())
 }
 
 fn show(report: &RecoverReport, out: &Output) -> anyhow::Result<()> {

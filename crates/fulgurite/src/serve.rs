@@ -1,21 +1,25 @@
 //! `serve`: an archive and its gateway under one roof, from start to graceful stop.
 //!
 //! ```text
-//! lock and open DATA -> credentials -> listen -> server.json -> serve until SIGTERM or SIGINT
-//!                                                        stop: requests, then archive, then file
+//! rack -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or SIGINT
+//!                                            stop: requests, then archive, then rack, then file
 //! ```
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use fulgurite_archive::Archive;
 use fulgurite_archive::config::{
-    AnalogOptions, ArchiveConfig, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
-    LibraryOptions, MediumOptions, SealPolicy, SpaceOptions, Tariff,
+    AnalogOptions, ArchiveConfig, Calm, ExpeditedPolicy, Fidelity, GlassConfig, InjectedDamage,
+    LibraryOptions, MediumOptions, MoveWhen, SealPolicy, SpaceOptions, Tariff, TierName,
+    TierOptions,
 };
 use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
+use fulgurite_stacks::RackStore;
 use fulgurite_units::{ByteCount, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -27,7 +31,10 @@ use crate::credentials::{self, KeyOrigin, KeyPair};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::exit::{Coded, Exit};
+use crate::limits::RACK_RESTORES_AT_ONCE;
 use crate::output::{Output, note};
+use crate::process::{fail_point, keep_private};
+use crate::rack;
 use crate::server_file::{ServerFile, forget_operator, make_operator};
 
 /// Flags of `serve`.
@@ -57,6 +64,8 @@ pub(crate) struct ServeArgs {
 pub(crate) struct Running {
     /// The archive behind it.
     archive: Archive,
+    /// The rack behind that.
+    rack: Option<RackStore>,
     /// Where it answers.
     pub(crate) endpoint: String,
     /// Certificate to trust.
@@ -75,8 +84,8 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
     // Before anything is announced: a signal from now on is a graceful stop.
     let (mut terminate, mut interrupt) = signals()?;
     let is_first = !data.join("archive.json").exists();
-    let archive = open(&config, data).await?;
     let (keys, origin) = keys(args)?;
+    let (archive, rack) = open_with_rack(&config, data).await?;
     if origin == KeyOrigin::New && !is_first {
         warn_of_new_keys(data);
     }
@@ -88,7 +97,7 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
         }
     };
     let (operator, operator_file) = operator.unzip();
-    let running = listen(&config, data, &keys, operator.as_ref(), archive).await?;
+    let running = listen(&config, data, &keys, operator.as_ref(), (archive, rack)).await?;
     let file = ServerFile {
         endpoint: running.endpoint.clone(),
         pid: std::process::id(),
@@ -141,12 +150,6 @@ fn warn_of_new_keys(data: &Path) {
     );
 }
 
-/// What this process makes from now on is its owner's alone: an archive holds secrets.
-pub(crate) fn keep_private() {
-    use rustix::fs::Mode;
-    rustix::process::umask(Mode::RWXG | Mode::RWXO);
-}
-
 /// Makes the data directory, readable by its owner only.
 fn make_folder(data: &Path) -> anyhow::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(|error| {
@@ -167,8 +170,33 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// Opens the archive in `data`.
-pub(crate) async fn open(config: &Config, data: &Path) -> anyhow::Result<Archive> {
-    Ok(Archive::open(archive_config(config, data)?).await?)
+pub(crate) async fn open(
+    config: &Config,
+    data: &Path,
+    rack: Option<&RackStore>,
+) -> anyhow::Result<Archive> {
+    Ok(Archive::open(archive_config(config, data, rack)?).await?)
+}
+
+/// The rack first: it is a tier of the archive.
+async fn open_with_rack(
+    config: &Config,
+    data: &Path,
+) -> anyhow::Result<(Archive, Option<RackStore>)> {
+    let rack = rack::to_serve(config, data).await?;
+    match open(config, data, rack.as_ref()).await {
+        Ok(archive) => Ok((archive, rack)),
+        Err(error) => {
+            close(rack).await;
+            Err(error)
+        }
+    }
+}
+
+async fn close(rack: Option<RackStore>) {
+    if let Some(rack) = rack {
+        rack::close(rack).await;
+    }
 }
 
 /// Binds the gateway to `archive` and lets it answer.
@@ -177,13 +205,14 @@ pub(crate) async fn listen(
     data: &Path,
     keys: &KeyPair,
     operator: Option<&KeyPair>,
-    archive: Archive,
+    (archive, rack): (Archive, Option<RackStore>),
 ) -> anyhow::Result<Running> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
     server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
+    server.rack = rack.clone();
     server.limits = Limits::for_descriptors(descriptors::bound());
     server.tls = match &config.tls {
         TlsChoice::Off => None,
@@ -199,6 +228,7 @@ pub(crate) async fn listen(
         Ok(server) => server,
         Err(error) => {
             let _ = archive.stop().await;
+            close(rack).await;
             return Err(error.into());
         }
     };
@@ -213,7 +243,7 @@ pub(crate) async fn listen(
         // A dropped sender asks for a stop just as a message does.
         let _ = stop.await;
     }));
-    Ok(Running { archive, endpoint, certificate, shutdown, gateway })
+    Ok(Running { archive, rack, endpoint, certificate, shutdown, gateway })
 }
 
 impl Running {
@@ -222,11 +252,13 @@ impl Running {
         self.archive.failed().await
     }
 
-    /// Lets running requests finish, then the archive.
+    /// Lets running requests finish, then the archive, then puts the disks of the rack down.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
-        Ok(self.archive.stop().await?)
+        let stopped = self.archive.stop().await;
+        close(self.rack).await;
+        Ok(stopped?)
     }
 }
 
@@ -259,7 +291,11 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The archive's part of the configuration.
-pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<ArchiveConfig> {
+pub(crate) fn archive_config(
+    config: &Config,
+    data: &Path,
+    rack: Option<&RackStore>,
+) -> anyhow::Result<ArchiveConfig> {
     let geometry = config.effective_geometry()?;
     let staged_bytes =
         config.seal.staged_bytes.unwrap_or_else(|| ByteCount::new(geometry.set_user_bytes()));
@@ -279,8 +315,7 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         },
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
-        tiers: config::tiers(&config.tiers, config::of_process())
-            .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?,
+        tiers: tiers(config, rack)?,
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,
@@ -295,8 +330,33 @@ pub(crate) fn archive_config(config: &Config, data: &Path) -> anyhow::Result<Arc
         },
         restore_log: config.restore.log.clone(),
         day: config.restore.day,
-        fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?,
+        fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?
+            .filter(|(name, _)| !rack::is_fail_point(name)),
     })
+}
+
+/// The tiers of the configuration, the rack among them.
+fn tiers(
+    config: &Config,
+    rack: Option<&RackStore>,
+) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
+    let mut tiers = config::tiers(&config.tiers, config::of_process())
+        .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
+    if let (Some(store), Some(rack)) = (rack, &config.rack) {
+        let asked = store.clone();
+        let config::rack::Moves { calm_age, age, bytes } = rack.moves;
+        let calm = Calm::new(move || asked.is_calm());
+        let options = TierOptions {
+            url: format!("rack:{}", store.rack()),
+            store: Some(Arc::new(store.clone()) as _),
+            when: MoveWhen::Waits { calm_age, age, bytes, calm },
+            with_entries: true,
+            restores_at_once: RACK_RESTORES_AT_ONCE,
+            ..TierOptions::default()
+        };
+        tiers.insert(TierName::rack(), options);
+    }
+    Ok(tiers)
 }
 
 /// How the medium is simulated.
@@ -352,25 +412,6 @@ fn damage(path: &Path) -> anyhow::Result<InjectedDamage> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     Ok(InjectedDamage::from_toml(&text).map_err(wrong)?)
-}
-
-/// Reads `NAME:COUNT`: die at this named step, for tests of crashes; or with `:panic` behind it,
-/// have its thread panic.
-pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let (passage, how) = match text.strip_suffix(":panic") {
-        Some(passage) => (passage, ":panic"),
-        None => (text, ""),
-    };
-    let parsed = passage.split_once(':').and_then(|(name, count)| {
-        let count = count.parse().ok()?;
-        Some((format!("{name}{how}"), count))
-    });
-    parsed.map(Some).ok_or_else(|| {
-        let message =
-            format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
-        Coded::new(Exit::Config, message).into()
-    })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use fulgurite_units::{ByteCount, Clock, UnixTime};
 use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack::OpKind as Kind;
-pub use snapshot::{DiskSnapshot, GroupSnapshot, Snapshot};
+pub use snapshot::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 
 use self::looping::Loop;
 use crate::limits::DRIVER_INBOX_MAX;

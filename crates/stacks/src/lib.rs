@@ -26,10 +26,12 @@ pub mod stack;
 mod store;
 pub mod work;
 
-pub use driver::{DiskSnapshot, GroupSnapshot, Snapshot};
+pub use driver::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
-pub use store::{Entropy, RackOptions, RackStore, Report};
+pub use fulgurite_disks::PlaceId;
+pub use store::{Entropy, RackOptions, RackStore, RepairProgress, Report};
+pub use work::Found;
 
 #[cfg(test)]
 mod tests;

@@ -9,9 +9,11 @@
 //! What is written together lies together: blobs go to one group until it is full, so that who
 //! reads them again wakes one group.
 
+mod identify;
 mod objects;
 mod open;
 mod pipe;
+mod progress;
 mod reading;
 mod repair;
 mod staging;
@@ -26,6 +28,7 @@ use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
 
 pub use open::{Entropy, RackOptions};
+pub use progress::RepairProgress;
 pub use repair::Report;
 
 use self::staging::{Source, Staged, Staging};
@@ -72,6 +75,13 @@ impl RackStore {
     #[must_use]
     pub fn rack(&self) -> RackId {
         self.0.rack()
+    }
+
+    /// Whether every place has its disk, as far as the index knows: none still has to be taken.
+    /// Asks no disk.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.0.shop.places.new_count() == 0
     }
 
     /// What goes on now. Asks no disk.

@@ -33,6 +33,7 @@ use fulgurite_units::RackId;
 
 pub use arrive::Arrival;
 pub use find::Found;
+pub(crate) use identity::read_identity;
 pub use identity::{DISK_FILE, DiskIdentity};
 pub use mend::{Mended, mend};
 pub use on_disk::{Failing, Injected};
@@ -104,6 +105,12 @@ impl Places {
     #[must_use]
     pub fn is_new(&self, place: PlaceId) -> bool {
         self.lock().get(&place).is_some_and(|place| place.disk.is_none())
+    }
+
+    /// How many places have a disk that is no rack's yet.
+    #[must_use]
+    pub fn new_count(&self) -> usize {
+        self.lock().values().filter(|place| place.disk.is_none()).count()
     }
 
     fn disk(&self, place: PlaceId) -> Option<DiskRow> {

@@ -5,7 +5,9 @@ use fulgurite_archive::Verification;
 use fulgurite_archive::status::{
     MoveReport, OrphanedSegment, SealReport, ShardPlace, Status, VerifyReport,
 };
+use fulgurite_disks::{PlaceId, Wake};
 use fulgurite_gateway::{Credentials, Nonce, OperatorCall, WholeStatus};
+use fulgurite_stacks::Snapshot;
 use fulgurite_units::PlatterId;
 use indicatif::ProgressBar;
 use reqwest::Method;
@@ -157,6 +159,32 @@ impl AdminClient {
     pub(crate) async fn locate(&self, bucket: &str, key: &str) -> anyhow::Result<Vec<ShardPlace>> {
         let query = [("bucket", bucket.to_owned()), ("key", key.to_owned())];
         self.get("locate", &query).await
+    }
+
+    /// The rack of cold disks at one moment.
+    pub(crate) async fn rack(&self) -> anyhow::Result<Snapshot> {
+        self.get("rack", &[]).await
+    }
+
+    /// Its last wakes, the latest first.
+    pub(crate) async fn rack_ledger(&self) -> anyhow::Result<Vec<Wake>> {
+        self.get("rack-ledger", &[]).await
+    }
+
+    /// A long call of the rack: `rack-verify` and the like.
+    pub(crate) async fn rack_work<T: DeserializeOwned>(
+        &self,
+        call: &'static str,
+        place: Option<PlaceId>,
+        is_quiet: bool,
+    ) -> anyhow::Result<T> {
+        let query: Vec<_> = place.map(|place| ("place", place.to_string())).into_iter().collect();
+        self.follow(call, call, &query, is_quiet).await
+    }
+
+    /// Whether a server answers at all.
+    pub(crate) async fn answers(&self) -> bool {
+        self.http.get(format!("{}/livez", self.endpoint)).send().await.is_ok()
     }
 
     async fn get<T: DeserializeOwned>(

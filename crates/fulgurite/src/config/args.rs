@@ -20,13 +20,21 @@ pub(crate) struct ConfigArgs {
     /// Platter profile: sliver, demo, desk or silica
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
+    /// Rack of simulated cold disks in DATA/rack, made at the first start: laptop, shelf, pelican,
+    /// a file with a shape, or none
+    #[arg(long, value_name = "SHAPE")]
+    rack: Option<String>,
 }
 
 impl ConfigArgs {
     /// The configuration in effect.
     pub(crate) fn load(&self) -> anyhow::Result<Config> {
-        let overrides =
-            Overrides { listen: self.listen, tls: self.tls.clone(), profile: self.profile.clone() };
+        let overrides = Overrides {
+            listen: self.listen,
+            tls: self.tls.clone(),
+            profile: self.profile.clone(),
+            rack: self.rack.clone(),
+        };
         Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
     }
 }

@@ -3,12 +3,14 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use super::{Config, ConfigError, Engine, Expedited, Fidelity};
+use super::rack::Backend;
+use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
-/// Every setting that has a variable. `[geometry]` and `[library.shape]` stand in files only.
-const SETTINGS: [(&str, Setter); 35] = [
+/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`
+/// and `[rack.places]` stand in files only.
+const SETTINGS: [(&str, Setter); 42] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -46,6 +48,13 @@ const SETTINGS: [(&str, Setter); 35] = [
     ("FULGURITE_LIBRARY_POLICY", |c, v| set_policy(&mut c.library.policy, v)),
     ("FULGURITE_LIBRARY_SEED", |c, v| set(&mut c.library.seed, v)),
     ("FULGURITE_LIBRARY_TIME_SCALE", |c, v| set(&mut c.library.time_scale, v)),
+    ("FULGURITE_RACK_BACKEND", |c, v| set_backend(&mut rack(c).backend, v)),
+    ("FULGURITE_RACK_DEVICE", |c, v| set_some(&mut rack(c).device, v)),
+    ("FULGURITE_RACK_DIRECTORY", |c, v| set_some(&mut rack(c).directory, v)),
+    ("FULGURITE_RACK_DISKS", |c, v| set_some(&mut rack(c).disks, v)),
+    ("FULGURITE_RACK_IDLE", |c, v| set(&mut rack(c).idle, v)),
+    ("FULGURITE_RACK_SHAPE", |c, v| set(&mut rack(c).shape, v)),
+    ("FULGURITE_RACK_TIME_SCALE", |c, v| set_ratio(&mut rack(c).time_scale, v)),
 ];
 
 /// Variables with the prefix that other parts of the program read.
@@ -99,6 +108,11 @@ fn set_some<T: FromStr<Err: Display>>(field: &mut Option<T>, value: &str) -> Res
     Ok(())
 }
 
+/// Whoever sets something of the rack has one.
+fn rack(config: &mut Config) -> &mut Rack {
+    config.rack.get_or_insert_with(Rack::default)
+}
+
 /// Paths with commas between, as in the file or without its brackets and quotes.
 #[expect(clippy::unnecessary_wraps, reason = "a setter like the others")]
 fn set_paths(field: &mut Vec<std::path::PathBuf>, value: &str) -> Result<(), String> {
@@ -133,6 +147,15 @@ fn set_engine(field: &mut Engine, value: &str) -> Result<(), String> {
         "builtin" => Engine::BuiltIn,
         "onnxruntime" => Engine::OnnxRuntime,
         _ => return Err(format!("\"{value}\" is neither builtin nor onnxruntime")),
+    };
+    Ok(())
+}
+
+fn set_backend(field: &mut Backend, value: &str) -> Result<(), String> {
+    *field = match value {
+        "simulated" => Backend::Simulated,
+        "linux" => Backend::Linux,
+        _ => return Err(format!("\"{value}\" is neither simulated nor linux")),
     };
     Ok(())
 }

@@ -7,6 +7,7 @@ mod args;
 mod decode;
 mod environment;
 mod policy;
+pub(crate) mod rack;
 mod tiers;
 mod tls;
 
@@ -23,8 +24,12 @@ use serde::{Deserialize, Serialize};
 pub(crate) use args::ConfigArgs;
 use decode::Prices;
 pub(crate) use environment::of_process;
+pub(crate) use rack::Rack;
 pub(crate) use tiers::tiers;
 pub(crate) use tls::TlsChoice;
+
+/// What `--rack` says for none.
+const NO_RACK: &str = "none";
 
 /// Everything `serve` can be told, as it stands in the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -60,6 +65,9 @@ pub(crate) struct Config {
     /// Tiers of objects, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) tiers: BTreeMap<String, tiers::Tier>,
+    /// A rack of cold disks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rack: Option<Rack>,
 }
 
 /// `[seal]`
@@ -275,6 +283,7 @@ impl Default for Config {
             geometry: None,
             classes: BTreeMap::new(),
             tiers: BTreeMap::new(),
+            rack: None,
         }
     }
 }
@@ -315,6 +324,8 @@ pub(crate) struct Overrides {
     pub(crate) tls: Option<TlsChoice>,
     /// `--profile`
     pub(crate) profile: Option<String>,
+    /// `--rack`
+    pub(crate) rack: Option<String>,
 }
 
 impl Config {
@@ -374,6 +385,11 @@ impl Config {
             self.profile = profile;
             self.geometry = None;
         }
+        match overrides.rack.as_deref() {
+            Some(NO_RACK) => self.rack = None,
+            Some(shape) => self.rack = Some(Rack::simulated(shape.to_owned())),
+            None => {}
+        }
     }
 
     /// A set too large for the logs is sealed short, before the logs are full of it.
@@ -387,7 +403,7 @@ impl Config {
     /// The table of classes in effect.
     pub(crate) fn effective_classes(&self) -> Result<Classes, ConfigError> {
         let reason = |reason| ConfigError::Value { name: "classes", reason };
-        tiers::classes(&self.classes).map_err(reason)
+        tiers::classes(&self.classes, self.rack.is_some()).map_err(reason)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -396,6 +412,7 @@ impl Config {
         for (class, home, _) in self.effective_classes()?.iter() {
             if let Home::Tier(name) = home
                 && !self.tiers.contains_key(name.as_str())
+                && name.as_str() != rack::TIER
             {
                 let class = class.name();
                 return refuse(
@@ -407,6 +424,7 @@ impl Config {
         if let Err(error) = tiers(&self.tiers, std::iter::empty()) {
             return refuse("tiers", error);
         }
+        self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
         if let Err(error) = geometry.validate() {
             return refuse("geometry", error.to_string());
         }

@@ -7,6 +7,8 @@ use fulgurite_archive::StorageClass;
 use fulgurite_archive::config::{Access, Classes, Home, TierName, TierOptions};
 use serde::{Deserialize, Serialize};
 
+use super::rack::TIER;
+
 /// What begins the name of a variable with an option of a tier: then come the tier's name and the
 /// option's, in capitals.
 pub(super) const VARIABLE: &str = "FULGURITE_TIER_";
@@ -33,7 +35,7 @@ pub(crate) enum Class {
     Tier(String),
     /// Read as it says.
     Row {
-        /// `online`, `glass`, or one of `[tiers]`.
+        /// `online`, `glass`, `rack`, or one of `[tiers]`.
         tier: String,
         /// Whether it is read at once or after a restore.
         access: ClassAccess,
@@ -59,8 +61,12 @@ fn is_secret(option: &str) -> bool {
 }
 
 /// The table of classes.
-pub(super) fn classes(rows: &BTreeMap<String, Class>) -> Result<Classes, String> {
+pub(super) fn classes(rows: &BTreeMap<String, Class>, has_rack: bool) -> Result<Classes, String> {
     let mut classes = Classes::default();
+    if has_rack {
+        let home = Home::Tier(TierName::rack());
+        classes.assign(StorageClass::Glacier, home, None).map_err(|error| error.to_string())?;
+    }
     for (class, row) in rows {
         let class = StorageClass::parse(class).map_err(|error| error.to_string())?;
         let (tier, access) = match row {
@@ -70,6 +76,14 @@ pub(super) fn classes(rows: &BTreeMap<String, Class>) -> Result<Classes, String>
         let home = match tier.as_str() {
             "online" => Home::Online,
             "glass" => Home::Glass,
+            TIER if has_rack => Home::Tier(TierName::rack()),
+            TIER => {
+                return Err(format!(
+                    "{} goes to the rack, and there is none; describe it in [rack], or write \
+                     another tier",
+                    class.name()
+                ));
+            }
             name => Home::Tier(TierName::new(name).map_err(|error| error.to_string())?),
         };
         let access = access.map(|access| match access {
@@ -97,7 +111,7 @@ pub(crate) fn tiers(
             ));
         }
         let Tier { url, ca, options: known } = tier.clone();
-        options.insert(name, TierOptions { url, ca, options: known, store: None });
+        options.insert(name, TierOptions { url, ca, options: known, ..TierOptions::default() });
     }
     for (variable, value) in environment.filter(|(name, _)| name.starts_with(VARIABLE)) {
         // Of two names of which one begins like the other the longer is meant.

@@ -93,6 +93,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
         listen: Some((std::net::Ipv4Addr::LOCALHOST, 0).into()),
         profile: Some(if is_analog { "sliver" } else { "demo" }.to_owned()),
         tls: None,
+        rack: None,
     };
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
     config.medium.fidelity = args.fidelity;
@@ -102,8 +103,8 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
-    let archive = serve::open(&config, &data).await?;
-    let running = serve::listen(&config, &data, &keys, None, archive).await?;
+    let archive = serve::open(&config, &data, None).await?;
+    let running = serve::listen(&config, &data, &keys, None, (archive, None)).await?;
     let stage = Stage::new(&running, keys, &config, &data, root, out)?;
     let result = stage.play(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -36,6 +36,7 @@ fn help_is_complete() {
               restore        Ask for readable copies of archived objects
               status         Show class and restore state of objects
               admin          Seal, verify and watch a running archive
+              rack           Make, watch and mend the rack of cold disks
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys
@@ -97,6 +98,9 @@ fn help_of_serve_is_complete() {
                                        one
                   --tls <CHOICE>       TLS: off, auto (self-signed) or CERT,KEY (PEM files)
                   --profile <NAME>     Platter profile: sliver, demo, desk or silica
+                  --rack <SHAPE>       Rack of simulated cold disks in DATA/rack, made at
+                                       the first start: laptop, shelf, pelican, a file with
+                                       a shape, or none
                   --access-key <KEY>   Access key; without one, a pair is made once and kept
                                        in DATA/credentials.toml [env: FULGURITE_ACCESS_KEY=]
                   --secret-key <KEY>   Secret key; prefer the variable, a flag is seen by

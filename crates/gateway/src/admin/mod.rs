@@ -10,6 +10,8 @@
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
+//!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
+//!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!
 //! `docs/admin-openapi.json` describes them in full. Every call is signed for itself, with its time
@@ -17,6 +19,7 @@
 
 mod events;
 mod operator;
+mod rack;
 mod routes;
 
 use std::convert::Infallible;
@@ -28,6 +31,7 @@ use bytes::Bytes;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, Chosen, ErrorKind, ObjectKey, Progress, StorageClass,
 };
+use fulgurite_stacks::{RackStore, StacksError};
 use fulgurite_units::{PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -65,6 +69,7 @@ const LINES_WAITING: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Admin {
     archive: Archive,
+    rack: Option<RackStore>,
     credentials: Credentials,
     /// Another pair of keys that opens the calls.
     operator: Option<Credentials>,
@@ -77,13 +82,14 @@ pub(crate) struct Admin {
 
 impl Admin {
     pub(crate) fn new(
-        archive: Archive,
+        (archive, rack): (Archive, Option<RackStore>),
         (credentials, operator): (Credentials, Option<Credentials>),
         limits: &Limits,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             archive,
+            rack,
             credentials,
             operator,
             gate: CallGate::new(now_ms()),
@@ -150,8 +156,8 @@ impl Admin {
             Call::Events => self.events().await,
             Call::Seal => {
                 let archive = self.archive.clone();
-                let progress = archive.seal_progress();
-                self.stream(slot, progress, async move { archive.seal().await })
+                let told = self.told(archive.seal_progress());
+                self.stream(slot, told, async move { archive.seal().await })
             }
             Call::Margins => match platter(query) {
                 Ok(Some(platter)) => self.margins(platter).await,
@@ -160,13 +166,16 @@ impl Admin {
             Call::Verify => {
                 let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
                 match platter(query) {
-                    Ok(platter) => self.stream(slot, Arc::clone(&progress), async move {
-                        archive.verify(platter, &progress).await
-                    }),
+                    Ok(platter) => {
+                        self.stream(slot, self.told(Arc::clone(&progress)), async move {
+                            archive.verify(platter, &progress).await
+                        })
+                    }
                     Err(()) => no_platter_id(),
                 }
             }
             Call::Move => self.reclassify(slot, query),
+            Call::Rack(call) => self.serve_rack(call, query, slot).await,
         }
     }
 
@@ -183,15 +192,17 @@ impl Admin {
                 return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
             }
         };
-        let named = || Ok((BucketName::new(&bucket)?, chosen?, StorageClass::parse(&class)?));
+        let named = || -> Result<_, ArchiveError> {
+            Ok((BucketName::new(&bucket)?, chosen?, StorageClass::parse(&class)?))
+        };
         match named() {
             Ok((bucket, chosen, class)) => {
                 let (archive, progress) = (self.archive.clone(), Arc::<Progress>::default());
-                self.stream(slot, Arc::clone(&progress), async move {
+                self.stream(slot, self.told(Arc::clone(&progress)), async move {
                     archive.reclassify(&bucket, chosen, class, &progress).await
                 })
             }
-            Err(error) => answer::<Value>(Err(error)),
+            Err(error) => Failure::from(error).response(),
         }
     }
 
@@ -202,7 +213,7 @@ impl Admin {
         };
         match self.archive.watch_library().await {
             Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
-            Err(error) => answer::<Value>(Err(error)),
+            Err(error) => Failure::from(error).response(),
         }
     }
 
@@ -213,7 +224,7 @@ impl Admin {
         };
         match BucketName::new(&bucket).and_then(|bucket| Ok((bucket, ObjectKey::new(&key)?))) {
             Ok((bucket, key)) => answer(self.archive.locate(&bucket, &key).await),
-            Err(error) => answer::<Value>(Err(error)),
+            Err(error) => Failure::from(error).response(),
         }
     }
 
@@ -227,36 +238,45 @@ impl Admin {
 
     async fn margins(&self, platter: PlatterId) -> Response<Body> {
         match self.archive.verification(platter).await {
-            Ok(Some(found)) => answer(Ok(found)),
+            Ok(Some(found)) => reply(StatusCode::OK, &json!(found)),
             Ok(None) => {
                 let message = format!("platter {platter} was not verified in this archive");
                 refuse(StatusCode::NOT_FOUND, "NotFound", &message)
             }
-            Err(error) => answer::<Value>(Err(error)),
+            Err(error) => Failure::from(error).response(),
         }
     }
 
+    fn told(&self, progress: Arc<Progress>) -> ToldByArchive {
+        ToldByArchive { archive: self.archive.clone(), progress }
+    }
+
     /// Has `work` done in the background and streams how far it is.
-    fn stream<T: Serialize + Send + 'static>(
+    fn stream<T, E>(
         &self,
         slot: OwnedSemaphorePermit,
-        progress: Arc<Progress>,
-        work: impl Future<Output = Result<T, ArchiveError>> + Send + 'static,
-    ) -> Response<Body> {
+        told: impl Told,
+        work: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Response<Body>
+    where
+        T: Serialize + Send + 'static,
+        E: Into<Failure> + Send + 'static,
+    {
         let mut work = Box::pin(work);
         // What is refused at once has a status that says so.
-        let at_once = work.as_mut().now_or_never();
-        if let Some(Err(error)) = at_once {
-            return answer::<T>(Err(error));
-        }
+        let at_once = match work.as_mut().now_or_never() {
+            Some(Err(error)) => return error.into().response(),
+            Some(Ok(done)) => Some(done),
+            None => None,
+        };
         let work = async move {
             match at_once {
-                Some(outcome) => outcome,
+                Some(done) => Ok(done),
                 None => work.await,
             }
         };
         let (sender, receiver) = mpsc::channel(LINES_WAITING);
-        tokio::spawn(follow(slot, self.archive.clone(), progress, work, sender));
+        tokio::spawn(follow(slot, told, work, sender));
         let lines = futures::stream::unfold(receiver, |mut receiver| async move {
             let line: Bytes = receiver.recv().await?;
             Some((Ok::<_, Infallible>(Frame::data(line)), receiver))
@@ -265,6 +285,34 @@ impl Admin {
         let kind = HeaderValue::from_static("application/x-ndjson");
         response.headers_mut().insert(CONTENT_TYPE, kind);
         response
+    }
+}
+
+/// What a long call says of itself while it goes on.
+trait Told: Send + Sync + 'static {
+    /// How far it is; nothing when that cannot be said now.
+    fn tell(&self, seconds: f64) -> impl Future<Output = Option<Value>> + Send;
+}
+
+/// The same of a call of the archive.
+struct ToldByArchive {
+    archive: Archive,
+    progress: Arc<Progress>,
+}
+
+impl Told for ToldByArchive {
+    async fn tell(&self, seconds: f64) -> Option<Value> {
+        let status = self.archive.status().await.ok()?;
+        let (bytes_done, bytes_total) = self.progress.bytes();
+        Some(json!({
+            "seconds": seconds,
+            "bytes_done": bytes_done,
+            "bytes_total": bytes_total,
+            "pipeline": status.pipeline,
+            "objects_staged": status.objects_staged,
+            "staged_bytes": status.staged_bytes,
+            "platters": status.platters,
+        }))
     }
 }
 
@@ -277,11 +325,10 @@ fn no_platter_id() -> Response<Body> {
     refuse(StatusCode::BAD_REQUEST, "Invalid", "platter is not a platter id")
 }
 
-async fn follow<T: Serialize>(
+async fn follow<T: Serialize, E: Into<Failure>>(
     slot: OwnedSemaphorePermit,
-    archive: Archive,
-    done: Arc<Progress>,
-    work: impl Future<Output = Result<T, ArchiveError>>,
+    told: impl Told,
+    work: impl Future<Output = Result<T, E>>,
     lines: mpsc::Sender<Bytes>,
 ) {
     let started = tokio::time::Instant::now();
@@ -294,22 +341,13 @@ async fn follow<T: Serialize>(
             () = lines.closed() => return,
             done = &mut work => break match done {
                 Ok(report) => json!({ "report": report }),
-                Err(error) => error_value(&error),
+                Err(error) => error.into().value(),
             },
             _ = ticks.tick() => {
-                let Ok(status) = archive.status().await else { continue };
-                let (bytes_done, bytes_total) = done.bytes();
-                let progress = json!({ "progress": {
-                    "seconds": started.elapsed().as_secs_f64(),
-                    "bytes_done": bytes_done,
-                    "bytes_total": bytes_total,
-                    "pipeline": status.pipeline,
-                    "objects_staged": status.objects_staged,
-                    "staged_bytes": status.staged_bytes,
-                    "platters": status.platters,
-                } });
+                let seconds = started.elapsed().as_secs_f64();
+                let Some(progress) = told.tell(seconds).await else { continue };
                 // A full channel means a slow reader: it misses a line, the work goes on.
-                let _ = lines.try_send(line(&progress));
+                let _ = lines.try_send(line(&json!({ "progress": progress })));
             }
         }
     };
@@ -327,18 +365,45 @@ fn line(value: &Value) -> Bytes {
     Bytes::from(format!("{value}\n"))
 }
 
-fn answer<T: Serialize>(outcome: Result<T, ArchiveError>) -> Response<Body> {
+fn answer<T: Serialize>(outcome: Result<T, impl Into<Failure>>) -> Response<Body> {
     match outcome {
         Ok(value) => reply(StatusCode::OK, &json!(value)),
-        Err(error) => reply(status_of(error.kind()), &error_value(&error)),
+        Err(error) => error.into().response(),
     }
 }
 
-/// Causes are told too: the operator is trusted with paths and system errors.
-fn error_value(error: &ArchiveError) -> Value {
-    let is_busy = matches!(error, ArchiveError::Busy { .. });
-    let code = if is_busy { "SlowDown".to_owned() } else { format!("{:?}", error.kind()) };
-    json!({ "error": { "code": code, "message": error_chain(error) } })
+/// Why a call was not served. Causes are told too: the operator is trusted with paths and system
+/// errors.
+#[derive(Debug)]
+struct Failure {
+    kind: ErrorKind,
+    is_busy: bool,
+    message: String,
+}
+
+impl Failure {
+    fn value(&self) -> Value {
+        let code = if self.is_busy { "SlowDown".to_owned() } else { format!("{:?}", self.kind) };
+        json!({ "error": { "code": code, "message": self.message } })
+    }
+
+    fn response(&self) -> Response<Body> {
+        reply(status_of(self.kind), &self.value())
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        let is_busy = matches!(error, ArchiveError::Busy { .. });
+        Self { kind: error.kind(), is_busy, message: error_chain(&error) }
+    }
+}
+
+impl From<StacksError> for Failure {
+    fn from(error: StacksError) -> Self {
+        let is_busy = matches!(error, StacksError::Busy { .. });
+        Self { kind: error.kind(), is_busy, message: error_chain(&error) }
+    }
 }
 
 const fn status_of(kind: ErrorKind) -> StatusCode {

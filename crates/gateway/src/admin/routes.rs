@@ -14,13 +14,25 @@ pub(super) enum Call {
     Verify,
     Move,
     Events,
+    Rack(RackCall),
+}
+
+/// A call of the rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RackCall {
+    Status,
+    Ledger,
+    Verify,
+    Rebuild,
+    Replace,
+    Recover,
 }
 
 /// Where the library is watched.
 pub(crate) const EVENTS: &str = "/-/events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 9] = [
+const ROUTES: [(Method, &str, Call); 15] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -30,6 +42,12 @@ const ROUTES: [(Method, &str, Call); 9] = [
     (Method::POST, "/-/admin/verify", Call::Verify),
     (Method::POST, "/-/admin/move", Call::Move),
     (Method::GET, EVENTS, Call::Events),
+    (Method::GET, "/-/admin/rack", Call::Rack(RackCall::Status)),
+    (Method::GET, "/-/admin/rack-ledger", Call::Rack(RackCall::Ledger)),
+    (Method::POST, "/-/admin/rack-verify", Call::Rack(RackCall::Verify)),
+    (Method::POST, "/-/admin/rack-rebuild", Call::Rack(RackCall::Rebuild)),
+    (Method::POST, "/-/admin/rack-replace", Call::Rack(RackCall::Replace)),
+    (Method::POST, "/-/admin/rack-recover", Call::Rack(RackCall::Recover)),
 ];
 
 impl Call {

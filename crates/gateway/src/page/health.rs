@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
+use fulgurite_stacks::RackStore;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
 use tokio::sync::watch;
 
-use super::Metrics;
+use super::{Metrics, rack_page};
 use crate::ServerStatus;
 
 /// One of the pages.
@@ -45,6 +46,7 @@ impl HealthPage {
 #[derive(Debug)]
 pub(crate) struct Health {
     archive: Archive,
+    rack: Option<RackStore>,
     metrics: Arc<Metrics>,
     stopping: watch::Receiver<bool>,
 }
@@ -52,10 +54,11 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) const fn new(
         archive: Archive,
+        rack: Option<RackStore>,
         metrics: Arc<Metrics>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { archive, metrics, stopping }
+        Self { archive, rack, metrics, stopping }
     }
 
     /// Why requests, or writes, cannot be served now; nothing when they can.
@@ -94,7 +97,12 @@ impl Health {
                 if let Err(error) = &status {
                     tracing::warn!(%error, "the archive could not tell its status");
                 }
-                let page = self.metrics.page(in_progress, server, status.ok().as_ref());
+                let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
+                if let Some(rack) = &self.rack
+                    && let Ok(rack) = rack.status().await
+                {
+                    page.push_str(&rack_page(&rack));
+                }
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }
         }

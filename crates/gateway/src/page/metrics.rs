@@ -107,7 +107,7 @@ impl Metrics {
     }
 }
 
-fn head(page: &mut String, name: &str, kind: &str, text: &str) -> std::fmt::Result {
+pub(super) fn head(page: &mut String, name: &str, kind: &str, text: &str) -> std::fmt::Result {
     writeln!(page, "# HELP {name} {text}\n# TYPE {name} {kind}")
 }
 

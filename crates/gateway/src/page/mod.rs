@@ -6,7 +6,9 @@ mod asset;
 pub(crate) mod front;
 mod health;
 mod metrics;
+mod rack;
 
 pub(crate) use self::asset::Asset;
 pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{Finished, Metrics};
+use self::rack::rack_page;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
+use fulgurite_stacks::RackStore;
 use http::header::{CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -55,7 +56,7 @@ impl fmt::Debug for Gateway {
 impl Gateway {
     /// `operator` is another pair of keys for the operator's calls.
     pub(crate) fn new(
-        archive: &Archive,
+        (archive, rack): (&Archive, Option<RackStore>),
         (credentials, operator): (Credentials, Option<Credentials>),
         domain: Option<&str>,
         limits: &Limits,
@@ -65,8 +66,8 @@ impl Gateway {
         let metrics = Arc::new(Metrics::default());
         let s3 = s3::Door::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
         let keys = (credentials, operator);
-        let admin = Admin::new(archive.clone(), keys, limits, stopping.subscribe());
-        let health = Health::new(archive.clone(), Arc::clone(&metrics), stopping.subscribe());
+        let admin = Admin::new((archive.clone(), rack.clone()), keys, limits, stopping.subscribe());
+        let health = Health::new(archive.clone(), rack, Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
         // Names this process to its own operator, who can tell restarts apart; means nothing else.
         let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))

@@ -14,7 +14,7 @@ use fulgurite_rack::{
 };
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
-use super::snapshot::{DiskSnapshot, GroupSnapshot, Snapshot};
+use super::snapshot::{DiskSnapshot, GroupSnapshot, Since, Snapshot};
 use super::stages::{Ended, How, Stage, Stagehand};
 use super::{Message, Parts, Task};
 use crate::work::{disk_name, group_name};
@@ -40,6 +40,7 @@ pub(super) struct Loop {
     alarms: BinaryHeap<Reverse<(Instant, u64, PlaceId, Stage)>>,
     next_alarm: u64,
     troubles: BTreeMap<PlaceId, String>,
+    since: Since,
     /// What the controller is to be told, in its order: one event after the deeds of the other.
     events: VecDeque<Event>,
     is_stopping: bool,
@@ -70,6 +71,7 @@ impl Loop {
             alarms: BinaryHeap::new(),
             next_alarm: 0,
             troubles: BTreeMap::new(),
+            since: Since::default(),
             events: VecDeque::new(),
             is_stopping: false,
             is_left,
@@ -89,6 +91,8 @@ impl Loop {
             self.settle();
             self.pass_time();
             self.settle();
+            let states = self.assignment.groups().map(|group| self.rack.group_state(group).into());
+            self.since.look(states, self.clock.now());
         }
         self.end();
     }
@@ -392,6 +396,8 @@ impl Loop {
         GroupSnapshot {
             group: id,
             class: self.assignment.class_of(group).get(),
+            state: self.rack.group_state(group).into(),
+            since: self.since.of(group),
             waiting: crate::format::bytes(waiting),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::life),
             spin_ups_by: by.collect(),

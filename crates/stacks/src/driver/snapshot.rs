@@ -3,10 +3,11 @@
 
 use fulgurite_disks::{CauseKind, GroupId, PlaceId, Power};
 use fulgurite_units::{RackId, UnixTime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A rack at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Snapshot {
     /// Which rack.
     pub rack: RackId,
@@ -23,30 +24,38 @@ pub struct Snapshot {
 }
 
 /// A group at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupSnapshot {
     /// Which group.
     pub group: GroupId,
     /// Its class: of the groups of one, one spins at a time.
     pub class: u32,
+    /// What it does.
+    pub state: GroupState,
+    /// Since when; none when that was before the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<UnixTime>,
     /// Its disks, in the order of their places.
     pub disks: Vec<DiskSnapshot>,
     /// Operations that wait or run.
     pub waiting: u64,
-    /// Times that it was woken, as the ledger has it.
+    /// Times that it was woken over its life, as the ledger has it.
     pub spin_ups: u64,
-    /// The same by cause.
+    /// The same over its life, by cause.
     pub spin_ups_by: Vec<(CauseKind, u64)>,
     /// Those of the last day, as the ledger counts: by hours, so it looks back an hour more.
     pub spin_ups_of_a_day: u64,
     /// Until when its budget lets it be woken only for what is due soon or in danger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rests_until: Option<UnixTime>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
 }
 
 /// A disk at one moment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiskSnapshot {
     /// Its place.
     pub place: PlaceId,
@@ -55,5 +64,70 @@ pub struct DiskSnapshot {
     /// Spin-ups over its life, as the ledger has them.
     pub spin_ups: u64,
     /// What is wrong with it; nothing when nothing is known to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupState {
+    /// No disk of it turns.
+    Asleep,
+    /// It was told to turn, and is not ready.
+    SpinningUp,
+    /// It is ready.
+    Spinning,
+    /// It was told to stand still, and does not yet.
+    SpinningDown,
+}
+
+impl GroupState {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Asleep, Self::SpinningUp, Self::Spinning, Self::SpinningDown];
+
+    /// Its name in outputs and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Asleep => "asleep",
+            Self::SpinningUp => "spinning-up",
+            Self::Spinning => "spinning",
+            Self::SpinningDown => "spinning-down",
+        }
+    }
+}
+
+impl From<fulgurite_rack::GroupState> for GroupState {
+    fn from(state: fulgurite_rack::GroupState) -> Self {
+        match state {
+            fulgurite_rack::GroupState::Asleep => Self::Asleep,
+            fulgurite_rack::GroupState::SpinningUp => Self::SpinningUp,
+            fulgurite_rack::GroupState::Spinning => Self::Spinning,
+            fulgurite_rack::GroupState::SpinningDown => Self::SpinningDown,
+        }
+    }
+}
+
+/// Since when each group does what it does.
+#[derive(Debug, Default)]
+pub(super) struct Since(Vec<(GroupState, UnixTime)>);
+
+impl Since {
+    /// Looks at the groups of a rack, in their order.
+    pub(super) fn look(&mut self, states: impl Iterator<Item = GroupState>, now: UnixTime) {
+        for (at, state) in states.enumerate() {
+            match self.0.get_mut(at) {
+                Some(known) if known.0 == state => {}
+                Some(known) => *known = (state, now),
+                // Before the first look it may have done so for long.
+                None => self.0.push((state, UnixTime::default())),
+            }
+        }
+    }
+
+    pub(super) fn of(&self, group: GroupId) -> Option<UnixTime> {
+        let since = self.0.get(group.as_usize()).map(|(_, since)| *since);
+        since.filter(|since| *since != UnixTime::default())
+    }
 }

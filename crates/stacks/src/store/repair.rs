@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use fulgurite_disks::{GroupId, PlaceId, Wake};
 use fulgurite_units::{BlobId, ByteCount};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::RackStore;
+use super::{RackStore, RepairProgress};
 use crate::driver::{Kind, Task};
 use crate::index::{BlobRow, DiskRow};
 use crate::limits::REPAIR_BLOBS_MAX;
@@ -16,7 +16,7 @@ use crate::work::{Found, Group, find, group_name, mend};
 use crate::{Result, StacksError};
 
 /// What was looked at and made anew.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Blobs that were read whole.
     pub blobs: u64,
@@ -50,9 +50,20 @@ impl RackStore {
     /// # Errors
     /// When it is stopping. What is wrong with blobs is in the report.
     pub async fn verify(&self) -> Result<Report> {
-        let mut report = Report::default();
+        self.verify_telling(&RepairProgress::default()).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As of [`Self::verify`].
+    pub async fn verify_telling(&self, progress: &RepairProgress) -> Result<Report> {
+        let (mut report, all) = (Report::default(), |_: &BlobRow| true);
         for &group in &self.inner().groups.clone() {
-            report = report.and(self.repair(group, Kind::Scrub, |_| true).await?);
+            progress.expect(self.bytes_of(group, all)?);
+        }
+        for &group in &self.inner().groups.clone() {
+            report = report.and(self.repair(group, Kind::Scrub, all, progress).await?);
         }
         Ok(report)
     }
@@ -63,6 +74,18 @@ impl RackStore {
     /// # Errors
     /// When there is no such place, or it is stopping.
     pub async fn rebuild(&self, place: PlaceId) -> Result<Report> {
+        self.rebuild_telling(place, &RepairProgress::default()).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As of [`Self::rebuild`].
+    pub async fn rebuild_telling(
+        &self,
+        place: PlaceId,
+        progress: &RepairProgress,
+    ) -> Result<Report> {
         let group = self.group_of(place)?;
         let known = self.inner().index().disks()?;
         let disk =
@@ -70,7 +93,9 @@ impl RackStore {
         let row = DiskRow { disk, is_given_up: true };
         self.keep(place, row).await?;
         self.inner().driver.give_up(place)?;
-        self.repair(group, Kind::Rebuild, move |row| !row.indices_in(place).is_empty()).await
+        let which = move |row: &BlobRow| !row.indices_in(place).is_empty();
+        progress.expect(self.bytes_of(group, which)?);
+        self.repair(group, Kind::Rebuild, which, progress).await
     }
 
     /// Takes the new, empty disk that is in a place, and makes the stacks anew that the old one
@@ -79,6 +104,18 @@ impl RackStore {
     /// # Errors
     /// [`StacksError::WrongDisk`] for such a one, when there is no such place, or it is stopping.
     pub async fn replace(&self, place: PlaceId) -> Result<Report> {
+        self.replace_telling(place, &RepairProgress::default()).await
+    }
+
+    /// The same, telling how far it is.
+    ///
+    /// # Errors
+    /// As of [`Self::replace`].
+    pub async fn replace_telling(
+        &self,
+        place: PlaceId,
+        progress: &RepairProgress,
+    ) -> Result<Report> {
         let group = self.group_of(place)?;
         let inner = Arc::clone(self.inner());
         let forget = tokio::task::spawn_blocking(move || inner.index().forget_disk(place));
@@ -91,10 +128,10 @@ impl RackStore {
                 format!("{} did not come up; it is not replaced", crate::work::disk_name(place));
             return Err(StacksError::WrongDisk { what });
         }
-        self.repair(group, Kind::Rebuild, move |row| {
-            !row.indices_in(place).is_empty() || row.places.contains(&None)
-        })
-        .await
+        let which =
+            move |row: &BlobRow| !row.indices_in(place).is_empty() || row.places.contains(&None);
+        progress.expect(self.bytes_of(group, which)?);
+        self.repair(group, Kind::Rebuild, which, progress).await
     }
 
     /// Looks through all disks for blobs that the index does not know, as when it was lost, and
@@ -143,12 +180,25 @@ impl RackStore {
         Ok(())
     }
 
+    /// Bytes of the blobs of a group that `which` says.
+    fn bytes_of(&self, group: GroupId, which: impl Fn(&BlobRow) -> bool) -> Result<ByteCount> {
+        let (mut bytes, mut after) = (ByteCount::ZERO, None);
+        loop {
+            let page = self.inner().index().blobs(group, after)?;
+            let Some((last, _)) = page.last() else { return Ok(bytes) };
+            after = Some(*last);
+            let wanted = page.iter().filter(|(_, row)| which(row));
+            bytes = [bytes, wanted.map(|(_, row)| row.length).sum()].into_iter().sum();
+        }
+    }
+
     /// Mends the blobs of a group that `which` says, a few an operation.
     async fn repair(
         &self,
         group: GroupId,
         kind: Kind,
         which: impl Fn(&BlobRow) -> bool,
+        progress: &RepairProgress,
     ) -> Result<Report> {
         let mut report = Report::default();
         let mut after = None;
@@ -167,7 +217,10 @@ impl RackStore {
                     done
                 });
                 match mended.await {
-                    Ok(mended) => report = report.and(mended),
+                    Ok(mended) => {
+                        report = report.and(mended);
+                        progress.add(bytes);
+                    }
                     Err(StacksError::Stopping) => return Err(StacksError::Stopping),
                     Err(error) => {
                         report.problems.push(format!("{}: {error}", group_name(group)));

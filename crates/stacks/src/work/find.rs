@@ -17,7 +17,7 @@ use crate::stack::{StackReader, parse_file_name};
 use crate::{Fault, Result};
 
 /// What was found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Found {
     /// Blobs that the index has now and did not have.
     pub blobs: u64,

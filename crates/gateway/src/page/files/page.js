@@ -38,7 +38,10 @@ async function call(signer, method, target) {
   });
   const value = await answer.json();
   if (answer.ok) return value;
-  throw Object.assign(new Error(value.error.message), { isDenied: answer.status === 403 });
+  throw Object.assign(new Error(value.error.message), {
+    isDenied: answer.status === 403,
+    status: answer.status,
+  });
 }
 
 function size(count) {
@@ -131,6 +134,31 @@ function show(status) {
   at("shown").hidden = false;
 }
 
+/** A line for each group of the rack; nothing of a server that has none. */
+function rack(found) {
+  at("rack").hidden = !found;
+  if (!found) return;
+  at("rack-what").textContent = found.simulated
+    ? `Simulated disks, directories that do not turn; ${found.watts.toFixed(0)} W, estimated.`
+    : `${found.watts.toFixed(0)} W, estimated.`;
+  const troubled = (group) => group.disks.filter((disk) => disk.trouble).length;
+  const lines = found.groups.map((group) => {
+    const bad = troubled(group) ? `, ${troubled(group)} disks in trouble` : "";
+    return `Group ${group.group}: ${group.state}, woken ${group.spin_ups_of_a_day} times today, `
+      + `${group.waiting} waiting${bad}`;
+  });
+  list(at("groups"), lines);
+}
+
+async function askRack(signer) {
+  try {
+    return await call(signer, "GET", "/-/admin/rack");
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
 function tell(text) {
   at("told").textContent = text;
   at("told").className = text ? "bad" : "";
@@ -140,6 +168,7 @@ function forget() {
   key = null;
   at("figures").replaceChildren();
   at("troubles").replaceChildren();
+  at("groups").replaceChildren();
   at("shown").hidden = true;
   at("keys").hidden = false;
   tell("");
@@ -150,9 +179,11 @@ async function archive() {
   if (!signer) return;
   try {
     const status = await call(signer, "GET", "/-/admin/status");
+    const found = await askRack(signer);
     // The keys may have been forgotten while it was asked.
     if (signer !== key) return;
     show(status);
+    rack(found);
     tell("");
   } catch (error) {
     if (signer !== key) return;

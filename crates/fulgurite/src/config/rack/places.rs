@@ -1,0 +1,157 @@
+//! Where each place's disk is: a pattern for most, and a table for those that are elsewhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use fulgurite_disks::{LinuxDisk, PlaceId};
+use fulgurite_rack::Shape;
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Rack};
+use crate::config::ConfigError;
+
+/// What stands in a pattern for the number of a place.
+const MARK: &str = "{place}";
+
+/// A row of `[rack.places]`: a directory, or that and the disk's device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Place {
+    /// Where it has its files.
+    Directory(PathBuf),
+    /// The same, and which device it is.
+    Disk(Disk),
+}
+
+/// The disk of a place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Disk {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    device: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    smartctl: Option<String>,
+}
+
+impl Place {
+    fn directory(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Directory(directory) => Some(directory),
+            Self::Disk(disk) => disk.directory.as_ref(),
+        }
+    }
+
+    fn device(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Disk(disk) => disk.device.as_ref(),
+        }
+    }
+
+    fn smartctl(&self) -> Option<&String> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Disk(disk) => disk.smartctl.as_ref(),
+        }
+    }
+
+    pub(super) fn has_device(&self) -> bool {
+        self.device().is_some() || self.smartctl().is_some()
+    }
+}
+
+fn refuse<T>(name: &'static str, reason: String) -> Result<T, ConfigError> {
+    Err(ConfigError::Value { name, reason })
+}
+
+/// The table by places, each of which the shape has.
+fn table<'a>(rack: &'a Rack, shape: &Shape) -> Result<BTreeMap<PlaceId, &'a Place>, ConfigError> {
+    let mut table = BTreeMap::new();
+    for (name, place) in &rack.places {
+        let known = |&place: &PlaceId| place.to_string() == *name;
+        match shape.places().find(known) {
+            Some(known) => table.insert(known, place),
+            None => {
+                let last = shape.place_count().saturating_sub(1);
+                return refuse(
+                    "rack.places",
+                    format!("\"{name}\" is no place of {}, which has 0 to {last}", rack.shape),
+                );
+            }
+        };
+    }
+    Ok(table)
+}
+
+/// Where the disk of each place has its files.
+pub(super) fn roots(
+    rack: &Rack,
+    shape: &Shape,
+    folder: &Path,
+) -> Result<BTreeMap<PlaceId, PathBuf>, ConfigError> {
+    let table = table(rack, shape)?;
+    let usual = folder.join("disks").join(MARK).to_string_lossy().into_owned();
+    let pattern = match (&rack.disks, rack.backend) {
+        (Some(pattern), _) => Some(pattern.clone()),
+        (None, Backend::Simulated) => Some(usual),
+        (None, Backend::Linux) => None,
+    };
+    let mut roots: BTreeMap<PlaceId, PathBuf> = BTreeMap::new();
+    let mut whose: BTreeMap<PathBuf, PlaceId> = BTreeMap::new();
+    for place in shape.places() {
+        let own = table.get(&place).and_then(|row| row.directory());
+        let root = match (own, &pattern) {
+            (Some(own), _) => own.clone(),
+            (None, Some(pattern)) => of(pattern, place).into(),
+            (None, None) => {
+                let reason = format!(
+                    "it does not say where the disk of place {place} has its files; write \
+                     something like \"/mnt/rack/{MARK}\""
+                );
+                return refuse("rack.disks", reason);
+            }
+        };
+        if let Some(other) = whose.insert(root.clone(), place) {
+            let reason = format!(
+                "places {other} and {place} would both be \"{}\"; have {MARK} in the pattern, or a \
+                 directory for each in [rack.places]",
+                root.display()
+            );
+            return refuse("rack.disks", reason);
+        }
+        roots.insert(place, root);
+    }
+    Ok(roots)
+}
+
+/// The device of each place.
+pub(super) fn devices(
+    rack: &Rack,
+    shape: &Shape,
+    roots: &BTreeMap<PlaceId, PathBuf>,
+) -> Result<BTreeMap<PlaceId, LinuxDisk>, ConfigError> {
+    let table = table(rack, shape)?;
+    let mut disks = BTreeMap::new();
+    for (&place, root) in roots {
+        let row = table.get(&place);
+        let own = row.and_then(|row| row.device()).cloned();
+        let usual = || rack.device.as_ref().map(|pattern| of(pattern, place).into());
+        let Some(device) = own.or_else(usual) else {
+            let reason = format!(
+                "it does not say which device is in place {place}; write something like \
+                 \"/dev/disk/by-path/pci-0000:00:17.0-ata-{MARK}\", or use backend = \"simulated\""
+            );
+            return refuse("rack.device", reason);
+        };
+        let smartctl = row.and_then(|row| row.smartctl()).or(rack.smartctl.as_ref()).cloned();
+        let mount = rack.mount.then(|| root.clone());
+        disks.insert(place, LinuxDisk { device, mount, smartctl });
+    }
+    Ok(disks)
+}
+
+fn of(pattern: &str, place: PlaceId) -> String {
+    pattern.replace(MARK, &place.to_string())
+}

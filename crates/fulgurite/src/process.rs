@@ -1,0 +1,29 @@
+//! What a process that keeps bytes is told before it begins: whose its files are, and, in tests of
+//! crashes, where it dies.
+
+use crate::exit::{Coded, Exit};
+
+/// What this process makes from now on is its owner's alone: an archive holds secrets.
+pub(crate) fn keep_private() {
+    use rustix::fs::Mode;
+    rustix::process::umask(Mode::RWXG | Mode::RWXO);
+}
+
+/// Reads `NAME:COUNT`: die at this named step, for tests of crashes; or with `:panic` behind it,
+/// have its thread panic.
+pub(crate) fn fail_point(text: Option<&str>) -> anyhow::Result<Option<(String, u32)>> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+    let (passage, how) = match text.strip_suffix(":panic") {
+        Some(passage) => (passage, ":panic"),
+        None => (text, ""),
+    };
+    let parsed = passage.split_once(':').and_then(|(name, count)| {
+        let count = count.parse().ok()?;
+        Some((format!("{name}{how}"), count))
+    });
+    parsed.map(Some).ok_or_else(|| {
+        let message =
+            format!("FULGURITE_FAIL_POINT \"{text}\" is not NAME:COUNT or NAME:COUNT:panic");
+        Coded::new(Exit::Config, message).into()
+    })
+}

@@ -1,0 +1,103 @@
+//! What people see of a rack: a line for each group with its disks as a picture.
+
+use fulgurite_disks::{Power, Wake};
+use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
+
+use crate::inspect::timestamp;
+use crate::objects::counted;
+use crate::output::grouped;
+use crate::style::{self, Tone};
+
+/// A disk in the picture.
+fn sign(disk: &DiskSnapshot) -> char {
+    match disk.power {
+        Power::Failed | Power::Absent | Power::Unclean => 'x',
+        _ if disk.trouble.is_some() => '!',
+        Power::Standby => '.',
+        Power::SpinningUp => '^',
+        Power::Active => '#',
+        Power::Unmounting => 'v',
+    }
+}
+
+/// A rack at one moment.
+pub(super) fn snapshot(rack: &Snapshot) -> String {
+    let disks: usize = rack.groups.iter().map(|group| group.disks.len()).sum();
+    let what =
+        if rack.simulated { "simulated disks: directories that do not turn" } else { "real disks" };
+    let mut lines = vec![
+        format!("rack       {}", rack.rack),
+        format!(
+            "disks      {} in {}; {what}",
+            grouped(disks as u64),
+            counted(rack.groups.len() as u64, "group")
+        ),
+        format!("power      {:.1} W, estimated", rack.watts),
+        String::new(),
+        style::out(Tone::Strong, HEAD).to_string(),
+    ];
+    lines.extend(rack.groups.iter().map(group));
+    lines.push("disks: . asleep, ^ up, # active, v down, ! in trouble, x out".to_owned());
+    lines.extend(rack.groups.iter().filter_map(alarm));
+    let disks = rack.groups.iter().flat_map(|group| &group.disks);
+    let troubled = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
+    lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
+    lines.join("\n")
+}
+
+const HEAD: &str = concat!(
+    "group class  state          woken today  life    watts  waiting",
+    "  disks                    since"
+);
+
+fn group(group: &GroupSnapshot) -> String {
+    let state = format!("{:<13}", group.state.name());
+    let tone = match group.state {
+        GroupState::Spinning => Tone::Good,
+        GroupState::SpinningUp | GroupState::SpinningDown => Tone::Notice,
+        GroupState::Asleep => Tone::Faint,
+    };
+    let signs: String = group.disks.iter().map(sign).collect();
+    let since = match group.since {
+        Some(since) => timestamp(since),
+        None => "before the start".to_owned(),
+    };
+    format!(
+        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {signs:<24} {since}",
+        group.group,
+        group.class,
+        style::out(tone, state),
+        group.spin_ups_of_a_day,
+        group.spin_ups,
+        group.watts,
+        group.waiting,
+    )
+}
+
+/// What a group has lost, if it has.
+fn alarm(group: &GroupSnapshot) -> Option<String> {
+    let away = group.disks.iter().filter(|disk| disk.trouble.is_some() || disk.power.is_out());
+    let away: Vec<String> = away.map(|disk| disk.place.to_string()).collect();
+    (!away.is_empty()).then(|| {
+        let line = format!(
+            "alarm      group {} has lost redundancy: {} of {} away: {}",
+            group.group,
+            away.len(),
+            counted(group.disks.len() as u64, "disk"),
+            away.join(", ")
+        );
+        style::out(Tone::Bad, line).to_string()
+    })
+}
+
+/// A wake.
+pub(super) fn wake(wake: &Wake) -> String {
+    let group = wake.group.map_or_else(|| "-".to_owned(), |group| group.to_string());
+    let places: Vec<String> = wake.places.iter().map(ToString::to_string).collect();
+    format!(
+        "{:<24}  group {group:>3}  {:<14}  disks {}",
+        timestamp(wake.at),
+        wake.cause.to_string(),
+        places.join(" ")
+    )
+}

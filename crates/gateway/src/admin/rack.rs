@@ -1,0 +1,86 @@
+//! The operator's calls of the rack of cold disks.
+//!
+//! What shows it touches no disk; what wakes disks is a POST.
+
+use std::sync::Arc;
+
+use fulgurite_stacks::{PlaceId, RackStore, RepairProgress};
+use http::{Response, StatusCode};
+use s3s::Body;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::routes::RackCall;
+use super::{Admin, Failure, Told, answer, refuse};
+use crate::percent::query_value;
+
+/// How far a call of the rack is.
+struct ToldByRack(Arc<RepairProgress>);
+
+impl Told for ToldByRack {
+    async fn tell(&self, seconds: f64) -> Option<Value> {
+        let (bytes_done, bytes_total) = self.0.bytes();
+        Some(json!({
+            "seconds": seconds,
+            "bytes_done": bytes_done.get(),
+            "bytes_total": bytes_total.get(),
+        }))
+    }
+}
+
+impl Admin {
+    /// Serves a call of the rack.
+    pub(super) async fn serve_rack(
+        &self,
+        call: RackCall,
+        query: &str,
+        slot: OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let Some(rack) = self.rack.clone() else {
+            let message = "this server has no rack: [rack] of the configuration describes one";
+            return refuse(StatusCode::NOT_FOUND, "NotFound", message);
+        };
+        match call {
+            RackCall::Status => return answer(rack.status().await),
+            RackCall::Ledger => return answer(rack.ledger().await),
+            RackCall::Verify | RackCall::Rebuild | RackCall::Replace | RackCall::Recover => {}
+        }
+        let needs_place = matches!(call, RackCall::Rebuild | RackCall::Replace);
+        let place = query_value(query, "place").map(|text| text.parse::<u32>());
+        let place = match place {
+            Some(Ok(place)) if needs_place => PlaceId::new(place),
+            None if !needs_place => PlaceId::default(),
+            _ if needs_place => {
+                let message = "place must be given: the number of a place of the rack";
+                return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+            }
+            _ => {
+                let message = "this call is of the whole rack and takes no place";
+                return refuse(StatusCode::BAD_REQUEST, "Invalid", message);
+            }
+        };
+        self.work(call, rack, place, slot)
+    }
+
+    fn work(
+        &self,
+        call: RackCall,
+        rack: RackStore,
+        place: PlaceId,
+        slot: OwnedSemaphorePermit,
+    ) -> Response<Body> {
+        let progress = Arc::<RepairProgress>::default();
+        let told = ToldByRack(Arc::clone(&progress));
+        self.stream(slot, told, async move {
+            let report = match call {
+                RackCall::Rebuild => json!(rack.rebuild_telling(place, &progress).await?),
+                RackCall::Replace => json!(rack.replace_telling(place, &progress).await?),
+                RackCall::Recover => json!(rack.recover().await?),
+                RackCall::Verify | RackCall::Status | RackCall::Ledger => {
+                    json!(rack.verify_telling(&progress).await?)
+                }
+            };
+            Ok::<Value, Failure>(report)
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! What the metrics say of a rack of cold disks: of each group, from what its driver knows. No disk
+//! is asked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use fulgurite_stacks::Snapshot;
+
+use super::metrics::head;
+
+/// The lines of a rack, for the page that a Prometheus server scrapes.
+pub(super) fn rack_page(rack: &Snapshot) -> String {
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_disks(&mut page, rack);
+    let _ = write_groups(&mut page, rack);
+    page
+}
+
+fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
+    let name = "fulgurite_rack_simulated";
+    head(page, name, "gauge", "1 when the disks are directories that do not turn.")?;
+    writeln!(page, "{name} {}", u8::from(rack.simulated))?;
+    let name = "fulgurite_rack_disks";
+    head(page, name, "gauge", "Disks of a group, by what they do.")?;
+    for group in &rack.groups {
+        let mut counts = BTreeMap::<&str, u64>::new();
+        for disk in &group.disks {
+            *counts.entry(disk.power.name()).or_default() += 1;
+        }
+        for (power, count) in counts {
+            writeln!(page, "{name}{{group=\"{}\",power=\"{power}\"}} {count}", group.group)?;
+        }
+    }
+    let name = "fulgurite_rack_disks_troubled";
+    head(page, name, "gauge", "Disks of a group that something is wrong with.")?;
+    for group in &rack.groups {
+        let troubled = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
+        writeln!(page, "{name}{{group=\"{}\"}} {troubled}", group.group)?;
+    }
+    Ok(())
+}
+
+fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
+    let name = "fulgurite_rack_spinups_total";
+    head(page, name, "counter", "Times that a group was woken, by cause, over its life.")?;
+    for group in &rack.groups {
+        for (cause, count) in &group.spin_ups_by {
+            writeln!(page, "{name}{{group=\"{}\",cause=\"{cause}\"}} {count}", group.group)?;
+        }
+    }
+    let name = "fulgurite_rack_spinups_day";
+    head(
+        page,
+        name,
+        "gauge",
+        "Times that a group was woken in the last 25 hours, as budgets count.",
+    )?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.spin_ups_of_a_day)?;
+    }
+    let name = "fulgurite_rack_waiting";
+    head(page, name, "gauge", "Operations that wait for a group, or run in it.")?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.waiting)?;
+    }
+    let name = "fulgurite_rack_watts";
+    head(page, name, "gauge", "Estimated draw of a group's disks; nothing is measured.")?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {:.2}", group.group, group.watts)?;
+    }
+    Ok(())
+}

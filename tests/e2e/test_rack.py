@@ -1,0 +1,295 @@
+"""A rack of cold disks behind the archive: directories whose disks are simulated.
+
+They take no time here, so nothing waits for a motor; which of them is woken, and why, is told.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as NoConnection
+from harness import Server, is_restored, read, refused, restore, to_toml, wait_until
+
+BUCKET = "vault"
+SIZES = {"small": 1000, "middle": 300_000, "large": 9_000_000}
+Make = Callable[..., Server]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make servers that are started when their test likes; all are killed when it ends."""
+    servers: list[Server] = []
+
+    def made(folder: Path, **rack: Any) -> Server:
+        usual = {"shape": "laptop", "idle": "1s", "moves": {"calm_age": "0s"}}
+        config = {"profile": "demo", "rack": usual | rack}
+        servers.append(Server(folder, config))
+        return servers[-1]
+
+    yield made
+    for server in servers:
+        server.kill()
+
+
+def body(name: str) -> bytes:
+    """Return bytes that only this object has."""
+    return random.Random(name).randbytes(SIZES[name])
+
+
+def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `fulgurite rack`, by the configuration of a server that may run or not."""
+    path = server.folder / "config.toml"
+    server.folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_toml(server.config), encoding="utf-8")
+    place = ["--data", str(server.data), "--config", str(path)]
+    return server.run("rack", verb, *arguments, *place)
+
+
+def told(server: Server, verb: str, *arguments: str) -> Any:
+    """Return the last object that `fulgurite rack --json` prints. It must succeed."""
+    done = ask(server, verb, *arguments, "--json")
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def begin(server: Server) -> Any:
+    """Make the rack, start, and have a bucket."""
+    assert told(server, "init")["disks"] == 48
+    s3 = server.start().s3()
+    s3.create_bucket(Bucket=BUCKET)
+    return s3
+
+
+def put_all(server: Server, s3: Any) -> None:
+    """Put all objects, and wait until the rack has them."""
+    for name in SIZES:
+        s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER")
+    wait_moved(server)
+
+
+def wait_moved(server: Server) -> None:
+    """Wait until nothing is staged."""
+    wait_until("all is on the rack", lambda: server.status()["objects_staged"] == 0, 120)
+
+
+def read_all(s3: Any) -> None:
+    """Restore and read all objects."""
+    for name in SIZES:
+        restore(s3, BUCKET, name)
+    for name in SIZES:
+        wait_until(f"{name} is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
+        assert read(s3, BUCKET, name) == body(name), name
+
+
+def stacks(server: Server) -> dict[int, int]:
+    """Count the stacks on the disk of each place."""
+    disks = server.data / "rack" / "disks"
+    counts = {int(disk.name): len(list((disk / "stacks").glob("*"))) for disk in disks.iterdir()}
+    return {place: count for place, count in counts.items() if count}
+
+
+def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> None:
+    """Put, move, look without waking, restore, read; served and not."""
+    server = make(tmp_path)
+    s3 = begin(server)
+    put_all(server, s3)
+    assert server.status()["objects_in_tiers"] == len(SIZES)
+    assert stacks(server), "bytes are on disks"
+    located = server.admin("locate", f"s3://{BUCKET}/large")
+    assert (located["residence"], located["tier"]) == ("tier", "rack")
+
+    def asleep() -> bool:
+        return all(group["state"] == "asleep" for group in told(server, "status")["groups"])
+
+    wait_until("all groups are asleep", asleep)
+    before = told(server, "status")
+    assert before["simulated"] is True
+    for _ in range(3):
+        listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+        assert {item["Key"] for item in listed} == set(SIZES)
+        for name in SIZES:
+            assert s3.head_object(Bucket=BUCKET, Key=name)["StorageClass"] == "GLACIER"
+        assert refused(lambda: read(s3, BUCKET, "large")) == (403, "InvalidObjectState")
+    after = told(server, "status")
+    woken = [[group["spin_ups"] for group in seen["groups"]] for seen in (before, after)]
+    assert woken[0] == woken[1], "looking wakes nobody"
+
+    read_all(s3)
+    wakes = [json.loads(line) for line in ask(server, "ledger", "--json").stdout.splitlines()]
+    causes = {wake["cause"] if isinstance(wake["cause"], str) else [*wake["cause"]][0]
+              for wake in wakes}
+    assert {"init", "write", "request"} <= causes, causes
+    page = server.fetch("/metrics")[1].decode()
+    assert 'fulgurite_rack_spinups_total{group="0",cause="request"}' in page
+
+    shown = ask(server, "status")
+    assert shown.returncode == 0, shown.stderr
+    assert "simulated disks: directories that do not turn" in shown.stdout
+    assert "asleep" in shown.stdout
+    server.stop()
+    not_served = told(server, "status")
+    assert len(not_served["groups"]) == 6
+    assert told(server, "verify")["lost"] == 0
+    s3 = server.start().s3()
+    assert read(s3, BUCKET, "large") == body("large")
+
+
+def test_a_kill_loses_nothing(make: Make, tmp_path: Path) -> None:
+    """Die at each step of a write to the rack, start again, and find all that was acknowledged."""
+    server = make(tmp_path)
+    begin(server)
+    for point in ["rack-begun", "rack-half", "rack-synced", "rack-read-back", "rack-committed"]:
+        server.kill()
+        server.environment["FULGURITE_FAIL_POINT"] = f"{point}:0"
+        s3 = server.start().s3()
+        for name in SIZES:
+            try:
+                s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER")
+            except (ClientError, HTTPClientError, NoConnection):
+                break
+        wait_until("it is dead", lambda: not server.is_running())
+        assert server.process is not None
+        assert server.process.returncode == -9, server.tail()
+        server.environment.pop("FULGURITE_FAIL_POINT")
+        server.start()
+        wait_moved(server)
+    s3 = server.s3()
+    put_all(server, s3)
+    read_all(s3)
+    report = told(server, "verify")
+    assert report["problems"] == [], report
+
+
+def test_a_lost_disk_is_named_and_its_stacks_are_made_anew(make: Make, tmp_path: Path) -> None:
+    """A directory goes: status names it, objects are read, a rebuild and a new disk mend it."""
+    server = make(tmp_path)
+    s3 = begin(server)
+    put_all(server, s3)
+    server.stop()
+    place = min(stacks(server))
+    shutil.rmtree(server.data / "rack" / "disks" / str(place))
+    s3 = server.start().s3()
+    read_all(s3)
+    status = told(server, "status")
+    disks = [disk for group in status["groups"] for disk in group["disks"]]
+    assert [disk["place"] for disk in disks if "trouble" in disk] == [place], status
+    shown = ask(server, "status").stdout
+    assert "has lost redundancy" in shown, shown
+    assert f"disk {place}: " in shown, shown
+
+    report = told(server, "rebuild", str(place))
+    assert report["problems"] == [], report
+    # Somebody puts a new, empty disk there.
+    (server.data / "rack" / "disks" / str(place)).mkdir(exist_ok=True)
+    report = told(server, "replace", str(place))
+    assert report["problems"] == [], report
+    disks = [disk for group in told(server, "status")["groups"] for disk in group["disks"]]
+    assert not [disk for disk in disks if "trouble" in disk], disks
+    assert told(server, "verify")["lost"] == 0
+    assert ask(server, "replace", "99").returncode == 2
+
+
+def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) -> None:
+    """Nobody makes another rack over the disks; `rack recover` makes the index anew."""
+    server = make(tmp_path)
+    s3 = begin(server)
+    put_all(server, s3)
+    server.stop()
+    shutil.rmtree(server.data / "rack" / "index")
+    server.launch()
+    assert server.process is not None
+    assert server.process.wait(timeout=30) == 3, server.tail()
+    assert "rack recover" in server.tail()
+    again = ask(server, "init")
+    assert again.returncode == 3, again.stdout
+    assert "its index is lost" in again.stderr
+    found = told(server, "recover")
+    assert found["blobs"] >= 2, found
+    assert found["problems"] == [], found
+    s3 = server.start().s3()
+    for name in ["middle", "large"]:
+        restore(s3, BUCKET, name)
+        wait_until(f"{name} is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
+        assert read(s3, BUCKET, name) == body(name), name
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ({"classes": {"GLACIER": "rack"}}, ["GLACIER", "[rack]"]),
+        ({"rack": {"shape": "barn"}}, ["rack.shape", "barn", "laptop"]),
+        ({"rack": {"disks": "/mnt/one"}}, ["rack.disks", "{place}", "/mnt/one"]),
+        ({"rack": {"idle": "soon"}}, ["config.toml", "idle", "soon", "never"]),
+        ({"rack": {"time_scale": 2.0}}, ["config.toml", "time_scale", "2 is not a ratio"]),
+        ({"rack": {"places": {"48": "/mnt/x"}}}, ["rack.places", "48", "0 to 47"]),
+        ({"rack": {"backend": "linux"}}, ["rack.disks", "/mnt/rack/{place}"]),
+        (
+            {"rack": {"backend": "linux", "disks": "/mnt/{place}"}},
+            ["rack.device", "place 0", "simulated"],
+        ),
+        (
+            {"rack": {"backend": "linux", "disks": "/m/{place}", "device": "/dev/none-{place}"}},
+            ["rack.device", "there is no device", "/dev/none-0", "simulated"],
+        ),
+        ({"rack": {"device": "/dev/x{place}"}}, ["rack.device", "linux"]),
+        ({"rack": {"policy": {"idle": "1m"}}}, ["rack.policy.idle", "rack.idle"]),
+        ({"rack": {"policy": {"haste": 1}}}, ["config.toml", "haste"]),
+        ({"rack": {}}, ["there is no rack in", "rack init"]),
+    ],
+)
+def test_a_wrong_configuration_is_refused(
+    tmp_path: Path, config: dict[str, Any], words: list[str]
+) -> None:
+    """Each with the name of what is wrong and what to do, before anything is made."""
+    server = Server(tmp_path, {"profile": "demo"} | config)
+    if "rack" in config:
+        # A linux rack is refused for its devices, which are looked for when it is opened.
+        (server.data / "rack").mkdir(parents=True)
+        if config["rack"].get("device"):
+            (server.data / "rack" / "index").mkdir()
+    server.launch()
+    assert server.process is not None
+    assert server.process.wait(timeout=30) == 3, server.tail()
+    for word in words:
+        assert word in server.tail(), server.tail()
+
+
+def test_a_rack_of_a_flag_is_made_at_the_first_start(tmp_path: Path) -> None:
+    """As `cargo xtask serve --profile demo` has it; without it the server says what it misses."""
+
+    class Flagged(Server):
+        rack = ["--rack", "laptop"]
+
+        def command(self) -> list[str]:
+            return [*super().command(), *self.rack]
+
+    server = Flagged(tmp_path, {"profile": "demo"})
+    try:
+        s3 = server.start().s3()
+        assert "48 simulated disks" in server.tail(), server.tail()
+        s3.create_bucket(Bucket=BUCKET)
+        s3.put_object(Bucket=BUCKET, Key="small", Body=body("small"), StorageClass="GLACIER")
+        wait_moved(server)
+        server.stop()
+        server.rack = []
+        server.start()
+        assert "the configuration names none" in server.tail(), server.tail()
+        s3.put_object(Bucket=BUCKET, Key="glass", Body=b"g" * 5000, StorageClass="GLACIER")
+        server.seal()
+        server.stop()
+        server.rack = ["--rack", "laptop"]
+        server.start()
+        for name, value in [("small", body("small")), ("glass", b"g" * 5000)]:
+            restore(s3, BUCKET, name)
+            wait_until("it is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
+            assert read(s3, BUCKET, name) == value
+    finally:
+        server.kill()
