@@ -38,6 +38,15 @@ pub enum DisksError {
     Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
+/// Whether an error of the system says that it or the process has no more of what it takes to open
+/// a file: then nothing is wrong with the file or its disk.
+#[must_use]
+pub fn is_exhausted(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN))
+}
+
 /// The result of an operation on disks.
 pub type Result<T, E = DisksError> = std::result::Result<T, E>;
 
@@ -50,6 +59,7 @@ impl DisksError {
             Self::Asleep { .. } | Self::Gone { .. } | Self::SpinUp { .. } | Self::Full { .. } => {
                 ErrorKind::Unavailable
             }
+            Self::Io { .. } if self.is_exhausted() => ErrorKind::Unavailable,
             Self::InUse { .. } => ErrorKind::Conflict,
             Self::OutsideDisk { .. } => ErrorKind::Invalid,
             Self::Ledger { .. } => ErrorKind::Corrupt,
@@ -61,6 +71,12 @@ impl DisksError {
             }
             Self::NoStep { .. } | Self::Device { .. } | Self::Io { .. } => ErrorKind::Internal,
         }
+    }
+
+    /// Whether the process or the system has too much open, or no memory: no fault of the disk.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_exhausted(source))
     }
 
     /// What the operating system answered, where it did.

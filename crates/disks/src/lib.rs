@@ -34,7 +34,7 @@ mod wake;
 
 pub use backend::{Backend, Health, Observed};
 pub use budget::{Binding, Budget, Verdict};
-pub use error::{DisksError, Result};
+pub use error::{DisksError, Result, is_exhausted};
 pub use guard::{DiskFile, DiskFolder, Entry, Guard, Lease, Space};
 pub use ids::{GroupId, PlaceId};
 pub use ledger::{Ledger, LedgerFile, Reloaded, Totals};

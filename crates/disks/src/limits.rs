@@ -12,6 +12,8 @@ pub const LINE_BYTES_MAX: usize = 64 << 10;
 pub const FIRST_LINE_BYTES_MAX: usize = 64 << 20;
 /// Bytes after which a ledger's file is begun anew, with its totals: the one before it is kept.
 pub const LEDGER_FILE_BYTES: u64 = 64 << 20;
+/// Damaged ledgers that are set aside; one more and somebody has to look at them first.
+pub const SET_ASIDE_MAX: u32 = 99;
 /// Hours that a day's budget looks back: one more than a day has, since hours are counted whole and
 /// the day began within one. So no 24 hours have more than the budget, and some have a little less.
 pub const BUDGET_HOURS: u64 = 25;

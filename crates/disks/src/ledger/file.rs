@@ -3,6 +3,9 @@
 //! Its format is `docs/formats/wake-ledger.md`. A wake is written and synced before its disks are
 //! told to turn, so that no spin-up of ours is missing; what is cut off at the end, by a crash in
 //! the middle of a line, is dropped and said. It lies where disks do not sleep.
+//!
+//! A file that a write or a sync failed on is not written to again: nobody can tell what of it is
+//! on its disk. The next wake begins it anew.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Seek as _, SeekFrom, Write as _};
@@ -12,7 +15,9 @@ use fulgurite_units::lines::{self, LineRead};
 use serde::{Deserialize, Serialize};
 
 use super::{Ledger, Totals};
-use crate::limits::{FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, WAKE_PLACES_MAX};
+use crate::limits::{
+    FIRST_LINE_BYTES_MAX, LEDGER_FILE_BYTES, LINE_BYTES_MAX, SET_ASIDE_MAX, WAKE_PLACES_MAX,
+};
 use crate::{DisksError, GroupId, PlaceId, Result, Wake};
 
 const FORMAT: &str = "fulgurite-wake-ledger";
@@ -45,6 +50,8 @@ pub struct LedgerFile {
     bytes: u64,
     /// Bytes after which it is begun anew.
     bytes_max: u64,
+    /// A write or a sync of it failed.
+    is_doubtful: bool,
 }
 
 /// What there was to be told of a file that was there.
@@ -54,6 +61,8 @@ pub struct Reloaded {
     pub wakes: u64,
     /// Bytes of a last line that was cut off, and was dropped.
     pub torn_bytes: u64,
+    /// Where the file that was there is now, and what was wrong with it.
+    pub set_aside: Option<(PathBuf, String)>,
 }
 
 impl LedgerFile {
@@ -66,6 +75,24 @@ impl LedgerFile {
         Self::open_up_to(LEDGER_FILE_BYTES, path)
     }
 
+    /// The same, but a ledger that is damaged is set aside, under a name of its own beside it, and
+    /// one is begun anew with what could be read of it: a history is no reason to do nothing.
+    ///
+    /// # Errors
+    /// When it cannot be read or written, or a newer program wrote it.
+    pub fn open_or_set_aside(path: &Path) -> Result<(Self, Reloaded)> {
+        let problem = match Self::open(path) {
+            Err(DisksError::Ledger { line, problem, .. }) => format!("line {line}: {problem}"),
+            opened => return opened,
+        };
+        let file = open(path, OpenOptions::new().read(true))?;
+        let mut reading = Reading::new(&file, path);
+        reading.what_can_be_read()?;
+        let Reading { ledger, mut reloaded, .. } = reading;
+        reloaded.set_aside = Some((set_aside(path)?, problem));
+        Ok((Self::begin(ledger, LEDGER_FILE_BYTES, path)?, reloaded))
+    }
+
     pub(crate) fn open_up_to(bytes_max: u64, path: &Path) -> Result<(Self, Reloaded)> {
         // A file begins under another name; one that was not given its own is of no use.
         if !path.try_exists().map_err(DisksError::io("look for", path))? {
@@ -75,7 +102,8 @@ impl LedgerFile {
         let mut reading = Reading::new(&file, path);
         reading.whole()?;
         let Reading { ledger, sound, reloaded, .. } = reading;
-        let mut opened = Self { ledger, path: path.to_owned(), file, bytes: sound, bytes_max };
+        let (path_of, is_doubtful) = (path.to_owned(), false);
+        let mut opened = Self { ledger, path: path_of, file, bytes: sound, bytes_max, is_doubtful };
         if reloaded.torn_bytes > 0 {
             opened.file.set_len(sound).map_err(DisksError::io("shorten", path))?;
             opened.file.sync_all().map_err(DisksError::io("sync", path))?;
@@ -100,16 +128,19 @@ impl LedgerFile {
     /// Disks are about to be woken, or were found awake: written, synced, and then counted.
     ///
     /// # Errors
-    /// When it cannot be written. It counts nevertheless, so that budgets hold.
+    /// When it cannot be written; then it does not count, and no disk may be woken.
     ///
     /// # Panics
     /// When more are woken than [`WAKE_PLACES_MAX`].
     pub fn note(&mut self, wake: Wake) -> Result<()> {
         assert!(wake.places.len() <= WAKE_PLACES_MAX, "more disks than a line has");
-        let written = self.put(&Line::Wake(wake.clone()));
+        self.put(&Line::Wake(wake.clone()))?;
         self.ledger.note(wake);
-        written?;
-        self.begin_anew_if_long()
+        if self.bytes >= self.bytes_max {
+            // It is written, whatever comes of this: the next wake tries again.
+            let _ = self.begin_anew();
+        }
+        Ok(())
     }
 
     /// The disk of a place was replaced by a new one.
@@ -124,22 +155,23 @@ impl LedgerFile {
 
     fn put(&mut self, line: &Line) -> Result<()> {
         let text = text_of(line, &self.path)?;
+        if self.is_doubtful {
+            self.begin_anew()?;
+        }
         let put = self.file.write_all(&text).and_then(|()| self.file.sync_data());
         if let Err(error) = put {
-            // What was written of the line goes, so that the next one is whole.
-            let cut = self.file.set_len(self.bytes);
-            let back = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.bytes)));
-            back.map_err(DisksError::io("shorten", &self.path))?;
+            // A sync that failed once says nothing when it is asked again.
+            self.is_doubtful = true;
+            // What was written of the line goes, as far as it can; else it is one that is cut off.
+            let _ = self.file.set_len(self.bytes);
             return Err(DisksError::io("write", &self.path)(error));
         }
         self.bytes += text.len() as u64;
         Ok(())
     }
 
-    fn begin_anew_if_long(&mut self) -> Result<()> {
-        if self.bytes < self.bytes_max {
-            return Ok(());
-        }
+    /// Another file with the totals, and this one is that of before.
+    fn begin_anew(&mut self) -> Result<()> {
         // The old one has both names until the new one takes its own, so there is always one.
         let before = beside(&self.path, "before");
         match fs::remove_file(&before) {
@@ -148,7 +180,11 @@ impl LedgerFile {
             }
             Ok(()) | Err(_) => {}
         }
-        fs::hard_link(&self.path, &before).map_err(DisksError::io("link", &before))?;
+        match fs::hard_link(&self.path, &before) {
+            // Somebody removed it: what it said is in the totals.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            linked => linked.map_err(DisksError::io("link", &before))?,
+        }
         *self = Self::begin(self.ledger.clone(), self.bytes_max, &self.path)?;
         Ok(())
     }
@@ -173,7 +209,8 @@ impl LedgerFile {
         let synced = open(folder, OpenOptions::new().read(true))?.sync_all();
         synced.map_err(DisksError::io("sync", folder))?;
         let bytes = text.len() as u64;
-        Ok(Self { ledger, path: path.to_owned(), file, bytes, bytes_max })
+        let (path, is_doubtful) = (path.to_owned(), false);
+        Ok(Self { ledger, path, file, bytes, bytes_max, is_doubtful })
     }
 }
 
@@ -187,6 +224,20 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     name.push(".");
     name.push(what);
     path.with_file_name(name)
+}
+
+/// Gives a file one more name beside its own, which nothing has.
+fn set_aside(path: &Path) -> Result<PathBuf> {
+    let mut number = 1;
+    loop {
+        let aside = beside(path, &format!("damaged-{number}"));
+        match fs::hard_link(path, &aside) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && number < SET_ASIDE_MAX => {
+                number += 1;
+            }
+            linked => return linked.map_err(DisksError::io("link", &aside)).map(|()| aside),
+        }
+    }
 }
 
 fn text_of(line: &impl Serialize, path: &Path) -> Result<Vec<u8>> {
@@ -219,22 +270,58 @@ impl<'a> Reading<'a> {
         if !self.next(FIRST_LINE_BYTES_MAX)? {
             return Err(self.wrong("no ledger of wakes begins like this"));
         }
-        let header: Header = self.parse()?;
+        let header = self.parse()?;
+        self.begin(header)?;
+        while self.next(LINE_BYTES_MAX)? {
+            let line = self.parse()?;
+            self.take(line);
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, header: Header) -> Result<()> {
         if header.format != FORMAT || header.version != VERSION {
             return Err(self.wrong(format!("expected a {FORMAT} of version {VERSION}")));
         }
         self.ledger.places = header.places.into_iter().collect();
         self.ledger.groups = header.groups.into_iter().collect();
-        while self.next(LINE_BYTES_MAX)? {
-            match self.parse()? {
-                Line::Wake(wake) => {
-                    self.ledger.note(wake);
-                    self.reloaded.wakes += 1;
+        Ok(())
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Wake(wake) => {
+                self.ledger.note(wake);
+                self.reloaded.wakes += 1;
+            }
+            Line::Replaced(place) => self.ledger.replaced(place),
+        }
+    }
+
+    /// The lines that are those of a ledger, up to one that has no end.
+    fn what_can_be_read(&mut self) -> Result<()> {
+        let mut bytes_max = FIRST_LINE_BYTES_MAX;
+        loop {
+            match self.next(bytes_max) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(DisksError::Ledger { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.line > 1 {
+                bytes_max = LINE_BYTES_MAX;
+                if let Ok(line) = self.parse() {
+                    self.take(line);
                 }
-                Line::Replaced(place) => self.ledger.replaced(place),
+            } else if let Ok(header) = self.parse::<Header>() {
+                let is_newer = header.format == FORMAT && header.version > VERSION;
+                if let Err(error) = self.begin(header)
+                    && is_newer
+                {
+                    return Err(error);
+                }
             }
         }
-        Ok(())
     }
 
     /// Reads the next line; `false` at the end, and at a line that has none.

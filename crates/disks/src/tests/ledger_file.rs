@@ -42,7 +42,7 @@ fn a_ledger_is_what_it_was_after_a_start() {
     file.replaced(place(5)).unwrap();
     drop(file);
     let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-    assert_eq!(reloaded, Reloaded { wakes: 2, torn_bytes: 0 });
+    assert_eq!(reloaded, Reloaded { wakes: 2, ..Reloaded::default() });
     assert_eq!(file.ledger().of(place(4)).unwrap().day(hour(2)), 2);
     assert!(file.ledger().of(place(5)).is_none());
     file.note(wake(hour(2), &[5], Cause::Rebuild)).unwrap();
@@ -65,7 +65,8 @@ fn a_last_line_that_is_cut_off_is_dropped_and_said_wherever_it_was_cut() {
     for bytes in usize::try_from(sound).unwrap() + 1..whole.len() {
         fs::write(&path, &whole[..bytes]).unwrap();
         let (mut file, reloaded) = LedgerFile::open(&path).unwrap();
-        assert_eq!(reloaded, Reloaded { wakes: 1, torn_bytes: bytes as u64 - sound });
+        let torn_bytes = bytes as u64 - sound;
+        assert_eq!(reloaded, Reloaded { wakes: 1, torn_bytes, set_aside: None });
         file.note(wake(hour(1), &[1], Cause::Scrub)).unwrap();
         drop(file);
         assert_eq!(fs::read(&path).unwrap(), whole, "the next line is whole");
@@ -113,4 +114,59 @@ fn a_long_file_is_begun_anew_with_its_totals() {
     assert!(reloaded.wakes < 40, "the others are in the totals");
     assert_eq!(file.ledger().of(place(1)), Some(&known));
     assert_eq!(known.last(), Some((hour(59), Cause::Request(59))));
+}
+
+/// Each damage of the file, and what is left of three wakes.
+#[test]
+fn a_damaged_ledger_is_set_aside_and_what_can_be_read_of_it_goes_on() {
+    let (folder, path) = at();
+    let (mut file, _) = LedgerFile::open(&path).unwrap();
+    for number in 0..3 {
+        file.note(wake(hour(number), &[1], Cause::Init)).unwrap();
+    }
+    drop(file);
+    let whole = fs::read(&path).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    let second = whole.iter().position(|&byte| byte == b'\n').unwrap() + 3;
+    let cases = [(Vec::new(), 0), (flipped(second), 2), (flipped(3), 3), (vec![b'x'; 100], 0)];
+    for (number, (bytes, left)) in (1..).zip(cases) {
+        fs::write(&path, &bytes).unwrap();
+        let (mut file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        let (aside, problem) = reloaded.set_aside.unwrap();
+        assert_eq!(aside, folder.path().join(format!("wakes.ndjson.damaged-{number}")));
+        assert!(problem.starts_with("line "), "{problem}");
+        assert_eq!(fs::read(&aside).unwrap(), bytes, "nothing of it is lost");
+        assert_eq!(file.ledger().spin_ups_by(CauseKind::Init), left);
+        file.note(wake(hour(9), &[1], Cause::Scrub)).unwrap();
+        drop(file);
+        let (file, reloaded) = LedgerFile::open_or_set_aside(&path).unwrap();
+        assert_eq!((reloaded.set_aside, file.ledger().places().count()), (None, 1));
+    }
+    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"version\":1", "\"version\":2");
+    fs::write(&path, &newer).unwrap();
+    LedgerFile::open_or_set_aside(&path).unwrap_err();
+    assert_eq!(fs::read_to_string(&path).unwrap(), newer, "a newer program's stays");
+}
+
+#[test]
+fn a_file_that_failed_once_is_not_written_to_again_and_the_next_wake_begins_another() {
+    let (folder, path) = at();
+    drop(LedgerFile::open(&path).unwrap());
+    let mut file = LedgerFile::unwritable(&path);
+    file.note(wake(hour(0), &[1], Cause::Init)).unwrap_err();
+    assert!(file.ledger().of(place(1)).is_none(), "no disk was woken, and none counts");
+    // It cannot be begun anew either: the folder of its old one is no folder for names.
+    let before = folder.path().join("wakes.ndjson.before");
+    fs::create_dir(&before).unwrap();
+    file.note(wake(hour(1), &[1], Cause::Init)).unwrap_err();
+    fs::remove_dir(&before).unwrap();
+    file.note(wake(hour(2), &[1], Cause::Scrub)).unwrap();
+    drop(file);
+    let (file, reloaded) = LedgerFile::open(&path).unwrap();
+    assert_eq!((reloaded.wakes, file.ledger().of(place(1)).unwrap().life()), (1, 1));
+    assert!(before.is_file());
 }
