@@ -31,6 +31,7 @@ pub use snapshot::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 
 use self::looping::Loop;
 use crate::limits::DRIVER_INBOX_MAX;
+use crate::scrub::Scrubs;
 use crate::work::{Group, Shop};
 use crate::{Result, StacksError};
 
@@ -69,6 +70,8 @@ enum Message {
     GiveUp(PlaceId),
     /// Another disk is in a place.
     Replaced(PlaceId),
+    /// A group was whole verified, then; or, with none, is to be.
+    Verified(GroupId, Option<u64>),
     Snapshot(oneshot::Sender<Snapshot>),
     Wakes(oneshot::Sender<Vec<Wake>>),
     /// The hands of the clock were turned.
@@ -86,6 +89,7 @@ pub(crate) struct Parts {
     pub(crate) ledger: LedgerFile,
     pub(crate) clock: Clock,
     pub(crate) watts: fulgurite_rack::Watts,
+    pub(crate) scrubs: Scrubs,
 }
 
 /// One of those that are counted, until it is dropped.
@@ -186,6 +190,14 @@ impl Driver {
     /// When it is stopping.
     pub(crate) fn give_up(&self, place: PlaceId) -> Result<()> {
         self.tell(Message::GiveUp(place))
+    }
+
+    /// A group was whole verified, then; or, with none, is to be without delay.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) fn verified(&self, group: GroupId, now_ms: Option<u64>) -> Result<()> {
+        self.tell(Message::Verified(group, now_ms))
     }
 
     /// Another disk is in a place.

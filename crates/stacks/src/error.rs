@@ -93,7 +93,32 @@ impl StacksError {
             Self::Catalog(error) => error.kind(),
             Self::Disks(error) => error.kind(),
             Self::Full { .. } | Self::Busy { .. } | Self::Stopping => ErrorKind::Unavailable,
+            Self::Io { .. } if self.is_exhausted() => ErrorKind::Unavailable,
             Self::Code(_) | Self::Io { .. } | Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// Whether the process or the system has too much open, or no memory: no fault of any disk.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        match self {
+            Self::TooFewStacks { lost, .. } => lost.iter().any(|lost| lost.fault.is_exhausted()),
+            Self::Disks(error) => error.is_exhausted(),
+            Self::Io { source, .. } => fulgurite_disks::is_exhausted(source),
+            Self::Invalid { .. }
+            | Self::Corrupt { .. }
+            | Self::Code(_)
+            | Self::NotFound { .. }
+            | Self::Exists { .. }
+            | Self::Changed { .. }
+            | Self::Index { .. }
+            | Self::Catalog(_)
+            | Self::WrongDisk { .. }
+            | Self::Rack(_)
+            | Self::Busy { .. }
+            | Self::Stopping
+            | Self::Internal { .. }
+            | Self::Full { .. } => false,
         }
     }
 

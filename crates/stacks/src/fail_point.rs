@@ -6,16 +6,22 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a blob's life.
-pub const FAIL_POINTS: [&str; 9] = [
+pub const FAIL_POINTS: [&str; 15] = [
+    "rack-disk-named",
+    "rack-disk-made",
     "rack-begun",
     "rack-half",
     "rack-synced",
     "rack-read-back",
     "rack-committed",
     "rack-rebuild-half",
+    "rack-rebuild-named",
     "rack-rebuilt",
+    "rack-given-up",
+    "rack-scrubbed",
     "rack-swept-half",
     "rack-swept",
+    "rack-found",
 ];
 
 /// The fail point that is armed, if any.

@@ -11,6 +11,11 @@ pub enum Fault {
         /// Why.
         why: String,
     },
+    /// The process or the system has too much open, or no memory: no fault of the stack.
+    Exhausted {
+        /// What the system said.
+        what: String,
+    },
     /// There is no such file.
     Missing,
     /// The file cannot be read or written.
@@ -51,7 +56,7 @@ impl Fault {
     #[must_use]
     pub const fn may_pass(&self) -> bool {
         match self {
-            Self::OutOfReach { .. } => true,
+            Self::OutOfReach { .. } | Self::Exhausted { .. } => true,
             Self::Missing
             | Self::Io { .. }
             | Self::NoStack
@@ -63,6 +68,12 @@ impl Fault {
         }
     }
 
+    /// Whether nothing is wrong but that too much is open.
+    #[must_use]
+    pub const fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Exhausted { .. })
+    }
+
     /// Whether the file is whole and simply not the one that belongs here: it may be somebody's
     /// only copy, and nothing overwrites it.
     #[must_use]
@@ -70,6 +81,7 @@ impl Fault {
         match self {
             Self::Stranger { .. } | Self::Newer { .. } => true,
             Self::OutOfReach { .. }
+            | Self::Exhausted { .. }
             | Self::Missing
             | Self::Io { .. }
             | Self::NoStack
@@ -82,9 +94,14 @@ impl Fault {
     /// The fault that an error of a file is.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
-        match error.kind() == io::ErrorKind::NotFound {
-            true => Self::Missing,
-            false => Self::Io { what: error.to_string() },
+        if error.kind() == io::ErrorKind::NotFound {
+            return Self::Missing;
+        }
+        let what = error.to_string();
+        if fulgurite_disks::is_exhausted(error) {
+            Self::Exhausted { what }
+        } else {
+            Self::Io { what }
         }
     }
 }
@@ -94,7 +111,7 @@ impl std::fmt::Display for Fault {
         match self {
             Self::OutOfReach { why } => write!(f, "out of reach ({why})"),
             Self::Missing => write!(f, "missing"),
-            Self::Io { what } => write!(f, "{what}"),
+            Self::Exhausted { what } | Self::Io { what } => write!(f, "{what}"),
             Self::NoStack => write!(f, "no stack"),
             Self::Newer { version } => {
                 write!(f, "version {version}, which this program does not know")

@@ -20,15 +20,17 @@ use std::sync::Arc;
 
 use fulgurite_catalog::keys::KeyWriter;
 use fulgurite_catalog::row::{self, rows_in};
-use fulgurite_catalog::{Committer, FjallConfig, FjallStore, KeyRange, KeyValue, Transaction};
+use fulgurite_catalog::{
+    Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Space, Transaction,
+};
 use fulgurite_disks::{GroupId, PlaceId};
-use fulgurite_units::{BlobId, ByteCount, RackId};
+use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 
-use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SPACES, UNWANTED, UnwantedRow};
-pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow};
+use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, UNWANTED, UnwantedRow};
+pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow, ScrubRow};
 
 use crate::format::Coding;
-use crate::limits::INDEX_PAGE_MAX;
+use crate::limits::{INDEX_PAGE_MAX, SEQUENCES_PER_MS};
 use crate::{Result, StacksError};
 
 /// On what condition an object is put under a key.
@@ -71,6 +73,9 @@ pub struct Unwanted {
     pub blob: BlobId,
     /// Each with its place.
     pub stacks: Vec<(u8, PlaceId)>,
+    /// When they became unwanted. That of the blob itself when it was being written as the rack was
+    /// opened: it was never acknowledged, unless this index is an older copy.
+    pub sequence: u64,
     /// The row.
     key: Vec<u8>,
 }
@@ -79,6 +84,7 @@ pub struct Unwanted {
 pub struct Index {
     store: Arc<dyn KeyValue>,
     committer: Committer,
+    clock: Option<Clock>,
 }
 
 impl std::fmt::Debug for Index {
@@ -103,7 +109,21 @@ impl Index {
     /// When its committer cannot be started.
     pub fn over(store: Arc<dyn KeyValue>) -> Result<Self> {
         let committer = Committer::start(Arc::clone(&store))?;
-        Ok(Self { store, committer })
+        Ok(Self { store, committer, clock: None })
+    }
+
+    /// The same with a clock. Sequences are no less than its milliseconds then, so that an older
+    /// copy of an index gives none that was given already, and what is written after it was brought
+    /// back is the later.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.clock = Some(clock);
+        self
+    }
+
+    /// The least that the next sequence is.
+    fn floor(&self) -> u64 {
+        self.clock.as_ref().map_or(0, |clock| clock.now().as_millis() * SEQUENCES_PER_MS)
     }
 
     /// Which rack it is of; none when it is new.
@@ -126,6 +146,24 @@ impl Index {
             let row = RackRow::new(rack, coding);
             Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?)
         })
+    }
+
+    /// Says that it is another rack's, if it knows no disk and no object of the one that it was
+    /// made for: somebody made a new index where one was lost.
+    ///
+    /// # Errors
+    /// [`StacksError::Invalid`] when it knows any.
+    pub fn claim_empty(&self, was: RackId, rack: RackId, coding: Coding) -> Result<()> {
+        let any = |space| rows_exist(&*self.store, space);
+        if any(DISKS)? || any(OBJECTS)? || any(BLOBS)? {
+            let what = format!(
+                "the index is that of rack {was}, and knows disks or objects of it: it is not made \
+                 one of rack {rack}"
+            );
+            return Err(StacksError::Invalid { what });
+        }
+        let row = RackRow::new(rack, coding);
+        self.committer.commit_blocking(move |tx| Ok(row::put(tx, RACK, RACK_KEY.to_vec(), &row)?))
     }
 
     /// What is under a key.
@@ -165,12 +203,25 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn blobs(&self, group: GroupId, after: Option<BlobId>) -> Result<Vec<(BlobId, BlobRow)>> {
+        self.blobs_up_to(group, after, INDEX_PAGE_MAX)
+    }
+
+    /// The same, at most `limit` of them.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn blobs_up_to(
+        &self,
+        group: GroupId,
+        after: Option<BlobId>,
+        limit: usize,
+    ) -> Result<Vec<(BlobId, BlobRow)>> {
         let range = KeyRange::prefix(&group_key(group));
         let range = match after {
             Some(blob) => range.after(&blob_key(group, blob)),
             None => range,
         };
-        let rows = rows_in(&*self.store, BLOBS, &range, INDEX_PAGE_MAX)?;
+        let rows = rows_in(&*self.store, BLOBS, &range, limit)?;
         rows.into_iter().map(|(key, row)| Ok((blob_of(&key)?, row))).collect()
     }
 
@@ -182,6 +233,63 @@ impl Index {
         let rows = rows_in(&*self.store, DISKS, &KeyRange::all(), usize::MAX)?;
         let place = |key: Vec<u8>| key.as_slice().try_into().map(|key| PlaceId::new(number(key)));
         rows.into_iter().map(|(key, row)| Ok((place(key).map_err(|_| bad_key())?, row))).collect()
+    }
+
+    /// How far the verification of each group is; groups that it knows nothing of begin now.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn scrubs(&self, groups: &[GroupId], now_ms: u64) -> Result<Vec<ScrubRow>> {
+        let groups = groups.to_vec();
+        self.committer.commit_blocking(move |tx| {
+            let row = |group: GroupId| -> Result<ScrubRow> {
+                if let Some(row) = row::get(tx, SCRUB, &group_key(group))? {
+                    return Ok(row);
+                }
+                let row = ScrubRow { since_ms: now_ms, ..ScrubRow::default() };
+                row::put(tx, SCRUB, group_key(group), &row)?;
+                Ok(row)
+            };
+            groups.into_iter().map(row).collect()
+        })
+    }
+
+    /// A piece of a group's verification has ended: at a blob, or, with none, all of it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn scrubbed(
+        &self,
+        group: GroupId,
+        after: Option<BlobId>,
+        problems: u64,
+        now_ms: u64,
+    ) -> Result<()> {
+        self.committer.commit_blocking(move |tx| {
+            let mut row: ScrubRow = row::get(tx, SCRUB, &group_key(group))?.unwrap_or_default();
+            let before = if row.after.is_some() { row.problems } else { 0 };
+            row.problems = before + problems;
+            row.after = after;
+            if after.is_none() {
+                (row.whole_ms, row.is_asked) = (Some(now_ms), false);
+            }
+            Ok(row::put(tx, SCRUB, group_key(group), &row)?)
+        })
+    }
+
+    /// Has a group verified from its beginning without delay, or not any more.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn ask_to_scrub(&self, group: GroupId, is_asked: bool) -> Result<()> {
+        self.committer.commit_blocking(move |tx| {
+            let mut row: ScrubRow = row::get(tx, SCRUB, &group_key(group))?.unwrap_or_default();
+            if is_asked {
+                row.after = None;
+            }
+            row.is_asked = is_asked;
+            Ok(row::put(tx, SCRUB, group_key(group), &row)?)
+        })
     }
 
     /// Remembers which disk is in a place.
@@ -207,8 +315,9 @@ impl Index {
     /// # Errors
     /// [`StacksError::Exists`] and [`StacksError::Changed`] as `mode` says.
     pub async fn put_inline(&self, object: Object, bytes: Vec<u8>, mode: Mode) -> Result<u64> {
+        let floor = self.floor();
         let put = move |tx: &mut Transaction<'_>| {
-            let sequence = next_sequence(tx)?;
+            let sequence = next_sequence(tx, floor)?;
             put_object(tx, object, Content::Inline(bytes), sequence, mode)?;
             Ok(sequence)
         };
@@ -220,8 +329,9 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn begin(&self, group: GroupId, blob: BlobId, stacks: Vec<(u8, PlaceId)>) -> Result<u64> {
+        let floor = self.floor();
         self.committer.commit_blocking(move |tx| {
-            let sequence = next_sequence(tx)?;
+            let sequence = next_sequence(tx, floor)?;
             let row = BegunRow::new(group, &stacks);
             row::put(tx, BEGUN, begun_key(blob, sequence), &row)?;
             Ok(sequence)
@@ -261,6 +371,7 @@ impl Index {
                 Ok(()) => Ok(None),
                 // Not an error of the closure: that would undo that the blob is unwanted.
                 Err(refused @ (StacksError::Exists { .. } | StacksError::Changed { .. })) => {
+                    let sequence = next_sequence(tx, 0)?;
                     forget_blob(tx, group, blob, sequence)?;
                     Ok(Some(refused))
                 }
@@ -275,8 +386,10 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn give_up(&self, blob: BlobId, sequence: u64) -> Result<()> {
-        self.committer
-            .commit_blocking(move |tx| abandon(tx, &begun_key(blob, sequence), blob, sequence))
+        self.committer.commit_blocking(move |tx| {
+            let now = next_sequence(tx, 0)?;
+            abandon(tx, &begun_key(blob, sequence), blob, now)
+        })
     }
 
     /// Gives up all that was begun: nobody writes it, since the rack was just opened.
@@ -292,14 +405,15 @@ impl Index {
             }
             for (key, _) in page {
                 let (blob, sequence) = parse_begun_key(&key)?;
-                self.give_up(blob, sequence)?;
+                self.committer.commit_blocking(move |tx| abandon(tx, &key, blob, sequence))?;
                 count += 1;
             }
         }
     }
 
     /// Stacks of a blob were made anew: they are in these places now, unless the blob is gone. Says
-    /// whether it is there; if not, the new stacks are unwanted.
+    /// whether it is there; if not, the new stacks are unwanted. What is in the old place of one of
+    /// `stay` is somebody else's, and is not unwanted.
     ///
     /// # Errors
     /// Those of the store.
@@ -309,6 +423,7 @@ impl Index {
         blob: BlobId,
         sequence: u64,
         stacks: Vec<(u8, PlaceId)>,
+        stay: Vec<u8>,
     ) -> Result<bool> {
         self.committer.commit_blocking(move |tx| {
             let key = blob_key(group, blob);
@@ -320,7 +435,8 @@ impl Index {
             let mut left = Vec::new();
             for (index, place) in stacks {
                 let old = row.places.get_mut(usize::from(index)).ok_or_else(bad_key)?;
-                left.extend(old.replace(place.get()).map(|old| (index, PlaceId::new(old))));
+                let old = old.replace(place.get()).filter(|_| !stay.contains(&index));
+                left.extend(old.map(|old| (index, PlaceId::new(old))));
             }
             add_begun(tx, (group, blob, sequence), &left)?;
             end_begun(tx, (group, blob, sequence), &row)?;
@@ -335,9 +451,10 @@ impl Index {
     /// Those of the store.
     pub async fn delete(&self, key: &str) -> Result<bool> {
         let key = object_key(key);
+        let floor = self.floor();
         let delete = move |tx: &mut Transaction<'_>| {
             let Some(found) = row::get::<ObjectRow>(tx, OBJECTS, &key)? else { return Ok(false) };
-            let sequence = next_sequence(tx)?;
+            let sequence = next_sequence(tx, floor)?;
             tx.delete(OBJECTS, key)?;
             if let Content::Blob { group, blob } = found.content {
                 forget_blob(tx, GroupId::new(group), blob, sequence)?;
@@ -347,18 +464,24 @@ impl Index {
         self.committer.commit(delete).await
     }
 
-    /// At most [`INDEX_PAGE_MAX`] sets of stacks of a group that nobody wants.
+    /// At most [`INDEX_PAGE_MAX`] sets of stacks of a group that nobody wants, those behind
+    /// `after`.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn unwanted(&self, group: GroupId) -> Result<Vec<Unwanted>> {
+    pub fn unwanted(&self, group: GroupId, after: Option<&Unwanted>) -> Result<Vec<Unwanted>> {
         let range = KeyRange::prefix(&group_key(group));
+        let range = match after {
+            Some(last) => range.after(&last.key),
+            None => range,
+        };
         let rows = rows_in::<UnwantedRow>(&*self.store, UNWANTED, &range, INDEX_PAGE_MAX)?;
         let stacks = |row: UnwantedRow| {
             row.stacks.into_iter().map(|(index, place)| (index, PlaceId::new(place))).collect()
         };
         let of = |(key, row): (Vec<u8>, UnwantedRow)| {
-            Ok(Unwanted { blob: blob_of(&key)?, stacks: stacks(row), key })
+            let (blob, sequence) = (blob_of(&key)?, sequence_of(&key)?);
+            Ok(Unwanted { blob, stacks: stacks(row), sequence, key })
         };
         rows.into_iter().map(of).collect()
     }
@@ -373,15 +496,19 @@ impl Index {
         Ok(at == Some(place.get()))
     }
 
-    /// Forgets stacks that were swept.
+    /// Forgets stacks that were swept: of each of `unwanted` those that it has no more.
     ///
     /// # Errors
     /// Those of the store.
-    pub fn swept(&self, unwanted: &[Unwanted]) -> Result<()> {
-        let keys: Vec<Vec<u8>> = unwanted.iter().map(|unwanted| unwanted.key.clone()).collect();
+    pub fn swept(&self, unwanted: Vec<Unwanted>) -> Result<()> {
         self.committer.commit_blocking(move |tx| {
-            for key in keys {
-                tx.delete(UNWANTED, key)?;
+            for Unwanted { key, stacks, .. } in unwanted {
+                if stacks.is_empty() {
+                    tx.delete(UNWANTED, key)?;
+                } else {
+                    let stacks = stacks.into_iter().map(|(index, place)| (index, place.get()));
+                    row::put(tx, UNWANTED, key, &UnwantedRow { stacks: stacks.collect() })?;
+                }
             }
             Ok(())
         })
@@ -445,6 +572,10 @@ fn unwanted_key(group: GroupId, blob: BlobId, sequence: u64) -> Vec<u8> {
     KeyWriter::new().u32(group.get()).fixed(&blob.to_bytes()).u64(sequence).finish()
 }
 
+fn rows_exist(view: &dyn ReadView, space: Space) -> Result<bool> {
+    Ok(!view.range(space, &KeyRange::all(), Direction::Ascending, 1)?.is_empty())
+}
+
 fn bad_key() -> StacksError {
     StacksError::Index { what: "a key of the index is not one that this program writes".to_owned() }
 }
@@ -465,16 +596,24 @@ fn parse_begun_key(key: &[u8]) -> Result<(BlobId, u64)> {
     Ok((BlobId::from_bytes(*blob), sequence))
 }
 
+/// The sequence at the end of a key.
+#[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
+fn sequence_of(key: &[u8]) -> Result<u64> {
+    key.last_chunk().map(|bytes| u64::from_be_bytes(*bytes)).ok_or_else(bad_key)
+}
+
 /// The blob in a key that begins with a group.
 fn blob_of(key: &[u8]) -> Result<BlobId> {
     let blob = key.get(4..).and_then(|rest| rest.first_chunk::<16>()).ok_or_else(bad_key)?;
     Ok(BlobId::from_bytes(*blob))
 }
 
-fn next_sequence(tx: &mut Transaction<'_>) -> Result<u64> {
+/// One more than the last, and no less than `floor`.
+fn next_sequence(tx: &mut Transaction<'_>, floor: u64) -> Result<u64> {
     let last: u64 = row::get(tx, RACK, SEQUENCE_KEY)?.unwrap_or(0);
-    row::put(tx, RACK, SEQUENCE_KEY.to_vec(), &(last + 1))?;
-    Ok(last + 1)
+    let next = floor.max(last + 1);
+    row::put(tx, RACK, SEQUENCE_KEY.to_vec(), &next)?;
+    Ok(next)
 }
 
 /// Sequences go on behind this one.

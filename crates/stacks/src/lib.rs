@@ -5,6 +5,7 @@
 //! ```text
 //! store    RackStore: a rack as a store of objects; made, opened, verified, mended
 //! driver   the thread that drives the rack's controller and its disks
+//! scrub    when each group is verified
 //! index    which objects there are, where their stacks lie, what is to be swept
 //! work     what is done with the blobs of a group while its disks spin
 //! blob     BlobWriter, BlobReader, rebuild: one blob over its stacks
@@ -22,6 +23,7 @@ mod fault;
 pub mod format;
 pub mod index;
 pub mod limits;
+mod scrub;
 pub mod stack;
 mod store;
 pub mod work;
@@ -30,6 +32,7 @@ pub use driver::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
 pub use fulgurite_disks::PlaceId;
+pub use scrub::ScrubPolicy;
 pub use store::{Entropy, RackOptions, RackStore, RepairProgress, Report};
 pub use work::Found;
 

@@ -12,6 +12,10 @@ pub const ENTRY_BYTES_MAX: usize = 64 << 10;
 /// for its seek several times over.
 pub(crate) const AHEAD_FRAGMENTS: u64 = 32;
 
+/// Puts of a millisecond that a sequence counts; more run ahead of the clock. With 1024 a sequence
+/// of this century is a whole number of a JSON reader that has only doubles.
+pub(crate) const SEQUENCES_PER_MS: u64 = 1024;
+
 /// Rows of the index that are read in one go.
 pub const INDEX_PAGE_MAX: usize = 1000;
 
@@ -28,6 +32,10 @@ pub const INLINE_BYTES_MAX: u64 = 4096;
 /// Bytes of a staged file when an object is copied.
 pub(crate) const STAGED_PIECE_BYTES: usize = 16 << 20;
 
+/// Rows of what is unwanted that one sweep brings to an end, about: others that want the group wait
+/// for no more.
+pub(crate) const SWEEP_ROWS_MAX: usize = 1000;
+
 /// Stripes that wait for a client.
 pub(crate) const PIPE_STRIPES_MAX: usize = 2;
 
@@ -40,6 +48,19 @@ pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
 /// Messages that wait for the driver; one more is refused, or waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 
+/// How long a verification rests that could not be done.
+pub(crate) const SCRUB_REST: Duration = Duration::from_secs(3600);
+
+/// How long spin-ups rest whose wakes cannot be written down, before that is tried again: it wakes
+/// nobody.
+pub(crate) const LEDGER_REST: Duration = Duration::from_secs(5);
+
+/// How long a disk rests that is not the right one, before it is looked at again; doubled each
+/// time, but never for ever.
+pub(crate) const WRONG_DISK_REST: Duration = Duration::from_secs(3600);
+/// The longest such rest.
+pub(crate) const WRONG_DISK_REST_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// Blobs that are verified or rebuilt by one operation: others that want the group wait for no
 /// more.
 pub(crate) const REPAIR_BLOBS_MAX: usize = 16;
@@ -47,5 +68,6 @@ pub(crate) const REPAIR_BLOBS_MAX: usize = 16;
 /// Most faults of one stack that are remembered; the rest is counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;
 
+const _: () = assert!(WRONG_DISK_REST.as_nanos() <= WRONG_DISK_REST_MAX.as_nanos());
 const _: () = assert!(ENTRY_BYTES_MAX <= u32::MAX as usize);
 const _: () = assert!(CODING_STACKS_MAX <= u8::MAX as usize);

@@ -100,6 +100,12 @@ pub fn file_name(blob: BlobId, index: u8) -> String {
     format!("{blob}.{index:03}.stack")
 }
 
+/// The name of a stack that is made anew, until it takes that of the one before it.
+#[must_use]
+pub fn new_name(name: &str) -> String {
+    format!("{name}.new")
+}
+
 /// Blob and index of the stack that a file is called after.
 #[must_use]
 pub fn parse_file_name(name: &str) -> Option<(BlobId, u8)> {

@@ -177,21 +177,28 @@ impl Inner {
         mode: Mode,
     ) -> Result<u64> {
         let mut refused = Vec::new();
-        while let Some(group) = self.next_group() {
+        let mut tried = BTreeSet::new();
+        while let Some(group) = self.next_group(&tried) {
+            tried.insert(group);
             let blob = BlobId::from_random(self.entropy.draw());
             let (object, bytes) = (object.clone(), source.open());
             let job = Job { blob, coding: self.coding, object, mode, length, bytes };
             match self.write_to(group, job, length).await {
+                // No fault of the group: it would be the same in each, and wake them all.
+                Err(error) if error.is_exhausted() => return Err(error),
                 Err(error @ (StacksError::Full { .. } | StacksError::TooFewStacks { .. })) => {
                     tracing::warn!(%group, "a group takes no blobs: {error}");
                     self.writes().full.insert(group);
                     refused.push(error.to_string());
                 }
-                ended => return ended,
+                ended => {
+                    if ended.is_ok() {
+                        self.writes().full.remove(&group);
+                    }
+                    return ended;
+                }
             }
         }
-        // The next put asks all of them again: there may be room then.
-        self.writes().full.clear();
         let what = match refused.last() {
             Some(last) => format!("no group takes a blob of {length}; the last said: {last}"),
             None => format!("no group takes a blob of {length}"),
@@ -199,14 +206,16 @@ impl Inner {
         Err(StacksError::Full { what })
     }
 
-    /// The group that blobs go to.
-    fn next_group(&self) -> Option<GroupId> {
+    /// The group that blobs go to; behind those that took the last ones those that did not, which
+    /// may have room by now.
+    fn next_group(&self, tried: &BTreeSet<GroupId>) -> Option<GroupId> {
         let mut writes = self.writes();
         let count = self.groups.len();
         let from = writes.at;
         let next = (from..from + count).map(|at| at % count);
-        let mut open = next.filter(|&at| !writes.full.contains(&self.groups[at]));
-        let at = open.next()?;
+        let mut open = next.filter(|&at| !tried.contains(&self.groups[at]));
+        let at = open.clone().find(|&at| !writes.full.contains(&self.groups[at]));
+        let at = at.or_else(|| open.next())?;
         writes.at = at;
         Some(self.groups[at])
     }

@@ -8,6 +8,7 @@
 //! write      a blob to its places, read back, committed
 //! read       a blob to whoever asked, from all of its stacks
 //! mend       stacks that are lost, made anew; a blob checked whole
+//! scrub      a piece of a group's verification
 //! sweep      what nobody wants goes
 //! find       what lies on the disks of a group, for an index that was lost
 //! ```
@@ -22,6 +23,7 @@ mod mend;
 mod on_disk;
 mod place;
 mod read;
+mod scrub;
 mod sweep;
 mod write;
 
@@ -29,7 +31,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{GroupId, Guard, PlaceId};
-use fulgurite_units::RackId;
+use fulgurite_units::{BlobId, RackId};
 
 pub use arrive::Arrival;
 pub use find::Found;
@@ -39,6 +41,7 @@ pub use mend::{Mended, mend};
 pub use on_disk::{Failing, Injected};
 pub use place::{Choose, Room};
 pub use read::read;
+pub(crate) use scrub::{piece_of, scrub};
 pub use sweep::{Swept, sweep};
 pub use write::{Job, write};
 
@@ -68,6 +71,19 @@ pub struct Shop {
     pub choose: Box<dyn Choose>,
     /// The rack's places.
     pub places: Places,
+    /// Blobs that are whole and unwanted, as far as the index knows.
+    pub whole: WholeBlobs,
+}
+
+/// Blobs that a sweep found whole, with their keys: no more than were being written when the rack
+/// was opened.
+#[derive(Debug, Default)]
+pub struct WholeBlobs(Mutex<BTreeMap<BlobId, String>>);
+
+impl WholeBlobs {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<BlobId, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The places of a rack, and which disk is in each as far as the index says.
@@ -111,6 +127,18 @@ impl Places {
     #[must_use]
     pub fn new_count(&self) -> usize {
         self.lock().values().filter(|place| place.disk.is_none()).count()
+    }
+
+    /// Places whose disk is the rack's.
+    pub(crate) fn count_known(&self) -> usize {
+        self.lock().values().filter(|place| place.disk.is_some()).count()
+    }
+
+    /// Places whose disk was given up.
+    pub(crate) fn given_up(&self) -> Vec<PlaceId> {
+        let places = self.lock();
+        let is_given_up = |place: &Place| place.disk.as_ref().is_some_and(|disk| disk.is_given_up);
+        places.iter().filter(|(_, place)| is_given_up(place)).map(|(&at, _)| at).collect()
     }
 
     fn disk(&self, place: PlaceId) -> Option<DiskRow> {

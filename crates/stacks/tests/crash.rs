@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_rack::{Policy, Shape, presets};
 use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
-use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore};
+use fulgurite_stacks::work::{DISK_FILE, Injected};
+use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use object_store::path::Path as Key;
 use object_store::{Error, ObjectStoreExt as _};
@@ -59,20 +59,22 @@ fn check(point: &str, count: u32) -> bool {
     let victim = Command::new(std::env::current_exe().unwrap())
         .args([VICTIM, folder.path().to_str().unwrap(), point, &count.to_string()])
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .output()
         .unwrap();
     let text = String::from_utf8(victim.stdout).unwrap();
     let said: Vec<&str> = text.lines().collect();
     let was_killed = victim.status.code().is_none();
-    assert!(was_killed || said.last() == Some(&"done"), "{point}: {}", victim.status);
+    let error = String::from_utf8_lossy(&victim.stderr);
+    assert!(was_killed || said.last() == Some(&"done"), "{point}: {} {error}", victim.status);
     run(look(folder.path(), &said, &format!("{point}, passage {count}")));
     was_killed
 }
 
 /// Puts, damages, mends, deletes and puts again, and says what was acknowledged.
 async fn be_killed(folder: &Path, point: &str, count: u32) {
-    let rack = RackStore::init(options(folder, FailPoints::armed(point, count).unwrap())).await;
-    let rack = rack.unwrap();
+    let (options_of, clock) = options(folder, FailPoints::armed(point, count).unwrap());
+    let rack = RackStore::init(options_of).await.unwrap();
     let mut said = String::new();
     let mut say = |what: &str| {
         use std::io::Write as _;
@@ -86,9 +88,17 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
         say(&format!("put {key}"));
     }
-    std::fs::remove_file(&stacks(folder)[0]).unwrap();
+    // More stacks of a blob than may be lost, each damaged in another stripe.
+    let first = stacks(folder)[0].file_name().unwrap().to_str().unwrap()[..36].to_owned();
+    let of_first =
+        stacks(folder).into_iter().filter(|file| file.to_str().unwrap().contains(&first));
+    for (stripe, file) in of_first.take(3).enumerate() {
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes[4096 + stripe * 131_080 + 5] ^= 1;
+        std::fs::write(file, bytes).unwrap();
+    }
     let report = rack.verify().await.unwrap();
-    assert_eq!((report.lost, report.made, report.problems.len()), (1, 1, 0));
+    assert_eq!((report.lost, report.made, report.problems.len()), (3, 3, 0));
     say("deleting 1");
     rack.delete(&Key::from("1")).await.unwrap();
     say("deleted 1");
@@ -96,12 +106,45 @@ async fn be_killed(folder: &Path, point: &str, count: u32) {
         rack.put(&Key::from(key), bytes(key).into()).await.unwrap();
         say(&format!("put {key}"));
     }
+    // A disk is given up, and another put in its place.
+    let place = shape().places().next().unwrap();
+    let report = rack.rebuild(place).await.unwrap();
+    assert_eq!(report.problems, [] as [&str; 0]);
+    say("rebuilt");
+    std::fs::remove_dir_all(root(folder, place)).unwrap();
+    let report = rack.replace(place).await.unwrap();
+    assert_eq!(report.problems, [] as [&str; 0]);
+    // Each group is verified by itself, and what a lost index knew is found again.
+    say("replaced");
+    clock.advance(fulgurite_units::Duration::from_secs(30 * 86_400));
+    let is_over = |at: UnixTime| at.as_millis() > 30 * 86_400_000;
+    while !rack.status().await.unwrap().verified_oldest.is_some_and(is_over) {
+        tokio::task::yield_now().await;
+    }
+    let id = rack.rack();
+    rack.stop();
+    drop(rack);
+    std::fs::remove_dir_all(folder.join("rack")).unwrap();
+    say("index lost");
+    let (options, _) = options(folder, FailPoints::armed(point, count).unwrap());
+    let rack = RackStore::adopt(options, id).await.unwrap();
+    rack.recover().await.unwrap();
     say("done");
 }
 
 async fn look(folder: &Path, said: &[&str], context: &str) {
-    let rack = RackStore::init(options(folder, FailPoints::default())).await.unwrap();
-    let mut there = 0;
+    let (options, _) = options(folder, FailPoints::default());
+    let rack = if said.contains(&"index lost") {
+        // The disks say whose they are.
+        let text = std::fs::read_to_string(root(folder, PlaceId::new(1)).join(DISK_FILE)).unwrap();
+        let id = serde_json::from_str::<serde_json::Value>(&text).unwrap();
+        let id = id["rack"].as_str().unwrap().parse().unwrap();
+        let rack = RackStore::adopt(options, id).await.unwrap();
+        rack.recover().await.unwrap();
+        rack
+    } else {
+        RackStore::init(options).await.unwrap()
+    };
     for key in ["0", "1", "2", "3"] {
         let found = match rack.get(&Key::from(key)).await {
             Ok(found) => Some(found.bytes().await.unwrap()),
@@ -114,14 +157,27 @@ async fn look(folder: &Path, said: &[&str], context: &str) {
         let is_gone = said.contains(&format!("deleted {key}").as_str());
         assert!(found.is_none() || !is_gone, "{context}: {key} is back");
         assert!(found.as_ref().is_none_or(|found| *found == bytes(key)), "{context}: {key}");
-        there += usize::from(found.is_some());
     }
     let report = rack.verify().await.unwrap();
     assert_eq!(report.problems, [] as [&str; 0], "{context}");
+    // One that is whole and was not acknowledged stays, for this index may be an older copy; it is
+    // taken up when the disks are looked through.
+    rack.recover().await.unwrap();
+    let mut there = 0;
+    for key in ["0", "1", "2", "3"] {
+        there += usize::from(rack.head(&Key::from(key)).await.is_ok());
+    }
     // A write sweeps its group.
     rack.put(&Key::from("last"), bytes("last").into()).await.unwrap();
     let width = usize::try_from(shape().code().width()).unwrap();
-    assert_eq!(stacks(folder).len(), (there + 1) * width, "{context}: nothing is left over");
+    // What lies on a disk that was given up is nobody's.
+    let status = rack.status().await.unwrap();
+    let disks = status.groups.iter().flat_map(|group| &group.disks);
+    let given_up = disks.filter(|disk| disk.trouble.as_deref() == Some("given up"));
+    let given_up: Vec<PathBuf> = given_up.map(|disk| root(folder, disk.place)).collect();
+    let is_kept = |file: &&PathBuf| !given_up.iter().any(|root| file.starts_with(root));
+    let left = stacks(folder).iter().filter(is_kept).count();
+    assert_eq!(left, (there + 1) * width, "{context}: nothing is left over");
     let report = rack.verify().await.unwrap();
     assert_eq!((report.lost, report.problems.len()), (0, 0), "{context}");
 }
@@ -148,27 +204,30 @@ fn stacks(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn options(folder: &Path, fail: FailPoints) -> RackOptions {
+fn options(folder: &Path, fail: FailPoints) -> (RackOptions, ManualClock) {
+    let clock = ManualClock::at(UnixTime::from_millis(1));
     let places: Vec<PlaceId> = shape().places().collect();
     let disks = Simulated::new(places.clone(), Times::PELICAN, Ratio::ZERO, Seed::new(1));
     let roots: BTreeMap<PlaceId, PathBuf> =
         places.into_iter().map(|place| (place, root(folder, place))).collect();
     // Another process draws others.
     let (drawn, process) = (AtomicU64::new(0), u64::from(std::process::id()));
-    RackOptions {
+    let options = RackOptions {
         directory: folder.join("rack"),
         shape: shape(),
         policy: Policy::default(),
         roots,
         backend: Arc::new(disks),
-        clock: ManualClock::at(UnixTime::from_millis(1)).clock(),
+        clock: clock.clock(),
         entropy: Entropy::new(move || {
             let number = drawn.fetch_add(1, Ordering::Relaxed);
             let mut bytes = [0; 16];
             Seed::new(process << 32 | number).stream().fill(&mut bytes);
             bytes
         }),
+        scrub: ScrubPolicy::default(),
         fail,
         injected: Injected::default(),
-    }
+    };
+    (options, clock)
 }

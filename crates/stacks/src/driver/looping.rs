@@ -4,24 +4,30 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{CauseKind, GroupId, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_rack::{
-    Assignment, Command, Event, Loss, Members, Op, OpId, OpKind, Part, Rack, Refusal, Watts,
+    Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
+    Rack, Refusal, Watts,
 };
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
 use super::snapshot::{DiskSnapshot, GroupSnapshot, Since, Snapshot};
 use super::stages::{Ended, How, Stage, Stagehand};
 use super::{Message, Parts, Task};
-use crate::work::{disk_name, group_name};
+use crate::limits::{LEDGER_REST, WRONG_DISK_REST, WRONG_DISK_REST_MAX};
+use crate::scrub::{Piece, Scrubs};
+use crate::work::{disk_name, group_name, piece_of, scrub};
 use crate::{Fault, StacksError};
 
 /// How long it sleeps when nothing is to come.
 const IDLE: Duration = Duration::from_secs(3600);
+
+/// What is wrong with a disk that was given up.
+const GIVEN_UP: &str = "given up";
 
 /// What the thread owns.
 pub(super) struct Loop {
@@ -41,6 +47,16 @@ pub(super) struct Loop {
     next_alarm: u64,
     troubles: BTreeMap<PlaceId, String>,
     since: Since,
+    /// Spin-ups that wait until their wakes can be written down.
+    held: BTreeMap<PlaceId, (OpId, OpKind)>,
+    /// When that is tried again.
+    held_until: Instant,
+    /// Disks that are not the right ones: how often they were found so, and when they are looked at
+    /// again.
+    wrong: BTreeMap<PlaceId, (u32, Option<Instant>)>,
+    scrubs: Scrubs,
+    /// Pieces of verifications that have ended, by whoever did them.
+    scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
     /// What the controller is to be told, in its order: one event after the deeds of the other.
     events: VecDeque<Event>,
     is_stopping: bool,
@@ -56,7 +72,12 @@ struct Waiting {
 
 impl Loop {
     pub(super) fn new(parts: Parts, inbox: SyncSender<Message>, is_left: Arc<AtomicBool>) -> Self {
-        let Parts { rack, assignment, shop, backend, ledger, clock, watts } = parts;
+        let Parts { rack, assignment, shop, backend, ledger, clock, watts, scrubs } = parts;
+        // What was given up before the last start is so still.
+        let lost = |place| Event::Lost { part: Part::Place(place), loss: Loss::Gone };
+        let given_up = shop.places.given_up();
+        let troubles = given_up.iter().map(|&place| (place, GIVEN_UP.to_owned())).collect();
+        let events = given_up.into_iter().map(lost).collect();
         Self {
             rack,
             assignment,
@@ -70,9 +91,14 @@ impl Loop {
             running: 0,
             alarms: BinaryHeap::new(),
             next_alarm: 0,
-            troubles: BTreeMap::new(),
+            troubles,
             since: Since::default(),
-            events: VecDeque::new(),
+            held: BTreeMap::new(),
+            held_until: Instant::ZERO,
+            wrong: BTreeMap::new(),
+            scrubs,
+            scrubbed: Arc::default(),
+            events,
             is_stopping: false,
             is_left,
         }
@@ -91,6 +117,8 @@ impl Loop {
             self.settle();
             self.pass_time();
             self.settle();
+            self.scrub();
+            self.settle();
             let states = self.assignment.groups().map(|group| self.rack.group_state(group).into());
             self.since.look(states, self.clock.now());
         }
@@ -101,7 +129,14 @@ impl Loop {
     fn next(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
         let now = self.clock.passed();
         let alarm = self.alarms.peek().map(|Reverse((at, ..))| *at);
-        let due = [alarm, self.rack.deadline()].into_iter().flatten().min();
+        let held = (!self.held.is_empty()).then_some(self.held_until);
+        let wrong = self.wrong.values().filter_map(|(_, until)| *until).min();
+        let scrub = self.scrubs.deadline().filter(|_| !self.is_stopping);
+        let scrub = scrub.map(|at| now + at.since(self.clock.now()));
+        // One that was refused at once has ended already.
+        let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
+        let due =
+            [alarm, self.rack.deadline(), held, wrong, scrub, ended].into_iter().flatten().min();
         match self.clock.sleep_until(due.unwrap_or(now + IDLE)) {
             Some(time) => messages.recv_timeout(time.into()),
             // Nobody but whoever turns the hands lets time pass, and says so.
@@ -119,14 +154,26 @@ impl Loop {
                 self.tasks.remove(&op);
                 self.tell(Event::Done { op });
             }
-            Message::GiveUp(place) => self.lose(place, "given up".to_owned()),
+            Message::GiveUp(place) => {
+                self.wrong.remove(&place);
+                self.trouble(place, GIVEN_UP.to_owned());
+                self.held.remove(&place);
+                // One that turns takes its share of power until it was put down.
+                let power = self.hand.shop.guard.power(place);
+                let turns = power.is_some_and(Power::turns);
+                let loss = if turns { Loss::Barred } else { Loss::Gone };
+                self.tell(Event::Lost { part: Part::Place(place), loss });
+            }
             Message::Replaced(place) => {
                 self.troubles.remove(&place);
+                self.wrong.remove(&place);
                 if let Err(error) = self.ledger.replaced(place) {
                     tracing::warn!(%place, "the ledger: {}", error_chain(&error));
                 }
                 self.tell(Event::Back { part: Part::Place(place) });
             }
+            Message::Verified(group, Some(now_ms)) => self.scrubs.verified(group, now_ms),
+            Message::Verified(group, None) => self.scrubs.ask(group),
             Message::Snapshot(send) => drop(send.send(self.snapshot())),
             Message::Wakes(send) => {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
@@ -143,6 +190,42 @@ impl Loop {
         waiting.for_each(|task| (task.work)(Err(StacksError::Stopping)));
     }
 
+    /// Begins the pieces of verifications that are due, when those before them have ended.
+    fn scrub(&mut self) {
+        let now = self.clock.now();
+        let ended = std::mem::take(&mut *lock(&self.scrubbed));
+        for (group, piece) in ended {
+            self.scrubs.ended(group, &piece, now);
+        }
+        if self.is_stopping {
+            return;
+        }
+        let rack = &self.rack;
+        let begun = self.scrubs.begin(now, |of| rack.group_state(of) == GroupState::Spinning);
+        for (group, after) in begun {
+            let shop = Arc::clone(&self.hand.shop);
+            let blobs = piece_of(&shop, group, after).unwrap_or_default();
+            let bytes = blobs.iter().map(|(_, row)| row.length).sum();
+            let (ended, clock) = (Arc::clone(&self.scrubbed), self.clock.clone());
+            let work = move |ready: crate::Result<&crate::work::Group>| {
+                let now_ms = clock.now().as_millis();
+                let done = ready.and_then(|ready| scrub(&shop, ready, after, now_ms));
+                let piece = done.unwrap_or_else(|error| {
+                    tracing::warn!(%group, "a verification is put off: {error}");
+                    Piece::Failed
+                });
+                lock(&ended).push((group, piece));
+            };
+            self.submit(Task {
+                group,
+                kind: OpKind::Scrub,
+                bytes,
+                due: None,
+                work: Box::new(work),
+            });
+        }
+    }
+
     /// What is due by now.
     fn pass_time(&mut self) {
         let now = self.clock.passed();
@@ -153,6 +236,14 @@ impl Loop {
             self.alarms.pop();
             self.act(place, stage);
             self.settle();
+        }
+        if !self.held.is_empty() && self.held_until <= now {
+            self.try_the_held();
+        }
+        for (&place, (_, until)) in &mut self.wrong {
+            if until.take_if(|until| *until <= now).is_some() {
+                self.events.push_back(Event::Back { part: Part::Place(place) });
+            }
         }
         if self.rack.deadline().is_some_and(|due| due <= now) {
             self.tell(Event::Timer);
@@ -187,15 +278,41 @@ impl Loop {
             let mut out = Outbox::new();
             self.rack.step(self.clock.passed(), event, &mut out);
             let commands: Vec<Command> = out.drain().collect();
-            self.note_wakes(&commands);
-            self.obey(commands);
+            let held = self.note_wakes(&commands);
+            self.obey(commands, held);
+        }
+        if cfg!(debug_assertions) {
+            self.check();
         }
     }
 
-    fn obey(&mut self, commands: Vec<Command>) {
+    /// Asserts what always holds: that of the controller, which counts what spins in each domain,
+    /// and that no disk does more than the controller knows of.
+    fn check(&self) {
+        self.rack.check();
+        for (place, power) in self.hand.shop.guard.powers() {
+            let state = self.rack.place_state(place);
+            let is_known =
+                !matches!(state, PlaceState::Asleep | PlaceState::Resting | PlaceState::Lost);
+            assert!(is_known || !power.turns(), "disk {place} is {power}, and is to be {state:?}");
+        }
+    }
+
+    fn obey(&mut self, commands: Vec<Command>, held: Option<String>) {
         for command in commands {
             match command {
-                Command::SpinUp { place, .. } => self.turn_up(place),
+                Command::SpinUp { place, op, kind } => match &held {
+                    Some(why) => {
+                        self.trouble(place, why.clone());
+                        self.held.insert(place, (op, kind));
+                        self.held_until = self.clock.passed() + LEDGER_REST;
+                    }
+                    None => self.turn_up(place),
+                },
+                Command::SpinDown { place } if self.held.remove(&place).is_some() => {
+                    // It was never told to turn.
+                    self.tell(Event::Down { place });
+                }
                 Command::SpinDown { place } => self.act(place, Stage::Unmount),
                 Command::Run { op, up } => self.run_task(op, up),
                 Command::Refuse { op, refusal } => self.refuse(op, refusal),
@@ -211,8 +328,18 @@ impl Loop {
         }
     }
 
-    /// Writes down who wakes which disks, and why, before they are told to turn.
-    fn note_wakes(&mut self, commands: &[Command]) {
+    /// Tries to write down the wakes of disks that wait for it.
+    fn try_the_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        let again = |(place, (op, kind))| Command::SpinUp { place, op, kind };
+        let commands: Vec<Command> = held.into_iter().map(again).collect();
+        let held = self.note_wakes(&commands);
+        self.obey(commands, held);
+    }
+
+    /// Writes down who wakes which disks, and why, before they are told to turn. Says why it could
+    /// not: then none is.
+    fn note_wakes(&mut self, commands: &[Command]) -> Option<String> {
         let mut wakes: BTreeMap<(OpId, GroupId), (OpKind, Vec<PlaceId>)> = BTreeMap::new();
         for command in commands {
             let Command::SpinUp { place, op, kind } = *command else { continue };
@@ -222,10 +349,18 @@ impl Loop {
         for ((op, group), (kind, places)) in wakes {
             let wake =
                 Wake { at: self.clock.now(), group: Some(group), places, cause: kind.cause(op) };
-            if let Err(error) = self.ledger.note(wake) {
-                tracing::error!(%group, "the ledger of wakes: {}", error_chain(&error));
+            let injected = self.hand.shop.injected.on_ledger().map_err(|fault| fault.to_string());
+            let noted =
+                injected.and_then(|()| self.ledger.note(wake).map_err(|error| error_chain(&error)));
+            if let Err(what) = noted {
+                return Some(format!(
+                    "not woken, since its wake cannot be written down: {what}; it is tried every \
+                     {} s",
+                    seconds(LEDGER_REST)
+                ));
             }
         }
+        None
     }
 
     fn turn_up(&mut self, place: PlaceId) {
@@ -261,6 +396,7 @@ impl Loop {
             (Stage::TurnDown, How::Well(time)) => self.later(place, Stage::Rest, time),
             (Stage::Rest | Stage::Arrive, How::Well(_)) => self.tell(Event::Down { place }),
             (_, How::Arrived(arrival)) => {
+                self.wrong.remove(&place);
                 if self.troubles.remove(&place).is_some() {
                     tracing::info!(%place, "a disk is well again");
                 }
@@ -280,13 +416,23 @@ impl Loop {
         }
     }
 
-    /// The disk is none that may be used: it is put down, and counts as lost.
+    /// The disk is none that may be used: it is put down, and counts as lost until it is looked at
+    /// again, since somebody may have put the right one there.
     fn wrong(&mut self, place: PlaceId, fault: &Fault) {
         self.hand.put_down(place);
+        if self.hand.shop.places.is_given_up(place) {
+            return self.lose(place, GIVEN_UP.to_owned());
+        }
+        let (times, until) = self.wrong.entry(place).or_insert((0, None));
+        let rest = WRONG_DISK_REST.as_nanos().checked_shl((*times).min(32)).unwrap_or(u64::MAX);
+        let rest = Duration::from_nanos(rest).min(WRONG_DISK_REST_MAX);
+        *until = Some(self.clock.passed() + rest);
+        *times += 1;
         self.lose(place, format!("{fault}; nothing on it was changed"));
     }
 
     fn lose(&mut self, place: PlaceId, why: String) {
+        self.held.remove(&place);
         self.trouble(place, why);
         self.tell(Event::Lost { part: Part::Place(place), loss: Loss::Gone });
     }
@@ -317,7 +463,19 @@ impl Loop {
         let places = self.assignment.places(id);
         let up = up.positions().filter_map(|at| places.get(at)).copied();
         let up = up.filter(|&place| self.hand.shop.guard.power(place) == Some(Power::Active));
-        let group = self.hand.shop.group(id, up.collect());
+        let up: Vec<PlaceId> = up.collect();
+        if up.is_empty() {
+            let what =
+                format!("{} has no disk that can be used: {}", group_name(id), self.away(id));
+            self.tasks.remove(&op);
+            let is_write = task.kind == OpKind::Write;
+            // A blob may go to another group.
+            let error =
+                if is_write { StacksError::Full { what } } else { StacksError::Busy { what } };
+            (task.work)(Err(error));
+            return self.tell(Event::Done { op });
+        }
+        let group = self.hand.shop.group(id, up);
         let inbox = self.inbox.clone();
         let work = move || {
             let done = catch_unwind(AssertUnwindSafe(|| (task.work)(Ok(&group))));
@@ -367,7 +525,9 @@ impl Loop {
     fn snapshot(&self) -> Snapshot {
         let groups: Vec<GroupSnapshot> =
             self.assignment.groups().map(|group| self.group_snapshot(group)).collect();
+        let oldest = groups.iter().map(|group| group.verified).min().flatten();
         Snapshot {
+            verified_oldest: oldest,
             rack: self.hand.shop.rack,
             simulated: self.hand.backend.is_simulated(),
             max_spinups_per_day: self.rack.policy().budget.map(|of| of.max_spinups_per_day),
@@ -384,7 +544,10 @@ impl Loop {
             place,
             power: self.hand.shop.guard.power(place).unwrap_or(Power::Absent),
             spin_ups: ledger.of(place).map_or(0, fulgurite_disks::Totals::life),
-            trouble: self.troubles.get(&place).cloned(),
+            trouble: self.troubles.get(&place).cloned().or_else(|| {
+                let is_new = self.hand.shop.places.is_new(place);
+                is_new.then(|| "it is not made one of the rack yet (replace)".to_owned())
+            }),
         };
         let disks: Vec<DiskSnapshot> = self.assignment.places(group).iter().map(disk).collect();
         let totals = ledger.of_group(id);
@@ -393,6 +556,7 @@ impl Loop {
             (count > 0).then_some((kind, count))
         });
         let waiting = self.tasks.values().filter(|waiting| waiting.group == id).count();
+        let (verified, verifies) = self.scrubs.of(id);
         GroupSnapshot {
             group: id,
             class: self.assignment.class_of(group).get(),
@@ -407,6 +571,8 @@ impl Loop {
                 UnixTime::from_millis(self.clock.now().as_millis() + left)
             }),
             watts: disks.iter().map(|disk| self.watts_of(disk.power)).sum(),
+            verified,
+            verifies,
             disks,
         }
     }
@@ -428,6 +594,10 @@ impl Loop {
             }
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whole seconds, and more rather than less.

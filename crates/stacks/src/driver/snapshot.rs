@@ -17,6 +17,9 @@ pub struct Snapshot {
     pub max_spinups_per_day: Option<u32>,
     /// Times that a group was woken though its budget was used up.
     pub overdrawn: u64,
+    /// When that group was whole verified whose verification is the oldest; none when one never
+    /// was.
+    pub verified_oldest: Option<UnixTime>,
     /// Its groups, in their order.
     pub groups: Vec<GroupSnapshot>,
     /// Estimated draw of its disks now, in watts.
@@ -51,6 +54,10 @@ pub struct GroupSnapshot {
     pub rests_until: Option<UnixTime>,
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
+    /// When all of its blobs were last read from all of their stacks; none when they never were.
+    pub verified: Option<UnixTime>,
+    /// Whether that is under way again.
+    pub verifies: bool,
 }
 
 /// A disk at one moment.

@@ -94,6 +94,10 @@ impl Stagehand {
         }
         match arrive(&self.shop, place) {
             Ok(arrival) => How::Arrived(arrival),
+            // It may be well the next time: nothing says that it is another one.
+            Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => {
+                How::Failed(fault.to_string())
+            }
             Err(fault) => How::Wrong(fault),
         }
     }

@@ -10,6 +10,7 @@
 //! begun      blob id, sequence              BegunRow: stacks that are being written
 //! unwanted   group, blob id, sequence       UnwantedRow: stacks to be swept
 //! disks      place                          DiskRow
+//! scrub      group                          ScrubRow
 //! ```
 
 use fulgurite_catalog::Space;
@@ -27,9 +28,10 @@ pub(super) const BLOBS: Space = Space::new("blobs");
 pub(super) const BEGUN: Space = Space::new("begun");
 pub(super) const UNWANTED: Space = Space::new("unwanted");
 pub(super) const DISKS: Space = Space::new("disks");
+pub(super) const SCRUB: Space = Space::new("scrub");
 
 /// Every space of the index.
-pub(super) const SPACES: [Space; 6] = [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS];
+pub(super) const SPACES: [Space; 7] = [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB];
 
 /// Which rack an index is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,6 +163,24 @@ pub struct DiskRow {
     pub is_given_up: bool,
 }
 
+/// How far the verification of a group is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScrubRow {
+    /// Since when it is to be verified, in milliseconds since 1970.
+    pub since_ms: u64,
+    /// When it was last whole verified; none when it never was.
+    pub whole_ms: Option<u64>,
+    /// The last blob that the one under way came to.
+    pub after: Option<BlobId>,
+    /// Blobs that something was wrong with and stayed wrong, in the one under way or the last.
+    pub problems: u64,
+    /// Whether it is to be verified without delay, since a disk of it was given up.
+    pub is_asked: bool,
+}
+
+impl Row for ScrubRow {
+    const VERSION: u8 = 1;
+}
 impl Row for RackRow {
     const VERSION: u8 = 1;
 }

@@ -1,6 +1,9 @@
 //! The index over a store in memory: what keys name, what becomes unwanted, and what stays.
 
+mod doubt;
+
 use fulgurite_catalog::MemoryStore;
+use fulgurite_units::{ManualClock, UnixTime};
 
 use super::*;
 
@@ -41,7 +44,7 @@ fn put(index: &Index, key: &str, number: u8, places: &[u32]) -> u64 {
 }
 
 fn unwanted(index: &Index) -> Vec<(BlobId, Vec<(u8, PlaceId)>)> {
-    let found = index.unwanted(GROUP).unwrap();
+    let found = index.unwanted(GROUP, None).unwrap();
     found.into_iter().map(|unwanted| (unwanted.blob, unwanted.stacks)).collect()
 }
 
@@ -69,8 +72,9 @@ fn what_was_begun_and_not_committed_is_unwanted_after_a_start() {
     put(&index, "b", 2, &[5, 6, 8]);
     assert_eq!(index.give_up_all().unwrap(), 1);
     assert_eq!(unwanted(&index), [(blob(1), stacks(&[5, 6, 7]))]);
-    let found = index.unwanted(GROUP).unwrap();
-    index.swept(&found).unwrap();
+    let found = index.unwanted(GROUP, None).unwrap();
+    let gone = |unwanted| Unwanted { stacks: Vec::new(), ..unwanted };
+    index.swept(found.into_iter().map(gone).collect()).unwrap();
     assert_eq!(unwanted(&index), []);
 }
 
@@ -138,13 +142,13 @@ fn stacks_made_anew_take_the_place_of_the_lost_unless_the_blob_is_gone() {
     put(&index, "a", 1, &[5, 6, 7]);
     let anew = vec![(1, PlaceId::new(9)), (2, PlaceId::new(7))];
     let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
-    assert!(index.moved(GROUP, blob(1), sequence, anew.clone()).unwrap());
+    assert!(index.moved(GROUP, blob(1), sequence, anew.clone(), Vec::new()).unwrap());
     let row = index.blob(GROUP, blob(1)).unwrap().unwrap();
     assert_eq!(row.places, [Some(5), Some(9), Some(7)]);
     assert_eq!(unwanted(&index), [(blob(1), vec![(1, PlaceId::new(6))])]);
     run(index.delete("a")).unwrap();
     let sequence = index.begin(GROUP, blob(1), anew.clone()).unwrap();
-    assert!(!index.moved(GROUP, blob(1), sequence, anew).unwrap());
+    assert!(!index.moved(GROUP, blob(1), sequence, anew, Vec::new()).unwrap());
     assert_eq!(unwanted(&index).len(), 3);
     assert_eq!(index.give_up_all().unwrap(), 0);
 }
@@ -155,7 +159,7 @@ fn a_stack_that_failed_to_be_made_anew_is_unwanted_where_it_was_tried() {
     put(&index, "a", 1, &[5, 6, 7]);
     let tried = vec![(0, PlaceId::new(8)), (1, PlaceId::new(9))];
     let sequence = index.begin(GROUP, blob(1), tried).unwrap();
-    assert!(index.moved(GROUP, blob(1), sequence, vec![(1, PlaceId::new(9))]).unwrap());
+    assert!(index.moved(GROUP, blob(1), sequence, vec![(1, PlaceId::new(9))], Vec::new()).unwrap());
     let left = vec![(0, PlaceId::new(8)), (1, PlaceId::new(6))];
     assert_eq!(unwanted(&index), [(blob(1), left)]);
 }
@@ -217,4 +221,47 @@ fn rows_are_small() {
         + object_key(key).len()
         + blob_key(GROUP, blob(1)).len();
     assert!(bytes <= 200, "{bytes} bytes");
+}
+
+#[test]
+fn sequences_are_no_less_than_the_clock_says_and_grow_though_it_is_set_back() {
+    let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
+    let index = index().with_clock(clock.clock());
+    let first = put(&index, "a", 1, &[5]);
+    assert_eq!(first, 1_700_000_000_000 * 1024);
+    assert_eq!(put(&index, "b", 2, &[5]), first + 1);
+    clock.advance(fulgurite_units::Duration::from_millis(3));
+    assert_eq!(put(&index, "c", 3, &[5]), first + 3 * 1024);
+    let index = index.with_clock(ManualClock::at(UnixTime::from_millis(7)).clock());
+    assert_eq!(put(&index, "d", 4, &[5]), first + 3 * 1024 + 1);
+}
+
+#[test]
+fn what_is_left_of_a_sweep_stays_unwanted_and_pages_go_on_behind_it() {
+    let index = index();
+    for number in 1..4 {
+        put(&index, "a", number, &[5, 6, 7]);
+    }
+    put(&index, "a", 4, &[1, 2, 3]);
+    let found = index.unwanted(GROUP, None).unwrap();
+    assert_eq!(found.len(), 3);
+    let left = vec![(1, PlaceId::new(6))];
+    index.swept(vec![Unwanted { stacks: left.clone(), ..found[0].clone() }]).unwrap();
+    assert_eq!(unwanted(&index)[0], (blob(1), left));
+    let behind = index.unwanted(GROUP, Some(&found[0])).unwrap();
+    assert_eq!(behind, found[1..]);
+}
+
+#[test]
+fn an_index_that_knows_nothing_is_made_another_racks_and_one_that_does_is_not() {
+    let index = index();
+    let (one, other) = (RackId::from_bytes([1; 16]), RackId::from_bytes([2; 16]));
+    let coding = Coding::new(3, 2).unwrap();
+    index.claim(one, coding).unwrap();
+    index.claim_empty(one, other, coding).unwrap();
+    assert_eq!(index.rack().unwrap().unwrap().rack, other);
+    index.set_disk(PlaceId::new(1), DiskRow { disk: [1; 16], is_given_up: false }).unwrap();
+    let refused = index.claim_empty(other, one, coding).unwrap_err().to_string();
+    assert!(refused.contains("knows disks or objects"), "{refused}");
+    assert_eq!(index.rack().unwrap().unwrap().rack, other);
 }

@@ -15,8 +15,18 @@ use crate::driver::{Driver, Kind, Parts, Task};
 use crate::fail_point::FailPoints;
 use crate::format::Coding;
 use crate::index::Index;
-use crate::work::{Choose, Group, Injected, Places, Room, Shop, disk_name, initialize};
+use crate::scrub::{ScrubPolicy, Scrubs};
+use crate::work::{Choose, Group, Injected, Places, Room, Shop, WholeBlobs, disk_name, initialize};
 use crate::{Result, StacksError};
+
+/// A rack that is made, and not only opened.
+#[derive(Clone, Copy, Debug)]
+enum New {
+    /// A new one; one that is there already goes on.
+    Init(RackId),
+    /// This one, whose index was lost.
+    Adopt(RackId),
+}
 
 /// Draws 16 bytes that nobody can guess: ids are made of them.
 #[derive(Clone)]
@@ -57,6 +67,8 @@ pub struct RackOptions {
     pub clock: Clock,
     /// What ids are made of.
     pub entropy: Entropy,
+    /// How often each group is verified.
+    pub scrub: ScrubPolicy,
     /// Where the process may be killed, for tests.
     pub fail: FailPoints,
     /// Faults of disks that tests want.
@@ -72,22 +84,35 @@ impl RackStore {
     /// [`StacksError::WrongDisk`] for those, and all of [`Self::open`].
     pub async fn init(options: RackOptions) -> Result<Self> {
         let rack = RackId::from_random(options.entropy.draw());
-        Self::adopt(options, rack).await
+        let store = Self::start(options, Some(New::Init(rack)))?;
+        let (_, refused) = store.init_groups().await?;
+        if refused.is_empty() {
+            return Ok(store);
+        }
+        // Whoever tries again finds nobody there.
+        store.stop();
+        Err(StacksError::WrongDisk { what: refused.join("; ") })
     }
 
     /// Makes a new index for the disks of a rack whose index was lost. What lies on them is found
-    /// by [`Self::recover`]; their files say which rack they are of.
+    /// by [`Self::recover`]; their files say which rack they are of. Disks that do not come up, or
+    /// are somebody else's, are named in the log and in the status, and stay as they are: the
+    /// others go on without them.
     ///
     /// # Errors
-    /// As of [`Self::init`].
+    /// [`StacksError::WrongDisk`] when no disk can be taken, [`StacksError::Invalid`] when there is
+    /// an index of another rack that knows disks, and all of [`Self::open`].
     pub async fn adopt(options: RackOptions, rack: RackId) -> Result<Self> {
-        let store = Self::start(options, Some(rack))?;
-        if let Err(error) = store.init_groups().await {
-            // Whoever tries again finds nobody there.
-            store.stop();
-            return Err(error);
+        let store = Self::start(options, Some(New::Adopt(rack)))?;
+        let (taken, refused) = store.init_groups().await?;
+        for what in &refused {
+            tracing::error!("a disk is not taken: {what}");
         }
-        Ok(store)
+        if taken > 0 || refused.is_empty() {
+            return Ok(store);
+        }
+        store.stop();
+        Err(StacksError::WrongDisk { what: refused.join("; ") })
     }
 
     /// Opens a rack that was made. No disk is touched before something is asked of it.
@@ -101,13 +126,13 @@ impl RackStore {
 
     /// Opens what is there, or with `new` makes it. On a thread of its own: whoever calls it may be
     /// one that must not wait for the committer, as those of asynchronous code.
-    fn start(options: RackOptions, new: Option<RackId>) -> Result<Self> {
+    fn start(options: RackOptions, new: Option<New>) -> Result<Self> {
         let started = std::thread::scope(|scope| scope.spawn(|| Self::begin(options, new)).join());
         let panicked = |_| StacksError::Internal { what: "opening the rack panicked".to_owned() };
         started.map_err(panicked)?
     }
 
-    fn begin(options: RackOptions, new: Option<RackId>) -> Result<Self> {
+    fn begin(options: RackOptions, new: Option<New>) -> Result<Self> {
         let code = options.shape.code();
         let coding = coding(code)?;
         let assignment = solve(&options.shape)?;
@@ -116,17 +141,25 @@ impl RackStore {
         if new.is_some() {
             std::fs::create_dir_all(directory).map_err(StacksError::io("make", directory))?;
         }
-        let index = open_index(directory, new, coding)?;
+        let index = open_index(directory, new, coding, &options.clock)?;
         let rack = index.0;
         let index = Arc::new(index.1);
         index.give_up_all()?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
         let choose = Box::new(BySets { code, sets: all_sets(&assignment) });
-        let RackOptions { shape, policy, backend, clock, entropy, fail, injected, .. } = options;
-        let shop = Shop { rack, guard, index, fail, injected, choose, places };
+        let RackOptions { shape, policy, backend, clock, entropy, fail, injected, scrub, .. } =
+            options;
+        let whole = WholeBlobs::default();
+        let shop = Shop { rack, guard, index, fail, injected, choose, places, whole };
         let shop = Arc::new(shop);
         let ledger_path = options.directory.join("ledger");
-        let (ledger, reloaded) = LedgerFile::open(&ledger_path)?;
+        let (ledger, reloaded) = LedgerFile::open_or_set_aside(&ledger_path)?;
+        if let Some((aside, problem)) = &reloaded.set_aside {
+            tracing::error!(
+                "the ledger of wakes is damaged ({problem}): it is {aside:?} now, and one is begun \
+                 anew with what could be read of it"
+            );
+        }
         if reloaded.torn_bytes > 0 {
             tracing::warn!(
                 bytes = reloaded.torn_bytes,
@@ -136,6 +169,7 @@ impl RackStore {
         let staging = Staging::open(options.directory.join("staging"))?;
         let groups = assignment.groups().collect();
         let watts = shape.watts();
+        let scrubs = scrubs(&shop, &assignment, scrub, &clock)?;
         let mut rack = Rack::new(&shape, assignment.clone(), policy);
         remember(&mut rack, &ledger, &clock);
         let driver = Driver::start(Parts {
@@ -146,13 +180,15 @@ impl RackStore {
             ledger,
             clock: clock.clone(),
             watts,
+            scrubs,
         })?;
         let writes = Mutex::new(Writes::default());
         Ok(Self(Arc::new(Inner { shop, driver, staging, clock, entropy, coding, groups, writes })))
     }
 
-    /// Makes the disks of all groups that are no rack's yet this one's.
-    pub(super) async fn init_groups(&self) -> Result<()> {
+    /// Makes the disks of all groups that are no rack's yet this one's. Says how many are the
+    /// rack's then, and what is wrong with the others.
+    async fn init_groups(&self) -> Result<(usize, Vec<String>)> {
         let mut waiting = Vec::new();
         for &group in &self.inner().groups {
             waiting.push((group, self.init_group(group)?));
@@ -161,14 +197,12 @@ impl RackStore {
         for (group, made) in waiting {
             match made.await.unwrap_or(Err(StacksError::Stopping)) {
                 Ok(_) => {}
+                Err(StacksError::Stopping) => return Err(StacksError::Stopping),
                 Err(error) => refused.push(format!("group {group}: {error}")),
             }
         }
         refused.extend(self.not_taken().await?);
-        if refused.is_empty() {
-            return Ok(());
-        }
-        Err(StacksError::WrongDisk { what: refused.join("; ") })
+        Ok((self.inner().shop.places.count_known(), refused))
     }
 
     /// Disks that are not the rack's yet, each with what is wrong with it.
@@ -212,18 +246,41 @@ fn coding(code: Code) -> Result<Coding> {
     Coding::new(part(code.data), part(code.redundancy))
 }
 
+/// When each group is verified next, by what the index has of it.
+fn scrubs(
+    shop: &Shop,
+    assignment: &Assignment,
+    policy: ScrubPolicy,
+    clock: &Clock,
+) -> Result<Scrubs> {
+    let groups: Vec<GroupId> = assignment.groups().collect();
+    let rows = shop.index.scrubs(&groups, clock.now().as_millis())?;
+    let known = groups.into_iter().zip(rows);
+    let known = known.map(|(group, row)| (group, assignment.class_of(group).get(), row));
+    Ok(Scrubs::new(policy, known))
+}
+
 /// The index of a rack that there is, or a new one; and which rack it is.
-fn open_index(directory: &Path, new: Option<RackId>, coding: Coding) -> Result<(RackId, Index)> {
+fn open_index(
+    directory: &Path,
+    new: Option<New>,
+    coding: Coding,
+    clock: &Clock,
+) -> Result<(RackId, Index)> {
     let path = directory.join("index");
     let is_there = path.try_exists().map_err(StacksError::io("look for", &path))?;
     if !is_there && new.is_none() {
         let what = format!("there is no rack in {directory:?}: it has no index");
         return Err(StacksError::Invalid { what });
     }
-    let index = Index::open(&path)?;
+    let index = Index::open(&path)?.with_clock(clock.clone());
     let rack = match (index.rack()?, new) {
+        (Some(found), Some(New::Adopt(rack))) if found.rack != rack => {
+            index.claim_empty(found.rack, rack, coding)?;
+            rack
+        }
         (Some(found), _) => found.rack,
-        (None, Some(new)) => new,
+        (None, Some(New::Init(rack) | New::Adopt(rack))) => rack,
         (None, None) => {
             let what = format!("the index in {path:?} is of no rack; it was never made whole");
             return Err(StacksError::Invalid { what });

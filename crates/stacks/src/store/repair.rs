@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::{RackStore, RepairProgress};
 use crate::driver::{Kind, Task};
-use crate::index::{BlobRow, DiskRow};
+use crate::index::{BlobRow, DiskRow, Index};
 use crate::limits::REPAIR_BLOBS_MAX;
 use crate::work::{Found, Group, find, group_name, mend};
 use crate::{Result, StacksError};
@@ -63,7 +63,14 @@ impl RackStore {
             progress.expect(self.bytes_of(group, all)?);
         }
         for &group in &self.inner().groups.clone() {
-            report = report.and(self.repair(group, Kind::Scrub, all, progress).await?);
+            let (of_group, is_over) = self.repair(group, Kind::Scrub, all, progress).await?;
+            if is_over {
+                let problems = crate::format::bytes(of_group.problems.len());
+                let now_ms = self.inner().clock().now().as_millis();
+                self.in_index(move |index| index.scrubbed(group, None, problems, now_ms)).await?;
+                self.inner().driver.verified(group, Some(now_ms))?;
+            }
+            report = report.and(of_group);
         }
         Ok(report)
     }
@@ -91,11 +98,21 @@ impl RackStore {
         let disk =
             known.into_iter().find(|(at, _)| *at == place).map_or([0; 16], |(_, row)| row.disk);
         let row = DiskRow { disk, is_given_up: true };
+        // A start that comes between goes on with it.
+        self.in_index(move |index| index.ask_to_scrub(group, true)).await?;
         self.keep(place, row).await?;
+        self.inner().shop.fail.pass("rack-given-up");
         self.inner().driver.give_up(place)?;
         let which = move |row: &BlobRow| !row.indices_in(place).is_empty();
         progress.expect(self.bytes_of(group, which)?);
-        self.repair(group, Kind::Rebuild, which, progress).await
+        let (report, is_over) = self.repair(group, Kind::Rebuild, which, progress).await?;
+        if is_over && report.problems.is_empty() {
+            self.in_index(move |index| index.ask_to_scrub(group, false)).await?;
+        } else {
+            // What is left of it is tried again, without anybody who asks.
+            self.inner().driver.verified(group, None)?;
+        }
+        Ok(report)
     }
 
     /// Takes the new, empty disk that is in a place, and makes the stacks anew that the old one
@@ -117,9 +134,7 @@ impl RackStore {
         progress: &RepairProgress,
     ) -> Result<Report> {
         let group = self.group_of(place)?;
-        let inner = Arc::clone(self.inner());
-        let forget = tokio::task::spawn_blocking(move || inner.index().forget_disk(place));
-        forget.await.map_err(|error| StacksError::Internal { what: error.to_string() })??;
+        self.in_index(move |index| index.forget_disk(place)).await?;
         self.inner().shop.places.set_disk(place, None);
         self.inner().driver.replaced(place)?;
         self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
@@ -131,7 +146,7 @@ impl RackStore {
         let which =
             move |row: &BlobRow| !row.indices_in(place).is_empty() || row.places.contains(&None);
         progress.expect(self.bytes_of(group, which)?);
-        self.repair(group, Kind::Rebuild, which, progress).await
+        Ok(self.repair(group, Kind::Rebuild, which, progress).await?.0)
     }
 
     /// Looks through all disks for blobs that the index does not know, as when it was lost, and
@@ -172,10 +187,8 @@ impl RackStore {
     }
 
     async fn keep(&self, place: PlaceId, row: DiskRow) -> Result<()> {
-        let inner = Arc::clone(self.inner());
         let kept = row.clone();
-        let set = tokio::task::spawn_blocking(move || inner.index().set_disk(place, kept));
-        set.await.map_err(|error| StacksError::Internal { what: error.to_string() })??;
+        self.in_index(move |index| index.set_disk(place, kept)).await?;
         self.inner().shop.places.set_disk(place, Some(row));
         Ok(())
     }
@@ -192,19 +205,30 @@ impl RackStore {
         }
     }
 
-    /// Mends the blobs of a group that `which` says, a few an operation.
+    /// Has something written in the index, by a thread that may wait for it.
+    async fn in_index<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&Index) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(self.inner());
+        let written = tokio::task::spawn_blocking(move || write(inner.index()));
+        written.await.map_err(|error| StacksError::Internal { what: error.to_string() })?
+    }
+
+    /// Mends the blobs of a group that `which` says, a few an operation. Says whether it came to
+    /// the last.
     async fn repair(
         &self,
         group: GroupId,
         kind: Kind,
         which: impl Fn(&BlobRow) -> bool,
         progress: &RepairProgress,
-    ) -> Result<Report> {
+    ) -> Result<(Report, bool)> {
         let mut report = Report::default();
         let mut after = None;
         loop {
             let page = self.inner().index().blobs(group, after)?;
-            let Some((last, _)) = page.last() else { return Ok(report) };
+            let Some((last, _)) = page.last() else { return Ok((report, true)) };
             after = Some(*last);
             let wanted: Vec<(BlobId, BlobRow)> =
                 page.into_iter().filter(|(_, row)| which(row)).collect();
@@ -224,7 +248,7 @@ impl RackStore {
                     Err(StacksError::Stopping) => return Err(StacksError::Stopping),
                     Err(error) => {
                         report.problems.push(format!("{}: {error}", group_name(group)));
-                        return Ok(report);
+                        return Ok((report, false));
                     }
                 }
             }

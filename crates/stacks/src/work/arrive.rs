@@ -4,7 +4,9 @@
 use fulgurite_disks::PlaceId;
 use fulgurite_units::error_chain;
 
-use super::identity::{DiskIdentity, check_identity, read_identity, write_identity};
+use super::identity::{
+    DISK_FILE, DiskIdentity, check_identity, mend_identity, read_identity, write_identity,
+};
 use super::on_disk::fault;
 use super::{Group, Shop, disk_name};
 use crate::Fault;
@@ -25,13 +27,21 @@ pub enum Arrival {
 /// # Errors
 /// What it is instead; nothing on it was changed.
 pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
+    shop.injected.on_open(place)?;
     let lease = shop.guard.enter(place).map_err(|error| fault(&error))?;
     let group = shop.places.group(place).ok_or(Fault::Missing)?;
     match shop.places.disk(place) {
         Some(row) if row.is_given_up => Err(Fault::OutOfReach { why: "given up".to_owned() }),
         Some(row) => {
             let expected = DiskIdentity::new(shop.rack, row.disk, place, group);
-            check_identity(&lease, &expected).map(|()| Arrival::Known)
+            check_identity(&lease, &expected)?;
+            match mend_identity(&lease, &expected) {
+                Ok(false) => {}
+                Ok(true) => tracing::warn!(%place, "{DISK_FILE} is made anew from its copy"),
+                // It is who it is; the next time tries again.
+                Err(fault) => tracing::warn!(%place, "{DISK_FILE} has no second copy: {fault}"),
+            }
+            Ok(Arrival::Known)
         }
         None => match read_identity(&lease)? {
             Some(found) if !found.is_of(shop.rack, place) => {
@@ -52,6 +62,7 @@ pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Re
     for &place in &group.new {
         match make(shop, group, place, draw()) {
             Ok(disk) => {
+                shop.fail.pass("rack-disk-made");
                 let row = DiskRow { disk, is_given_up: false };
                 shop.index.set_disk(place, row.clone())?;
                 shop.places.set_disk(place, Some(row));
@@ -74,6 +85,7 @@ fn make(shop: &Shop, group: &Group, place: PlaceId, disk: [u8; 16]) -> Result<[u
         Some(found) => found.id().map_err(|error| Fault::Damaged { what: error_chain(&error) })?,
         None => disk,
     };
-    write_identity(&lease, &DiskIdentity::new(shop.rack, disk, place, group.id))?;
+    let identity = DiskIdentity::new(shop.rack, disk, place, group.id);
+    write_identity(&lease, &identity, || shop.fail.pass("rack-disk-named"))?;
     Ok(disk)
 }

@@ -142,7 +142,10 @@ fn take_up(
         places: (0..coding.stacks()).map(at).collect(),
     };
     match shop.index.found(object, Whole { blob, group: group.id, row })? {
-        true => found.blobs += 1,
+        true => {
+            found.blobs += 1;
+            shop.fail.pass("rack-found");
+        }
         false => found.known += 1,
     }
     Ok(())

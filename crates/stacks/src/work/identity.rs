@@ -2,6 +2,9 @@
 //!
 //! It is read each time a disk was mounted, before anything else of it. A disk of another rack, or
 //! one that was put into another's place, is named and not used; nothing on it is overwritten.
+//!
+//! There are two of it, so that the loss of a few hundred bytes is not that of a disk: one that is
+//! lost or damaged is made anew from the other, when that says what belongs there.
 
 use fulgurite_disks::{GroupId, Lease, PlaceId};
 use fulgurite_units::{RackId, error_chain};
@@ -13,6 +16,9 @@ use crate::Fault;
 
 /// The file's name, in the root of a disk.
 pub const DISK_FILE: &str = "fulgurite-disk.json";
+
+/// The name of its copy.
+const DISK_FILE_COPY: &str = "fulgurite-disk.copy.json";
 
 /// What is written in front of it.
 const FORMAT: &str = "fulgurite-disk-1";
@@ -55,12 +61,49 @@ impl DiskIdentity {
 
 /// What the disk says of itself; nothing when it says nothing.
 pub(crate) fn read_identity(lease: &Lease) -> Result<Option<DiskIdentity>, Fault> {
-    let file = match lease.open(DISK_FILE) {
+    let other = || read_one(lease, DISK_FILE_COPY);
+    match read_one(lease, DISK_FILE) {
+        // A disk that has nothing has no copy either.
+        Ok(None) => other(),
+        Err(damaged @ Fault::Damaged { .. }) => other()?.map(Some).ok_or(damaged),
+        found => found,
+    }
+}
+
+/// Has both files say what the disk is, after the one or the other did.
+pub(super) fn mend_identity(lease: &Lease, identity: &DiskIdentity) -> Result<bool, Fault> {
+    let mut is_mended = false;
+    for name in [DISK_FILE, DISK_FILE_COPY] {
+        if read_one(lease, name).is_ok_and(|found| found.as_ref() == Some(identity)) {
+            continue;
+        }
+        put_one(lease, identity, name)?;
+        is_mended = true;
+    }
+    Ok(is_mended)
+}
+
+/// Writes one of the files, in place of whatever has its name.
+fn put_one(lease: &Lease, identity: &DiskIdentity, name: &str) -> Result<(), Fault> {
+    let io = |error: fulgurite_disks::DisksError| fault(&error);
+    let text = serde_json::to_vec_pretty(identity)
+        .map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
+    let new = format!("{name}.new");
+    lease.remove(&new).map_err(io)?;
+    let file = lease.create_new(&new).map_err(io)?;
+    file.write_all_at(&text, 0).map_err(io)?;
+    file.sync().map_err(io)?;
+    lease.replace(&new, name).map_err(io)?;
+    lease.sync_folder("").map_err(io)
+}
+
+fn read_one(lease: &Lease, name: &str) -> Result<Option<DiskIdentity>, Fault> {
+    let file = match lease.open(name) {
         Ok(file) => file,
         Err(error) if fault(&error) == Fault::Missing => return Ok(None),
         Err(error) => return Err(fault(&error)),
     };
-    let damaged = |what: String| Fault::Damaged { what: format!("{DISK_FILE}: {what}") };
+    let damaged = |what: String| Fault::Damaged { what: format!("{name}: {what}") };
     let length = file.bytes().map_err(|error| fault(&error))?.get();
     if length > DISK_FILE_BYTES_MAX {
         return Err(damaged(format!("{length} bytes are too many")));
@@ -81,6 +124,13 @@ pub(crate) fn read_identity(lease: &Lease) -> Result<Option<DiskIdentity>, Fault
 /// What it is instead.
 pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(), Fault> {
     let stranger = |what: String| Err(Fault::Stranger { what });
+    // A disk that is another's says so twice: one bit more or less in one of them is damage.
+    if read_one(lease, DISK_FILE_COPY).is_ok_and(|copy| copy.as_ref() == Some(expected)) {
+        return match read_one(lease, DISK_FILE) {
+            Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => Err(fault),
+            Ok(_) | Err(_) => Ok(()),
+        };
+    }
     let Some(found) = read_identity(lease)? else {
         return stranger("a disk that says nothing of itself".to_owned());
     };
@@ -100,14 +150,23 @@ pub(crate) fn check_identity(lease: &Lease, expected: &DiskIdentity) -> Result<(
 }
 
 /// Makes a disk one of this rack. One that says anything already is refused, but for the same.
+/// Calls `named` when it says so and is not made yet.
 ///
 /// # Errors
 /// What it is instead, and those of the disk.
-pub(crate) fn write_identity(lease: &Lease, identity: &DiskIdentity) -> Result<(), Fault> {
+pub(crate) fn write_identity(
+    lease: &Lease,
+    identity: &DiskIdentity,
+    named: impl Fn(),
+) -> Result<(), Fault> {
     let io = |error: fulgurite_disks::DisksError| fault(&error);
     lease.prepare().map_err(io)?;
     match read_identity(lease)? {
-        Some(found) if found == *identity => return lease.create_folder(STACKS).map_err(io),
+        Some(found) if found == *identity => {
+            lease.create_folder(STACKS).map_err(io)?;
+            lease.sync_folder("").map_err(io)?;
+            return mend_identity(lease, identity).map(|_| ());
+        }
         Some(found) => {
             let what = format!("disk {} of rack {}", found.disk, found.rack);
             return Err(Fault::Stranger { what });
@@ -118,15 +177,10 @@ pub(crate) fn write_identity(lease: &Lease, identity: &DiskIdentity) -> Result<(
         let what = format!("a disk with a folder {STACKS:?} that says nothing of itself");
         return Err(Fault::Stranger { what });
     }
-    let text = serde_json::to_vec_pretty(identity)
-        .map_err(|error| Fault::Damaged { what: error_chain(&error) })?;
-    let new = format!("{DISK_FILE}.new");
-    lease.remove(&new).map_err(io)?;
-    let file = lease.create_new(&new).map_err(io)?;
-    file.write_all_at(&text, 0).map_err(io)?;
-    file.sync().map_err(io)?;
-    lease.rename_new(&new, DISK_FILE).map_err(io)?;
+    put_one(lease, identity, DISK_FILE)?;
+    named();
     // After its name: a folder without it would be somebody else's.
     lease.create_folder(STACKS).map_err(io)?;
-    lease.sync_folder("").map_err(io)
+    lease.sync_folder("").map_err(io)?;
+    put_one(lease, identity, DISK_FILE_COPY)
 }

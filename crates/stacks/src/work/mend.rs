@@ -3,18 +3,23 @@
 //! A stack that is damaged or gone is made anew on its own disk; one whose disk gives errors, on
 //! another of the group (Pelican, OSDI 2014, section 3.3). A file that is whole and somebody
 //! else's is not touched.
+//!
+//! A damaged stack has all its other fragments, and may be needed for them: it stays until the one
+//! that takes its name was synced and read back. Only where a disk has no room for both, and the
+//! blob can be read without any that is damaged, does it go before.
 
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, ByteCount};
 
-use super::read::open;
+use super::on_disk::Writing;
+use super::read::{open, open_named};
 use super::write::check;
 use super::{Group, Shop, disk_name};
 use crate::blob::{How, rebuild};
 use crate::error::LostStack;
 use crate::format::bytes;
 use crate::index::BlobRow;
-use crate::stack::file_name;
+use crate::stack::{StackReader, file_name, new_name};
 use crate::{Fault, Result, StacksError};
 
 /// What was found and done.
@@ -49,20 +54,24 @@ pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> 
     }
     let header_bytes = bytes(reader.header(0).bytes());
     let stack = ByteCount::new(reader.stripes().stack_bytes(header_bytes));
-    let stacks = choose(shop, group, &row, &lost, stack);
+    let stacks = choose(shop, group, &row, blob, &lost, stack);
     if stacks.is_empty() {
         return Ok(Some(Mended { lost, made: Vec::new() }));
     }
     let sequence = shop.index.begin(group.id, blob, stacks.clone())?;
+    let whole = row.places.len() - lost.len();
+    let may_go = whole >= usize::from(row.coding()?.information());
     let mut made = Vec::new();
     let mut wanted = Vec::new();
     for &(index, place) in &stacks {
-        let name = file_name(blob, index);
-        // What is there is a stack of this blob that is damaged, or was never finished.
-        let sink = shop.remove(place, &name).and_then(|()| shop.create(place, &name, stack));
-        if let Ok(sink) = sink {
-            wanted.push((index, disk_name(place), sink));
-            made.push((index, place));
+        match begin(shop, group, &file_name(blob, index), place, stack, may_go) {
+            Ok(sink) => {
+                wanted.push((index, disk_name(place), sink));
+                made.push((index, place));
+            }
+            Err(fault) => {
+                tracing::warn!(%blob, %place, "a stack is not made anew: {fault}");
+            }
         }
     }
     shop.fail.pass("rack-rebuild-half");
@@ -76,9 +85,35 @@ pub fn mend(shop: &Shop, group: &Group, blob: BlobId) -> Result<Option<Mended>> 
     made.retain(|(index, _)| failed.iter().all(|failed| failed.index != *index));
     let is_there = read_back(shop, group, blob, &row, &made);
     made.retain(|(index, _)| is_there.contains(index));
+    made.retain(|&(index, place)| {
+        let name = file_name(blob, index);
+        let put = shop.put_in_place(place, &new_name(&name), &name);
+        shop.fail.pass("rack-rebuild-named");
+        put.is_ok()
+    });
     shop.fail.pass("rack-rebuilt");
-    let is_left = shop.index.moved(group.id, blob, sequence, made.clone())?;
+    let stay = lost.iter().filter(|lost| lost.fault.is_somebodys()).map(|lost| lost.index);
+    let is_left = shop.index.moved(group.id, blob, sequence, made.clone(), stay.collect())?;
     Ok(is_left.then_some(Mended { lost, made }))
+}
+
+/// Begins a stack beside the one that it is to be put in place of.
+fn begin(
+    shop: &Shop,
+    group: &Group,
+    name: &str,
+    place: PlaceId,
+    stack: ByteCount,
+    may_go: bool,
+) -> Result<Writing, Fault> {
+    let new = new_name(name);
+    // What is left there of a try that was cut short.
+    shop.remove(place, &new)?;
+    let has_room = shop.rooms(group, stack).iter().any(|room| room.place == place);
+    if !has_room && may_go {
+        shop.remove(place, name)?;
+    }
+    shop.create(place, &new, stack)
 }
 
 /// Where each lost stack is made anew: on its own disk if that can be used, else on one that has
@@ -87,6 +122,7 @@ fn choose(
     shop: &Shop,
     group: &Group,
     row: &BlobRow,
+    blob: BlobId,
     lost: &[LostStack],
     stack: ByteCount,
 ) -> Vec<(u8, PlaceId)> {
@@ -111,7 +147,16 @@ fn choose(
     let taken: Vec<PlaceId> =
         row.places.iter().flatten().map(|&place| PlaceId::new(place)).collect();
     let mut rooms = shop.rooms(group, stack);
-    rooms.retain(|room| !taken.contains(&room.place));
+    // What has the name of one there, and is whole and another, stays.
+    let is_free = |place: PlaceId| {
+        homeless.iter().all(|&index| {
+            match shop.open(place, &file_name(blob, index)).and_then(StackReader::open) {
+                Ok(found) => found.header().blob == blob && found.header().rack == shop.rack,
+                Err(fault) => !fault.is_somebodys(),
+            }
+        })
+    };
+    rooms.retain(|room| !taken.contains(&room.place) && is_free(room.place));
     let chosen = shop.choose.choose(&rooms, &taken, homeless.len());
     stacks.extend(homeless.into_iter().zip(chosen));
     stacks
@@ -131,7 +176,12 @@ fn read_back(
             *at = Some(place.get());
         }
     }
-    let read = open(shop, group, blob, &row, How::All).and_then(|mut reader| check(&mut reader));
+    let name = |index: u8| {
+        let name = file_name(blob, index);
+        if made.iter().any(|(made, _)| *made == index) { new_name(&name) } else { name }
+    };
+    let opened = open_named(shop, group, blob, &row, How::All, &name);
+    let read = opened.and_then(|mut reader| check(&mut reader));
     let lost: Result<Vec<LostStack>, StacksError> = read;
     let is_lost = |index: u8| match &lost {
         Ok(lost) => lost.iter().any(|lost| lost.index == index),

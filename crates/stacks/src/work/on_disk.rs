@@ -34,7 +34,12 @@ pub enum Failing {
     Sync,
     /// Each read fails.
     Read,
+    /// Nothing can be opened, since the process has too much open.
+    Open,
 }
+
+/// Where the ledger of wakes is among the disks that fail: it is in no place.
+const LEDGER: PlaceId = PlaceId::new(u32::MAX);
 
 impl Injected {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PlaceId, Failing>> {
@@ -51,6 +56,25 @@ impl Injected {
         self.lock().remove(&place);
     }
 
+    /// Has the ledger of wakes fail from now on, or work again.
+    pub fn fail_ledger(&self, is_failing: bool) {
+        if is_failing { self.fail(LEDGER, Failing::Sync) } else { self.mend(LEDGER) }
+    }
+
+    /// What a test wants to be wrong with the ledger of wakes.
+    pub(crate) fn on_ledger(&self) -> Result<(), Fault> {
+        self.on(LEDGER, Failing::Sync)
+    }
+
+    /// What is said when nothing can be opened.
+    pub(super) fn on_open(&self, place: PlaceId) -> Result<(), Fault> {
+        let error = || io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        match self.lock().get(&place) == Some(&Failing::Open) {
+            true => Err(Fault::of(&error())),
+            false => Ok(()),
+        }
+    }
+
     fn on_write(&self, place: PlaceId, bytes: u64) -> Result<(), Fault> {
         let mut failing = self.lock();
         let failed = match failing.get_mut(&place) {
@@ -58,7 +82,7 @@ impl Injected {
                 spend(after, bytes).then_some(io::ErrorKind::StorageFull)
             }
             Some(Failing::Write { after }) => spend(after, bytes).then_some(io::ErrorKind::Other),
-            Some(Failing::Sync | Failing::Read) | None => None,
+            Some(Failing::Sync | Failing::Read | Failing::Open) | None => None,
         };
         failed.map_or(Ok(()), |kind| Err(Fault::of(&kind.into())))
     }
@@ -80,6 +104,9 @@ fn spend(left: &mut u64, bytes: u64) -> bool {
 
 /// The fault that an error of a disk is.
 pub(crate) fn fault(error: &DisksError) -> Fault {
+    if error.is_exhausted() {
+        return Fault::Exhausted { what: error_chain(error) };
+    }
     match (error.kind(), error.io_kind()) {
         (ErrorKind::Unavailable, None) => Fault::OutOfReach { why: error.to_string() },
         (_, Some(io::ErrorKind::NotFound)) => Fault::Missing,
@@ -151,6 +178,7 @@ impl Sink for Writing {
 impl Shop {
     /// Opens a stack.
     pub(crate) fn open(&self, place: PlaceId, name: &str) -> Result<Reading, Fault> {
+        self.injected.on_open(place)?;
         let file = self.guard.enter(place).and_then(|lease| lease.open(path(name)));
         let file = file.map_err(|error| fault(&error))?;
         Ok(Reading { file, place, injected: self.injected.clone() })
@@ -163,10 +191,34 @@ impl Shop {
         name: &str,
         bytes: ByteCount,
     ) -> Result<Writing, Fault> {
+        self.injected.on_open(place)?;
         let lease = self.guard.enter(place).map_err(|error| fault(&error))?;
-        let file = lease.create_new(path(name)).map_err(|error| fault(&error))?;
+        let mut created = lease.create_new(path(name));
+        if created.as_ref().is_err_and(|error| fault(error) == Fault::Missing) {
+            // Somebody removed the folder: the stacks that were in it are lost, the disk is not.
+            made_again(&lease)?;
+            created = lease.create_new(path(name));
+        }
+        let file = created.map_err(|error| fault(&error))?;
         file.reserve(bytes).map_err(|error| fault(&error))?;
         Ok(Writing { file, lease, place, injected: self.injected.clone(), at: 0, behind: 0 })
+    }
+
+    /// Gives a stack that was written beside its name the name, in place of whatever has it; and
+    /// that is on stable storage then.
+    pub(crate) fn put_in_place(&self, place: PlaceId, new: &str, name: &str) -> Result<(), Fault> {
+        let put = self.guard.enter(place).and_then(|lease| {
+            lease.replace(path(new), path(name))?;
+            lease.sync_folder(STACKS)
+        });
+        put.map_err(|error| fault(&error))
+    }
+
+    /// Has the names of a disk's stacks on stable storage.
+    pub(crate) fn sync_names(&self, place: PlaceId) -> Result<(), Fault> {
+        self.injected.on(place, Failing::Sync)?;
+        let synced = self.guard.enter(place).and_then(|lease| lease.sync_folder(STACKS));
+        synced.map_err(|error| fault(&error))
     }
 
     /// Removes a stack's file; done already when there is none.
@@ -174,6 +226,12 @@ impl Shop {
         let removed = self.guard.enter(place).and_then(|lease| lease.remove(path(name)));
         removed.map_err(|error| fault(&error))
     }
+}
+
+/// The folder of stacks, where it is gone.
+fn made_again(lease: &Lease) -> Result<(), Fault> {
+    let made = lease.create_folder(STACKS).and_then(|()| lease.sync_folder(""));
+    made.map_err(|error| fault(&error))
 }
 
 fn path(name: &str) -> String {

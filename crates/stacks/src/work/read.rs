@@ -10,9 +10,10 @@ use super::on_disk::Reading;
 use super::{Group, Shop, disk_name};
 use crate::blob::{BlobReader, Expected, How, Located};
 use crate::error::LostStack;
+use crate::format::Trailer;
 use crate::index::BlobRow;
 use crate::stack::file_name;
-use crate::{Fault, Result};
+use crate::{Fault, Result, StacksError};
 
 /// Reads the bytes `range` of a blob and gives them to `take`, a stripe's at a time, until it has
 /// enough. Returns the stacks that something is wrong with, which are to be mended.
@@ -54,6 +55,18 @@ pub(super) fn open(
     row: &BlobRow,
     how: How,
 ) -> Result<BlobReader<Reading>> {
+    open_named(shop, group, blob, row, how, &|index| file_name(blob, index))
+}
+
+/// The same, with stacks under these names.
+pub(super) fn open_named(
+    shop: &Shop,
+    group: &Group,
+    blob: BlobId,
+    row: &BlobRow,
+    how: How,
+    name: &dyn Fn(u8) -> String,
+) -> Result<BlobReader<Reading>> {
     let stacks = (0..).zip(&row.places).map(|(index, place)| {
         let Some(place) = place.map(PlaceId::new) else {
             return Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) };
@@ -61,11 +74,18 @@ pub(super) fn open(
         let disk = disk_name(place);
         // Not let to it when it is another disk than the one that belongs there.
         let source = match group.usable.contains(&place) {
-            true => shop.open(place, &file_name(blob, index)),
+            true => shop.open(place, &name(index)),
             false => Err(Fault::OutOfReach { why: "not usable".to_owned() }),
         };
         Located { disk, source }
     });
     let expected = Expected { rack: shop.rack, blob, coding: row.coding()? };
-    BlobReader::open(expected, &group.name(), how, stacks.collect())
+    let reader = BlobReader::open(expected, &group.name(), how, stacks.collect())?;
+    let Trailer { length, sequence, sum, .. } = *reader.trailer();
+    if (length, sequence, sum) == (row.length, row.sequence, row.sum) {
+        return Ok(reader);
+    }
+    // All agree, and on something else: what was asked for is another blob.
+    let what = format!("its stacks are of put {sequence}, and the index says {}", row.sequence);
+    Err(StacksError::Corrupt { blob, group: group.name(), what })
 }

@@ -2,12 +2,20 @@
 //! overwritten, and of those whose write was cut short.
 //!
 //! Only what the index says is unwanted. A stack that it does not know stays where it is: it may be
-//! one that a lost index knew.
+//! one that a lost index knew. So may a blob be that was being written as the rack was opened, and
+//! is whole: if the index is an older copy, it was acknowledged since. It stays, until what its key
+//! names is later, or [`find`](super::find) takes it up.
 
-use super::{Group, Shop};
+use std::collections::BTreeSet;
+
+use fulgurite_disks::PlaceId;
+
+use super::{Group, Shop, disk_name};
 use crate::Result;
-use crate::index::Unwanted;
-use crate::stack::file_name;
+use crate::format::Header;
+use crate::index::{Object, Unwanted};
+use crate::limits::{INDEX_PAGE_MAX, SWEEP_ROWS_MAX};
+use crate::stack::{StackReader, file_name, new_name};
 
 /// What was swept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,43 +24,130 @@ pub struct Swept {
     pub stacks: u64,
     /// Blobs, or tries to write one, none of whose unwanted stacks is left.
     pub blobs: u64,
+    /// Blobs that are whole and that nobody was told of: they stay.
+    pub whole: u64,
 }
 
-/// Sweeps a group, at most a page of it. What lies on disks that cannot be used waits for them, and
-/// what was on disks that were given up is forgotten.
+/// Sweeps a group. What lies on disks that cannot be used waits for them and for nothing else; what
+/// was on disks that were given up is forgotten.
 ///
 /// # Errors
 /// Those of the index.
 pub fn sweep(shop: &Shop, group: &Group) -> Result<Swept> {
     let mut swept = Swept::default();
+    let mut touched = BTreeSet::new();
     let mut done = Vec::new();
-    for unwanted in shop.index.unwanted(group.id)? {
-        if sweep_one(shop, group, &unwanted, &mut swept)? {
-            swept.blobs += 1;
-            done.push(unwanted);
+    let mut last: Option<Unwanted> = None;
+    while done.len() < SWEEP_ROWS_MAX {
+        let page = shop.index.unwanted(group.id, last.as_ref())?;
+        last = page.last().cloned();
+        let is_last = page.len() < INDEX_PAGE_MAX;
+        for mut unwanted in page {
+            let before = unwanted.stacks.len();
+            sweep_one(shop, group, &mut unwanted, &mut swept, &mut touched)?;
+            swept.blobs += u64::from(unwanted.stacks.is_empty());
+            if unwanted.stacks.len() < before {
+                done.push(unwanted);
+            }
+            shop.fail.pass("rack-swept-half");
         }
-        shop.fail.pass("rack-swept-half");
+        if is_last {
+            break;
+        }
     }
-    shop.index.swept(&done)?;
+    // A name that a power cut brought back would be one that no row knows.
+    let failed: BTreeSet<PlaceId> = touched
+        .into_iter()
+        .filter(|&place| {
+            let synced = shop.sync_names(place);
+            if let Err(fault) = &synced {
+                tracing::warn!(%place, "{}: a sweep is not over: {fault}", disk_name(place));
+            }
+            synced.is_err()
+        })
+        .collect();
+    if failed.is_empty() && !done.is_empty() {
+        shop.index.swept(done)?;
+    }
     shop.fail.pass("rack-swept");
     Ok(swept)
 }
 
-/// Whether none of them is left.
-fn sweep_one(shop: &Shop, group: &Group, unwanted: &Unwanted, swept: &mut Swept) -> Result<bool> {
-    let mut is_done = true;
+/// Removes what can be removed of it, and leaves it with the rest.
+fn sweep_one(
+    shop: &Shop,
+    group: &Group,
+    unwanted: &mut Unwanted,
+    swept: &mut Swept,
+    touched: &mut BTreeSet<PlaceId>,
+) -> Result<()> {
+    if is_whole(shop, group, unwanted)? {
+        swept.whole += 1;
+        return Ok(());
+    }
+    let row = shop.index.blob(group.id, unwanted.blob)?;
+    unwanted.stacks.retain(|&(index, place)| {
+        if shop.places.is_given_up(place) {
+            return false;
+        }
+        if !group.usable.contains(&place) {
+            return true;
+        }
+        touched.insert(place);
+        let name = file_name(unwanted.blob, index);
+        // One that was made anew beside the one that is there, and was not put in its place.
+        if shop.remove(place, &new_name(&name)).is_err() {
+            return true;
+        }
+        let at = row.as_ref().and_then(|row| row.places.get(usize::from(index)).copied().flatten());
+        if at == Some(place.get()) {
+            return false;
+        }
+        let is_gone = shop.remove(place, &name).is_ok();
+        swept.stacks += u64::from(is_gone);
+        !is_gone
+    });
+    Ok(())
+}
+
+/// Whether it is a blob that was never acknowledged as far as the index knows, is whole, and is not
+/// overwritten since.
+fn is_whole(shop: &Shop, group: &Group, unwanted: &Unwanted) -> Result<bool> {
+    let is_later = |key: &str| -> Result<bool> {
+        let row = shop.index.object(key)?;
+        Ok(row.is_some_and(|row| row.sequence > unwanted.sequence))
+    };
+    if let Some(key) = shop.whole.lock().get(&unwanted.blob) {
+        return Ok(!is_later(key)?);
+    }
+    let mut have = BTreeSet::new();
+    let mut entry = None;
     for &(index, place) in &unwanted.stacks {
-        if shop.places.is_given_up(place)
-            || shop.index.needs(group.id, unwanted.blob, index, place)?
-        {
+        if !group.usable.contains(&place) {
             continue;
         }
-        let usable = group.usable.contains(&place);
-        if usable && shop.remove(place, &file_name(unwanted.blob, index)).is_ok() {
-            swept.stacks += 1;
-        } else {
-            is_done = false;
+        let Ok(source) = shop.open(place, &file_name(unwanted.blob, index)) else { continue };
+        let Ok(stack) = StackReader::open(source) else { continue };
+        let Header { rack, blob, index: found, coding, .. } = *stack.header();
+        // One that was deleted, overwritten or made anew became unwanted later than it was begun.
+        let is_it = (rack, blob, found) == (shop.rack, unwanted.blob, index);
+        if is_it && stack.trailer().sequence == unwanted.sequence {
+            have.insert(index);
+            entry = Some((coding, stack.header().entry.clone()));
         }
     }
-    Ok(is_done)
+    let Some((coding, entry)) = entry else { return Ok(false) };
+    let object: Result<Object, _> = serde_json::from_slice(&entry);
+    let is_enough = have.len() >= usize::from(coding.information());
+    let Some(object) = object.ok().filter(|_| is_enough) else { return Ok(false) };
+    if shop.index.blob(group.id, unwanted.blob)?.is_some() || is_later(&object.key)? {
+        return Ok(false);
+    }
+    tracing::warn!(
+        blob = %unwanted.blob, group = %group.id, key = object.key,
+        "a blob is whole, and the index knows of no success: it stays. If the index is an older \
+         copy, look through the disks for what it lacks (recover)"
+    );
+    shop.whole.lock().insert(unwanted.blob, object.key);
+    Ok(true)
 }

@@ -78,9 +78,12 @@ pub fn write(shop: &Shop, group: &Group, job: Job) -> Result<u64> {
     let places = places.into_iter().map(Some).collect();
     let laid = Laid { header, sequence, stack, places, tried, lost: Vec::new() };
     let written = lay(shop, group, job, laid);
-    if written.is_err() {
+    if let Err(error) = &written {
         // What was begun and is not committed is unwanted; a commit that was refused has said so.
-        shop.index.give_up(blob, sequence)?;
+        if let Err(also) = shop.index.give_up(blob, sequence) {
+            // The next start gives it up.
+            tracing::warn!(%blob, "what was begun is not given up: {also}, after: {error}");
+        }
     }
     written.map(|()| sequence)
 }
@@ -119,12 +122,11 @@ fn lay(shop: &Shop, group: &Group, mut job: Job, mut laid: Laid) -> Result<()> {
         }
     }
     shop.fail.pass("rack-read-back");
-    let missing = laid.places.iter().filter(|place| place.is_none()).count();
-    if missing > 0 {
-        tracing::warn!(
-            blob = %job.blob, group = %group.id, missing,
-            "a blob is below its redundancy from the start: {}", crate::error::list(&laid.lost)
-        );
+    let have = laid.places.iter().flatten().count();
+    if have < laid.places.len() {
+        // Nothing is acknowledged below its redundancy: another group may have disks for all of it.
+        let (blob, name, need) = (job.blob, group.name(), laid.places.len());
+        return Err(StacksError::TooFewStacks { blob, group: name, have, need, lost: laid.lost });
     }
     let places = laid.places.iter().map(|place| place.map(PlaceId::get)).collect();
     let information = job.coding.information();

@@ -4,4 +4,8 @@
 
 mod conformance;
 mod faults;
+mod random;
+mod remedies;
+mod scrubbed;
 mod shelf;
+mod traced;

@@ -9,8 +9,8 @@ use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_rack::{Policy, Shape, presets};
 use fulgurite_stacks::fail_point::FailPoints;
 use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore};
-use fulgurite_units::{Clock, ManualClock, Ratio, Seed, UnixTime};
+use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
 /// Directories for a rack, and what its disks are simulated by.
@@ -18,22 +18,20 @@ pub(crate) struct Shelf {
     pub(crate) folder: TempDir,
     pub(crate) disks: Arc<Simulated>,
     pub(crate) injected: Injected,
+    /// Disks take no time, so it may stand still.
+    pub(crate) clock: ManualClock,
 }
 
 pub(crate) fn shape() -> Shape {
     presets::shape("laptop").unwrap()
 }
 
-/// Disks take no time, so it may stand still.
-fn clock() -> Clock {
-    ManualClock::at(UnixTime::from_millis(1_700_000_000_000)).clock()
-}
-
 impl Shelf {
     pub(crate) fn new() -> Self {
         let disks = Simulated::new(shape().places(), Times::PELICAN, Ratio::ZERO, Seed::new(1));
         let folder = tempfile::tempdir().unwrap();
-        Self { folder, disks: Arc::new(disks), injected: Injected::default() }
+        let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
+        Self { folder, disks: Arc::new(disks), injected: Injected::default(), clock }
     }
 
     pub(crate) fn root(&self, place: PlaceId) -> PathBuf {
@@ -51,13 +49,14 @@ impl Shelf {
             policy: Policy::default(),
             roots,
             backend: Arc::clone(&self.disks) as _,
-            clock: clock(),
+            clock: self.clock.clock(),
             entropy: Entropy::new(|| {
                 let number = DRAWN.fetch_add(1, Ordering::Relaxed);
                 let mut bytes = [0; 16];
                 Seed::new(number).stream().fill(&mut bytes);
                 bytes
             }),
+            scrub: ScrubPolicy::default(),
             fail: FailPoints::default(),
             injected: self.injected.clone(),
         }

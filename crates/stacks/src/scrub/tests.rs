@@ -1,0 +1,131 @@
+//! The schedule of verifications, by a clock of days that the tests turn.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const DAY_MS: u64 = 86_400_000;
+/// When the racks of these tests were made.
+const MADE: u64 = 1000 * DAY_MS;
+
+fn day(days: u64) -> UnixTime {
+    UnixTime::from_millis(MADE + days * DAY_MS)
+}
+
+fn group(number: u32) -> GroupId {
+    GroupId::new(number)
+}
+
+fn blob(number: u8) -> BlobId {
+    BlobId::from_bytes([number; 16])
+}
+
+/// Groups in two classes, after each other, with what the index had.
+fn scrubs(rows: impl IntoIterator<Item = ScrubRow>) -> Scrubs {
+    let groups = (0..).zip(rows).map(|(number, row)| (group(number), number % 2, row));
+    Scrubs::new(ScrubPolicy::default(), groups)
+}
+
+fn new() -> ScrubRow {
+    ScrubRow { since_ms: MADE, ..ScrubRow::default() }
+}
+
+fn whole(days: u64) -> ScrubRow {
+    ScrubRow { whole_ms: Some(day(days).as_millis()), ..new() }
+}
+
+fn none(_: GroupId) -> bool {
+    false
+}
+
+#[test]
+fn a_group_that_sleeps_is_woken_after_three_quarters_and_one_that_spins_rides_after_half() {
+    let mut scrubs = scrubs([whole(0), whole(0)]);
+    assert_eq!(scrubs.begin(day(14), |_| true), []);
+    assert_eq!(scrubs.begin(day(15), none), []);
+    assert_eq!(scrubs.begin(day(16), |of| of == group(1)), [(group(1), None)]);
+    assert_eq!(scrubs.begin(day(16), |_| true), [(group(0), None)], "another class");
+    scrubs.ended(group(1), &Piece::UpTo(blob(4)), day(16));
+    scrubs.ended(group(0), &Piece::Whole, day(16));
+    assert_eq!(scrubs.of(group(0)), (Some(day(16)), false));
+    assert_eq!(scrubs.begin(day(16), none), [], "it sleeps again, and waits");
+    assert_eq!(scrubs.of(group(1)), (Some(day(0)), true));
+    let woken = UnixTime::from_millis(day(22).as_millis() + DAY_MS / 2);
+    assert_eq!(scrubs.deadline(), Some(woken));
+    assert_eq!(scrubs.begin(day(22), none), []);
+    assert_eq!(scrubs.begin(woken, none), [(group(1), Some(blob(4)))], "on where it was");
+}
+
+#[test]
+fn of_a_class_one_is_verified_at_a_time_and_the_oldest_first() {
+    let mut scrubs = scrubs([whole(5), whole(4), whole(3), whole(6)]);
+    assert_eq!(scrubs.begin(day(30), none), [(group(2), None), (group(1), None)]);
+    assert_eq!(scrubs.begin(day(30), none), []);
+    scrubs.ended(group(2), &Piece::UpTo(blob(1)), day(30));
+    assert_eq!(scrubs.begin(day(30), none), [(group(2), Some(blob(1)))]);
+    scrubs.ended(group(2), &Piece::Whole, day(31));
+    assert_eq!(scrubs.begin(day(31), none), [(group(0), None)]);
+}
+
+#[test]
+fn what_fails_rests_and_is_tried_again_while_others_go_on() {
+    let mut scrubs = scrubs([whole(0), new(), whole(1)]);
+    assert!(scrubs.begin(day(25), none).contains(&(group(0), None)));
+    scrubs.ended(group(0), &Piece::Failed, day(25));
+    assert!(scrubs.begin(day(25), none).contains(&(group(2), None)));
+    scrubs.ended(group(2), &Piece::Whole, day(25));
+    let again = UnixTime::from_millis(day(25).as_millis() + 3_600_000);
+    assert_eq!(scrubs.begin(again, none), [(group(0), None)]);
+}
+
+#[test]
+fn a_group_of_which_a_disk_was_given_up_is_verified_at_once() {
+    let mut scrubs = scrubs([whole(0), ScrubRow { is_asked: true, ..whole(0) }]);
+    assert_eq!(scrubs.begin(day(0), none), [(group(1), None)]);
+    scrubs.ended(group(1), &Piece::Whole, day(0));
+    assert_eq!(scrubs.begin(day(0), none), []);
+}
+
+#[test]
+fn a_clock_that_is_set_back_puts_off_by_one_interval_and_no_more() {
+    let mut scrubs = scrubs([whole(5000)]);
+    assert_eq!(scrubs.begin(day(10), none), []);
+    assert_eq!(scrubs.begin(day(40), none), [(group(0), None)]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever spins, and however often pieces fail: no group is older than its interval when a
+    /// day is enough for a piece and a group has at most three of them.
+    #[test]
+    fn each_group_is_verified_once_in_each_interval(
+        count in 1_u32..12, seed in any::<u64>(), fails in 0_u64..4,
+    ) {
+        let mut scrubs = scrubs((0..count).map(|_| new()));
+        let mut stream = fulgurite_units::Seed::new(seed).stream();
+        let mut pieces = [0; 12];
+        let mut whole_at = [MADE; 12];
+        // Some hours of each day, for half a year.
+        for hour in 0..180 * 24 {
+            let now = UnixTime::from_millis(MADE + hour * 3_600_000);
+            let spins: Vec<bool> = (0..count).map(|_| stream.below(50) == 0).collect();
+            for (group, _) in scrubs.begin(now, |of| spins[of.as_usize()]) {
+                let at = group.as_usize();
+                pieces[at] += 1;
+                let piece = match (stream.below(10) < fails, pieces[at]) {
+                    (true, _) => Piece::Failed,
+                    (false, ..3) => Piece::UpTo(blob(1)),
+                    (false, _) => Piece::Whole,
+                };
+                if piece == Piece::Whole {
+                    (pieces[at], whole_at[at]) = (0, now.as_millis());
+                }
+                scrubs.ended(group, &piece, now);
+            }
+            for &at in &whole_at[..count as usize] {
+                prop_assert!(now.as_millis() - at <= 30 * DAY_MS, "{} days", hour / 24);
+            }
+        }
+    }
+}
