@@ -1,8 +1,11 @@
-//! `durability`: how likely it is that tracks, large groups and platter-sets cannot be decoded.
+//! `durability`: how likely it is that tracks, large groups and platter-sets cannot be decoded, and
+//! that a blob of a rack is lost.
 //!
 //! A table of chances for one geometry, each with its formula and, where sectors can be drawn, with
 //! a simulation of the same; then the sizes at which the claims of Silica section 6 hold; and last
 //! what all of this leaves out. The arithmetic is in `fulgurite_codes::durability`.
+
+mod rack;
 
 use std::path::PathBuf;
 
@@ -35,6 +38,15 @@ pub(crate) struct DurabilityArgs {
     /// Chance that a platter cannot be read
     #[arg(long, value_name = "CHANCE", default_value_t = 1e-3)]
     platter_loss: f64,
+    /// Share of a rack's disks that fails in a year
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0131)]
+    disk_failures: f64,
+    /// Hours in which what was on a disk of a rack is made anew, once it is known to have failed
+    #[arg(long, value_name = "HOURS", default_value_t = 24.0)]
+    rebuild_hours: f64,
+    /// Days in which each group of a rack is verified, so that a failure while it sleeps is found
+    #[arg(long, value_name = "DAYS", default_value_t = 30.0)]
+    verify_days: f64,
     /// Tracks that each simulation draws; 0 for none
     #[arg(
         long,
@@ -75,10 +87,14 @@ const GROUP_FORMULA: &str = "tracks with x > R_t lose their sectors of the codew
 const SET_FORMULA: &str = "sum over x > R_p of C(n, x) u^x (1-u)^(n-x), n = I_p + R_p";
 
 /// What the numbers leave out, for the last lines.
-const LEFT_OUT: [&str; 4] = [
+const LEFT_OUT: [&str; 6] = [
     "independent rows: every sector fails by itself; no dust grain lies over two of them",
     "varying rows: one rate for all sectors of a track, tracks independent of one another",
     "large group: failed tracks do not use their own redundancy in it; joint decoding does better",
+    "rack rows: disks fail independently; disks of a group have one history, of a tray one \
+     power supply, of a batch one maker, and all of a rack one program",
+    "rack rows: one blob; of many the chance that any is lost is more, up to their number times \
+     it, the less the more of them share their disks",
     "all rows: no writer that damages all it writes, no reader, software or people that err, no \
      loss that no check sees",
 ];
@@ -155,8 +171,31 @@ fn rows(
     let set = binomial_tail(information + redundancy, args.platter_loss, redundancy)?;
     let inputs = format!("I_p = {information}, R_p = {redundancy}, u = {:e}", args.platter_loss);
     rows.push(row("platter-set", inputs, SET_FORMULA, set));
+    rows.extend(of_racks(args)?);
     rows.extend(claims(args, independent, &mut random)?);
     Ok(rows)
+}
+
+/// A blob of a rack as Pelican codes it (OSDI 2014, section 3): when each failure is found at once,
+/// and when it is found as late as it may be.
+fn of_racks(args: &DurabilityArgs) -> Result<Vec<Row>, fulgurite_codes::CodeError> {
+    let code @ [information, redundancy] = [15, 3];
+    let rebuild_days = args.rebuild_hours / 24.0;
+    let of = |what, discovery_days: f64| {
+        let days = discovery_days + rebuild_days;
+        let chance = rack::yearly_loss(code, args.disk_failures, days, rack::YEAR_DAYS)?;
+        let inputs = format!(
+            "k = {information}, r = {redundancy}, AFR = {:e}, found within {discovery_days} d, \
+             made anew within {rebuild_days:.2} d: T = {days:.2} d; {:.1} nines",
+            args.disk_failures,
+            rack::nines(chance)
+        );
+        Ok(row(what, inputs, rack::FORMULA, chance))
+    };
+    Ok(vec![
+        of("blob of a rack in a year, found at once", 0.0)?,
+        of("blob of a rack in a year, found by verifying", args.verify_days)?,
+    ])
 }
 
 /// The sizes from which on the claims of Silica section 6 hold.

@@ -11,6 +11,9 @@ fn table(profile: &str, samples: u64) -> Vec<Row> {
         sector_loss: 1e-3,
         variation: 1.0,
         platter_loss: 1e-3,
+        disk_failures: 0.0131,
+        rebuild_hours: 24.0,
+        verify_days: 30.0,
         samples,
         seed: 1,
     };
@@ -39,10 +42,21 @@ fn silica_has_the_known_figures() {
 }
 
 #[test]
+fn a_rack_has_the_nines_of_its_method_and_says_how_late_a_failure_is_found() {
+    let rows = table("demo", 0);
+    let at_once = find(&rows, "blob of a rack in a year, found at once");
+    assert_eq!(at_once.chance, "1.8e-12");
+    assert!(at_once.inputs.ends_with("T = 1.00 d; 11.7 nines"), "{at_once:?}");
+    let late = find(&rows, "blob of a rack in a year, found by verifying");
+    assert_eq!(late.chance, "5.4e-8");
+    assert!(late.inputs.contains("found within 30 d, made anew within 1.00 d"), "{late:?}");
+}
+
+#[test]
 fn every_profile_has_every_row_and_groups_do_better_than_tracks() {
     for profile in ["demo", "desk", "silica"] {
         let rows = table(profile, 0);
-        assert_eq!(rows.len(), 8, "{profile}");
+        assert_eq!(rows.len(), 10, "{profile}");
         for kind in ["independent", "rate varies"] {
             let of = |level: &str| {
                 let row =
