@@ -224,6 +224,7 @@ fn flags_outrank_everything() {
         listen: Some("127.0.0.1:0".parse().unwrap()),
         tls: Some(TlsChoice::Auto),
         profile: Some("demo".to_owned()),
+        rack: None,
     };
     let environment = [("FULGURITE_PROFILE".to_owned(), "silica".to_owned())];
     let config = Config::load(None, environment.into_iter(), overrides).unwrap();
