@@ -4,6 +4,7 @@
 //! Memory of each is one stripe, that is `k + r` fragments, whatever the size of the blob
 //! (Pelican, OSDI 2014, section 3.1).
 
+mod buffers;
 mod reader;
 mod rebuild;
 mod writer;

@@ -8,10 +8,6 @@ pub const CODING_STACKS_MAX: usize = fulgurite_codes::small::SHARDS_MAX;
 /// Bytes of an entry at most: a name and attributes, as S3 bounds them, and room.
 pub const ENTRY_BYTES_MAX: usize = 64 << 10;
 
-/// Fragments of each stack that the kernel is asked to read ahead: 4 MiB, as long as a disk takes
-/// for its seek several times over.
-pub(crate) const AHEAD_FRAGMENTS: u64 = 32;
-
 /// Puts of a millisecond that a sequence counts; more run ahead of the clock. With 1024 a sequence
 /// of this century is a whole number of a JSON reader that has only doubles.
 pub(crate) const SEQUENCES_PER_MS: u64 = 1024;
@@ -21,9 +17,6 @@ pub const INDEX_PAGE_MAX: usize = 1000;
 
 /// Times that stacks of a blob are made anew on other disks while it is written.
 pub(crate) const WRITE_ATTEMPTS_MAX: u32 = 3;
-
-/// Bytes that are taken from whoever brings a blob before they are coded.
-pub(crate) const WRITE_CHUNK_BYTES: usize = 1 << 20;
 
 /// Objects of at most so many bytes are kept whole in the index: names and claims of whoever has
 /// the rack as a tier, which a listing must not wake a disk for.
@@ -35,6 +28,10 @@ pub(crate) const STAGED_PIECE_BYTES: usize = 16 << 20;
 /// Rows of what is unwanted that one sweep brings to an end, about: others that want the group wait
 /// for no more.
 pub(crate) const SWEEP_ROWS_MAX: usize = 1000;
+
+/// Buffers of stripes that a read keeps for the next: those that wait for a client, and the one
+/// that it has.
+pub(crate) const BUFFERS_KEPT_MAX: usize = PIPE_STRIPES_MAX + 1;
 
 /// Stripes that wait for a client.
 pub(crate) const PIPE_STRIPES_MAX: usize = 2;

@@ -5,12 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use fulgurite_codes::small::{Reconstruction, SmallCode};
 use fulgurite_units::{BlobId, RackId};
 
+use super::buffers::Buffers;
 use crate::error::LostStack;
 use crate::format::{Coding, FRAGMENT_BYTES, Header, Stripes, Trailer};
-use crate::limits::{AHEAD_FRAGMENTS, FAULTS_KEPT_MAX};
+use crate::limits::FAULTS_KEPT_MAX;
 use crate::stack::{ReadAt, StackReader};
 use crate::{Fault, Result, StacksError};
 
@@ -59,8 +61,8 @@ pub struct BlobReader<R> {
     present: Vec<bool>,
     /// How the last stripe with something lost was reconstructed: from what to what.
     plan: Option<(Vec<usize>, Vec<usize>, Reconstruction)>,
-    /// The stripe up to which stacks were told to read ahead.
-    ahead: u64,
+    /// Where stripes that were given on come back to.
+    buffers: Buffers,
 }
 
 struct Slot<R> {
@@ -121,7 +123,7 @@ impl<R: ReadAt> BlobReader<R> {
             stripe,
             present,
             plan: None,
-            ahead: 0,
+            buffers: Buffers::default(),
         };
         let have = reader.stacks.iter().filter(|slot| slot.stack.is_ok()).count();
         if have < reader.code.information() { Err(reader.too_few(have)) } else { Ok(reader) }
@@ -161,6 +163,17 @@ impl<R: ReadAt> BlobReader<R> {
         let lost = (0..self.code.information()).filter(|&index| !self.present[index]).collect();
         self.reconstruct(stripe, lost)?;
         Ok(&self.stripe[..self.stripes.data_bytes(stripe)])
+    }
+
+    /// The same to be kept, without a copy: the next stripe goes to another buffer.
+    ///
+    /// # Errors
+    /// As of [`Self::stripe`].
+    pub fn take_stripe(&mut self, stripe: u64) -> Result<Bytes> {
+        let bytes = self.stripe(stripe)?.len();
+        let next = self.buffers.next(self.stripe.len());
+        let full = std::mem::replace(&mut self.stripe, next);
+        Ok(self.buffers.lend(full).slice(..bytes))
     }
 
     /// The fragment `index` of stripe `stripe`, for each of `wanted`.
@@ -207,7 +220,6 @@ impl<R: ReadAt> BlobReader<R> {
     /// Reads fragments of a stripe into place, and notes which are there.
     fn load(&mut self, stripe: u64) -> Result<()> {
         assert!(stripe < self.stripes.count(), "a stripe of the blob");
-        self.read_ahead(stripe);
         let bytes = self.stripes.fragment_bytes(stripe);
         let need = self.code.information();
         let mut have = 0;
@@ -229,27 +241,6 @@ impl<R: ReadAt> BlobReader<R> {
             }
         }
         if have < need { Err(self.too_few(have)) } else { Ok(()) }
-    }
-
-    /// Has all stacks that are read read ahead, a window at a time.
-    fn read_ahead(&mut self, stripe: u64) {
-        let begun = stripe + AHEAD_FRAGMENTS / 2;
-        if stripe < self.ahead.saturating_sub(AHEAD_FRAGMENTS) {
-            // Somebody went back.
-            self.ahead = stripe;
-        }
-        if begun < self.ahead || self.ahead >= self.stripes.count() {
-            return;
-        }
-        let from = self.ahead.max(stripe);
-        let count = AHEAD_FRAGMENTS.min(self.stripes.count() - from);
-        let usable = self.stacks.iter().filter_map(|slot| slot.stack.as_ref().ok());
-        let read = match self.how {
-            How::All => self.code.shards(),
-            How::Enough => self.code.information(),
-        };
-        usable.take(read).for_each(|stack| stack.will_need(from, count));
-        self.ahead = from + count;
     }
 
     /// Makes the fragments `lost` of the stripe in place from those that are there.

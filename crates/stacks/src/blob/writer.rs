@@ -102,18 +102,38 @@ impl<S: Sink> BlobWriter<S> {
     /// # Errors
     /// [`StacksError::TooFewStacks`] when too few stacks can still be written.
     pub fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
-        self.sum.update(bytes);
-        self.length += crate::format::bytes(bytes.len());
-        let whole = self.code.information() * FRAGMENT_BYTES;
         while !bytes.is_empty() {
-            let room = (whole - self.filled).min(bytes.len());
-            let (now, later) = bytes.split_at(room);
-            self.stripe[self.filled..][..room].copy_from_slice(now);
-            self.filled += room;
+            let room = self.room();
+            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.append(now.len())?;
             bytes = later;
-            if self.filled == whole {
-                self.flush(FRAGMENT_BYTES)?;
-            }
+        }
+        Ok(())
+    }
+
+    /// Where its next bytes go, one or more: the rest of a fragment, for whoever reads them there
+    /// saves a copy, and then [appends](Self::append) as many as there are.
+    #[must_use]
+    pub fn room(&mut self) -> &mut [u8] {
+        let rest = FRAGMENT_BYTES - self.filled % FRAGMENT_BYTES;
+        &mut self.stripe[self.filled..][..rest]
+    }
+
+    /// Appends the first `count` bytes of its [room](Self::room) to the blob.
+    ///
+    /// # Errors
+    /// As of [`Self::write`].
+    ///
+    /// # Panics
+    /// When there is no such room.
+    pub fn append(&mut self, count: usize) -> Result<()> {
+        assert!(count <= self.room().len(), "bytes that were written to the room");
+        self.sum.update(&self.stripe[self.filled..][..count]);
+        self.length += crate::format::bytes(count);
+        self.filled += count;
+        if self.filled == self.code.information() * FRAGMENT_BYTES {
+            self.flush(FRAGMENT_BYTES)?;
         }
         Ok(())
     }

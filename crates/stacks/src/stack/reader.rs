@@ -3,8 +3,7 @@
 use super::ReadAt;
 use crate::Fault;
 use crate::format::{
-    FRAGMENT_BYTES, HEADER_ALIGN, Header, SUM_BYTES, Stripes, TRAILER_BYTES, Trailer, bytes,
-    fragment_sum,
+    HEADER_ALIGN, Header, SUM_BYTES, Stripes, TRAILER_BYTES, Trailer, bytes, fragment_sum,
 };
 
 /// Reads one stack that is whole as far as its ends say.
@@ -84,11 +83,5 @@ impl<R: ReadAt> StackReader<R> {
             return Err(Fault::Damaged { what: format!("the fragment of stripe {stripe}") });
         }
         Ok(())
-    }
-
-    /// Says that `count` fragments from stripe `stripe` on are read soon.
-    pub fn will_need(&self, stripe: u64, count: u64) {
-        let each = bytes(FRAGMENT_BYTES + SUM_BYTES);
-        self.source.will_need(self.header_bytes + self.stripes.offset(stripe), count * each);
     }
 }

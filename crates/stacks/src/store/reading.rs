@@ -56,7 +56,7 @@ impl Body {
                 // Where it is now: stacks may have been made anew since it was asked for.
                 let row = inner.index().blob(group, blob)?;
                 let row = row.ok_or_else(|| StacksError::NotFound { key: key.clone() })?;
-                let mut take = |bytes: &[u8]| match giver.give(Bytes::copy_from_slice(bytes)) {
+                let mut take = |bytes: Bytes| match giver.give(bytes) {
                     ControlFlow::Continue(()) => ControlFlow::Continue(()),
                     ControlFlow::Break(why) => {
                         end = why;

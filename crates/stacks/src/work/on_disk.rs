@@ -131,11 +131,6 @@ impl ReadAt for Reading {
     fn bytes(&self) -> Result<u64, Fault> {
         self.file.bytes().map(ByteCount::get).map_err(|error| fault(&error))
     }
-
-    fn will_need(&self, offset: u64, bytes: u64) {
-        // Without it the read is only slower; what is wrong with the disk the read says.
-        let _ = self.file.read_ahead(offset, bytes);
-    }
 }
 
 /// A stack that is being written to a disk.
@@ -181,6 +176,8 @@ impl Shop {
         self.injected.on_open(place)?;
         let file = self.guard.enter(place).and_then(|lease| lease.open(path(name)));
         let file = file.map_err(|error| fault(&error))?;
+        // Without it the read is only slower; what is wrong with the disk the read says.
+        let _ = file.read_in_order();
         Ok(Reading { file, place, injected: self.injected.clone() })
     }
 

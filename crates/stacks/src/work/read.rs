@@ -1,8 +1,9 @@
 //! A blob to whoever asked for it: from all of its stacks, so that each is checked, stripe by
 //! stripe.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use bytes::Bytes;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::BlobId;
 
@@ -27,7 +28,7 @@ pub fn read(
     blob: BlobId,
     row: &BlobRow,
     range: Range<u64>,
-    take: &mut dyn FnMut(&[u8]) -> std::ops::ControlFlow<()>,
+    take: &mut dyn FnMut(Bytes) -> ControlFlow<()>,
 ) -> Result<Vec<LostStack>> {
     let mut reader = open(shop, group, blob, row, How::All)?;
     let whole = reader.stripes().whole_bytes();
@@ -36,9 +37,14 @@ pub fn read(
     while at < end {
         let stripe = at / whole;
         let within = usize::try_from(at % whole).unwrap_or(usize::MAX);
-        let bytes = reader.stripe(stripe)?;
-        let until = usize::try_from(end - stripe * whole).unwrap_or(usize::MAX).min(bytes.len());
-        let now = &bytes[within..until];
+        let all = reader.stripes().data_bytes(stripe);
+        let until = usize::try_from(end - stripe * whole).unwrap_or(usize::MAX).min(all);
+        let now = if until - within < all / 2 {
+            // A stripe is not to be kept in memory for a little of it.
+            Bytes::copy_from_slice(&reader.stripe(stripe)?[within..until])
+        } else {
+            reader.take_stripe(stripe)?.slice(within..until)
+        };
         at += crate::format::bytes(now.len());
         if take(now).is_break() {
             break;

@@ -19,7 +19,7 @@ use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, Written, rebui
 use crate::error::LostStack;
 use crate::format::{Coding, Header, Stripes, bytes};
 use crate::index::{BlobRow, Mode, Object, Whole};
-use crate::limits::{WRITE_ATTEMPTS_MAX, WRITE_CHUNK_BYTES};
+use crate::limits::WRITE_ATTEMPTS_MAX;
 use crate::stack::file_name;
 use crate::{Fault, Result, StacksError};
 
@@ -144,15 +144,15 @@ fn fill(
     job: &mut Job,
     sequence: u64,
 ) -> Result<Written> {
-    let mut chunk = vec![0; WRITE_CHUNK_BYTES];
     let mut left = job.length.get();
     let internal = |what: String| StacksError::Internal { what };
     while left > 0 {
-        let now = usize::try_from(left).unwrap_or(usize::MAX).min(chunk.len());
+        let room = writer.room();
+        let now = usize::try_from(left).unwrap_or(usize::MAX).min(room.len());
         job.bytes
-            .read_exact(&mut chunk[..now])
+            .read_exact(&mut room[..now])
             .map_err(|error| internal(format!("the bytes of {:?}: {error}", job.object.key)))?;
-        writer.write(&chunk[..now])?;
+        writer.append(now)?;
         left -= bytes(now);
         if left <= job.length.get() / 2 {
             shop.fail.pass("rack-half");

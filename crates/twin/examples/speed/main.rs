@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release --example speed -p fulgurite-twin WHAT`, where WHAT is one of
 //! `interval WORKLOAD POLICY`, `six-months`, `fleet LIBRARIES DAYS`, `decision QUEUED`,
-//! `curve [SVG]` and `queue CUSTOMERS`. `cargo xtask bench twin` runs them all.
+//! `curve [SVG]`, `queue CUSTOMERS`, `rack RATE HOURS` and `rack-paper FOLDER`. `cargo xtask bench
+//! twin` and `cargo xtask bench rack` run them all.
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
@@ -13,6 +14,7 @@
 mod curve;
 mod decision;
 mod measure;
+mod rack;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -36,6 +38,8 @@ fn main() {
         ["decision", queued] => decision::print(queued.parse().unwrap()),
         ["curve"] => curve::print(None),
         ["curve", svg] => curve::print(Some(svg)),
+        ["rack", rate, hours] => rack::hours(rate.parse().unwrap(), hours.parse().unwrap()),
+        ["rack-paper", folder] => rack::paper(folder),
         ["queue", customers] => queue(customers.parse().unwrap()),
         _ => panic!("no such measurement: {words:?}"),
     }

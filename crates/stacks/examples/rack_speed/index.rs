@@ -1,0 +1,165 @@
+//! The index of a rack with many blobs: bytes each, and how long a look at an object takes.
+//!
+//! Rows are written as docs/formats/rack-index.md has them, many in a batch: a commit each would
+//! measure how long a disk takes to sync. Whether they are what the index reads is looked at. Keys
+//! have 41 bytes; as those of an archive, they begin with a bucket and end at random.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::{Batch, FjallConfig, FjallStore, KeyValue as _, Space, row};
+use fulgurite_disks::GroupId;
+use fulgurite_stacks::format::Coding;
+use fulgurite_stacks::index::{BlobRow, Content, Index, Mode, Object, ObjectRow};
+use fulgurite_units::{BlobId, ByteCount, RackId, Seed};
+
+use super::plain::forget;
+
+const SPACES: [&str; 6] = ["rack", "objects", "blobs", "begun", "unwanted", "disks"];
+const BATCH: u64 = 20_000;
+const LOOKS: u64 = 20_000;
+/// Groups of Pelican's rack, and disks of each.
+const GROUPS: u64 = 48;
+const DISKS: u64 = 24;
+const STACKS: u64 = 18;
+
+/// Fills an index, closes it, and looks at objects: some that nothing of is in memory, and more.
+pub(crate) fn print(folder: &Path, count: u64) {
+    let folder = folder.join("index");
+    let begin = Instant::now();
+    fill(&folder, count);
+    let filled_s = begin.elapsed().as_secs_f64();
+    let files = files(&folder);
+    let bytes: u64 = files.iter().map(|path| std::fs::metadata(path).unwrap().len()).sum();
+    let [objects, blobs] = raw(count);
+    forget(files);
+    let begin = Instant::now();
+    let index = Index::open(&folder).unwrap();
+    let opened_s = begin.elapsed().as_secs_f64();
+    verify(&index, count);
+    let cold = looks(&index, count, 1);
+    let warm = looks(&index, count, 2);
+    let said = |[p50, p99, most]: [f64; 3]| format!("[{p50:.1},{p99:.1},{most:.1}]");
+    println!(
+        "{{\"count\":{count},\"bytes_each\":{:.2},\"object_row\":{objects},\"blob_row\":{blobs},\
+         \"filled_s\":{filled_s:.1},\"opened_s\":{opened_s:.3},\"head_us\":{},\"head_again_us\":{},\
+         \"looks\":{LOOKS}}}",
+        share(bytes, count),
+        said(cold),
+        said(warm)
+    );
+    drop(index);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn fill(folder: &Path, count: u64) {
+    let index = Index::open(folder).unwrap();
+    index.claim(RackId::from_bytes([1; 16]), Coding::PELICAN).unwrap();
+    drop(index);
+    let spaces = SPACES.map(Space::new);
+    let store = FjallStore::open(folder, &spaces, &FjallConfig::default()).unwrap();
+    let [_, objects, blobs, ..] = spaces;
+    for from in (0..count).step_by(usize::try_from(BATCH).unwrap()) {
+        let mut batch = Batch::new();
+        for number in from..count.min(from + BATCH) {
+            let made = Made::of(number);
+            batch.put(objects, made.key, row::encode(&made.object).unwrap()).unwrap();
+            batch.put(blobs, made.blob_key, row::encode(&made.blob).unwrap()).unwrap();
+        }
+        store.apply(batch).unwrap();
+    }
+}
+
+/// An object, and its blob.
+struct Made {
+    key: Vec<u8>,
+    object: ObjectRow,
+    blob_key: Vec<u8>,
+    blob: BlobRow,
+    id: BlobId,
+    group: GroupId,
+}
+
+impl Made {
+    fn of(number: u64) -> Self {
+        let mut stream = Seed::new(number).child(b"object").stream();
+        let mut random = [0; 24];
+        stream.fill(&mut random);
+        let id = BlobId::from_random(std::array::from_fn(|at| random[at]));
+        let key = format!("archive/{:016x}/{:016x}", stream.below(1 << 60), number);
+        // Blobs go to one group until it is full.
+        let group = u32::try_from(number / 100_000 % GROUPS).unwrap();
+        let first = stream.below(DISKS);
+        let place = |stack: u64| (first + stack) % DISKS + u64::from(group) * DISKS;
+        let places = (0..STACKS).map(|stack| Some(u32::try_from(place(stack)).unwrap()));
+        let (sequence, length) = (number + 1, ByteCount::new(200_000_000 + stream.below(1 << 32)));
+        let object = ObjectRow {
+            sequence,
+            modified_ms: 1_700_000_000_000 + number,
+            length,
+            attributes: Vec::new(),
+            content: Content::Blob { group, blob: id },
+        };
+        let sum = stream.below(u64::MAX);
+        let blob =
+            BlobRow { sequence, length, sum, information: 15, places: places.collect() };
+        let blob_key = KeyWriter::new().u32(group).fixed(&id.to_bytes()).finish();
+        Self { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
+    }
+
+    fn name(&self) -> &str {
+        std::str::from_utf8(&self.key).unwrap()
+    }
+}
+
+/// Bytes of an object's key and row, and of its blob's, on average.
+fn raw(count: u64) -> [f64; 2] {
+    let some: Vec<Made> = (0..count.min(1000)).map(|at| Made::of(at * (count / 1000).max(1))).collect();
+    let mean = |bytes: &dyn Fn(&Made) -> usize| {
+        let all: usize = some.iter().map(bytes).sum();
+        share(all as u64, some.len() as u64)
+    };
+    [
+        mean(&|made| made.key.len() + row::encode(&made.object).unwrap().len()),
+        mean(&|made| made.blob_key.len() + row::encode(&made.blob).unwrap().len()),
+    ]
+}
+
+/// What was written is what the index reads and goes on with.
+fn verify(index: &Index, count: u64) {
+    let made = Made::of(count / 3);
+    assert_eq!(index.object(made.name()).unwrap().as_ref(), Some(&made.object));
+    assert_eq!(index.blob(made.group, made.id).unwrap().as_ref(), Some(&made.blob));
+    let object = Object { key: "another".to_owned(), modified_ms: 1, attributes: Vec::new() };
+    let put = index.put_inline(object, vec![1], Mode::Create);
+    assert_eq!(futures::executor::block_on(put).unwrap(), 1, "the first number that it gave");
+}
+
+/// Microseconds of looks at objects anywhere: half, 99 of 100, and all are within.
+fn looks(index: &Index, count: u64, seed: u64) -> [f64; 3] {
+    let mut stream = Seed::new(seed).child(b"looks").stream();
+    let look = || {
+        let made = Made::of(stream.below(count));
+        let begin = Instant::now();
+        let found = index.object(made.name()).unwrap();
+        let took = begin.elapsed().as_secs_f64() * 1e6;
+        assert!(found.is_some(), "an object that was put");
+        took
+    };
+    let mut times: Vec<f64> =
+        std::iter::repeat_with(look).take(usize::try_from(LOOKS).unwrap()).collect();
+    times.sort_by(f64::total_cmp);
+    [times[times.len() / 2], times[times.len() * 99 / 100], times[times.len() - 1]]
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    found.collect::<Vec<_>>().concat()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure of four digits")]
+fn share(bytes: u64, count: u64) -> f64 {
+    bytes as f64 / count as f64
+}

@@ -1,0 +1,124 @@
+//! A rack of 48 directories on one disk, whose own disks are simulated and take no time, and the
+//! blob that is put into it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use fulgurite_disks::{PlaceId, Simulated, Times};
+use fulgurite_rack::{Policy, presets};
+use fulgurite_stacks::fail_point::FailPoints;
+use fulgurite_stacks::work::Injected;
+use fulgurite_stacks::{Entropy, RackOptions, RackStore};
+use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
+use futures::TryStreamExt as _;
+use object_store::{ObjectStoreExt as _, PutPayload};
+
+/// Bytes that differ from each other; a blob repeats them.
+const NOISE_PIECES: usize = 64;
+const PIECE: usize = 1 << 20;
+/// A blob, and no object that is kept in the index.
+const SMALL: usize = 64 << 10;
+
+pub(crate) struct Shelf {
+    folder: PathBuf,
+    store: RackStore,
+    runtime: tokio::runtime::Runtime,
+    pieces: Vec<Bytes>,
+}
+
+impl Shelf {
+    /// A new rack in a folder where none is; its blobs have `mib`.
+    pub(crate) fn new(folder: &Path, mib: usize) -> Self {
+        let folder = folder.join("rack");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let store = runtime.block_on(RackStore::init(options(&folder))).unwrap();
+        let piece = |seed| {
+            let mut piece = vec![0; PIECE];
+            Seed::new(seed).stream().fill(&mut piece);
+            Bytes::from(piece)
+        };
+        let noise: Vec<Bytes> = (1..).take(NOISE_PIECES).map(piece).collect();
+        let pieces = noise.iter().cycle().take(mib).cloned().collect();
+        Self { folder, store, runtime, pieces }
+    }
+
+    /// What the blob is made of, 1 MiB each.
+    pub(crate) fn pieces(&self) -> &[Bytes] {
+        &self.pieces
+    }
+
+    /// Puts the blob.
+    pub(crate) fn put(&self) {
+        let payload: PutPayload = self.pieces.iter().cloned().collect();
+        self.runtime.block_on(self.store.put(&key(), payload)).unwrap();
+    }
+
+    /// Gets it; says its bytes.
+    pub(crate) fn get(&self) -> usize {
+        self.runtime.block_on(async {
+            let mut stream = self.store.get(&key()).await.unwrap().into_stream();
+            let mut count = 0;
+            while let Some(bytes) = stream.try_next().await.unwrap() {
+                count += bytes.len();
+            }
+            count
+        })
+    }
+
+    /// Deletes it, and has its stacks swept, which a put does when its group spins anyway: not in
+    /// a put that is timed.
+    pub(crate) fn delete(&self) {
+        self.runtime.block_on(self.store.delete(&key())).unwrap();
+        let small: object_store::path::Path = "small".into();
+        let payload = PutPayload::from_bytes(self.pieces[0].slice(..SMALL));
+        self.runtime.block_on(self.store.put(&small, payload)).unwrap();
+    }
+
+    /// All files of stacks.
+    pub(crate) fn stacks(&self) -> Vec<PathBuf> {
+        let disks = std::fs::read_dir(&self.folder).unwrap().map(|disk| disk.unwrap().path());
+        let stacks = disks.map(|disk| disk.join("stacks")).filter(|stacks| stacks.is_dir());
+        stacks
+            .flat_map(|stacks| std::fs::read_dir(stacks).unwrap())
+            .map(|stack| stack.unwrap().path())
+            .collect()
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        self.store.stop();
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
+fn key() -> object_store::path::Path {
+    "blob".into()
+}
+
+fn options(folder: &Path) -> RackOptions {
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    let shape = presets::shape("laptop").unwrap();
+    let disks = Simulated::new(shape.places(), Times::PELICAN, Ratio::ZERO, Seed::new(1));
+    let roots: BTreeMap<PlaceId, PathBuf> =
+        shape.places().map(|place| (place, folder.join(format!("disk-{place}")))).collect();
+    roots.values().for_each(|root| std::fs::create_dir_all(root).unwrap());
+    RackOptions {
+        directory: folder.join("rack"),
+        shape,
+        policy: Policy::default(),
+        roots,
+        backend: Arc::new(disks),
+        clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)).clock(),
+        entropy: Entropy::new(|| {
+            let mut bytes = [0; 16];
+            Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
+            bytes
+        }),
+        fail: FailPoints::default(),
+        injected: Injected::default(),
+    }
+}

@@ -1,0 +1,74 @@
+//! Buffers of stripes that are given on whole and come back when nobody looks at them any more:
+//! what is read is copied once, by the system.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::limits::BUFFERS_KEPT_MAX;
+
+/// Buffers that came back.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// A buffer that somebody looks at.
+#[derive(Debug)]
+struct Lent {
+    bytes: Vec<u8>,
+    home: Buffers,
+}
+
+impl Buffers {
+    /// One of so many bytes; what is in it is of no use.
+    pub(super) fn next(&self, bytes: usize) -> Vec<u8> {
+        let back = self.lock().pop();
+        back.filter(|back| back.len() == bytes).unwrap_or_else(|| vec![0; bytes])
+    }
+
+    /// Gives a buffer on. It comes back, unless enough are here.
+    pub(super) fn lend(&self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Lent { bytes, home: self.clone() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let mut home = self.home.lock();
+        if home.len() < BUFFERS_KEPT_MAX {
+            home.push(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Buffers;
+    use crate::limits::BUFFERS_KEPT_MAX;
+
+    #[test]
+    fn what_was_given_on_comes_back_when_nobody_has_it_and_no_more_than_is_kept() {
+        let buffers = Buffers::default();
+        let lent = buffers.lend(vec![7; 5]);
+        let part = lent.slice(1..3);
+        drop(lent);
+        assert_eq!(part[..], [7, 7]);
+        assert_eq!(buffers.next(5), [0; 5], "somebody looks at the other");
+        drop(part);
+        assert_eq!(buffers.next(5), [7; 5]);
+        drop(buffers.lend(vec![7; 5]));
+        assert_eq!(buffers.next(6), [0; 6], "one of another length is none");
+        let many: Vec<_> = (0..=BUFFERS_KEPT_MAX).map(|_| buffers.lend(vec![7])).collect();
+        drop(many);
+        assert_eq!(buffers.lock().len(), BUFFERS_KEPT_MAX);
+    }
+}
