@@ -3,7 +3,7 @@
 //! pushed back).
 //!
 //! ```text
-//! cargo run --release -p fulgurite-rack --example events
+//! cargo run --release -p fulgurite-rack --example events [-- --json]
 //! ```
 //!
 //! The disks around it are as simple as can be: up after 14 s, down after 1 s, a read takes 0.65 s.
@@ -37,7 +37,10 @@ enum Happening {
 fn main() {
     let shape = presets::shape("pelican").unwrap_or_else(|error| panic!("{error}"));
     let groups = solve(&shape).unwrap_or_else(|error| panic!("{error}"));
-    println!("order    reads/s  queue   events  switches  refused  seconds  events/s");
+    let is_json = std::env::args().nth(1).as_deref() == Some("--json");
+    if !is_json {
+        println!("order    reads/s  queue   events  switches  refused  seconds  events/s");
+    }
     let batches = |reach: Option<u64>| {
         let reach_bytes = reach.map(|reach| ByteCount::new(reach * 1_000_000_000));
         Policy { reach_bytes, ..Policy::pelican() }
@@ -59,10 +62,17 @@ fn main() {
         ("patient", 8.0, 1_000, patient),
     ] {
         let policy = Policy { client_queue, ..policy };
-        let began = std::time::Instant::now();
+        let (began, processor) = (std::time::Instant::now(), processor_s());
         let mut rack = Rack::new(&shape, groups.clone(), policy);
         let events = day(&mut rack, rate);
-        let seconds = began.elapsed().as_secs_f64();
+        let (seconds, processor) = (began.elapsed().as_secs_f64(), processor_s() - processor);
+        if is_json {
+            println!(
+                "{{\"rate\":{rate},\"order\":\"{order}\",\"events\":{events},\"wall_s\":{seconds:.4},\
+                 \"processor_s\":{processor:.4}}}"
+            );
+            continue;
+        }
         #[expect(clippy::cast_precision_loss, reason = "it is printed")]
         let speed = events as f64 / seconds;
         let counters = rack.counters();
@@ -71,6 +81,13 @@ fn main() {
             counters.switches, counters.busy, speed
         );
     }
+}
+
+/// Seconds that this process had a processor, in billionths as Linux counts them.
+fn processor_s() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let spent = text.split_ascii_whitespace().next().and_then(|spent| spent.parse::<f64>().ok());
+    spent.unwrap_or(f64::NAN) / 1e9
 }
 
 /// A day of reads; how many events it took.

@@ -16,6 +16,7 @@ mod glass;
 mod ingest;
 mod peer;
 mod pipeline;
+mod rack;
 mod recover;
 mod server;
 mod start;
@@ -77,7 +78,7 @@ struct Bench {
 /// A benchmark: its name, and what runs it.
 type Entry = (&'static str, fn(&Bench) -> Result<Vec<Measured>>);
 
-const BENCHES: [Entry; 12] = [
+const BENCHES: [Entry; 13] = [
     ("ingest-large", ingest::large),
     ("ingest-small", ingest::small),
     ("seal", pipeline::seal),
@@ -90,10 +91,11 @@ const BENCHES: [Entry; 12] = [
     ("ldpc", codes::ldpc),
     ("twin", twin::twin),
     ("glass", glass::glass),
+    ("rack", rack::rack),
 ];
 
 /// Benchmarks that need no server: they build examples of their own.
-const OWN_BUILDS: [&str; 6] = ["recover", "codes", "signature", "ldpc", "twin", "glass"];
+const OWN_BUILDS: [&str; 7] = ["recover", "codes", "signature", "ldpc", "twin", "glass", "rack"];
 
 /// Runs one benchmark, or all.
 pub(crate) fn run(args: &[String]) -> Result<()> {

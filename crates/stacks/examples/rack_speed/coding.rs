@@ -49,10 +49,9 @@ fn checked(source: &[u8]) -> f64 {
     put(source, |index| InMemory { index, stacks: &stacks });
     let stacks = stacks.into_inner().unwrap();
     best(source.len(), || {
-        let located = stacks.iter().map(|stack| Located {
-            disk: "memory".to_owned(),
-            source: Ok(stack.as_slice()),
-        });
+        let located = stacks
+            .iter()
+            .map(|stack| Located { disk: "memory".to_owned(), source: Ok(stack.as_slice()) });
         let Header { rack, blob, coding, .. } = header();
         let expected = Expected { rack, blob, coding };
         let located = located.collect();

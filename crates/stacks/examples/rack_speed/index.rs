@@ -102,8 +102,7 @@ impl Made {
             content: Content::Blob { group, blob: id },
         };
         let sum = stream.below(u64::MAX);
-        let blob =
-            BlobRow { sequence, length, sum, information: 15, places: places.collect() };
+        let blob = BlobRow { sequence, length, sum, information: 15, places: places.collect() };
         let blob_key = KeyWriter::new().u32(group).fixed(&id.to_bytes()).finish();
         Self { key: key.into_bytes(), object, blob_key, blob, id, group: GroupId::new(group) }
     }
@@ -115,7 +114,8 @@ impl Made {
 
 /// Bytes of an object's key and row, and of its blob's, on average.
 fn raw(count: u64) -> [f64; 2] {
-    let some: Vec<Made> = (0..count.min(1000)).map(|at| Made::of(at * (count / 1000).max(1))).collect();
+    let some: Vec<Made> =
+        (0..count.min(1000)).map(|at| Made::of(at * (count / 1000).max(1))).collect();
     let mean = |bytes: &dyn Fn(&Made) -> usize| {
         let all: usize = some.iter().map(bytes).sum();
         share(all as u64, some.len() as u64)

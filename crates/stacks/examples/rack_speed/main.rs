@@ -17,6 +17,7 @@
     reason = "a measurement for a terminal: it prints, needs the time, and stops at nonsense"
 )]
 
+mod bare;
 mod bytes;
 mod coding;
 mod index;

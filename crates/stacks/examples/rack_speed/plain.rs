@@ -1,10 +1,12 @@
 //! The same bytes in plain files: what a disk does without coding, sums and an index.
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{IoSliceMut, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use rustix::fs::Advice;
+use rustix::io::{ReadWriteFlags, preadv2};
 
 /// Files of a blob with its redundancy, and those of them that are enough.
 pub(crate) const FILES: usize = 18;
@@ -49,10 +51,20 @@ pub(crate) fn paths(folder: &Path) -> impl Iterator<Item = PathBuf> {
     (0..FILES).map(move |index| folder.join(format!("plain-{index}")))
 }
 
-/// Has the system forget what it has of files in memory. They are synced.
-pub(crate) fn forget(paths: impl IntoIterator<Item = PathBuf>) {
+/// Has the system forget what it has of files in memory. They are synced. Says in percent what it
+/// has all the same, by a look at a byte of each MiB.
+pub(crate) fn forget(paths: impl IntoIterator<Item = PathBuf>) -> usize {
+    let (mut looks, mut there) = (0, 0);
     for path in paths {
         let file = File::open(path).unwrap();
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        rustix::fs::fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+        for at in (0..file.metadata().unwrap().len()).step_by(READ) {
+            let mut byte = [0];
+            let into = &mut [IoSliceMut::new(&mut byte)];
+            looks += 1;
+            // Refused when it would have to ask the disk.
+            there += usize::from(preadv2(&file, into, at, ReadWriteFlags::NOWAIT).is_ok());
+        }
     }
+    100 * there / looks.max(1)
 }

@@ -1,4 +1,4 @@
-//! A rack of 48 directories on one disk, whose own disks are simulated and take no time, and the
+//! A rack of 18 directories on one disk, whose own disks are simulated and take no time, and the
 //! blob that is put into it.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use fulgurite_disks::{PlaceId, Simulated, Times};
-use fulgurite_rack::{Policy, presets};
+use fulgurite_rack::{Policy, Shape};
 use fulgurite_stacks::fail_point::FailPoints;
 use fulgurite_stacks::work::Injected;
 use fulgurite_stacks::{Entropy, RackOptions, RackStore};
@@ -19,6 +19,17 @@ use object_store::{ObjectStoreExt as _, PutPayload};
 /// Bytes that differ from each other; a blob repeats them.
 const NOISE_PIECES: usize = 64;
 const PIECE: usize = 1 << 20;
+/// One group of 18 disks, each blob on all of them.
+const SHAPE: &str = r#"
+name = "one-group"
+axes = [{ name = "tray", size = 6 }, { name = "disk", size = 3 }]
+groups = { size = 18, spread = "tray" }
+code = { data = 15, redundancy = 3 }
+watts = { standby = 1.56, spinning_up = 21.53, active = 9.42 }
+pace = { switch = "14s", bytes_per_second = "500MiB" }
+domain = [{ name = "power", key = [], capacity = 18, kind = "hard" }]
+unit = [{ name = "tray", key = ["tray"] }]
+"#;
 /// A blob, and no object that is kept in the index.
 const SMALL: usize = 64 << 10;
 
@@ -101,7 +112,7 @@ fn key() -> object_store::path::Path {
 
 fn options(folder: &Path) -> RackOptions {
     static DRAWN: AtomicU64 = AtomicU64::new(1);
-    let shape = presets::shape("laptop").unwrap();
+    let shape = Shape::parse(SHAPE).unwrap();
     let disks = Simulated::new(shape.places(), Times::PELICAN, Ratio::ZERO, Seed::new(1));
     let roots: BTreeMap<PlaceId, PathBuf> =
         shape.places().map(|place| (place, folder.join(format!("disk-{place}")))).collect();

@@ -32,8 +32,9 @@ pub(super) fn hours(rate: f64, hours: u64) {
 /// Every statement of the paper in a folder, with all of its seeds, on all cores.
 pub(super) fn paper(folder: &str) {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> =
-        files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
+    let mut files: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
     files.sort();
     let file = |path: &std::path::PathBuf| SourceFile {
         name: path.display().to_string(),
@@ -56,11 +57,7 @@ pub(super) fn paper(folder: &str) {
 }
 
 impl JobRunner<Rack> for Threads {
-    fn run(
-        &self,
-        jobs: &[Job<Scenario>],
-        done: &mut dyn FnMut(usize, JobResult<rack::RunResult>),
-    ) {
+    fn run(&self, jobs: &[Job<Scenario>], done: &mut dyn FnMut(usize, JobResult<rack::RunResult>)) {
         let results = Mutex::new(Vec::new());
         self.for_each(jobs.len(), &|index| {
             let job = &jobs[index];
