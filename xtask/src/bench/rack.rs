@@ -130,7 +130,7 @@ fn index(ours: &Path, folder: &Path, count: u32) -> Result<Vec<Measured>> {
     let at =
         |name: &str, at: usize| line[name][at].as_f64().with_context(|| format!("{name}: {line}"));
     let input = format!(
-        "{count} blobs in 18 stacks, keys of 41 bytes; rows of {:.0} and {:.0} bytes with their keys",
+        "{count} blobs in 18 stacks, keys of 41 bytes; rows with keys {:.0} and {:.0} bytes",
         number(&line, "object_row")?,
         number(&line, "blob_row")?
     );
