@@ -68,8 +68,8 @@ fn main() {
         let (seconds, processor) = (began.elapsed().as_secs_f64(), processor_s() - processor);
         if is_json {
             println!(
-                "{{\"rate\":{rate},\"order\":\"{order}\",\"events\":{events},\"wall_s\":{seconds:.4},\
-                 \"processor_s\":{processor:.4}}}"
+                "{{\"rate\":{rate},\"order\":\"{order}\",\"events\":{events},\
+                 \"wall_s\":{seconds:.4},\"processor_s\":{processor:.4}}}"
             );
             continue;
         }
