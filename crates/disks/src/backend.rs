@@ -5,7 +5,7 @@ use std::fmt;
 use fulgurite_units::{ByteCount, Duration};
 use serde::{Deserialize, Serialize};
 
-use crate::{PlaceId, Result};
+use crate::{Pace, PlaceId, Result};
 
 /// What a disk was found doing, without waking it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,6 +84,12 @@ pub trait Backend: Send + Sync + fmt::Debug {
     /// # Errors
     /// When it cannot be asked.
     fn health(&self, place: PlaceId) -> Result<Option<Health>>;
+
+    /// How fast its disks would read, where they are directories and should be no faster; nothing
+    /// of disks that take their time themselves.
+    fn pace(&self) -> Option<Pace> {
+        None
+    }
 
     /// Whether nothing real turns.
     fn is_simulated(&self) -> bool;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::pace::Pacer;
 use crate::{DisksError, PlaceId, Power, Result};
 
 pub use files::{DiskFile, DiskFolder, Entry, Space};
@@ -28,6 +29,7 @@ pub struct Guard(Arc<Mutex<BTreeMap<PlaceId, Slot>>>);
 #[derive(Debug)]
 struct Slot {
     root: PathBuf,
+    pacer: Option<Pacer>,
     power: Power,
     /// Times that somebody was let in.
     entered: u64,
@@ -40,6 +42,7 @@ struct Slot {
 struct Stay {
     place: PlaceId,
     root: PathBuf,
+    pacer: Option<Pacer>,
     /// The power it has, as `Power::ALL` counts; read before each operation.
     power: AtomicU8,
 }
@@ -58,10 +61,19 @@ impl Guard {
     /// A place whose disk has its files below `root`. It is taken to stand still, or to be what it
     /// was if the place is known.
     pub fn add(&self, place: PlaceId, root: impl Into<PathBuf>) {
-        let root = root.into();
+        self.put(place, root.into(), None);
+    }
+
+    /// The same of a simulated disk, whose files are read no faster than one would read them.
+    pub fn add_paced(&self, place: PlaceId, root: impl Into<PathBuf>, pacer: Pacer) {
+        self.put(place, root.into(), Some(pacer));
+    }
+
+    fn put(&self, place: PlaceId, root: PathBuf, pacer: Option<Pacer>) {
         self.lock().entry(place).or_insert_with(|| Slot {
-            stay: Stay::new(place, &root, Power::Standby),
+            stay: Stay::new(place, &root, pacer.clone(), Power::Standby),
             root,
+            pacer,
             power: Power::Standby,
             entered: 0,
         });
@@ -111,7 +123,7 @@ impl Guard {
         slot.power = to;
         // Leases of before stay those of a disk that is out, whatever becomes of its place.
         if to == Power::Active || to.is_out() {
-            slot.stay = Stay::new(place, &slot.root, to);
+            slot.stay = Stay::new(place, &slot.root, slot.pacer.clone(), to);
         }
         Ok(())
     }
@@ -143,8 +155,8 @@ impl Slot {
 }
 
 impl Stay {
-    fn new(place: PlaceId, root: &Path, power: Power) -> Arc<Self> {
-        let stay = Self { place, root: root.to_owned(), power: AtomicU8::new(0) };
+    fn new(place: PlaceId, root: &Path, pacer: Option<Pacer>, power: Power) -> Arc<Self> {
+        let stay = Self { place, root: root.to_owned(), pacer, power: AtomicU8::new(0) };
         stay.set(power);
         Arc::new(stay)
     }

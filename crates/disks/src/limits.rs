@@ -25,6 +25,13 @@ pub const DEVICE_WITHIN: Duration = Duration::from_secs(30);
 /// Times that a disk is told to turn before it is given up.
 pub const SPIN_UP_TRIES_MAX: u32 = 3;
 
+/// Bytes that a simulated disk reads ahead of whoever reads in order, as with a `read_ahead_kb` of
+/// 2048.
+pub(crate) const PACED_AHEAD_BYTES: u64 = 4 << 20;
+
+/// Pieces of an open file that a simulated disk has in memory.
+pub(crate) const PACED_RUNS_MAX: usize = 64;
+
 const _: () = assert!(WAKES_KEPT > 0, "something can be asked for");
 const _: () = assert!(WAKE_PLACES_MAX * 11 < LINE_BYTES_MAX, "a wake is one line");
 const _: () = assert!(BUDGET_HOURS > 24, "a day is looked at whole");

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fulgurite_units::{Duration, RandomStream, Ratio, Seed};
+use fulgurite_units::{ByteCount, Duration, RandomStream, Ratio, Seed};
 use serde::{Deserialize, Serialize};
 
-use crate::{Backend, DisksError, Health, Observed, PlaceId, Result, Times};
+use crate::{Backend, DisksError, Health, Observed, Pace, PlaceId, Result, Times};
 
 /// What a simulated disk is made to do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,7 @@ pub struct Simulated {
     times: Times,
     scale: Ratio,
     seed: Seed,
+    pace: Option<Pace>,
     disks: Mutex<BTreeMap<PlaceId, Disk>>,
 }
 
@@ -58,7 +59,15 @@ impl Simulated {
         seed: Seed,
     ) -> Self {
         let disks = places.into_iter().map(|place| (place, Disk::new(seed, place))).collect();
-        Self { times, scale, seed, disks: Mutex::new(disks) }
+        Self { times, scale, seed, pace: None, disks: Mutex::new(disks) }
+    }
+
+    /// The same disks, which read no faster than this, at the same scale. Without it they are as
+    /// fast as their directories.
+    #[must_use]
+    pub fn with_pace(mut self, pace: Pace) -> Self {
+        self.pace = Some(pace);
+        self
     }
 
     /// Makes a disk do something wrong, from now on.
@@ -185,6 +194,19 @@ impl Backend for Simulated {
                 ..Health::default()
             }))
         })
+    }
+
+    fn pace(&self) -> Option<Pace> {
+        let scale = Some(self.scale.get()).filter(|scale| *scale > 0.0)?;
+        let Pace { seek, bytes_per_second } = self.pace?;
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bytes per second are below 2^53, and stay above 0"
+        )]
+        let rate = (bytes_per_second.get() as f64 / scale) as u64;
+        Some(Pace { seek: self.scaled(seek), bytes_per_second: ByteCount::new(rate) })
     }
 
     fn is_simulated(&self) -> bool {

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_disks::{Backend, GroupId, LedgerFile, PlaceId, Wake};
-use fulgurite_rack::{Assignment, Rack};
-use fulgurite_units::{ByteCount, Clock, UnixTime};
+use fulgurite_rack::{Assignment, Command, Event, Rack};
+use fulgurite_units::{ByteCount, Clock, Instant, UnixTime};
 use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack::OpKind as Kind;
@@ -59,6 +59,9 @@ impl std::fmt::Debug for Task {
     }
 }
 
+/// Is told of each event when it was and what the controller said to it.
+pub(crate) type Watcher = Box<dyn FnMut(Instant, &Event, &[Command]) + Send>;
+
 /// What the driver's thread is told.
 enum Message {
     Submit(Task),
@@ -74,6 +77,8 @@ enum Message {
     Verified(GroupId, Option<u64>),
     Snapshot(oneshot::Sender<Snapshot>),
     Wakes(oneshot::Sender<Vec<Wake>>),
+    /// Somebody is told what the controller is told, and what it says.
+    Watch(Watcher),
     /// The hands of the clock were turned.
     Turned,
     Stop,
@@ -182,6 +187,14 @@ impl Driver {
         let (send, wakes) = oneshot::channel();
         self.tell(Message::Wakes(send))?;
         wakes.await.map_err(|_| StacksError::Stopping)
+    }
+
+    /// Has somebody told everything from here on, in place of who was before.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub(crate) fn watch(&self, watcher: Watcher) -> Result<()> {
+        self.tell(Message::Watch(watcher))
     }
 
     /// A disk is used no more.

@@ -28,6 +28,9 @@ pub trait ReadAt {
     /// # Errors
     /// Those of the file.
     fn bytes(&self) -> Result<u64, Fault>;
+
+    /// Says that `bytes` from `offset` on are read soon. It may do nothing.
+    fn will_need(&self, _offset: u64, _bytes: u64) {}
 }
 
 /// Where bytes are written one behind the other, and kept.

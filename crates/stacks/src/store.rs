@@ -24,7 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
-use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
+use fulgurite_rack::{Command, Event};
+use fulgurite_units::{BlobId, ByteCount, Clock, Instant, RackId};
 use tokio::sync::oneshot;
 
 pub use open::{Entropy, RackOptions};
@@ -96,6 +97,19 @@ impl RackStore {
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.0.driver.is_calm()
+    }
+
+    /// Has somebody told each event of the rack's controller from here on, when it was, and what
+    /// the controller said to it: whoever tells a controller of the same shape and policy the same
+    /// hears the same. In place of who was told before; the rack waits for it.
+    ///
+    /// # Errors
+    /// When it is stopping.
+    pub fn watch(
+        &self,
+        watcher: impl FnMut(Instant, &Event, &[Command]) + Send + 'static,
+    ) -> Result<()> {
+        self.0.driver.watch(Box::new(watcher))
     }
 
     /// Ends it: what is under way is finished, all disks are put down.

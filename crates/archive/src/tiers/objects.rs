@@ -105,11 +105,6 @@ impl ObjectTier {
         &self.name
     }
 
-    /// Whose it is.
-    pub(super) const fn archive(&self) -> ArchiveId {
-        self.archive
-    }
-
     pub(super) const fn when(&self) -> &MoveWhen {
         &self.when
     }

@@ -10,6 +10,7 @@ use fulgurite_units::ByteCount;
 use rustix::fs::{Advice, FallocateFlags, RenameFlags};
 
 use super::Lease;
+use crate::pace::{Paced, Pacer};
 use crate::{DisksError, Result};
 
 /// A file of a disk.
@@ -18,6 +19,8 @@ pub struct DiskFile {
     lease: Lease,
     file: File,
     path: PathBuf,
+    /// Of a simulated disk.
+    paced: Option<Paced>,
 }
 
 /// What is in a folder of a disk, one after another, in no order.
@@ -174,7 +177,8 @@ impl Lease {
         let path = self.path(path)?;
         #[expect(clippy::disallowed_methods, reason = "the only way to a file of a disk")]
         let file = options.open(&path).map_err(DisksError::io(action, &path))?;
-        Ok(DiskFile { lease: self.clone(), file, path })
+        let paced = self.0.pacer.as_ref().map(Pacer::file);
+        Ok(DiskFile { lease: self.clone(), file, path, paced })
     }
 
     /// Where it is for the operating system, if the disk is there to be used.
@@ -194,6 +198,11 @@ impl DiskFile {
     /// When the file ends before, it cannot be read, or the disk is gone.
     pub fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.read(offset, count(buffer.len()));
+            // Much may have happened meanwhile.
+            self.lease.hold()?;
+        }
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
     }
 
@@ -258,7 +267,24 @@ impl DiskFile {
     /// When the disk is gone.
     pub fn read_in_order(&self) -> Result<()> {
         self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.read_in_order();
+        }
         rustix::fs::fadvise(&self.file, 0, None, Advice::Sequential)
+            .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
+    }
+
+    /// Has the system read these bytes though nobody waits for them yet. It may be without effect.
+    ///
+    /// # Errors
+    /// When the disk is gone.
+    pub fn will_need(&self, offset: u64, bytes: u64) -> Result<()> {
+        self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.ahead(offset, bytes);
+        }
+        let bytes = std::num::NonZeroU64::new(bytes);
+        rustix::fs::fadvise(&self.file, offset, bytes, Advice::WillNeed)
             .map_err(|errno| DisksError::io("read ahead in", &self.path)(errno.into()))
     }
 
@@ -294,6 +320,10 @@ impl Iterator for DiskFolder {
         }
         Some(entry)
     }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 fn entry(found: io::Result<fs::DirEntry>) -> io::Result<Entry> {

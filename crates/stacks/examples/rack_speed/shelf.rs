@@ -11,7 +11,7 @@ use fulgurite_disks::{PlaceId, Simulated, Times};
 use fulgurite_rack::{Policy, Shape};
 use fulgurite_stacks::fail_point::FailPoints;
 use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore};
+use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use futures::TryStreamExt as _;
 use object_store::{ObjectStoreExt as _, PutPayload};
@@ -131,5 +131,6 @@ fn options(folder: &Path) -> RackOptions {
         }),
         fail: FailPoints::default(),
         injected: Injected::default(),
+        scrub: ScrubPolicy::default(),
     }
 }

@@ -99,6 +99,8 @@ impl<R: ReadAt> BlobReader<R> {
         assert_eq!(stacks.len(), usize::from(coding.stacks()), "each stack or why it is none");
         let code =
             SmallCode::new(usize::from(coding.information()), usize::from(coding.redundancy()))?;
+        let sources = stacks.iter().filter_map(|located| located.source.as_ref().ok());
+        sources.for_each(StackReader::announce);
         let mut stacks: Vec<Slot<R>> = (0..coding.stacks())
             .zip(stacks)
             .map(|(index, Located { disk, source })| {

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{CauseKind, GroupId, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_rack::{
     Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
-    Rack, Refusal, Watts,
+    Rack, Refusal, Side, Watts,
 };
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
 use super::snapshot::{DiskSnapshot, GroupSnapshot, Since, Snapshot};
 use super::stages::{Ended, How, Stage, Stagehand};
-use super::{Message, Parts, Task};
+use super::{Message, Parts, Task, Watcher};
 use crate::limits::{LEDGER_REST, WRONG_DISK_REST, WRONG_DISK_REST_MAX};
 use crate::scrub::{Piece, Scrubs};
 use crate::work::{disk_name, group_name, piece_of, scrub};
@@ -59,6 +59,7 @@ pub(super) struct Loop {
     scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
     /// What the controller is to be told, in its order: one event after the deeds of the other.
     events: VecDeque<Event>,
+    watcher: Option<Watcher>,
     is_stopping: bool,
     /// Nobody has the driver any more.
     is_left: Arc<AtomicBool>,
@@ -99,6 +100,7 @@ impl Loop {
             scrubs,
             scrubbed: Arc::default(),
             events,
+            watcher: None,
             is_stopping: false,
             is_left,
         }
@@ -178,6 +180,7 @@ impl Loop {
             Message::Wakes(send) => {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
             }
+            Message::Watch(watcher) => self.watcher = Some(watcher),
             Message::Turned => {}
             Message::Stop => self.begin_to_stop(),
         }
@@ -276,8 +279,12 @@ impl Loop {
     fn settle(&mut self) {
         while let Some(event) = self.events.pop_front() {
             let mut out = Outbox::new();
-            self.rack.step(self.clock.passed(), event, &mut out);
+            let now = self.clock.passed();
+            self.rack.step(now, event, &mut out);
             let commands: Vec<Command> = out.drain().collect();
+            if let Some(watcher) = &mut self.watcher {
+                watcher(now, &event, &commands);
+            }
             let held = self.note_wakes(&commands);
             self.obey(commands, held);
         }
@@ -375,7 +382,9 @@ impl Loop {
 
     /// Begins a stage of a disk.
     fn act(&mut self, place: PlaceId, stage: Stage) {
-        let waiting = u32::try_from(self.tasks.len()).unwrap_or(u32::MAX);
+        let class = self.assignment.class_of(self.assignment.seat(place).group);
+        let waiting = self.rack.waiting(class, Side::Client);
+        let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
         if self.hand.backend.is_simulated() {
             let ended = self.hand.act(place, stage, waiting);
             return self.stage_ended(ended);

@@ -17,6 +17,16 @@ pub struct StackReader<R> {
 }
 
 impl<R: ReadAt> StackReader<R> {
+    /// Says that a stack's ends are read soon: told to all stacks of a blob before the first is
+    /// opened, their disks look for them side by side, and not one after the other.
+    pub fn announce(source: &R) {
+        // A source that cannot tell how long it is says so when it is opened.
+        let Ok(have) = source.bytes() else { return };
+        source.will_need(0, have.min(bytes(HEADER_ALIGN)));
+        let end = bytes(TRAILER_BYTES).min(have);
+        source.will_need(have - end, end);
+    }
+
     /// Opens a stack by what it says of itself.
     ///
     /// # Errors

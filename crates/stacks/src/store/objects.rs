@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fulgurite_units::{Due, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::{DELIMITER, Path};
 use object_store::{
@@ -78,7 +79,8 @@ impl ObjectStore for RackStore {
         let payload = if options.head || range.is_empty() {
             stream::empty().boxed()
         } else {
-            self.body(location, row, range.clone()).await?
+            let due = options.extensions.get::<Due>().map(|due| due.0);
+            self.body(location, row, range.clone(), due).await?
         };
         let payload = GetResultPayload::Stream(payload);
         Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
@@ -164,6 +166,7 @@ impl RackStore {
         location: &Path,
         row: ObjectRow,
         range: Range<u64>,
+        due: Option<UnixTime>,
     ) -> Answer<BoxStream<'static, Answer<Bytes>>> {
         match row.content {
             Content::Inline(bytes) => {
@@ -172,8 +175,8 @@ impl RackStore {
                 Ok(stream::once(async move { Ok(part) }).boxed())
             }
             Content::Blob { group, blob } => {
-                let body =
-                    Body::begin(Arc::clone(self.inner()), location.as_ref(), group, blob, range);
+                let (inner, key) = (Arc::clone(self.inner()), location.as_ref());
+                let body = Body::begin(inner, key, group, blob, range, due);
                 let of = location.clone();
                 let mut body = body.map_err(|error| told(&of, error))?;
                 // What is refused is refused before anything is given.
@@ -188,7 +191,7 @@ impl RackStore {
 
     /// The whole of an object in a staged file.
     async fn staged(&self, location: &Path, row: ObjectRow, length: u64) -> Answer<Source> {
-        let mut body = self.body(location, row, 0..length).await?;
+        let mut body = self.body(location, row, 0..length, None).await?;
         let (mut waiting, mut held) = (Vec::new(), 0);
         let mut files = Vec::new();
         while let Some(piece) = body.try_next().await? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, PlaceId};
+use fulgurite_disks::{Backend, GroupId, Guard, LedgerFile, Pacer, PlaceId};
 use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
@@ -299,6 +299,7 @@ fn guarded(
     let invalid = |what: String| Err(StacksError::Invalid { what });
     let (guard, places) = (Guard::new(), Places::default());
     let disks: BTreeMap<PlaceId, _> = index.disks()?.into_iter().collect();
+    let pacer = options.backend.pace().map(|pace| Pacer::new(options.clock.clone(), pace));
     let mut taken: BTreeMap<&Path, PlaceId> = BTreeMap::new();
     for place in options.shape.places() {
         let seat = assignment.seat(place);
@@ -309,7 +310,10 @@ fn guarded(
         if let Some(other) = taken.insert(root, place) {
             return invalid(format!("places {other} and {place} have one directory, {root:?}"));
         }
-        guard.add(place, root.clone());
+        match &pacer {
+            Some(pacer) => guard.add_paced(place, root.clone(), pacer.clone()),
+            None => guard.add(place, root.clone()),
+        }
         places.add(place, group, disks.get(&place).cloned());
     }
     if options.roots.len() > taken.len() {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
-use fulgurite_units::{BlobId, ByteCount};
+use fulgurite_units::{BlobId, ByteCount, UnixTime};
 use futures::Stream;
 
 use super::Inner;
@@ -26,6 +26,8 @@ pub(super) struct Body {
     blob: BlobId,
     /// What is left.
     range: Range<u64>,
+    /// By when it is wanted.
+    due: Option<UnixTime>,
     taker: Option<Taker>,
 }
 
@@ -37,9 +39,10 @@ impl Body {
         group: u32,
         blob: BlobId,
         range: Range<u64>,
+        due: Option<UnixTime>,
     ) -> Result<Self> {
         let (group, key) = (GroupId::new(group), key.to_owned());
-        let mut body = Self { inner, key, group, blob, range, taker: None };
+        let mut body = Self { inner, key, group, blob, range, due, taker: None };
         body.ask()?;
         Ok(body)
     }
@@ -80,7 +83,7 @@ impl Body {
             group,
             kind: Kind::Read,
             bytes,
-            due: None,
+            due: self.due,
             work: Box::new(work),
         })
     }

@@ -131,6 +131,11 @@ impl ReadAt for Reading {
     fn bytes(&self) -> Result<u64, Fault> {
         self.file.bytes().map(ByteCount::get).map_err(|error| fault(&error))
     }
+
+    fn will_need(&self, offset: u64, bytes: u64) {
+        // Without it the read is only slower; what is wrong with the disk the read says.
+        let _ = self.file.will_need(offset, bytes);
+    }
 }
 
 /// A stack that is being written to a disk.

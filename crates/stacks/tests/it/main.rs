@@ -6,6 +6,7 @@ mod conformance;
 mod faults;
 mod random;
 mod remedies;
+mod replayed;
 mod scrubbed;
 mod shelf;
 mod traced;

@@ -72,15 +72,18 @@ pub(crate) struct Driven {
     orders: u64,
     timer: Option<Instant>,
     busy_above: u32,
+    mount_each: bool,
     rebuild: Option<Rebuild>,
     unasked: u32,
     left: u32,
 }
 
 /// Disks of a group that were told to move.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Group {
     rising: Members,
+    /// When each of these turns, in seconds after they were told to, where each is mounted then.
+    turning_s: Vec<f64>,
     sinking: Members,
     /// Whether they began to.
     moves: bool,
@@ -113,6 +116,7 @@ impl Driven {
             orders: 0,
             timer: None,
             busy_above: scenario.disks.busy_above,
+            mount_each: scenario.disks.mount_each,
             rebuild: scenario.rebuild,
             unasked: stacks,
             left: stacks,
@@ -224,8 +228,12 @@ impl Driven {
         common.accounts.power.turn(stage.now(), disks);
         let is_busy = self.queued(group) > self.busy_above;
         let law = if is_busy { &self.laws.mount_busy } else { &self.laws.mount };
-        let takes = seconds(law.draw_s(&mut self.times));
-        plan(stage.now() + takes, Machines::Mounted { group }, stage);
+        let turning = std::mem::take(&mut self.groups[group as usize].turning_s);
+        let takes = match turning.iter().copied().max_by(f64::total_cmp) {
+            Some(last) => (law.after_each_s(&turning, &mut self.times) - last).max(0.0),
+            None => law.draw_s(&mut self.times),
+        };
+        plan(stage.now() + seconds(takes), Machines::Mounted { group }, stage);
     }
 
     /// A disk fails while it sleeps or serves; what was on it is to be made anew.
@@ -370,8 +378,13 @@ impl Driven {
         }
         let disks = of.rising.count();
         see(group, Doing::SpinUp, stage);
-        let takes = self.laws.spin_up.draw_s(&mut self.times);
-        let together = self.laws.spin_up.together_s(takes);
+        let (takes, together) = if self.mount_each {
+            of.turning_s = self.laws.spin_up.draw_each_s(&mut self.times);
+            (of.turning_s.iter().copied().fold(0.0, f64::max), of.turning_s.iter().sum())
+        } else {
+            let takes = self.laws.spin_up.draw_s(&mut self.times);
+            (takes, self.laws.spin_up.together_s(takes))
+        };
         common.accounts.spun_up(stage.now(), Some(group), disks);
         common.accounts.power.spin_up(stage.now(), disks, together);
         plan(stage.now() + seconds(takes), Machines::Turned { group }, stage);

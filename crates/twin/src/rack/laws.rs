@@ -59,7 +59,6 @@ impl Law {
     }
 
     /// One disk's time, in seconds.
-    #[cfg(test)]
     fn draw_s(&self, draws: &mut Draws) -> f64 {
         self.floor_s + self.median_s * exp(self.sigma * draws.normal())
     }
@@ -115,6 +114,20 @@ impl Slowest {
             share_ln += ln(draws.unit().max(f64::EPSILON)) / f64::from(disks);
         }
         self.law.at_tail_s((1.0 - exp(share_ln)).clamp(TAIL_MIN, 1.0 - TAIL_MIN))
+    }
+
+    /// How long each disk takes, in seconds.
+    pub(crate) fn draw_each_s(&self, draws: &mut Draws) -> Vec<f64> {
+        (0..self.disks).map(|_| self.law.draw_s(draws)).collect()
+    }
+
+    /// When enough disks are done that each began at a time of its own, in seconds.
+    pub(crate) fn after_each_s(&self, begun_s: &[f64], draws: &mut Draws) -> f64 {
+        let mut done: Vec<f64> =
+            begun_s.iter().map(|begun| begun + self.law.draw_s(draws)).collect();
+        done.sort_by(f64::total_cmp);
+        let last = done.len().min(self.needed as usize);
+        done[..last].last().copied().unwrap_or_default()
     }
 
     /// The times of all disks together, when it took this long: the mean of the others is what it

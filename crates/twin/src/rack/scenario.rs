@@ -90,6 +90,9 @@ pub struct Disks {
     /// Disks of a group that must be awake before it is read: all 24, or 21, of which any blob has
     /// 15 of its 18.
     pub awake: u32,
+    /// Whether each disk is mounted as soon as it turns, as a live rack does; else all are when the
+    /// last one turns, which the laws were fitted to. Simulated of configuration pelican alone.
+    pub mount_each: bool,
     /// From standby to turning.
     pub spin_up: Law,
     /// Of a volume that goes to sleep.
@@ -187,6 +190,7 @@ impl Default for Disks {
             stacks: 15,
             read_stacks: 18,
             awake: DISKS_OF_GROUP,
+            mount_each: false,
             spin_up: Law { floor_s: 8.0, median_s: 1.2, sigma: 0.33 },
             unmount: Law::new(0.5, 0.35),
             mount: Law::new(1.2, 0.35),
@@ -258,6 +262,9 @@ impl Scenario {
             && !(1..=10_000).contains(&look_ahead)
         {
             return refuse("look_ahead", look_ahead.to_string(), "from 1 to 10000");
+        }
+        if self.disks.mount_each && self.configuration != Configuration::Pelican {
+            return refuse("disks.mount_each", "true".to_owned(), "of configuration pelican");
         }
         if let Some(rebuild) = self.rebuild {
             let (field, expected) = ("rebuild", "of configuration pelican or reference");

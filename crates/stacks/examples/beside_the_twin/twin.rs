@@ -1,0 +1,43 @@
+//! The same reads, asked of the twin.
+
+use fulgurite_twin::engine::run;
+use fulgurite_twin::rack::{Arrivals, Network, Rack, Scenario, TraceRead, Workload};
+use fulgurite_units::{ByteCount, Duration};
+
+use crate::{Come, Means};
+
+/// What a blob of the twin has.
+pub(crate) const BLOB_BYTES: f64 = 1e9;
+const DISKS: f64 = 1152.0;
+const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// The means of so many seeds, from 1 on.
+pub(crate) fn means(burst: &[Come], seeds: u64) -> Means {
+    let scenario = scenario(burst);
+    let one = |seed| {
+        let run = run::<Rack>(&scenario, seed).unwrap();
+        assert_eq!((run.offered, run.rejected), (burst.len() as u64, 0));
+        Means {
+            throughput: run.bytes * 8.0 / 1e9 / run.span,
+            completion: run.completion.mean,
+            first_byte: run.first_byte.mean,
+            service: run.service.mean,
+            spin_ups: run.spin_ups * DISKS / YEAR_S * scenario.window.as_secs_f64(),
+        }
+    };
+    Means::of(&(1..=seeds).map(one).collect::<Vec<_>>())
+}
+
+/// The rack of the paper's cross-validation without its network: one server, and one class of a
+/// half after the other that spins up. Disks are mounted as they come, as live.
+fn scenario(burst: &[Come]) -> Scenario {
+    let size = ByteCount::new(1_000_000_000);
+    let reads = burst.iter().map(|read| TraceRead { at: read.at, group: read.group, size });
+    let arrivals = Arrivals::Trace(reads.collect());
+    let mut scenario = Scenario::pelican(Workload { arrivals, ..Workload::poisson(1.0) });
+    scenario.warm_up = Duration::ZERO;
+    scenario.network = Network { servers: 1, nic_gbps: f64::INFINITY, ..Network::default() };
+    scenario.scheduler.serial_spin_ups = true;
+    scenario.disks.mount_each = true;
+    scenario
+}

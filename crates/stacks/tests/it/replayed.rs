@@ -1,0 +1,89 @@
+//! Live equals twin: what a live rack's controller was told, told again to a fresh one of the same
+//! shape and policy, is answered the same, command by command. No timing decides that.
+
+use std::sync::{Arc, Mutex};
+
+use fulgurite_rack::{Command, Event, Policy, Rack, solve};
+use fulgurite_units::{Controller as _, Instant, Outbox};
+use object_store::{ObjectStoreExt as _, path::Path};
+
+use crate::shelf::{Shelf, noise, shape};
+
+type Told = Vec<(Instant, Event, Vec<Command>)>;
+
+/// The first event to which a fresh controller says something else, as its position.
+fn first_difference(told: &Told) -> Option<usize> {
+    let assignment = solve(&shape()).unwrap();
+    let mut rack = Rack::new(&shape(), assignment, Policy::default());
+    told.iter().position(|(at, event, said)| {
+        let mut out = Outbox::new();
+        rack.step(*at, *event, &mut out);
+        rack.check();
+        !out.drain().eq(said.iter().copied())
+    })
+}
+
+/// Blobs are put until `groups` groups have one, each being full after its first.
+async fn fill(shelf: &Shelf, rack: &fulgurite_stacks::RackStore, groups: usize) -> Vec<Path> {
+    use fulgurite_stacks::work::Failing;
+    let assignment = solve(&shape()).unwrap();
+    let mut keys = Vec::new();
+    for (number, group) in assignment.groups().take(groups).enumerate() {
+        let key = Path::from(format!("blob-{number}"));
+        rack.put(&key, noise(number as u64, 50_000).into()).await.unwrap();
+        for &place in assignment.places(group) {
+            shelf.injected.fail(place, Failing::Full { after: 0 });
+        }
+        keys.push(key);
+    }
+    shape().places().for_each(|place| shelf.injected.mend(place));
+    keys
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let keys = fill(&shelf, &rack, 6).await;
+    rack.stop();
+    drop(rack);
+
+    let rack = shelf.open();
+    let told = Arc::new(Mutex::new(Told::new()));
+    let writes = Arc::clone(&told);
+    rack.watch(move |at, event, said| writes.lock().unwrap().push((at, *event, said.to_vec())))
+        .unwrap();
+    // Groups in turn, so that those of one class take turns as well; two at a time.
+    for round in 0..3 {
+        for pair in keys.chunks(2) {
+            let reads = pair.iter().map(|key| rack.get(key));
+            for read in futures::future::join_all(reads).await {
+                assert_eq!(read.unwrap().bytes().await.unwrap().len(), 50_000, "{round}");
+            }
+        }
+    }
+    rack.delete(&keys[0]).await.unwrap();
+    rack.stop();
+    let told = std::mem::take(&mut *told.lock().unwrap());
+
+    assert_eq!(first_difference(&told), None);
+    let spin_ups = |told: &Told| {
+        let said = told.iter().flat_map(|(_, _, said)| said);
+        said.filter(|command| matches!(command, Command::SpinUp { .. })).count()
+    };
+    let runs = told.iter().flat_map(|(_, _, said)| said);
+    let runs = runs.filter(|command| matches!(command, Command::Run { .. })).count();
+    assert!(runs >= 18, "{runs} reads ran");
+    assert!(spin_ups(&told) > 6 * 8, "classes went from group to group");
+
+    // Canaries: an event that is left out, and one that comes as another.
+    let is_up = |(_, event, _): &&(Instant, Event, Vec<Command>)| matches!(event, Event::Up { .. });
+    let up = told.iter().position(|line| is_up(&line)).unwrap();
+    let mut short = told.clone();
+    short.remove(up);
+    assert!(first_difference(&short).is_some(), "a disk that never came up is noticed");
+    let mut other = told;
+    let (_, Event::Up { place }, _) = other[up] else { unreachable!("it is one") };
+    other[up].1 = Event::UpFailed { place };
+    assert!(first_difference(&other).is_some(), "so is one that failed");
+}
