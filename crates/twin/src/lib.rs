@@ -16,6 +16,7 @@ pub mod experiment;
 pub mod glass;
 pub mod import;
 pub mod measured;
+mod plan_picture;
 pub mod queue;
 pub mod rack;
 pub mod report;

@@ -5,6 +5,7 @@
 
 mod paper;
 mod plan;
+mod plan_rack;
 mod pool;
 mod replay;
 mod report;
@@ -49,6 +50,8 @@ pub(crate) enum TwinCommand {
     Paper(paper::PaperArgs),
     /// Find the cheapest libraries for an ingest and reads
     Plan(plan::PlanArgs),
+    /// Find the cheapest racks of cold disks for an ingest and reads
+    PlanRack(plan_rack::PlanRackArgs),
 }
 
 /// Runs a command of the twin.
@@ -63,6 +66,7 @@ pub(crate) fn twin(command: &TwinCommand, out: &Output) -> anyhow::Result<()> {
         TwinCommand::Tape(args) => tape::tape(args, out),
         TwinCommand::Paper(args) => paper::paper(args, out),
         TwinCommand::Plan(args) => plan::run(args, out),
+        TwinCommand::PlanRack(args) => plan_rack::run(args, out),
     }
 }
 

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &PlanArgs, out: &Output) -> anyhow::Result<()> {
     let plan = plan_watched(&request, &Threads(thread_count(None)), &mut tell).map_err(wrong)?;
     bar.finish_and_clear();
     if let Some(folder) = &args.out {
-        write(folder, &plan)?;
+        write_plan(folder, &plan)?;
     }
     out.json(&plan)?;
     show(&plan, out)?;
@@ -139,18 +139,24 @@ fn demand(reads: &str, scale: f64) -> anyhow::Result<Demand> {
     Ok(Demand::Workload { workload: Box::new(workload), scale })
 }
 
-fn wrong(error: fulgurite_twin::Error) -> anyhow::Error {
+pub(super) fn wrong(error: fulgurite_twin::Error) -> anyhow::Error {
     Coded::new(Exit::Config, error.to_string()).into()
 }
 
-fn write(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+fn write_plan(folder: &Path, plan: &Plan) -> anyhow::Result<()> {
+    let picture = || picture(plan).map_err(wrong);
+    let picture = if plan.tried.is_empty() { None } else { Some(picture()?) };
+    write(folder, serde_json::to_string_pretty(plan)?, picture)
+}
+
+/// Writes a plan as JSON, and its picture.
+pub(super) fn write(folder: &Path, json: String, picture: Option<String>) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut files = vec![("plan.json", serde_json::to_string_pretty(plan)? + "\n")];
-    if plan.tried.is_empty() {
-        note("fulgurite: nothing was tried, so there is no picture");
-    } else {
-        files.push(("plan.svg", picture(plan).map_err(wrong)?));
+    let mut files = vec![("plan.json", json + "\n")];
+    match picture {
+        Some(picture) => files.push(("plan.svg", picture)),
+        None => note("fulgurite: nothing was tried, so there is no picture"),
     }
     for (name, text) in files {
         let path = folder.join(name);
@@ -233,12 +239,12 @@ fn summary(trial: &Trial) -> String {
 }
 
 /// `50TB/day`, with or without `/day`.
-fn per_day(text: &str) -> Result<ByteCount, String> {
+pub(super) fn per_day(text: &str) -> Result<ByteCount, String> {
     bytes(text.strip_suffix("/day").unwrap_or(text))
 }
 
 /// A number with a unit: powers of ten as in `50TB`, or of two as in `50TiB`.
-fn bytes(text: &str) -> Result<ByteCount, String> {
+pub(super) fn bytes(text: &str) -> Result<ByteCount, String> {
     const UNITS: [(&str, f64); 6] =
         [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12), ("PB", 1e15), ("EB", 1e18)];
     let Some((number, unit)) = UNITS

@@ -23,7 +23,6 @@ mod candidate;
 mod costs;
 mod groups;
 mod known;
-mod picture;
 mod request;
 mod search;
 mod trial;
@@ -32,11 +31,11 @@ use serde::Serialize;
 
 pub use candidate::Candidate;
 pub use costs::CostTable;
-pub use picture::picture;
 pub use request::{Demand, Glass, PlanRequest, Space};
 pub use trial::{Miss, Trial};
 
 use crate::Error;
+use crate::plan_picture::{Drawn, Point};
 use crate::runner::Runner;
 use search::Search;
 
@@ -91,6 +90,29 @@ pub fn plan_watched(
 ) -> Result<Plan, Error> {
     request.validate()?;
     Search::new(request, runner, tell)?.run()
+}
+
+/// Draws all trials as SVG: cost against the tail, the objective as a line. Of a trial that was
+/// given up the tail is not known, and it stands where that is at least.
+///
+/// # Errors
+/// When nothing was tried, or the picture cannot be drawn.
+pub fn picture(plan: &Plan) -> Result<String, Error> {
+    let point = |trial: &Trial| Point {
+        cost: trial.cost,
+        tail_s: trial.tail_s,
+        is_enough: trial.is_enough(),
+        is_whole: trial.given_up_s.is_none(),
+    };
+    Drawn {
+        points: plan.tried.iter().map(point).collect(),
+        best: plan.best.as_ref().map(point),
+        objective_s: plan.objective_s,
+        currency: &plan.currency,
+        tail: "99.9th percentile of reads",
+        unit: ("h", 3600.0),
+    }
+    .svg()
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@
 mod driven;
 mod fill;
 mod laws;
+pub mod plan;
 mod power;
 mod probe;
 mod provisioned;

@@ -1,8 +1,7 @@
-//! The picture of a search: what each trial costs, and its tail.
+//! The picture of a search for a plan, of any system: what each trial costs, and its tail.
 
 use plotters::prelude::*;
 
-use super::{Plan, Trial};
 use crate::Error;
 
 const SIZE: (u32, u32) = (860, 560);
@@ -10,21 +9,47 @@ const ENOUGH: RGBColor = RGBColor(20, 80, 160);
 const TOO_LITTLE: RGBColor = RGBColor(150, 150, 150);
 const BEST: RGBColor = RGBColor(190, 90, 20);
 
-/// Draws all trials as SVG: cost against the tail, the objective as a line. Of a trial that was
-/// given up the tail is not known, and it stands where that is at least.
-///
-/// # Errors
-/// When nothing was tried, or the picture cannot be drawn.
-pub fn picture(plan: &Plan) -> Result<String, Error> {
-    let mut svg = String::new();
-    draw(plan, &mut svg).map_err(|error| Error::Picture { problem: error.to_string() })?;
-    Ok(svg)
+/// A trial.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) cost: f64,
+    pub(crate) tail_s: f64,
+    pub(crate) is_enough: bool,
+    /// Of one that was given up the tail is not known: it stands where that is at least.
+    pub(crate) is_whole: bool,
 }
 
-fn draw(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-    let at = |trial: &Trial| (trial.cost / 1e6, (trial.tail_s / 3600.0).max(1e-3));
-    let points: Vec<(f64, f64)> = plan.tried.iter().map(at).collect();
-    let objective = plan.objective_s / 3600.0;
+/// What is drawn.
+#[derive(Debug)]
+pub(crate) struct Drawn<'a> {
+    pub(crate) points: Vec<Point>,
+    /// The one of least cost.
+    pub(crate) best: Option<Point>,
+    pub(crate) objective_s: f64,
+    pub(crate) currency: &'a str,
+    /// What the tail is.
+    pub(crate) tail: &'a str,
+    /// The unit that it is shown in, and its seconds.
+    pub(crate) unit: (&'a str, f64),
+}
+
+impl Drawn<'_> {
+    /// Draws all trials as SVG: cost against the tail, the objective as a line.
+    ///
+    /// # Errors
+    /// When nothing was tried, or the picture cannot be drawn.
+    pub(crate) fn svg(&self) -> Result<String, Error> {
+        let mut svg = String::new();
+        draw(self, &mut svg).map_err(|error| Error::Picture { problem: error.to_string() })?;
+        Ok(svg)
+    }
+}
+
+fn draw(plan: &Drawn<'_>, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
+    let (unit, seconds) = plan.unit;
+    let at = |trial: &Point| (trial.cost / 1e6, (trial.tail_s / seconds).max(1e-3));
+    let points: Vec<(f64, f64)> = plan.points.iter().map(at).collect();
+    let objective = plan.objective_s / seconds;
     let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let low = points.iter().map(|point| point.1).fold(objective, f64::min);
     let high = points.iter().map(|point| point.1).fold(objective, f64::max);
@@ -42,23 +67,22 @@ fn draw(plan: &Plan, svg: &mut String) -> Result<(), Box<dyn std::error::Error>>
     chart
         .configure_mesh()
         .x_desc(format!("cost over the years of service, million {}", plan.currency))
-        .y_desc("99.9th percentile of reads, h")
+        .y_desc(format!("{}, {unit}", plan.tail))
         .light_line_style(BLACK.mix(0.06))
         .label_style(("sans-serif", 14))
         .draw()?;
     let limit = [(0.0, objective), (right * 1.08, objective)];
     chart
         .draw_series(LineSeries::new(limit, BLACK.mix(0.6)))?
-        .label(format!("objective, {objective:.1} h"))
+        .label(format!("objective, {objective:.1} {unit}"))
         .legend(|(x, y)| PathElement::new([(x, y), (x + 14, y)], BLACK.mix(0.6)));
     for (is_enough, is_whole, style, label) in [
         (false, false, TOO_LITTLE.stroke_width(1), "given up: at least"),
         (false, true, TOO_LITTLE.filled(), "not enough"),
         (true, true, ENOUGH.filled(), "meets everything"),
     ] {
-        let trials = plan.tried.iter().filter(|trial| {
-            trial.is_enough() == is_enough && trial.given_up_s.is_none() == is_whole
-        });
+        let trials = plan.points.iter();
+        let trials = trials.filter(|of| of.is_enough == is_enough && of.is_whole == is_whole);
         chart
             .draw_series(trials.map(|trial| Circle::new(at(trial), 4, style)))?
             .label(label)

@@ -1,0 +1,98 @@
+//! What a plan of racks may not give up for a tail.
+
+use serde::Serialize;
+
+use super::{Candidate, PlanRequest};
+use crate::constraints::{self, Finding, Summary};
+use crate::rack::result::RunResult;
+
+const DAYS_A_YEAR: f64 = 365.25;
+
+/// What may not be given up, of a request and a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Constraints {
+    /// The most that the disks of a rack may draw, in watts.
+    power_w: Option<f64>,
+    /// Spin-ups of a disk in a day, on average.
+    spin_ups_a_day: Option<f64>,
+    /// Bytes that come in, of a rack and a second.
+    ingest: f64,
+    /// What the network of a rack carries, in bytes a second.
+    network: f64,
+}
+
+/// One of the constraints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Constraint {
+    /// No read is refused.
+    RefuseNone,
+    /// No rack draws more than the bound.
+    Power,
+    /// No more spin-ups of a disk than its budget.
+    SpinUps,
+    /// The network has as much left as comes in.
+    TakeIn,
+}
+
+impl Constraints {
+    /// Those of a request, for a candidate.
+    #[must_use]
+    pub fn of(request: &PlanRequest, candidate: &Candidate) -> Self {
+        let gbps = f64::from(candidate.servers) * f64::from(candidate.nic_gbps);
+        #[expect(clippy::cast_precision_loss, reason = "what comes in a day is below 2^53 bytes")]
+        let ingest = request.ingest_per_day.get() as f64 / 86_400.0 / f64::from(candidate.racks);
+        Self {
+            power_w: request.power_w_max,
+            spin_ups_a_day: request.spin_ups_a_day_max,
+            ingest,
+            network: gbps * 1e9 / 8.0,
+        }
+    }
+
+    /// Which of them a run holds, and by how much it misses the others.
+    #[must_use]
+    pub fn findings(&self, run: &RunResult) -> [Finding<Constraint>; 4] {
+        #[expect(clippy::cast_precision_loss, reason = "reads of a run are below 2^53")]
+        let refused = run.rejected as f64;
+        let over = |value: f64, bound: f64| (value - bound).max(0.0);
+        let finding = |constraint, missed_by| Finding { constraint, missed_by };
+        let a_day = run.spin_ups / DAYS_A_YEAR;
+        [
+            finding(Constraint::RefuseNone, Some(refused)),
+            finding(Constraint::Power, self.power_w.map(|bound| over(run.power_max, bound))),
+            finding(Constraint::SpinUps, self.spin_ups_a_day.map(|bound| over(a_day, bound))),
+            finding(Constraint::TakeIn, Some(over(run.throughput + self.ingest, self.network))),
+        ]
+    }
+
+    /// The same over the runs of several seeds.
+    #[must_use]
+    pub fn summary(&self, runs: &[RunResult]) -> Summary {
+        let all: Vec<_> = runs.iter().map(|run| self.findings(run)).collect();
+        Summary::of(&all, None)
+    }
+}
+
+impl constraints::Constraint for Constraint {
+    const ALL: &'static [Self] = &[Self::RefuseNone, Self::Power, Self::SpinUps, Self::TakeIn];
+    const SUBJECT: &'static str = "racks";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::RefuseNone => "refuse-none",
+            Self::Power => "power",
+            Self::SpinUps => "spin-ups",
+            Self::TakeIn => "take-in",
+        }
+    }
+
+    fn missed(self, by: f64) -> String {
+        match self {
+            Self::RefuseNone => format!("{by:.0} reads refused"),
+            Self::Power => format!("{by:.0} W above the bound"),
+            Self::SpinUps => format!("{by:.1} spin-ups of a disk and day too many"),
+            Self::TakeIn => format!("{:.1} TB a day of network too little", by * 86_400.0 / 1e12),
+        }
+    }
+}

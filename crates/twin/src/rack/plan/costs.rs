@@ -1,0 +1,133 @@
+//! What racks cost. The paper gives no prices: every default is assumed, and says so.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Candidate, PlanRequest};
+use crate::Error;
+use crate::rack::result::RunResult;
+use crate::rack::scenario::Disks;
+use crate::rack::shape::DISKS;
+
+/// Prices and powers. All defaults are ASSUMED; what disks draw is the paper's (section 4.8).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CostTable {
+    /// The money prices are in. Assumed.
+    pub currency: String,
+    /// A rack without disks, servers, power and cooling: frame, chassis, trays, backplanes, HBAs.
+    /// Assumed.
+    pub rack: f64,
+    /// A disk, whatever its size. Assumed.
+    pub disk: f64,
+    /// A terabyte of a disk. Assumed.
+    pub disk_terabyte: f64,
+    /// A server. Assumed.
+    pub server: f64,
+    /// 10 Gbit/s of network of a server, its share of switches included. Assumed.
+    pub network_10gbps: f64,
+    /// A watt that domains supply and cool, and the building behind them. Assumed.
+    pub supplied_watt: f64,
+    /// Watts of a server. Assumed.
+    pub server_watts: f64,
+    /// Energy of a building for each unit of its machines. Assumed.
+    pub building: f64,
+    /// Years over which energy is paid. Assumed.
+    pub service_years: f64,
+    /// A kilowatt-hour. Assumed.
+    pub kwh: f64,
+}
+
+impl Default for CostTable {
+    fn default() -> Self {
+        Self {
+            currency: "USD".to_owned(),
+            rack: 25_000.0,
+            disk: 40.0,
+            disk_terabyte: 14.0,
+            server: 6_000.0,
+            network_10gbps: 400.0,
+            supplied_watt: 8.0,
+            server_watts: 250.0,
+            building: 1.2,
+            service_years: 5.0,
+            kwh: 0.12,
+        }
+    }
+}
+
+impl CostTable {
+    /// The default with what a TOML text says instead; keys nobody knows are refused.
+    ///
+    /// # Errors
+    /// When the text is no such table.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        toml::from_str(text).map_err(|error| Error::Costs { problem: error.message().to_owned() })
+    }
+
+    /// The names of all fields that are as assumed.
+    #[must_use]
+    pub fn assumed(&self) -> Vec<String> {
+        let tables = [self, &Self::default()].map(serde_json::to_value);
+        let [Ok(own), Ok(default)] = tables else { return Vec::new() };
+        let fields = own.as_object().into_iter().flatten();
+        let same = fields.filter(|(name, value)| default.get(name.as_str()) == Some(value));
+        same.map(|(name, _)| name.clone()).collect()
+    }
+
+    pub(super) fn validate(&self) -> Result<(), Error> {
+        let table = serde_json::to_value(self).unwrap_or_default();
+        let fields = table.as_object().into_iter().flatten();
+        for (name, value) in fields.filter(|(name, _)| name.as_str() != "currency") {
+            // What is not finite has no number in JSON.
+            if value.as_f64().is_none_or(|value| !(0.0..=1e12).contains(&value)) {
+                let problem = format!("{name} must be from 0 to 1e12");
+                return Err(Error::Costs { problem });
+            }
+        }
+        Ok(())
+    }
+
+    /// The most that the machines of a rack may draw, in watts: what its domains have to supply.
+    #[must_use]
+    pub fn supplied_w(&self, of: &Candidate, disks: &Disks) -> f64 {
+        let awake = f64::from(of.provision.awake());
+        awake * disks.spin_up_w
+            + (f64::from(DISKS) - awake) * disks.standby_w
+            + f64::from(of.servers) * self.server_watts
+    }
+
+    /// What all machines cost.
+    #[must_use]
+    pub fn capital(&self, of: &Candidate, disks: &Disks) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "a disk is below 2^53 bytes")]
+        let terabytes = of.disk.get() as f64 / 1e12;
+        let each = self.rack
+            + f64::from(DISKS) * (self.disk + terabytes * self.disk_terabyte)
+            + f64::from(of.servers)
+                * (self.server + f64::from(of.nic_gbps) / 10.0 * self.network_10gbps)
+            + self.supplied_w(of, disks) * self.supplied_watt;
+        each * f64::from(of.racks)
+    }
+
+    /// Kilowatt-hours a day, when the disks of each rack draw so many watts.
+    fn kwh_per_day(&self, of: &Candidate, disks_w: f64) -> f64 {
+        let watts = disks_w + f64::from(of.servers) * self.server_watts;
+        watts * self.building * f64::from(of.racks) * 24.0 / 1000.0
+    }
+
+    /// The same of a run.
+    pub(super) fn kwh_of_run(&self, of: &Candidate, run: &RunResult) -> f64 {
+        self.kwh_per_day(of, run.power)
+    }
+
+    /// Capital and the energy of all years.
+    pub(super) fn total(&self, capital: f64, kwh_per_day: f64) -> f64 {
+        capital + kwh_per_day * self.kwh * 365.25 * self.service_years
+    }
+
+    /// What a candidate costs at least: all of its disks in standby.
+    pub(super) fn least(&self, request: &PlanRequest, of: &Candidate) -> f64 {
+        let rest = self.kwh_per_day(of, f64::from(DISKS) * request.disks.standby_w);
+        self.total(self.capital(of, &request.disks), rest)
+    }
+}

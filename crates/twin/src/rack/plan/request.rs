@@ -1,0 +1,199 @@
+//! What is asked of a plan of racks.
+
+use fulgurite_units::{ByteCount, Duration};
+
+use super::{Candidate, CostTable, Provision};
+use crate::Error;
+use crate::rack::scenario::{Disks, Network, Scenario};
+use crate::rack::shape::{DISKS, STACKS_OF_BLOB};
+use crate::rack::workload::{Sizes, Workload, float};
+
+/// Used of a rack whose first write is refused, with blobs of 0.2 to 9 GB on disks of mixed sizes
+/// (section 4.9).
+const FULL: f64 = 0.99386;
+
+/// Where is searched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Racks, at most.
+    pub racks_max: u32,
+    /// Bytes of disks.
+    pub disks: Vec<ByteCount>,
+    /// What domains are good for.
+    pub provisions: Vec<Provision>,
+    /// Servers of a rack.
+    pub servers: Vec<u32>,
+    /// Network of a server, in Gbit/s.
+    pub nic_gbps: Vec<u32>,
+}
+
+/// What is asked of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanRequest {
+    /// User bytes that come in each day.
+    pub ingest_per_day: ByteCount,
+    /// User bytes that are there already.
+    pub stored: ByteCount,
+    /// Days of ingest there must be room for.
+    pub growth_days: u32,
+    /// Reads a second of all racks together, at random.
+    pub rate: f64,
+    /// Bytes of a blob that is read.
+    pub blob: ByteCount,
+    /// Within this, 99 of 100 reads have their first byte.
+    pub objective: Duration,
+    /// The most that the disks of a rack may draw, in watts; any, if there is none.
+    pub power_w_max: Option<f64>,
+    /// The most spin-ups of a disk in a day, on average; any, if there is none.
+    pub spin_ups_a_day_max: Option<f64>,
+    /// Every one of so many seeds must meet everything.
+    pub seeds: u32,
+    /// How long reads come before any is measured, and how long they come then.
+    pub warm_up: Duration,
+    /// See `warm_up`.
+    pub window: Duration,
+    /// What the disks are: all but their size.
+    pub disks: Disks,
+    /// What things cost.
+    pub costs: CostTable,
+    /// Where is searched.
+    pub space: Space,
+    /// Runs after which the search ends.
+    pub runs_max: u32,
+}
+
+impl Default for Space {
+    fn default() -> Self {
+        let terabytes = |count: u64| ByteCount::new(count * 1_000_000_000_000);
+        Self {
+            racks_max: 16,
+            disks: [4, 8, 12, 16, 20, 24].map(terabytes).to_vec(),
+            provisions: vec![Provision::Sleeping, Provision::All],
+            servers: vec![1, 2],
+            nic_gbps: vec![10, 20, 40],
+        }
+    }
+}
+
+impl PlanRequest {
+    /// A year of growth, blobs of 1 GB, the first byte within five minutes, three seeds, and the
+    /// paper's two hours of warm-up and a day of window.
+    #[must_use]
+    pub fn new(ingest_per_day: ByteCount, rate: f64) -> Self {
+        let Scenario { warm_up, window, disks, .. } = Scenario::pelican(Workload::poisson(1.0));
+        Self {
+            ingest_per_day,
+            stored: ByteCount::ZERO,
+            growth_days: 365,
+            rate,
+            blob: ByteCount::new(1_000_000_000),
+            objective: Duration::from_secs(300),
+            power_w_max: None,
+            spin_ups_a_day_max: None,
+            seeds: 3,
+            warm_up,
+            window,
+            disks,
+            costs: CostTable::default(),
+            space: Space::default(),
+            runs_max: 2_000,
+        }
+    }
+
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        let refuse =
+            |field, value: String, expected| Err(Error::Parameter { field, value, expected });
+        if !(self.rate > 0.0 && self.rate <= 1_000.0) {
+            return refuse("rate", self.rate.to_string(), "above 0 and at most 1000");
+        }
+        if !(1..=100).contains(&self.seeds) {
+            return refuse("seeds", self.seeds.to_string(), "from 1 to 100");
+        }
+        if self.objective == Duration::ZERO {
+            return refuse("slo", self.objective.to_string(), "above 0");
+        }
+        let bounds = [("power", self.power_w_max), ("spin-ups", self.spin_ups_a_day_max)];
+        for (field, bound) in bounds {
+            if bound.is_some_and(|bound| !(bound.is_finite() && bound > 0.0)) {
+                return refuse(field, bound.unwrap_or_default().to_string(), "above 0");
+            }
+        }
+        let space = &self.space;
+        if !(1..=1_000).contains(&space.racks_max) {
+            return refuse("racks", space.racks_max.to_string(), "from 1 to 1000");
+        }
+        if space.nic_gbps.contains(&0) || space.disks.contains(&ByteCount::ZERO) {
+            return refuse("space", "0".to_owned(), "disks and networks above 0");
+        }
+        self.costs.validate()?;
+        // Each of these is a part of every scenario that is run.
+        for &servers in &space.servers {
+            let network = Network { servers, ..Network::default() };
+            Scenario { network, ..self.scenario_of(self.rate) }.validate()?;
+        }
+        Ok(())
+    }
+
+    /// User bytes that there are at the stated age.
+    #[must_use]
+    pub fn user_bytes(&self) -> f64 {
+        float(self.stored) + float(self.ingest_per_day) * f64::from(self.growth_days)
+    }
+
+    /// The same with redundancy, and with what stays empty of a rack that is full.
+    #[must_use]
+    pub fn raw_bytes(&self) -> f64 {
+        self.user_bytes() * f64::from(STACKS_OF_BLOB) / f64::from(self.disks.stacks) / FULL
+    }
+
+    /// Everything in the space that has room.
+    pub(super) fn candidates(&self) -> Vec<Candidate> {
+        let Space { racks_max, disks, provisions, servers, nic_gbps } = &self.space;
+        let mut all = Vec::new();
+        for &disk in disks {
+            let of_rack = float(disk) * f64::from(DISKS);
+            for racks in (1..=*racks_max).filter(|&n| f64::from(n) * of_rack >= self.raw_bytes()) {
+                for &provision in provisions {
+                    for &servers in servers {
+                        all.extend(nic_gbps.iter().map(|&nic_gbps| Candidate {
+                            racks,
+                            disk,
+                            provision,
+                            servers,
+                            nic_gbps,
+                        }));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    /// What is simulated of a candidate: one of its racks with its share of the reads.
+    pub(super) fn scenario(&self, of: &Candidate) -> Scenario {
+        let share = self.rate / f64::from(of.racks);
+        Scenario {
+            configuration: of.provision.configuration(),
+            network: Network {
+                servers: of.servers,
+                nic_gbps: f64::from(of.nic_gbps),
+                ..Network::default()
+            },
+            ..self.scenario_of(share)
+        }
+    }
+
+    fn scenario_of(&self, rate: f64) -> Scenario {
+        let sizes = Sizes::Fixed { size: self.blob };
+        Scenario {
+            warm_up: self.warm_up,
+            window: self.window,
+            disks: self.disks,
+            ..Scenario::pelican(Workload { sizes, ..Workload::poisson(rate) })
+        }
+    }
+}

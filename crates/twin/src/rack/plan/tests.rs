@@ -1,0 +1,142 @@
+//! Plans of small spaces against a search of everything, by a serial runner.
+
+use std::cell::Cell;
+
+use fulgurite_units::{ByteCount, Duration};
+
+use super::search::examine;
+use super::trial::judge;
+use super::{CostTable, Plan, PlanRequest, Provision, Trial, picture, plan, plan_watched};
+use crate::runner::Serial;
+
+const TB: u64 = 1_000_000_000_000;
+
+/// Short windows and few choices.
+fn request(rate: f64) -> PlanRequest {
+    let mut request = PlanRequest::new(ByteCount::new(20 * TB), rate);
+    request.warm_up = Duration::from_secs(900);
+    request.window = Duration::from_secs(2700);
+    request.seeds = 2;
+    request.space.racks_max = 3;
+    request.space.disks = [8, 16].map(|size| ByteCount::new(size * TB)).to_vec();
+    request.space.nic_gbps = vec![10, 20];
+    request
+}
+
+fn check(request: &PlanRequest) -> Plan {
+    let told = Cell::new(0);
+    let plan = plan_watched(request, &Serial, &mut |_| told.set(told.get() + 1)).unwrap();
+    assert_eq!(told.get(), plan.tried.len());
+    for trial in &plan.tried {
+        let least = request.costs.least(request, &trial.candidate);
+        assert!(least <= trial.cost, "the lower bound is one");
+        assert!(trial.used <= 1.0, "there is room");
+        assert!(trial.power_w_max <= trial.supplied_w, "domains supply what disks draw");
+    }
+    plan
+}
+
+/// The plan is what trying everything comes to.
+fn check_against_all(request: &PlanRequest) -> Plan {
+    let found = check(request);
+    let all = request.candidates();
+    let mut enough: Vec<Trial> = all
+        .iter()
+        .map(|of| judge(request, of, &examine(request, of, &Serial).unwrap()))
+        .filter(Trial::is_enough)
+        .collect();
+    enough.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    assert_eq!(found.best.as_ref(), enough.first());
+    assert_eq!(found.runner_up.as_ref(), enough.get(1));
+    assert!(found.tried.len() < all.len(), "{} tried of {}", found.tried.len(), all.len());
+    found
+}
+
+#[test]
+fn the_plan_is_the_cheapest_of_all() {
+    let found = check_against_all(&request(0.5));
+    let best = found.best.unwrap();
+    assert_eq!(best.candidate.provision, Provision::Sleeping, "{best:?}");
+    // 20 TB a day for a year with redundancy, and what stays empty.
+    let raw = 20e12 * 365.0 * 18.0 / 15.0 / 0.99386;
+    assert!((found.raw_bytes / raw - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_tail_of_seconds_needs_disks_that_never_sleep() {
+    let mut request = request(1.0);
+    request.objective = Duration::from_secs(5);
+    let best = check_against_all(&request).best.unwrap();
+    assert_eq!(best.candidate.provision, Provision::All);
+    assert!(best.power_w_max > 10_000.0, "and what they draw is not hidden");
+    // A bound of power leaves nothing.
+    request.power_w_max = Some(4_000.0);
+    let plan = check(&request);
+    assert!(plan.best.is_none() && plan.runner_up.is_none());
+    let held = |trial: &Trial| trial.is_late || trial.constraints.missed().is_some();
+    assert!(plan.tried.iter().all(held), "each says what it misses");
+}
+
+#[test]
+fn a_budget_of_spin_ups_is_kept_or_costs_money() {
+    let mut request = request(0.5);
+    let free = check(&request).best.unwrap();
+    assert!(free.spin_ups_a_day > 100.0, "{}", free.spin_ups_a_day);
+    request.spin_ups_a_day_max = Some(free.spin_ups_a_day / 10.0);
+    let kept = check_against_all(&request).best.unwrap();
+    assert!(kept.spin_ups_a_day <= free.spin_ups_a_day / 10.0);
+    assert!(kept.cost > free.cost, "{} after {}", kept.cost, free.cost);
+}
+
+#[test]
+fn reads_that_one_rack_refuses_need_more_of_them() {
+    let mut request = request(8.0);
+    request.space.provisions = vec![Provision::Sleeping];
+    request.objective = Duration::from_secs(1_000);
+    // Their queues are full after a while.
+    request.warm_up = Duration::from_secs(3_600);
+    let plan = check_against_all(&request);
+    let best = plan.best.as_ref().unwrap();
+    assert!(best.candidate.racks > 1 && best.refused == 0.0, "{best:?}");
+    assert!(plan.tried.iter().any(|trial| trial.refused > 0.0 || trial.is_late));
+    assert!(picture(&plan).unwrap().contains("least cost"));
+}
+
+#[test]
+fn what_comes_in_has_to_pass_the_network() {
+    let mut request = request(0.1);
+    // 100 TB a day are 9.3 Gbit/s; with the reads above one port of 10.
+    request.ingest_per_day = ByteCount::new(107 * TB);
+    request.growth_days = 30;
+    request.space.racks_max = 1;
+    request.space.servers = vec![1];
+    let best = check(&request).best.unwrap();
+    assert_eq!(best.candidate.nic_gbps, 20, "{best:?}");
+}
+
+#[test]
+fn prices_say_that_they_are_assumed_and_what_is_no_plan_is_refused() {
+    assert_eq!(CostTable::default().assumed().len(), 11);
+    let own = CostTable::from_toml("disk = 55.0\nkwh = 0.3").unwrap();
+    assert_eq!(own.assumed().len(), 9);
+    assert!(CostTable::from_toml("disks = 1.0").is_err());
+    let refused = |change: fn(&mut PlanRequest), named: &str| {
+        let mut request = request(1.0);
+        change(&mut request);
+        let error = plan(&request, &Serial).unwrap_err().to_string();
+        assert!(error.starts_with(named), "{error}");
+    };
+    refused(|of| of.rate = 0.0, "rate");
+    refused(|of| of.seeds = 0, "seeds");
+    refused(|of| of.power_w_max = Some(f64::NAN), "power");
+    refused(|of| of.space.racks_max = 0, "racks");
+    refused(|of| of.space.servers = vec![3], "network.servers");
+    refused(|of| of.costs.disk = -1.0, "cost table: disk");
+}
+
+#[test]
+fn the_search_ends_at_its_limit() {
+    let mut request = request(0.5);
+    request.runs_max = 1;
+    assert!(check(&request).is_cut_short);
+}
