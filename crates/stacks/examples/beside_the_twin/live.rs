@@ -189,6 +189,7 @@ impl Seen {
                 }
                 Command::Refuse { op, refusal } => unreachable!("{op:?}: {refusal:?}"),
                 Command::Alarm { group, .. } => unreachable!("group {group} lost disks"),
+                Command::Overdrawn { .. } => unreachable!("no budget was given"),
             }
         }
     }
