@@ -19,6 +19,7 @@ pub struct Snapshot {
     pub overdrawn: u64,
     /// When that group was whole verified whose verification is the oldest; none when one never
     /// was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_oldest: Option<UnixTime>,
     /// Its groups, in their order.
     pub groups: Vec<GroupSnapshot>,
@@ -55,6 +56,7 @@ pub struct GroupSnapshot {
     /// Estimated draw of its disks now, in watts.
     pub watts: f64,
     /// When all of its blobs were last read from all of their stacks; none when they never were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<UnixTime>,
     /// Whether that is under way again.
     pub verifies: bool,
