@@ -1,5 +1,5 @@
 //! Which place is in which group, and which group in which class. Values only: made by
-//! [`crate::solve`], proved by [`crate::check`].
+//! [`crate::solve()`], proved by [`crate::check()`].
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct Table {
 
 impl Assignment {
     /// The assignment that a table says, for a rack of this shape. It is not proved by that: see
-    /// [`crate::check`].
+    /// [`crate::check()`].
     ///
     /// # Errors
     /// When the table is of another rack, or numbers are left out.

@@ -41,8 +41,8 @@ pub(crate) struct Spot {
     pub(crate) motion: Motion,
     /// It spins since somebody else woke it: no domain was asked.
     pub(crate) is_woken: bool,
-    /// Why it is lost: a bit each for itself, its units and its domains; those of [`Loss::Gone`] in
-    /// the lower half.
+    /// Why it is lost: a bit each for itself, its units and its domains; those of
+    /// [`crate::Loss::Gone`] in the lower half.
     lost: u128,
     /// Attempts to spin it up in this turn that failed.
     pub(crate) tries: u32,

@@ -130,7 +130,7 @@ impl Controller for Rack {
 
 impl Rack {
     /// A rack of which every disk stands still and nobody wants anything. The assignment is to be
-    /// proved before ([`crate::check`]).
+    /// proved before ([`crate::check()`]).
     ///
     /// # Panics
     /// If the assignment is of another shape.

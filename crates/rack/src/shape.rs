@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Source: Pelican (OSDI 2014), section 2.2.1. Not here: which disks make which group; that is
-//! worked out ([`crate::solve`]) and proved ([`crate::check`]).
+//! worked out ([`crate::solve()`]) and proved ([`crate::check()`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 

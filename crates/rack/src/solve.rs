@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Where that does not work out, a search. Either way the result counts only when it is proved
-//! ([`crate::check`]), with as many classes as the resources allow. Soft domains are kept if they
+//! ([`crate::check()`]), with as many classes as the resources allow. Soft domains are kept if they
 //! can be.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! How much of each domain some classes can take: what a solver asks while it looks for groups.
 //!
-//! The proof is not here: it counts again, by itself ([`crate::check`]).
+//! The proof is not here: it counts again, by itself ([`crate::check()`]).
 
 use crate::PlaceId;
 use crate::shape::{Domain, Shape};

@@ -20,7 +20,7 @@ use crate::{Fault, Result, StacksError};
 /// enough. Returns the stacks that something is wrong with, which are to be mended.
 ///
 /// # Errors
-/// [`StacksError::TooFewStacks`](crate::StacksError::TooFewStacks) when too few can be used; what
+/// [`StacksError::TooFewStacks`] when too few can be used; what
 /// was given before is right all the same.
 pub fn read(
     shop: &Shop,

@@ -4,7 +4,7 @@
 //! Only what the index says is unwanted. A stack that it does not know stays where it is: it may be
 //! one that a lost index knew. So may a blob be that was being written as the rack was opened, and
 //! is whole: if the index is an older copy, it was acknowledged since. It stays, until what its key
-//! names is later, or [`find`](super::find) takes it up.
+//! names is later, or [`find`](super::find()) takes it up.
 
 use std::collections::BTreeSet;
 
