@@ -160,7 +160,8 @@ impl Inner {
     ) -> Result<u64> {
         let modified_ms = self.clock.now().as_millis();
         let object = Object { key: key.to_owned(), modified_ms, attributes };
-        if length <= INLINE_BYTES_MAX {
+        // What says more of itself than its bytes has to be found again on the disks.
+        if length <= INLINE_BYTES_MAX && object.attributes.is_empty() {
             let mut bytes = Vec::new();
             let read = std::io::Read::read_to_end(&mut source.open(), &mut bytes);
             read.map_err(|error| StacksError::Internal { what: error.to_string() })?;

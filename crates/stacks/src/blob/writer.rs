@@ -171,7 +171,11 @@ impl<S: Sink> BlobWriter<S> {
         let lost: Vec<LostStack> = std::thread::scope(|scope| {
             let ended: Vec<_> =
                 stacks.into_iter().map(|slot| scope.spawn(move || end(slot))).collect();
-            ended.into_iter().filter_map(|thread| thread.join().ok().flatten()).collect()
+            // Of a sync that panicked nobody knows what it kept: whoever writes panics with it.
+            let joined = ended.into_iter().map(|thread| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            joined.flatten().collect()
         });
         self.enough(&lost)?;
         Ok(Written { length, sum, lost })

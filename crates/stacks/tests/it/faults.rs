@@ -3,7 +3,7 @@
 use fulgurite_disks::{Fault, PlaceId};
 use fulgurite_stacks::work::Failing;
 use object_store::path::Path;
-use object_store::{ObjectStore as _, ObjectStoreExt as _};
+use object_store::{Attribute, ObjectStore as _, ObjectStoreExt as _, PutOptions};
 
 use crate::shelf::{Shelf, noise, shape};
 
@@ -177,6 +177,15 @@ async fn a_lost_index_is_made_anew_from_the_disks() {
     let bytes = noise(9, LENGTH);
     rack.put(&key(), noise(1, LENGTH).into()).await.unwrap();
     rack.put(&key(), bytes.clone().into()).await.unwrap();
+    // What is small and says nothing more is lost with the index; what has attributes is not.
+    let (named, empty, plain) = (Path::from("named"), Path::from("empty"), Path::from("plain"));
+    let attribute = (Attribute::Metadata("entry".into()), "of its own");
+    for (path, bytes) in [(&named, "small"), (&empty, "")] {
+        let attributes = [attribute.clone()].into_iter().collect();
+        let options = PutOptions { attributes, ..PutOptions::default() };
+        rack.put_opts(path, bytes.into(), options).await.unwrap();
+    }
+    rack.put(&plain, "small".into()).await.unwrap();
     let id = rack.rack();
     rack.stop();
     drop(rack);
@@ -185,8 +194,15 @@ async fn a_lost_index_is_made_anew_from_the_disks() {
     assert!(refused.contains("it has no index"), "{refused}");
     let rack = fulgurite_stacks::RackStore::adopt(shelf.options(), id).await.unwrap();
     let found = rack.recover().await.unwrap();
-    assert_eq!((found.blobs, found.problems), (1, Vec::<String>::new()));
+    assert_eq!((found.blobs, found.problems), (3, Vec::<String>::new()));
     assert!(read(&rack).await == bytes);
+    for (path, bytes) in [(&named, "small"), (&empty, "")] {
+        let found = rack.get(path).await.unwrap();
+        let value = found.attributes.get(&attribute.0).map(|value| value.to_string());
+        assert_eq!(value.as_deref(), Some(attribute.1));
+        assert_eq!(found.bytes().await.unwrap(), bytes);
+    }
+    assert!(matches!(rack.get(&plain).await, Err(object_store::Error::NotFound { .. })));
 }
 
 #[tokio::test]
