@@ -124,8 +124,10 @@ def test_glacier_goes_to_the_rack_and_comes_back(make: Make, tmp_path: Path) -> 
 
     read_all(s3)
     wakes = [json.loads(line) for line in ask(server, "ledger", "--json").stdout.splitlines()]
-    causes = {wake["cause"] if isinstance(wake["cause"], str) else [*wake["cause"]][0]
-              for wake in wakes}
+    causes = {
+        wake["cause"] if isinstance(wake["cause"], str) else next(iter(wake["cause"]))
+        for wake in wakes
+    }
     assert {"init", "write", "request"} <= causes, causes
     page = server.fetch("/metrics")[1].decode()
     assert 'fulgurite_rack_spinups_total{group="0",cause="request"}' in page
@@ -266,7 +268,7 @@ def test_a_rack_of_a_flag_is_made_at_the_first_start(tmp_path: Path) -> None:
     """As `cargo xtask serve --profile demo` has it; without it the server says what it misses."""
 
     class Flagged(Server):
-        rack = ["--rack", "laptop"]
+        rack = ("--rack", "laptop")
 
         def command(self) -> list[str]:
             return [*super().command(), *self.rack]
@@ -285,7 +287,7 @@ def test_a_rack_of_a_flag_is_made_at_the_first_start(tmp_path: Path) -> None:
         s3.put_object(Bucket=BUCKET, Key="glass", Body=b"g" * 5000, StorageClass="GLACIER")
         server.seal()
         server.stop()
-        server.rack = ["--rack", "laptop"]
+        server.rack = ("--rack", "laptop")
         server.start()
         for name, value in [("small", body("small")), ("glass", b"g" * 5000)]:
             restore(s3, BUCKET, name)
