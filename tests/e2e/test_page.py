@@ -57,6 +57,23 @@ def test_anybody_sees_health_and_how_to_connect(browser: Browser, server: Server
     assert browser.complaints == []
 
 
+def test_who_has_the_keys_sees_the_rack(browser: Browser, tmp_path: Path) -> None:
+    """A line for each group, and that its disks are simulated."""
+    server = Server(tmp_path, {"profile": "demo", "rack": {"shape": "shelf", "make": True}})
+    try:
+        server.start()
+        open_page(browser, server)
+        give_keys(browser, SECRET_KEY)
+        wait_until("the rack is shown", lambda: "Group 0:" in browser.text("#groups"))
+        assert browser.text("#rack-what").startswith("Simulated disks, directories")
+        assert "woken" in browser.text("#groups")
+        assert browser.complaints == []
+        browser.press("#forget")
+        assert browser.text("#groups") == ""
+    finally:
+        server.kill()
+
+
 def test_who_has_the_keys_sees_the_archive(
     browser: Browser, server: Server, s3: Any, bucket: str, tmp_path: Path
 ) -> None:

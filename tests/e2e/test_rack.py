@@ -214,13 +214,15 @@ def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) ->
     assert again.returncode == 3, again.stdout
     assert "its index is lost" in again.stderr
     found = told(server, "recover")
-    assert found["blobs"] >= 2, found
+    assert found["blobs"] == len(SIZES), found
     assert found["problems"] == [], found
     s3 = server.start().s3()
-    for name in ["middle", "large"]:
-        restore(s3, BUCKET, name)
-        wait_until(f"{name} is restored", lambda name=name: is_restored(s3, BUCKET, name), 120)
-        assert read(s3, BUCKET, name) == body(name), name
+    read_all(s3)
+    # The rack is known for the archive's own by what its bodies say, so more comes there.
+    s3.put_object(Bucket=BUCKET, Key="more", Body=b"more", StorageClass="GLACIER")
+    wait_moved(server)
+    verified = told(server, "verify")
+    assert (verified["blobs"], verified["problems"]) == (len(SIZES) + 1, []), verified
 
 
 @pytest.mark.parametrize(

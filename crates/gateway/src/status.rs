@@ -22,4 +22,7 @@ pub struct WholeStatus {
     pub archive: Status,
     /// The sockets' side.
     pub server: ServerStatus,
+    /// Whether it has a rack of cold disks, which is asked by calls of its own.
+    #[serde(default)]
+    pub has_rack: bool,
 }

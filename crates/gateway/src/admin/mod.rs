@@ -148,7 +148,8 @@ impl Admin {
         match call {
             Call::Status => {
                 let status = self.archive.status().await;
-                answer(status.map(|archive| WholeStatus { archive, server }))
+                let has_rack = self.rack.is_some();
+                answer(status.map(|archive| WholeStatus { archive, server, has_rack }))
             }
             Call::Locate => self.locate(query).await,
             Call::Orphans => answer(self.archive.orphans().await),

@@ -38,10 +38,7 @@ async function call(signer, method, target) {
   });
   const value = await answer.json();
   if (answer.ok) return value;
-  throw Object.assign(new Error(value.error.message), {
-    isDenied: answer.status === 403,
-    status: answer.status,
-  });
+  throw Object.assign(new Error(value.error.message), { isDenied: answer.status === 403 });
 }
 
 function size(count) {
@@ -150,15 +147,6 @@ function rack(found) {
   list(at("groups"), lines);
 }
 
-async function askRack(signer) {
-  try {
-    return await call(signer, "GET", "/-/admin/rack");
-  } catch (error) {
-    if (error.status === 404) return null;
-    throw error;
-  }
-}
-
 function tell(text) {
   at("told").textContent = text;
   at("told").className = text ? "bad" : "";
@@ -179,7 +167,7 @@ async function archive() {
   if (!signer) return;
   try {
     const status = await call(signer, "GET", "/-/admin/status");
-    const found = await askRack(signer);
+    const found = status.has_rack ? await call(signer, "GET", "/-/admin/rack") : null;
     // The keys may have been forgotten while it was asked.
     if (signer !== key) return;
     show(status);
