@@ -10,10 +10,8 @@ mod totals;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fulgurite_units::UnixTime;
-
 use crate::limits::WAKES_KEPT;
-use crate::{Binding, Budget, Cause, CauseKind, GroupId, PlaceId, Verdict, Wake};
+use crate::{CauseKind, GroupId, PlaceId, Wake};
 
 pub use file::{LedgerFile, Reloaded};
 pub use totals::Totals;
@@ -84,37 +82,5 @@ impl Ledger {
     /// The last wakes, the latest first.
     pub fn recent(&self) -> impl Iterator<Item = &Wake> {
         self.recent.iter().rev()
-    }
-
-    /// What a budget says to waking these disks now.
-    #[must_use]
-    pub fn ask(
-        &self,
-        budget: &Budget,
-        now: UnixTime,
-        group: Option<GroupId>,
-        places: &[PlaceId],
-        cause: Cause,
-    ) -> Verdict {
-        let never = Totals::default();
-        let disks = places.iter().map(|place| self.places.get(place).unwrap_or(&never));
-        let group = group.map(|group| self.groups.get(&group).unwrap_or(&never));
-        let life = budget.disk_spinups_per_life;
-        let is_spent = disks.clone().any(|disk| life.is_some_and(|life| disk.life() >= life));
-        let days = disks.map(|disk| (disk, budget.disk_spinups_per_day));
-        let days = days.chain(group.map(|group| (group, budget.group_spinups_per_day)));
-        let room = days.filter_map(|(totals, per_day)| totals.room_from(now, per_day?)).max();
-        let is_over = is_spent || room.is_some_and(|from| from > now);
-        if !is_over {
-            return Verdict::Within;
-        }
-        let kind = cause.kind();
-        let is_held =
-            kind.can_wait() || (budget.binding == Binding::Customers && kind == CauseKind::Request);
-        match (is_held, is_spent) {
-            (false, _) => Verdict::Over,
-            (true, true) => Verdict::Wait { until: None },
-            (true, false) => Verdict::Wait { until: room },
-        }
     }
 }

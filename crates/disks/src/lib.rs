@@ -7,7 +7,7 @@
 //!      Backend          Ledger    Guard ---> Lease ---> DiskFile
 //!      a real disk,     who woke  what power each disk has; nothing of one
 //!      or a simulated   it, and   that sleeps is opened, and none is put
-//!      one              budgets   down while somebody has it open
+//!      one              its day   down while somebody has it open
 //! ```
 //!
 //! After Pelican (OSDI 2014, section 3): disks were spun up by programs that only looked at them,
@@ -19,7 +19,6 @@
 //! is told of the [`Power`] that its driver gives them.
 
 pub mod backend;
-mod budget;
 mod error;
 mod guard;
 mod ids;
@@ -29,12 +28,10 @@ mod linux;
 mod pace;
 mod power;
 mod simulated;
-mod spindles;
 mod times;
 mod wake;
 
 pub use backend::{Backend, Health, Observed};
-pub use budget::{Binding, Budget, Verdict};
 pub use error::{DisksError, Result, is_exhausted};
 pub use guard::{DiskFile, DiskFolder, Entry, Guard, Lease, Space};
 pub use ids::{GroupId, PlaceId};
@@ -43,7 +40,6 @@ pub use linux::{LinuxDisk, LinuxDisks};
 pub use pace::{Pace, Pacer};
 pub use power::{Draw, Power};
 pub use simulated::{Fault, Simulated};
-pub use spindles::{Spindles, Turned};
 pub use times::{Law, Times};
 pub use wake::{Cause, CauseKind, Wake};
 

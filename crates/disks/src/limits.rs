@@ -18,12 +18,14 @@ pub const SET_ASIDE_MAX: u32 = 99;
 /// the day began within one. So no 24 hours have more than the budget, and some have a little less.
 pub const BUDGET_HOURS: u64 = 25;
 
+/// What reads past the system's memory are whole multiples of: a page, which no disk's sector is
+/// larger than.
+pub const DIRECT_ALIGN: usize = 4096;
+
 /// How long a disk is waited for, from the command to turn: a healthy one takes a tenth.
 pub const SPIN_UP_WITHIN: Duration = Duration::from_secs(90);
 /// How long a disk is waited for that is asked or put down, its cache written before.
 pub const DEVICE_WITHIN: Duration = Duration::from_secs(30);
-/// Times that a disk is told to turn before it is given up.
-pub const SPIN_UP_TRIES_MAX: u32 = 3;
 
 /// Bytes that a simulated disk reads ahead of whoever reads in order, as with a `read_ahead_kb` of
 /// 2048.
@@ -35,5 +37,4 @@ pub(crate) const PACED_RUNS_MAX: usize = 64;
 const _: () = assert!(WAKES_KEPT > 0, "something can be asked for");
 const _: () = assert!(WAKE_PLACES_MAX * 11 < LINE_BYTES_MAX, "a wake is one line");
 const _: () = assert!(BUDGET_HOURS > 24, "a day is looked at whole");
-const _: () = assert!(SPIN_UP_TRIES_MAX > 0, "a disk is tried");
 const _: () = assert!(FIRST_LINE_BYTES_MAX as u64 <= LEDGER_FILE_BYTES, "one fits the other");

@@ -5,7 +5,6 @@ mod ledger;
 mod ledger_file;
 mod power;
 mod simulated;
-mod spindles;
 
 use fulgurite_units::UnixTime;
 

@@ -66,17 +66,6 @@ impl CauseKind {
             Self::Foreign => "foreign",
         }
     }
-
-    /// Whether it can wait for another day: what is written is kept elsewhere until then (OSDI
-    /// 2014, section 2), what is removed nobody misses, and what is checked was checked before.
-    /// A rebuild cannot: until it is done the next failure is nearer to a loss.
-    #[must_use]
-    pub const fn can_wait(self) -> bool {
-        match self {
-            Self::Write | Self::Delete | Self::Scrub => true,
-            Self::Request | Self::Rebuild | Self::Init | Self::Foreign => false,
-        }
-    }
 }
 
 impl fmt::Display for CauseKind {

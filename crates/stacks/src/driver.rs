@@ -15,21 +15,24 @@
 mod looping;
 mod snapshot;
 mod stages;
+mod watch;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use fulgurite_disks::{Backend, GroupId, LedgerFile, PlaceId, Wake};
-use fulgurite_rack::{Assignment, Command, Event, Rack};
-use fulgurite_units::{ByteCount, Clock, Instant, UnixTime};
+use fulgurite_disks::{Backend, GroupId, LedgerFile, Observed, PlaceId, Wake};
+use fulgurite_rack::{Assignment, Rack};
+use fulgurite_units::{ByteCount, Clock, UnixTime};
 use tokio::sync::oneshot;
 
 pub(crate) use fulgurite_rack::OpKind as Kind;
-pub use snapshot::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
+pub use snapshot::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Snapshot};
+pub use watch::Seen;
 
 use self::looping::Loop;
+use self::watch::Watcher;
 use crate::limits::DRIVER_INBOX_MAX;
 use crate::scrub::Scrubs;
 use crate::work::{Group, Shop};
@@ -59,9 +62,6 @@ impl std::fmt::Debug for Task {
     }
 }
 
-/// Is told of each event when it was and what the controller said to it.
-pub(crate) type Watcher = Box<dyn FnMut(Instant, &Event, &[Command]) + Send>;
-
 /// What the driver's thread is told.
 enum Message {
     Submit(Task),
@@ -79,6 +79,8 @@ enum Message {
     Wakes(oneshot::Sender<Vec<Wake>>),
     /// Somebody is told what the controller is told, and what it says.
     Watch(Watcher),
+    /// Disks that sleep were looked at.
+    Looked(Vec<(PlaceId, Observed)>),
     /// The hands of the clock were turned.
     Turned,
     Stop,
@@ -189,7 +191,7 @@ impl Driver {
         wakes.await.map_err(|_| StacksError::Stopping)
     }
 
-    /// Has somebody told everything from here on, in place of who was before.
+    /// Has somebody told everything from here on, until it says that it wants no more.
     ///
     /// # Errors
     /// When it is stopping.

@@ -14,6 +14,7 @@
 //! Closures of writes run on the catalog's committer; this decides nothing over time.
 
 mod rows;
+mod totals;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ use fulgurite_disks::{GroupId, PlaceId};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 
 use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, UNWANTED, UnwantedRow};
-pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow, ScrubRow};
+pub use rows::{BlobRow, Content, DiskRow, ObjectRow, RackRow, RoomRow, ScrubRow, TotalsRow};
+use totals::change_totals;
 
 use crate::format::Coding;
 use crate::limits::{INDEX_PAGE_MAX, SEQUENCES_PER_MS};
@@ -231,8 +233,7 @@ impl Index {
     /// Those of the store.
     pub fn disks(&self) -> Result<Vec<(PlaceId, DiskRow)>> {
         let rows = rows_in(&*self.store, DISKS, &KeyRange::all(), usize::MAX)?;
-        let place = |key: Vec<u8>| key.as_slice().try_into().map(|key| PlaceId::new(number(key)));
-        rows.into_iter().map(|(key, row)| Ok((place(key).map_err(|_| bad_key())?, row))).collect()
+        rows.into_iter().map(|(key, row)| Ok((place_of(&key)?, row))).collect()
     }
 
     /// How far the verification of each group is; groups that it knows nothing of begin now.
@@ -297,7 +298,7 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn set_disk(&self, place: PlaceId, row: DiskRow) -> Result<()> {
-        let key = KeyWriter::new().u32(place.get()).finish();
+        let key = place_key(place);
         self.committer.commit_blocking(move |tx| Ok(row::put(tx, DISKS, key, &row)?))
     }
 
@@ -306,7 +307,7 @@ impl Index {
     /// # Errors
     /// Those of the store.
     pub fn forget_disk(&self, place: PlaceId) -> Result<()> {
-        let key = KeyWriter::new().u32(place.get()).finish();
+        let key = place_key(place);
         self.committer.commit_blocking(move |tx| Ok(tx.delete(DISKS, key)?))
     }
 
@@ -365,7 +366,7 @@ impl Index {
             let sequence = row.sequence;
             let (length, content) = (row.length, Content::Blob { group: group.get(), blob });
             end_begun(tx, (group, blob, sequence), &row)?;
-            row::put(tx, BLOBS, blob_key(group, blob), &row)?;
+            put_blob(tx, group, blob, &row)?;
             let object = (object, length);
             match put_blob_object(tx, object, content, sequence, mode) {
                 Ok(()) => Ok(None),
@@ -529,7 +530,7 @@ impl Index {
                 return Ok(false);
             }
             let (length, content) = (row.length, Content::Blob { group: group.get(), blob });
-            row::put(tx, BLOBS, blob_key(group, blob), &row)?;
+            put_blob(tx, group, blob, &row)?;
             put_blob_object(tx, (object, length), content, sequence, Mode::Overwrite)?;
             Ok(true)
         })
@@ -584,9 +585,14 @@ fn text(key: Vec<u8>) -> Result<String> {
     String::from_utf8(key).map_err(|_| bad_key())
 }
 
+fn place_key(place: PlaceId) -> Vec<u8> {
+    KeyWriter::new().u32(place.get()).finish()
+}
+
 #[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
-fn number(key: [u8; 4]) -> u32 {
-    u32::from_be_bytes(key)
+fn place_of(key: &[u8]) -> Result<PlaceId> {
+    let key: [u8; 4] = key.try_into().map_err(|_| bad_key())?;
+    Ok(PlaceId::new(u32::from_be_bytes(key)))
 }
 
 #[expect(clippy::big_endian_bytes, reason = "keys are written so, that they sort by number")]
@@ -673,6 +679,18 @@ fn put_blob_object(
     Ok(row::put(tx, OBJECTS, key, &row)?)
 }
 
+/// Puts the row of a blob, and counts it if it is new.
+fn put_blob(tx: &mut Transaction<'_>, group: GroupId, blob: BlobId, row: &BlobRow) -> Result<()> {
+    let key = blob_key(group, blob);
+    let before = row::get::<BlobRow>(tx, BLOBS, &key)?;
+    row::put(tx, BLOBS, key, row)?;
+    match before {
+        // Its bytes are what they were.
+        Some(_) => Ok(()),
+        None => change_totals(tx, group, |totals| totals.add(row.length)),
+    }
+}
+
 /// A blob that nothing names any more: its stacks are unwanted.
 fn forget_blob(
     tx: &mut Transaction<'_>,
@@ -683,6 +701,7 @@ fn forget_blob(
     let key = blob_key(group, blob);
     let Some(row) = row::get::<BlobRow>(tx, BLOBS, &key)? else { return Ok(()) };
     tx.delete(BLOBS, key)?;
+    change_totals(tx, group, |totals| totals.remove(row.length))?;
     let stacks = (0..).zip(row.places).filter_map(|(index, place)| Some((index, place?)));
     let unwanted = UnwantedRow { stacks: stacks.collect() };
     Ok(row::put(tx, UNWANTED, unwanted_key(group, blob, sequence), &unwanted)?)

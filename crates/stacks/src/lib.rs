@@ -15,6 +15,7 @@
 //!
 //! Not here: which disks a blob goes to and when they spin (`rack`), and what a disk is (`disks`).
 
+pub mod bench_support;
 pub mod blob;
 mod driver;
 mod error;
@@ -28,7 +29,7 @@ pub mod stack;
 mod store;
 pub mod work;
 
-pub use driver::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
+pub use driver::{DiskSnapshot, GroupRoom, GroupSnapshot, GroupState, Seen, Snapshot};
 pub use error::{LostStack, Result, StacksError};
 pub use fault::Fault;
 pub use fulgurite_disks::PlaceId;

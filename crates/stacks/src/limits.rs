@@ -42,6 +42,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Bytes of a stack after which its disk is sent what was written.
 pub(crate) const WRITE_BEHIND_BYTES: u64 = 4 << 20;
 
+/// Bytes of a stack that are read in one go when it is read back. With 256 KiB a put took an eighth
+/// longer, with 1 MiB as long (docs/rack-speed.md).
+pub(crate) const READ_BACK_WINDOW: usize = 512 << 10;
+
 /// Messages that wait for the driver; one more is refused, or waits at its sender.
 pub(crate) const DRIVER_INBOX_MAX: usize = 1024;
 
@@ -51,6 +55,9 @@ pub(crate) const SCRUB_REST: Duration = Duration::from_secs(3600);
 /// How long spin-ups rest whose wakes cannot be written down, before that is tried again: it wakes
 /// nobody.
 pub(crate) const LEDGER_REST: Duration = Duration::from_secs(5);
+
+/// How often disks that sleep are looked at, for whoever else woke them or took them away.
+pub(crate) const LOOK_PERIOD: Duration = Duration::from_secs(60);
 
 /// How long a disk rests that is not the right one, before it is looked at again; doubled each
 /// time, but never for ever.
@@ -62,9 +69,19 @@ pub(crate) const WRONG_DISK_REST_MAX: Duration = Duration::from_secs(24 * 3600);
 /// more.
 pub(crate) const REPAIR_BLOBS_MAX: usize = 16;
 
+/// How long a blob rests that reads found below its redundancy and that could not be mended, before
+/// another read has it tried again; doubled each time.
+pub(crate) const MEND_REST: Duration = Duration::from_secs(600);
+/// The longest such rest.
+pub(crate) const MEND_REST_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Blobs that are remembered as such; more are left to verifications.
+pub(crate) const MENDS_KEPT_MAX: usize = 4096;
+
 /// Most faults of one stack that are remembered; the rest is counted.
 pub(crate) const FAULTS_KEPT_MAX: usize = 4;
 
+const _: () = assert!(MEND_REST.as_nanos() <= MEND_REST_MAX.as_nanos());
 const _: () = assert!(WRONG_DISK_REST.as_nanos() <= WRONG_DISK_REST_MAX.as_nanos());
+const _: () = assert!(READ_BACK_WINDOW.is_multiple_of(fulgurite_disks::limits::DIRECT_ALIGN));
 const _: () = assert!(ENTRY_BYTES_MAX <= u32::MAX as usize);
 const _: () = assert!(CODING_STACKS_MAX <= u8::MAX as usize);

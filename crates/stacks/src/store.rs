@@ -10,6 +10,7 @@
 //! reads them again wakes one group.
 
 mod identify;
+mod mends;
 mod objects;
 mod open;
 mod pipe;
@@ -24,16 +25,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use fulgurite_disks::GroupId;
-use fulgurite_rack::{Command, Event};
-use fulgurite_units::{BlobId, ByteCount, Clock, Instant, RackId};
+use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
 
 pub use open::{Entropy, RackOptions};
 pub use progress::RepairProgress;
 pub use repair::Report;
 
+use self::mends::Mends;
 use self::staging::{Source, Staged, Staging};
-use crate::driver::{Driver, Kind, Snapshot, Task};
+use crate::driver::{Driver, Kind, Seen, Snapshot, Task};
 use crate::error::LostStack;
 use crate::format::Coding;
 use crate::index::{Index, Mode, Object, ObjectRow};
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
     coding: Coding,
     groups: Vec<GroupId>,
     writes: Mutex<Writes>,
+    mends: Mends,
 }
 
 /// Where new blobs go.
@@ -99,16 +101,12 @@ impl RackStore {
         self.0.driver.is_calm()
     }
 
-    /// Has somebody told each event of the rack's controller from here on, when it was, and what
-    /// the controller said to it: whoever tells a controller of the same shape and policy the same
-    /// hears the same. In place of who was told before; the rack waits for it.
+    /// Has somebody told what the rack is like, and from then on each event of its controller and
+    /// what that said to it, until it returns false. The rack waits for it: it must not block.
     ///
     /// # Errors
     /// When it is stopping.
-    pub fn watch(
-        &self,
-        watcher: impl FnMut(Instant, &Event, &[Command]) + Send + 'static,
-    ) -> Result<()> {
+    pub fn watch(&self, watcher: impl FnMut(Seen<'_>) -> bool + Send + 'static) -> Result<()> {
         self.0.driver.watch(Box::new(watcher))
     }
 
@@ -280,11 +278,19 @@ impl Inner {
             // Their disks are away, and come back or are given up.
             return;
         }
+        if !self.mends.begin(blob, self.clock.passed()) {
+            return;
+        }
         let what = crate::error::list(lost);
         tracing::warn!(%group, %blob, "stacks of a blob are lost: {what}");
         let inner = Arc::clone(self);
         let work = move |ready: Result<&Group>| {
             let mended = ready.and_then(|ready| mend(inner.shop(), ready, blob));
+            let is_well = match &mended {
+                Ok(mended) => mended.as_ref().is_none_or(|mended| mended.still_lost() == 0),
+                Err(_) => false,
+            };
+            inner.mends.end(blob, is_well, inner.clock.passed());
             match mended {
                 Ok(Some(mended)) if mended.still_lost() > 0 => {
                     let lost = mended.still_lost();
@@ -297,7 +303,8 @@ impl Inner {
         let bytes = ByteCount::ZERO;
         let task = Task { group, kind: Kind::Rebuild, bytes, due: None, work: Box::new(work) };
         if let Err(error) = self.driver.submit(task) {
-            // The next read or verification finds it again.
+            // A later read or a verification finds it again.
+            self.mends.end(blob, false, self.clock.passed());
             tracing::warn!(%group, %blob, "a blob is not mended now: {error}");
         }
     }

@@ -1,13 +1,13 @@
 //! Blobs over stacks in memory: every byte comes back while enough stacks are left, and what is
 //! lost beyond that is named.
 
+mod file;
 mod golden;
-mod memory;
 
 use fulgurite_units::{BlobId, RackId};
 use proptest::prelude::*;
 
-use self::memory::{File, noise};
+use self::file::{File, noise};
 use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, rebuild};
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
 use crate::{Fault, Result, StacksError};

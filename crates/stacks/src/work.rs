@@ -5,6 +5,7 @@
 //! on_disk    a disk's files as stacks want them, and faults that tests inject
 //! identity   which disk it is: fulgurite-disk.json
 //! arrive     a disk that was just mounted, and one that is made the rack's
+//! window     a stack read past the system's memory
 //! write      a blob to its places, read back, committed
 //! read       a blob to whoever asked, from all of its stacks
 //! mend       stacks that are lost, made anew; a blob checked whole
@@ -25,13 +26,14 @@ mod place;
 mod read;
 mod scrub;
 mod sweep;
+mod window;
 mod write;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_disks::{GroupId, Guard, PlaceId};
-use fulgurite_units::{BlobId, RackId};
+use fulgurite_units::{BlobId, Clock, RackId};
 
 pub use arrive::Arrival;
 pub use find::Found;
@@ -49,7 +51,7 @@ pub use arrive::{arrive, initialize};
 pub use find::find;
 
 use crate::fail_point::FailPoints;
-use crate::index::{DiskRow, Index};
+use crate::index::{DiskRow, Index, RoomRow};
 
 /// The folder of a disk that has its stacks.
 pub(crate) const STACKS: &str = "stacks";
@@ -73,6 +75,8 @@ pub struct Shop {
     pub places: Places,
     /// Blobs that are whole and unwanted, as far as the index knows.
     pub whole: WholeBlobs,
+    /// The one clock.
+    pub clock: Clock,
 }
 
 /// Blobs that a sweep found whole, with their keys: no more than were being written when the rack
@@ -95,12 +99,32 @@ struct Place {
     group: GroupId,
     /// None of a disk that was not made one of the rack yet.
     disk: Option<DiskRow>,
+    /// What room it had when it was last looked at.
+    room: Option<RoomRow>,
 }
 
 impl Places {
-    /// A place of a group, with the disk that the index has for it.
-    pub fn add(&self, place: PlaceId, group: GroupId, disk: Option<DiskRow>) {
-        self.lock().insert(place, Place { group, disk });
+    /// A place of a group, with the disk and the room that the index has for it.
+    pub fn add(
+        &self,
+        place: PlaceId,
+        group: GroupId,
+        disk: Option<DiskRow>,
+        room: Option<RoomRow>,
+    ) {
+        self.lock().insert(place, Place { group, disk, room });
+    }
+
+    /// What room the disk of a place had when it was last looked at.
+    #[must_use]
+    pub fn room(&self, place: PlaceId) -> Option<RoomRow> {
+        self.lock().get(&place).and_then(|place| place.room)
+    }
+
+    pub(crate) fn set_room(&self, place: PlaceId, room: Option<RoomRow>) {
+        if let Some(place) = self.lock().get_mut(&place) {
+            place.room = room;
+        }
     }
 
     /// The group of a place.

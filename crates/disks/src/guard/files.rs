@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, ReadDir};
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use fulgurite_units::ByteCount;
-use rustix::fs::{Advice, FallocateFlags, RenameFlags};
+use rustix::fs::{Advice, FallocateFlags, OFlags, RenameFlags};
 
 use super::Lease;
 use crate::pace::{Paced, Pacer};
@@ -21,6 +21,7 @@ pub struct DiskFile {
     path: PathBuf,
     /// Of a simulated disk.
     paced: Option<Paced>,
+    is_direct: bool,
 }
 
 /// What is in a folder of a disk, one after another, in no order.
@@ -50,6 +51,9 @@ pub struct Space {
     pub total: ByteCount,
     /// What may still be written.
     pub free: ByteCount,
+    /// Which file system it is, as far as the operating system tells them apart: directories of
+    /// one share their room.
+    pub file_system: u64,
 }
 
 /// Paths are those below the disk's root, of plain names only.
@@ -70,6 +74,26 @@ impl Lease {
     /// When there is none, or the disk is gone.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
         self.file("open", path.as_ref(), OpenOptions::new().read(true))
+    }
+
+    /// Opens a file to be read past what the system has of it in memory, if its file system can do
+    /// that: what is read is what the disk gives then. Without, as [`Lease::open`].
+    ///
+    /// Reads of such a file are of whole pages, at whole pages, into whole pages
+    /// ([`DIRECT_ALIGN`](crate::limits::DIRECT_ALIGN)); others fail. [`DiskFile::is_direct`] says
+    /// whether it is one.
+    ///
+    /// # Errors
+    /// When there is none, or the disk is gone.
+    pub fn open_direct(&self, path: impl AsRef<Path>) -> Result<DiskFile> {
+        let path = path.as_ref();
+        let flags = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
+        let direct = OpenOptions::new().read(true).custom_flags(flags).clone();
+        match self.file("open", path, &direct) {
+            Ok(file) => Ok(DiskFile { is_direct: true, ..file }),
+            // Not every file system can; whatever else is wrong is said by the other.
+            Err(_) => self.open(path),
+        }
     }
 
     /// Opens a file to be read and written, as it is.
@@ -170,7 +194,8 @@ impl Lease {
         let stat = rustix::fs::statvfs(root)
             .map_err(|errno| DisksError::io("ask for the room of", root)(errno.into()))?;
         let bytes = |blocks: u64| ByteCount::new(blocks.saturating_mul(stat.f_frsize));
-        Ok(Space { total: bytes(stat.f_blocks), free: bytes(stat.f_bavail) })
+        let (total, free) = (bytes(stat.f_blocks), bytes(stat.f_bavail));
+        Ok(Space { total, free, file_system: stat.f_fsid })
     }
 
     fn file(&self, action: &'static str, path: &Path, options: &OpenOptions) -> Result<DiskFile> {
@@ -178,7 +203,7 @@ impl Lease {
         #[expect(clippy::disallowed_methods, reason = "the only way to a file of a disk")]
         let file = options.open(&path).map_err(DisksError::io(action, &path))?;
         let paced = self.0.pacer.as_ref().map(Pacer::file);
-        Ok(DiskFile { lease: self.clone(), file, path, paced })
+        Ok(DiskFile { lease: self.clone(), file, path, paced, is_direct: false })
     }
 
     /// Where it is for the operating system, if the disk is there to be used.
@@ -204,6 +229,36 @@ impl DiskFile {
             self.lease.hold()?;
         }
         self.file.read_exact_at(buffer, offset).map_err(DisksError::io("read", &self.path))
+    }
+
+    /// Whether reads go past the system's memory.
+    #[must_use]
+    pub const fn is_direct(&self) -> bool {
+        self.is_direct
+    }
+
+    /// Reads what is at `offset`, as much of `buffer` as the file has there; says how much.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the disk is gone.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.lease.hold()?;
+        if let Some(paced) = &self.paced {
+            paced.read(offset, count(buffer.len()));
+            self.lease.hold()?;
+        }
+        let mut have = 0;
+        while have < buffer.len() {
+            match self.file.read_at(&mut buffer[have..], offset + count(have)) {
+                Ok(0) => break,
+                // What is left of a file that ends within a page is no whole page.
+                Ok(more) => have += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) if have > 0 => break,
+                Err(error) => return Err(DisksError::io("read", &self.path)(error)),
+            }
+        }
+        Ok(have)
     }
 
     /// Writes all of `bytes` at `offset`.

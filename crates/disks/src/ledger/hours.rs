@@ -35,21 +35,4 @@ impl Hours {
         let known = self.0.iter().filter(|&&(hour, _)| hour + BUDGET_HOURS > now);
         known.map(|&(_, count)| u64::from(count)).sum()
     }
-
-    /// From when on there are fewer than `per_day`; `now` when there are.
-    pub(super) fn room_from(&self, now: UnixTime, per_day: u32) -> UnixTime {
-        let mut count = self.count(now);
-        if count < u64::from(per_day) {
-            return now;
-        }
-        let hour_now = now.as_millis() / HOUR_MS;
-        for &(hour, woken) in self.0.iter().filter(|&&(hour, _)| hour + BUDGET_HOURS > hour_now) {
-            count -= u64::from(woken);
-            if count < u64::from(per_day) {
-                return UnixTime::from_millis((hour + BUDGET_HOURS) * HOUR_MS);
-            }
-        }
-        // A budget of none has no room at any time; it is asked again when a day has passed.
-        UnixTime::from_millis((hour_now + BUDGET_HOURS) * HOUR_MS)
-    }
 }

@@ -54,9 +54,4 @@ impl Totals {
     pub fn hours(&self) -> impl Iterator<Item = (UnixTime, u32)> {
         self.hours.ends()
     }
-
-    /// From when on there is room for one more a day; none when there is.
-    pub(super) fn room_from(&self, now: UnixTime, per_day: u32) -> Option<UnixTime> {
-        Some(self.hours.room_from(now, per_day)).filter(|&from| from > now)
-    }
 }

@@ -1,18 +1,11 @@
-//! Who woke what, and what budgets say to that.
+//! Who woke what.
 
 use fulgurite_units::UnixTime;
 use proptest::prelude::*;
 
 use super::{hour, place, wake};
 use crate::limits::WAKES_KEPT;
-use crate::{Binding, Budget, Cause, CauseKind, GroupId, Ledger, Verdict, Wake};
-
-const DAILY: Budget = Budget {
-    disk_spinups_per_day: Some(3),
-    group_spinups_per_day: None,
-    disk_spinups_per_life: None,
-    binding: Binding::Background,
-};
+use crate::{Cause, CauseKind, GroupId, Ledger, Wake};
 
 #[test]
 fn each_spin_up_has_a_cause_and_is_found_by_it() {
@@ -44,94 +37,33 @@ fn no_more_wakes_are_kept_than_the_limit() {
 }
 
 #[test]
-fn what_can_wait_waits_and_customers_go_on() {
+fn a_day_is_counted_by_whole_hours_and_looks_back_one_more() {
     let mut ledger = Ledger::new();
-    let ask = |ledger: &Ledger, budget: &Budget, now, cause| {
-        ledger.ask(budget, now, Some(GroupId::new(0)), &[place(1), place(2)], cause)
-    };
-    for _ in 0..3 {
-        assert_eq!(ask(&ledger, &DAILY, hour(5), Cause::Scrub), Verdict::Within);
-        ledger.note(wake(hour(5), &[2], Cause::Request(0)));
+    for at in [hour(0), hour(0), hour(3), hour(30)] {
+        ledger.note(wake(at, &[1], Cause::Write(0)));
     }
-    let wait = Verdict::Wait { until: Some(at_the_hour(hour(5), 25)) };
-    for cause in [Cause::Scrub, Cause::Write(1), Cause::Delete(1)] {
-        assert_eq!(ask(&ledger, &DAILY, hour(6), cause), wait);
-    }
-    for cause in [Cause::Request(1), Cause::Rebuild, Cause::Init, Cause::Foreign] {
-        assert_eq!(ask(&ledger, &DAILY, hour(6), cause), Verdict::Over);
-    }
-    let customers = Budget { binding: Binding::Customers, ..DAILY };
-    assert_eq!(ask(&ledger, &customers, hour(6), Cause::Request(1)), wait);
-    assert_eq!(ask(&ledger, &customers, hour(6), Cause::Rebuild), Verdict::Over);
-    assert_eq!(ask(&ledger, &DAILY, at_the_hour(hour(5), 25), Cause::Scrub), Verdict::Within);
-    assert_eq!(ask(&ledger, &Budget::default(), hour(6), Cause::Scrub), Verdict::Within);
-
-    let life = Budget { disk_spinups_per_life: Some(3), ..Budget::default() };
-    let spent = ask(&ledger, &life, hour(999), Cause::Scrub);
-    assert_eq!(spent, Verdict::Wait { until: None });
-    assert_eq!(ask(&ledger, &life, hour(999), Cause::Request(1)), Verdict::Over);
-    ledger.replaced(place(2));
-    assert_eq!(ask(&ledger, &life, hour(999), Cause::Scrub), Verdict::Within);
-
-    let group = Budget { group_spinups_per_day: Some(2), ..Budget::default() };
-    assert!(!ask(&ledger, &group, hour(6), Cause::Scrub).may_wake());
-}
-
-#[test]
-fn a_budget_of_none_has_no_room_at_any_time() {
-    let none = Budget { disk_spinups_per_day: Some(0), ..DAILY };
-    let mut ledger = Ledger::new();
-    let ask = |ledger: &Ledger, at| ledger.ask(&none, at, None, &[place(1)], Cause::Scrub);
-    // What was never woken has no totals to look at, and a limit of none all the same.
-    assert!(!ask(&ledger, hour(1)).may_wake());
-    ledger.note(wake(hour(0), &[1], Cause::Request(0)));
-    for at in [hour(0), hour(100)] {
-        match ask(&ledger, at) {
-            Verdict::Wait { until: Some(until) } => assert!(until > at),
-            other @ (Verdict::Wait { until: None } | Verdict::Within | Verdict::Over) => {
-                panic!("{other:?}")
-            }
-        }
-    }
-}
-
-fn at_the_hour(from: UnixTime, hours: u64) -> UnixTime {
-    UnixTime::from_millis((from.as_millis() / 3_600_000 + hours) * 3_600_000)
+    let totals = ledger.of(place(1)).unwrap();
+    assert_eq!(totals.day(hour(30)), 1, "what is older than 25 hours is forgotten");
+    assert_eq!((totals.day(hour(54)), totals.day(hour(55))), (1, 0));
+    assert_eq!(totals.life(), 4);
 }
 
 proptest! {
-    /// Whoever wakes a disk only when the budget lets it never has more in any 24 hours, and is let
-    /// in at the moment that it was told.
+    /// No window of 24 hours has more than the day is said to have: whoever keeps a budget by it
+    /// errs to the safe side.
     #[test]
-    fn no_day_has_more_than_its_budget(
-        per_day in 1..6u32,
+    fn a_day_counts_no_less_than_any_24_hours(
         steps in prop::collection::vec(0..7_200_000u64, 1..200)
     ) {
-        let budget = Budget { disk_spinups_per_day: Some(per_day), ..Budget::default() };
         let (mut ledger, mut now, mut woken) = (Ledger::new(), hour(0), Vec::new());
         for step in steps {
             now = UnixTime::from_millis(now.as_millis() + step);
-            let ask = |ledger: &Ledger, at| {
-                ledger.ask(&budget, at, None, &[place(1)], Cause::Write(0))
-            };
-            match ask(&ledger, now) {
-                Verdict::Within => {
-                    let places = vec![place(1)];
-                    ledger.note(Wake { at: now, group: None, places, cause: Cause::Write(0) });
-                    woken.push(now.as_millis());
-                }
-                Verdict::Wait { until } => {
-                    let until = until.unwrap();
-                    prop_assert!(until > now);
-                    prop_assert_eq!(ask(&ledger, until), Verdict::Within);
-                    let just_before = UnixTime::from_millis(until.as_millis() - 1);
-                    prop_assert!(!ask(&ledger, just_before).may_wake());
-                }
-                Verdict::Over => prop_assert!(false, "what can wait waits"),
-            }
-        }
-        for window in woken.windows(per_day as usize + 1) {
-            prop_assert!(window[per_day as usize] - window[0] >= 24 * 3_600_000);
+            let places = vec![place(1)];
+            ledger.note(Wake { at: now, group: None, places, cause: Cause::Write(0) });
+            woken.push(now.as_millis());
+            let since = now.as_millis() - 24 * 3_600_000;
+            let count = woken.iter().filter(|at| **at > since).count() as u64;
+            prop_assert!(ledger.of(place(1)).unwrap().day(now) >= count);
         }
     }
 }

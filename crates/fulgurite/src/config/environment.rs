@@ -10,7 +10,7 @@ type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
 /// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`
 /// and `[rack.places]` stand in files only.
-const SETTINGS: [(&str, Setter); 42] = [
+const SETTINGS: [(&str, Setter); 43] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),
     ("FULGURITE_TLS", |c, v| set(&mut c.tls, v)),
@@ -55,6 +55,7 @@ const SETTINGS: [(&str, Setter); 42] = [
     ("FULGURITE_RACK_IDLE", |c, v| set(&mut rack(c).idle, v)),
     ("FULGURITE_RACK_SHAPE", |c, v| set(&mut rack(c).shape, v)),
     ("FULGURITE_RACK_TIME_SCALE", |c, v| set_ratio(&mut rack(c).time_scale, v)),
+    ("FULGURITE_RACK_VERIFY", |c, v| set(&mut rack(c).verify, v)),
 ];
 
 /// Variables with the prefix that other parts of the program read.

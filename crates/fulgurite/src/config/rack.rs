@@ -2,7 +2,7 @@
 //!
 //! Not here: how it is made, opened and asked (`crate::rack`).
 
-mod idle;
+mod or_never;
 mod places;
 
 use std::collections::BTreeMap;
@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 
 use fulgurite_disks::{LinuxDisk, PlaceId};
 use fulgurite_rack::{Policy, Shape, presets};
+use fulgurite_stacks::ScrubPolicy;
 use fulgurite_units::{ByteCount, Duration, Ratio, error_chain};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::idle::Idle;
+pub(crate) use self::or_never::OrNever;
 pub(crate) use self::places::Place;
 use super::ConfigError;
 
 /// Name of the tier that the rack is.
 pub(crate) const TIER: &str = "rack";
+/// The shortest time in which all of a rack is verified.
+const VERIFY_MIN: Duration = Duration::from_secs(3600);
 
 /// `[rack]`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +53,9 @@ pub(crate) struct Rack {
     /// `linux`: whether disks are mounted and unmounted, where `/etc/fstab` says.
     pub(crate) mount: bool,
     /// When a group that nobody wants is put down, or `never`.
-    pub(crate) idle: Idle,
+    pub(crate) idle: OrNever,
+    /// In what time all blobs of each group are read from all of their stacks, or `never`.
+    pub(crate) verify: OrNever,
     /// When staged bodies are brought there.
     pub(crate) moves: Moves,
     /// How the controller decides.
@@ -106,7 +111,9 @@ impl Default for Rack {
             device: None,
             smartctl: None,
             mount: true,
-            idle: Idle::default(),
+            // A switch is worth some, and disks that sleep are what it is for.
+            idle: OrNever::After(Duration::from_secs(600)),
+            verify: OrNever::After(Duration::from_secs(30 * 86_400)),
             moves: Moves::default(),
             policy: Policy::default(),
             places: BTreeMap::new(),
@@ -122,7 +129,7 @@ impl Rack {
             shape,
             make: true,
             time_scale: Ratio::new(0.1).unwrap_or_default(),
-            idle: Idle::After(Duration::from_secs(60)),
+            idle: OrNever::After(Duration::from_secs(60)),
             moves: Moves { calm_age: Duration::from_secs(5), ..Moves::default() },
             ..Self::default()
         }
@@ -148,6 +155,11 @@ impl Rack {
         })?;
         Shape::parse(&text)
             .map_err(|error| refuse(format!("\"{}\": {}", self.shape, error_chain(&error))))
+    }
+
+    /// How often its groups are verified.
+    pub(crate) fn scrub(&self) -> ScrubPolicy {
+        ScrubPolicy { interval: self.verify.time() }
     }
 
     /// How its controller decides.
@@ -180,6 +192,12 @@ impl Rack {
         let shape = self.effective_shape()?;
         if self.policy.idle.is_some() {
             return refuse("rack.policy.idle", "it stands one table higher, as rack.idle");
+        }
+        if self.verify.time().is_some_and(|time| time < VERIFY_MIN) {
+            return refuse(
+                "rack.verify",
+                "to read all that lies on a rack takes days: give an hour or more, or \"never\"",
+            );
         }
         let roots = self.roots(&shape, Path::new("DATA/rack"))?;
         match self.backend {

@@ -10,7 +10,7 @@ use fulgurite_archive::system_clock;
 use fulgurite_disks::{LinuxDisks, Simulated, Times};
 use fulgurite_stacks::fail_point::{FAIL_POINTS, FailPoints};
 use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_stacks::{Entropy, RackOptions, RackStore};
 use fulgurite_units::{RackId, Ratio, Seed};
 
 use crate::config::rack::Backend;
@@ -206,7 +206,7 @@ pub(crate) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
         backend,
         clock: system_clock(),
         entropy: Entropy::new(draw),
-        scrub: ScrubPolicy::default(),
+        scrub: rack.scrub(),
         fail: fail_points()?,
         injected: Injected::default(),
     })

@@ -5,7 +5,7 @@ use fulgurite_stacks::{DiskSnapshot, GroupSnapshot, GroupState, Snapshot};
 
 use crate::inspect::timestamp;
 use crate::objects::counted;
-use crate::output::grouped;
+use crate::output::{bytes, grouped};
 use crate::style::{self, Tone};
 
 /// A disk in the picture.
@@ -42,12 +42,26 @@ pub(super) fn snapshot(rack: &Snapshot) -> String {
     let disks = rack.groups.iter().flat_map(|group| &group.disks);
     let troubled = disks.filter_map(|disk| Some((disk.place, disk.trouble.as_ref()?)));
     lines.extend(troubled.map(|(place, trouble)| format!("trouble    disk {place}: {trouble}")));
+    let disks = rack.groups.iter().flat_map(|group| &group.disks);
+    lines.extend(disks.filter_map(failing));
     lines.join("\n")
 }
 
+/// A disk that says that it will fail.
+fn failing(disk: &DiskSnapshot) -> Option<String> {
+    let health = disk.health.as_ref().filter(|health| health.passes == Some(false))?;
+    let which = [health.model.as_deref(), health.serial.as_deref()];
+    let which = which.into_iter().flatten().collect::<Vec<_>>().join(" ");
+    let line = format!(
+        "warning    disk {} says that it will fail (SMART); replace it: {which}",
+        disk.place
+    );
+    Some(style::out(Tone::Notice, line).to_string())
+}
+
 const HEAD: &str = concat!(
-    "group class  state          woken today  life    watts  waiting",
-    "  disks                    since"
+    "group class  state          woken today  life    watts  waiting  ",
+    "   blobs       bytes        free  disks                    since"
 );
 
 fn group(group: &GroupSnapshot) -> String {
@@ -58,12 +72,15 @@ fn group(group: &GroupSnapshot) -> String {
         GroupState::Asleep => Tone::Faint,
     };
     let signs: String = group.disks.iter().map(sign).collect();
+    let free = group.room.map_or_else(|| "?".to_owned(), |room| bytes(room.free));
+    let (blobs, all) = (grouped(group.blobs), bytes(group.bytes));
+    let lies = format!("{blobs:>8}  {all:>10}  {free:>10}");
     let since = match group.since {
         Some(since) => timestamp(since),
         None => "before the start".to_owned(),
     };
     format!(
-        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {signs:<24} {since}",
+        "{:>5} {:>5}  {}  {:>11}  {:>4}  {:>7.1}  {:>7}  {lies}  {signs:<24} {since}",
         group.group,
         group.class,
         style::out(tone, state),

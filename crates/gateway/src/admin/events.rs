@@ -1,7 +1,8 @@
-//! `GET /-/events`: what goes on in the library, as server-sent events (WHATWG HTML, 9.2).
+//! `GET /-/events` and `/-/rack-events`: what goes on in the library, and in the rack of cold
+//! disks, as server-sent events (WHATWG HTML, 9.2).
 //!
 //! ```text
-//!   event: scene         the library at one moment; comes first
+//!   event: scene         all of it at one moment; comes first
 //!   id: 41               steps until then
 //!   data: {..}           one line of JSON
 //!
@@ -14,6 +15,7 @@
 //! `end` that says so, and begins anew with another scene.
 
 use std::convert::Infallible;
+use std::future::Future;
 
 use bytes::Bytes;
 use fulgurite_archive::{LibraryWatch, Seen, WatchEnd};
@@ -28,19 +30,26 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::limits::EVENTS_SILENCE_MAX;
 
+/// What somebody watches.
+pub(super) trait Watch: Send + 'static {
+    /// The next event, and whether it is the last; none when there are no more. What is not waited
+    /// for to the end is not lost.
+    fn next(&mut self) -> impl Future<Output = Option<(Bytes, bool)>> + Send;
+}
+
 /// The events of one client.
 #[derive(Debug)]
-pub(super) struct Events {
-    watch: LibraryWatch,
+pub(super) struct Events<W> {
+    watch: W,
     stopping: watch::Receiver<bool>,
     /// Held as long as the client is there.
     _slot: OwnedSemaphorePermit,
     is_over: bool,
 }
 
-impl Events {
+impl<W: Watch> Events<W> {
     pub(super) const fn new(
-        watch: LibraryWatch,
+        watch: W,
         stopping: watch::Receiver<bool>,
         slot: OwnedSemaphorePermit,
     ) -> Self {
@@ -65,27 +74,37 @@ impl Events {
         if self.is_over {
             return None;
         }
-        let seen = tokio::select! {
+        let (text, is_last) = tokio::select! {
             biased;
             // A sender that is gone stops as well.
-            _ = self.stopping.wait_for(|is_stopping| *is_stopping) => Seen::End(WatchEnd::Stopped),
-            seen = self.watch.next() => seen?,
+            _ = self.stopping.wait_for(|is_stopping| *is_stopping) => {
+                (event("end", None, &WatchEnd::Stopped), true)
+            }
+            next = self.watch.next() => next?,
             // A client that is gone is found out when it is written to.
             () = tokio::time::sleep(EVENTS_SILENCE_MAX) => {
                 return Some(Bytes::from_static(b":\n\n"));
             }
         };
-        self.is_over = matches!(seen, Seen::End(_));
-        Some(match &seen {
+        self.is_over = is_last;
+        Some(text)
+    }
+}
+
+impl Watch for LibraryWatch {
+    async fn next(&mut self) -> Option<(Bytes, bool)> {
+        let seen = Self::next(self).await?;
+        let text = match &seen {
             Seen::Scene(scene) => event("scene", Some(scene.step), scene),
             Seen::Step(step) => event("step", Some(step.step), step),
             Seen::End(end) => event("end", None, end),
-        })
+        };
+        Some((text, matches!(seen, Seen::End(_))))
     }
 }
 
 /// JSON has no line breaks, so that all of it is one line.
-fn event(name: &str, id: Option<u64>, value: &impl Serialize) -> Bytes {
+pub(super) fn event(name: &str, id: Option<u64>, value: &impl Serialize) -> Bytes {
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     Bytes::from(format!("event: {name}\n{id}data: {}\n\n", json!(value)))
 }

@@ -6,7 +6,7 @@
 //!   GET  /-/admin/margins?platter=ID       one JSON object: each sector at the last verification
 //!   GET  /-/admin/orphans                  one JSON array
 //!   POST /-/admin/discard-orphan?file=F    one JSON object: {"discarded":F}
-//!   GET  /-/events                         server-sent events: see `events`
+//!   GET  /-/events, /-/rack-events         server-sent events: see `events`
 //!   POST /-/admin/seal                     lines of JSON:  {"progress":{..}} every second, then
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
@@ -20,6 +20,7 @@
 mod events;
 mod operator;
 mod rack;
+mod rack_watch;
 mod routes;
 
 use std::convert::Infallible;
@@ -54,7 +55,7 @@ use self::operator::CallGate;
 pub(crate) use self::operator::reads_authorization;
 pub use self::operator::{Nonce, OperatorCall};
 use self::routes::Call;
-pub(crate) use self::routes::EVENTS;
+pub(crate) use self::routes::{EVENTS, RACK_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
@@ -208,14 +209,16 @@ impl Admin {
     }
 
     async fn events(&self) -> Response<Body> {
-        let Ok(slot) = Arc::clone(&self.watchers).try_acquire_owned() else {
-            let message = "too many watch the library";
-            return refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", message);
-        };
+        let Some(slot) = self.watcher() else { return too_many_watch() };
         match self.archive.watch_library().await {
             Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
             Err(error) => Failure::from(error).response(),
         }
+    }
+
+    /// The place of one more who watches, if there is one.
+    fn watcher(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.watchers).try_acquire_owned().ok()
     }
 
     async fn locate(&self, query: &str) -> Response<Body> {
@@ -315,6 +318,10 @@ impl Told for ToldByArchive {
             "platters": status.platters,
         }))
     }
+}
+
+fn too_many_watch() -> Response<Body> {
+    refuse(StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "too many watch already")
 }
 
 /// The platter that is asked for, if one is; an error if that is no id.

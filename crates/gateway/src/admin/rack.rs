@@ -10,8 +10,10 @@ use s3s::Body;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::events::Events;
+use super::rack_watch::RackWatch;
 use super::routes::RackCall;
-use super::{Admin, Failure, Told, answer, refuse};
+use super::{Admin, Failure, Told, answer, refuse, too_many_watch};
 use crate::percent::query_value;
 
 /// How far a call of the rack is.
@@ -43,6 +45,7 @@ impl Admin {
         match call {
             RackCall::Status => return answer(rack.status().await),
             RackCall::Ledger => return answer(rack.ledger().await),
+            RackCall::Events => return self.rack_events(&rack),
             RackCall::Verify | RackCall::Rebuild | RackCall::Replace | RackCall::Recover => {}
         }
         let needs_place = matches!(call, RackCall::Rebuild | RackCall::Replace);
@@ -62,6 +65,14 @@ impl Admin {
         self.work(call, rack, place, slot)
     }
 
+    fn rack_events(&self, rack: &RackStore) -> Response<Body> {
+        let Some(slot) = self.watcher() else { return too_many_watch() };
+        match RackWatch::begin(rack) {
+            Ok(watch) => Events::new(watch, self.stopping.clone(), slot).response(),
+            Err(error) => Failure::from(error).response(),
+        }
+    }
+
     fn work(
         &self,
         call: RackCall,
@@ -76,7 +87,7 @@ impl Admin {
                 RackCall::Rebuild => json!(rack.rebuild_telling(place, &progress).await?),
                 RackCall::Replace => json!(rack.replace_telling(place, &progress).await?),
                 RackCall::Recover => json!(rack.recover().await?),
-                RackCall::Verify | RackCall::Status | RackCall::Ledger => {
+                RackCall::Verify | RackCall::Status | RackCall::Ledger | RackCall::Events => {
                     json!(rack.verify_telling(&progress).await?)
                 }
             };

@@ -26,13 +26,16 @@ pub(super) enum RackCall {
     Rebuild,
     Replace,
     Recover,
+    Events,
 }
 
 /// Where the library is watched.
 pub(crate) const EVENTS: &str = "/-/events";
+/// Where the rack is.
+pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 15] = [
+const ROUTES: [(Method, &str, Call); 16] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -42,6 +45,7 @@ const ROUTES: [(Method, &str, Call); 15] = [
     (Method::POST, "/-/admin/verify", Call::Verify),
     (Method::POST, "/-/admin/move", Call::Move),
     (Method::GET, EVENTS, Call::Events),
+    (Method::GET, RACK_EVENTS, Call::Rack(RackCall::Events)),
     (Method::GET, "/-/admin/rack", Call::Rack(RackCall::Status)),
     (Method::GET, "/-/admin/rack-ledger", Call::Rack(RackCall::Ledger)),
     (Method::POST, "/-/admin/rack-verify", Call::Rack(RackCall::Verify)),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use fulgurite_stacks::Snapshot;
+use fulgurite_stacks::{DiskSnapshot, Snapshot};
 
 use super::metrics::head;
 
@@ -38,6 +38,15 @@ fn write_disks(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
         let troubled = group.disks.iter().filter(|disk| disk.trouble.is_some()).count();
         writeln!(page, "{name}{{group=\"{}\"}} {troubled}", group.group)?;
     }
+    let name = "fulgurite_rack_disks_failing";
+    head(page, name, "gauge", "Disks of a group that say that they will fail (SMART).")?;
+    for group in &rack.groups {
+        let says_so = |disk: &&DiskSnapshot| {
+            disk.health.as_ref().is_some_and(|health| health.passes == Some(false))
+        };
+        let failing = group.disks.iter().filter(says_so).count();
+        writeln!(page, "{name}{{group=\"{}\"}} {failing}", group.group)?;
+    }
     Ok(())
 }
 
@@ -63,6 +72,26 @@ fn write_groups(page: &mut String, rack: &Snapshot) -> std::fmt::Result {
     head(page, name, "gauge", "Operations that wait for a group, or run in it.")?;
     for group in &rack.groups {
         writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.waiting)?;
+    }
+    let name = "fulgurite_rack_blobs";
+    head(page, name, "gauge", "Blobs that lie in a group.")?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.blobs)?;
+    }
+    let name = "fulgurite_rack_blob_bytes";
+    head(page, name, "gauge", "Bytes of the blobs of a group, without redundancy.")?;
+    for group in &rack.groups {
+        writeln!(page, "{name}{{group=\"{}\"}} {}", group.group, group.bytes)?;
+    }
+    let name = "fulgurite_rack_free_bytes";
+    head(
+        page,
+        name,
+        "gauge",
+        "Room of a group's disks when they were last looked at; shared file systems count once.",
+    )?;
+    for (group, room) in rack.groups.iter().filter_map(|group| Some((group.group, group.room?))) {
+        writeln!(page, "{name}{{group=\"{group}\"}} {}", room.free)?;
     }
     let name = "fulgurite_rack_watts";
     head(page, name, "gauge", "Estimated draw of a group's disks; nothing is measured.")?;

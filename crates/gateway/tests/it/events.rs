@@ -10,7 +10,7 @@ use crate::openapi;
 const EVENTS: &str = "/-/events";
 
 /// Who watches, and what came so far.
-struct Watching {
+pub(crate) struct Watching {
     stream: TcpStream,
     read: Vec<u8>,
 }
@@ -18,7 +18,11 @@ struct Watching {
 impl Watching {
     /// Begins to watch; on return the first event is there, or all of a refusal.
     async fn begin(server: &TestServer) -> Self {
-        let ask = server.ask("GET", EVENTS).unsigned_header("authorization", &signed_now(EVENTS));
+        Self::begin_at(server, EVENTS).await
+    }
+
+    pub(crate) async fn begin_at(server: &TestServer, path: &str) -> Self {
+        let ask = server.ask("GET", path).unsigned_header("authorization", &signed_now(path));
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(ask.plain_head(0).as_bytes()).await.unwrap();
         let mut read = Vec::new();
@@ -30,12 +34,12 @@ impl Watching {
         Self { stream, read }
     }
 
-    fn is_let_in(&self) -> bool {
+    pub(crate) fn is_let_in(&self) -> bool {
         self.read.starts_with(b"HTTP/1.1 200 ")
     }
 
     /// All that comes until the end.
-    async fn rest(mut self) -> Answer {
+    pub(crate) async fn rest(mut self) -> Answer {
         self.stream.read_to_end(&mut self.read).await.unwrap();
         parse_answer(&self.read)
     }
@@ -49,7 +53,7 @@ async fn seal(server: &TestServer) {
 }
 
 /// Names of events with what they hold.
-fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
+pub(crate) fn events(text: &str) -> Vec<(&str, serde_json::Value)> {
     let field = |event: &str, name: &str| {
         let found = event.lines().find(|line| line.starts_with(name)).unwrap();
         event.find(found).unwrap() + name.len()

@@ -16,6 +16,7 @@ mod objects;
 mod openapi;
 mod outside;
 mod page;
+mod rack;
 mod refused;
 mod signer;
 mod tls;

@@ -86,8 +86,13 @@ impl LiveRack {
         let rack = RackStore::open(self.options(disks, &Injected::default())).unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (sees, assignment) = (Arc::clone(&seen), self.assignment.clone());
-        rack.watch(move |at, event, said| sees.lock().unwrap().note(&assignment, at, event, said))
-            .unwrap();
+        rack.watch(move |seen| {
+            if let fulgurite_stacks::Seen::Step { at, event, commands, .. } = seen {
+                sees.lock().unwrap().note(&assignment, at, event, commands);
+            }
+            true
+        })
+        .unwrap();
         let began = self.clock.passed();
         let reads: Vec<[Instant; 3]> = self.runtime.block_on(async {
             let reads = burst.iter().map(|read| {

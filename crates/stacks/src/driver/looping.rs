@@ -1,5 +1,7 @@
 //! The driver's thread: messages to events, commands to deeds.
 
+mod looks;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,16 +10,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_disks::{CauseKind, GroupId, LedgerFile, PlaceId, Power, Wake};
+use fulgurite_disks::{CauseKind, GroupId, Health, LedgerFile, PlaceId, Power, Wake};
 use fulgurite_rack::{
     Assignment, Command, Event, GroupState, Loss, Members, Op, OpId, OpKind, Part, PlaceState,
     Rack, Refusal, Side, Watts,
 };
 use fulgurite_units::{Clock, Controller as _, Duration, Instant, Outbox, UnixTime, error_chain};
 
-use super::snapshot::{DiskSnapshot, GroupSnapshot, Since, Snapshot};
+use self::looks::Looks;
+use super::snapshot::{DiskSnapshot, GroupRoom, GroupSnapshot, Since, Snapshot};
 use super::stages::{Ended, How, Stage, Stagehand};
-use super::{Message, Parts, Task, Watcher};
+use super::watch::Watchers;
+use super::{Message, Parts, Task};
+use crate::index::TotalsRow;
 use crate::limits::{LEDGER_REST, WRONG_DISK_REST, WRONG_DISK_REST_MAX};
 use crate::scrub::{Piece, Scrubs};
 use crate::work::{disk_name, group_name, piece_of, scrub};
@@ -59,7 +64,10 @@ pub(super) struct Loop {
     scrubbed: Arc<Mutex<Vec<(GroupId, Piece)>>>,
     /// What the controller is to be told, in its order: one event after the deeds of the other.
     events: VecDeque<Event>,
-    watcher: Option<Watcher>,
+    watchers: Watchers,
+    looks: Looks,
+    /// What disks said of themselves when they last came up.
+    health: BTreeMap<PlaceId, Health>,
     is_stopping: bool,
     /// Nobody has the driver any more.
     is_left: Arc<AtomicBool>,
@@ -100,7 +108,9 @@ impl Loop {
             scrubs,
             scrubbed: Arc::default(),
             events,
-            watcher: None,
+            watchers: Watchers::default(),
+            looks: Looks::default(),
+            health: BTreeMap::new(),
             is_stopping: false,
             is_left,
         }
@@ -121,8 +131,11 @@ impl Loop {
             self.settle();
             self.scrub();
             self.settle();
+            self.look();
+            self.settle();
             let states = self.assignment.groups().map(|group| self.rack.group_state(group).into());
-            self.since.look(states, self.clock.now());
+            let slept = self.since.look(states, self.clock.now());
+            self.remember_rooms(&slept);
         }
         self.end();
     }
@@ -137,8 +150,11 @@ impl Loop {
         let scrub = scrub.map(|at| now + at.since(self.clock.now()));
         // One that was refused at once has ended already.
         let ended = (!self.is_stopping && !lock(&self.scrubbed).is_empty()).then_some(now);
-        let due =
-            [alarm, self.rack.deadline(), held, wrong, scrub, ended].into_iter().flatten().min();
+        let look = self.looks.deadline().filter(|_| !self.is_stopping);
+        let due = [alarm, self.rack.deadline(), held, wrong, scrub, ended, look]
+            .into_iter()
+            .flatten()
+            .min();
         match self.clock.sleep_until(due.unwrap_or(now + IDLE)) {
             Some(time) => messages.recv_timeout(time.into()),
             // Nobody but whoever turns the hands lets time pass, and says so.
@@ -169,6 +185,8 @@ impl Loop {
             Message::Replaced(place) => {
                 self.troubles.remove(&place);
                 self.wrong.remove(&place);
+                self.looks.replaced(place);
+                self.health.remove(&place);
                 if let Err(error) = self.ledger.replaced(place) {
                     tracing::warn!(%place, "the ledger: {}", error_chain(&error));
                 }
@@ -180,7 +198,11 @@ impl Loop {
             Message::Wakes(send) => {
                 drop(send.send(self.ledger.ledger().recent().cloned().collect()));
             }
-            Message::Watch(watcher) => self.watcher = Some(watcher),
+            Message::Watch(watcher) => {
+                let (now, scene) = (self.clock.passed(), self.snapshot());
+                self.watchers.add(watcher, now, &scene);
+            }
+            Message::Looked(looked) => self.looked(looked),
             Message::Turned => {}
             Message::Stop => self.begin_to_stop(),
         }
@@ -282,9 +304,7 @@ impl Loop {
             let now = self.clock.passed();
             self.rack.step(now, event, &mut out);
             let commands: Vec<Command> = out.drain().collect();
-            if let Some(watcher) = &mut self.watcher {
-                watcher(now, &event, &commands);
-            }
+            self.watchers.step(now, &event, &commands);
             let held = self.note_wakes(&commands);
             self.obey(commands, held);
         }
@@ -319,6 +339,11 @@ impl Loop {
                 Command::SpinDown { place } if self.held.remove(&place).is_some() => {
                     // It was never told to turn.
                     self.tell(Event::Down { place });
+                }
+                // Somebody else woke it: nothing of it is mounted here.
+                Command::SpinDown { place } if self.sleeps(place) => {
+                    self.looks.sinks(place);
+                    self.act(place, Stage::TurnDown);
                 }
                 Command::SpinDown { place } => self.act(place, Stage::Unmount),
                 Command::Run { op, up } => self.run_task(op, up),
@@ -370,7 +395,17 @@ impl Loop {
         None
     }
 
+    /// Whether none of ours wants a disk to turn.
+    fn sleeps(&self, place: PlaceId) -> bool {
+        self.hand.shop.guard.power(place) == Some(Power::Standby)
+    }
+
     fn turn_up(&mut self, place: PlaceId) {
+        if self.looks.is_sinking(place) {
+            // It is tried again when it stands still.
+            self.trouble(place, "another program woke it, and it is put down first".to_owned());
+            return self.tell(Event::UpFailed { place });
+        }
         match self.hand.shop.guard.turn(place, Power::SpinningUp) {
             Ok(()) => self.act(place, Stage::TurnUp),
             Err(error) => {
@@ -403,14 +438,13 @@ impl Loop {
             (Stage::Mount, How::Well(time)) => self.later(place, Stage::Arrive, time),
             (Stage::Unmount, How::Well(time)) => self.later(place, Stage::TurnDown, time),
             (Stage::TurnDown, How::Well(time)) => self.later(place, Stage::Rest, time),
-            (Stage::Rest | Stage::Arrive, How::Well(_)) => self.tell(Event::Down { place }),
-            (_, How::Arrived(arrival)) => {
-                self.wrong.remove(&place);
-                if self.troubles.remove(&place).is_some() {
-                    tracing::info!(%place, "a disk is well again");
-                }
+            (Stage::Rest | Stage::Arrive, How::Well(_)) => {
+                self.looks.stands_still(place);
+                self.tell(Event::Down { place });
+            }
+            (_, How::Arrived(arrival, health)) => {
                 tracing::trace!(%place, ?arrival, "a disk is active");
-                self.tell(Event::Up { place });
+                self.arrived(place, health);
             }
             (_, How::Wrong(fault)) => self.wrong(place, &fault),
             (Stage::TurnUp | Stage::Mount | Stage::Arrive, How::Failed(why)) => {
@@ -419,10 +453,26 @@ impl Loop {
                 self.tell(Event::UpFailed { place });
             }
             (Stage::Unmount | Stage::TurnDown | Stage::Rest, How::Failed(why)) => {
+                self.looks.does_not_sink(place);
                 self.trouble(place, why);
                 self.tell(Event::DownFailed { place });
             }
         }
+    }
+
+    /// A disk is active, and says this of itself.
+    fn arrived(&mut self, place: PlaceId, health: Option<Health>) {
+        self.wrong.remove(&place);
+        if self.troubles.remove(&place).is_some() {
+            tracing::info!(%place, "a disk is well again");
+        }
+        if let Some(health) = health {
+            if health.passes == Some(false) {
+                tracing::warn!(%place, "{} says that it will fail (SMART)", disk_name(place));
+            }
+            self.health.insert(place, health);
+        }
+        self.tell(Event::Up { place });
     }
 
     /// The disk is none that may be used: it is put down, and counts as lost until it is looked at
@@ -553,6 +603,7 @@ impl Loop {
             place,
             power: self.hand.shop.guard.power(place).unwrap_or(Power::Absent),
             spin_ups: ledger.of(place).map_or(0, fulgurite_disks::Totals::life),
+            health: self.health.get(&place).cloned(),
             trouble: self.troubles.get(&place).cloned().or_else(|| {
                 let is_new = self.hand.shop.places.is_new(place);
                 is_new.then(|| "it is not made one of the rack yet (replace)".to_owned())
@@ -565,6 +616,10 @@ impl Loop {
             (count > 0).then_some((kind, count))
         });
         let waiting = self.tasks.values().filter(|waiting| waiting.group == id).count();
+        let lies = self.hand.shop.index.totals(id).unwrap_or_else(|error| {
+            tracing::warn!(group = %id, "its blobs are not counted: {}", error_chain(&error));
+            TotalsRow::default()
+        });
         let (verified, verifies) = self.scrubs.of(id);
         GroupSnapshot {
             group: id,
@@ -572,6 +627,9 @@ impl Loop {
             state: self.rack.group_state(group).into(),
             since: self.since.of(group),
             waiting: crate::format::bytes(waiting),
+            blobs: lies.blobs,
+            bytes: lies.bytes.get(),
+            room: self.room_of(group),
             spin_ups: totals.map_or(0, fulgurite_disks::Totals::life),
             spin_ups_by: by.collect(),
             spin_ups_of_a_day: totals.map_or(0, |totals| totals.day(self.clock.now())),
@@ -586,6 +644,44 @@ impl Loop {
         }
     }
 
+    /// The room of a group's disks together; none while that of one was never looked at.
+    fn room_of(&self, group: GroupId) -> Option<GroupRoom> {
+        let mut systems = BTreeMap::new();
+        let mut at_ms = u64::MAX;
+        for &place in self.assignment.places(group) {
+            let places = &self.hand.shop.places;
+            if places.is_given_up(place) {
+                continue;
+            }
+            let room = places.room(place)?;
+            at_ms = at_ms.min(room.at_ms);
+            // The last look at a file system that several share counts.
+            let known = systems.entry(room.file_system).or_insert(room);
+            if known.at_ms < room.at_ms {
+                *known = room;
+            }
+        }
+        let free = systems.values().map(|room| room.free.get()).sum();
+        let total = systems.values().map(|room| room.total.get()).sum();
+        let at = UnixTime::from_millis(at_ms);
+        (!systems.is_empty()).then_some(GroupRoom { free, total, at })
+    }
+
+    /// What room the disks of groups that went to sleep have is remembered over a restart.
+    fn remember_rooms(&self, slept: &[usize]) {
+        if slept.is_empty() {
+            return;
+        }
+        let groups: Vec<GroupId> = self.assignment.groups().collect();
+        let places = slept.iter().filter_map(|&at| Some(self.assignment.places(*groups.get(at)?)));
+        let places = places.flatten();
+        let rooms = places.filter_map(|&at| Some((at, self.hand.shop.places.room(at)?)));
+        if let Err(error) = self.hand.shop.index.set_rooms(rooms.collect()) {
+            // They are looked at again when the group spins next.
+            tracing::warn!("the room of disks is not remembered: {}", error_chain(&error));
+        }
+    }
+
     fn watts_of(&self, power: Power) -> f64 {
         match power {
             Power::Standby | Power::Failed => self.watts.standby,
@@ -597,6 +693,8 @@ impl Loop {
 
     /// Puts the disks down: nothing runs any more.
     fn end(self) {
+        let all: Vec<usize> = (0..self.assignment.groups().count()).collect();
+        self.remember_rooms(&all);
         for (place, power) in self.hand.shop.guard.powers() {
             if power.turns() {
                 self.hand.put_down(place);

@@ -1,7 +1,7 @@
 //! What a rack shows of itself: of each group what it does, who waits, what it drew; no disk is
 //! asked.
 
-use fulgurite_disks::{CauseKind, GroupId, PlaceId, Power};
+use fulgurite_disks::{CauseKind, GroupId, Health, PlaceId, Power};
 use fulgurite_units::{RackId, UnixTime};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +44,13 @@ pub struct GroupSnapshot {
     pub disks: Vec<DiskSnapshot>,
     /// Operations that wait or run.
     pub waiting: u64,
+    /// Blobs that lie in it.
+    pub blobs: u64,
+    /// Their bytes, without redundancy.
+    pub bytes: u64,
+    /// The room of its disks; none while not all of them were looked at since they were put in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<GroupRoom>,
     /// Times that it was woken over its life, as the ledger has it.
     pub spin_ups: u64,
     /// The same over its life, by cause.
@@ -62,6 +69,19 @@ pub struct GroupSnapshot {
     pub verifies: bool,
 }
 
+/// The room of the disks of a group together, redundancy included; those that share a file system
+/// count once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupRoom {
+    /// Bytes that could be written.
+    pub free: u64,
+    /// All of them.
+    pub total: u64,
+    /// When the disk was looked at whose look is the oldest.
+    pub at: UnixTime,
+}
+
 /// A disk at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +92,9 @@ pub struct DiskSnapshot {
     pub power: Power,
     /// Spin-ups over its life, as the ledger has them.
     pub spin_ups: u64,
+    /// What it said of itself when it last came up since the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<Health>,
     /// What is wrong with it; nothing when nothing is known to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
@@ -123,16 +146,27 @@ impl From<fulgurite_rack::GroupState> for GroupState {
 pub(super) struct Since(Vec<(GroupState, UnixTime)>);
 
 impl Since {
-    /// Looks at the groups of a rack, in their order.
-    pub(super) fn look(&mut self, states: impl Iterator<Item = GroupState>, now: UnixTime) {
+    /// Looks at the groups of a rack, in their order; says which went to sleep since the last look.
+    pub(super) fn look(
+        &mut self,
+        states: impl Iterator<Item = GroupState>,
+        now: UnixTime,
+    ) -> Vec<usize> {
+        let mut slept = Vec::new();
         for (at, state) in states.enumerate() {
             match self.0.get_mut(at) {
                 Some(known) if known.0 == state => {}
-                Some(known) => *known = (state, now),
+                Some(known) => {
+                    *known = (state, now);
+                    if state == GroupState::Asleep {
+                        slept.push(at);
+                    }
+                }
                 // Before the first look it may have done so for long.
                 None => self.0.push((state, UnixTime::default())),
             }
         }
+        slept
     }
 
     pub(super) fn of(&self, group: GroupId) -> Option<UnixTime> {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use fulgurite_disks::{Backend, PlaceId, Power};
+use fulgurite_disks::{Backend, Health, PlaceId, Power};
 use fulgurite_units::{Duration, error_chain};
 
 use crate::Fault;
@@ -46,8 +46,8 @@ pub(super) struct Ended {
 pub(super) enum How {
     /// Well, when this much time has passed.
     Well(Duration),
-    /// It is active, and this is what it is.
-    Arrived(Arrival),
+    /// It is active, and this is what it is and what it says of itself.
+    Arrived(Arrival, Option<Health>),
     /// It is not the disk that belongs there, or cannot be told.
     Wrong(Fault),
     /// The disk does not do it.
@@ -73,6 +73,10 @@ impl Stagehand {
                 Err(error) => How::Failed(error_chain(&error)),
             },
             Stage::TurnDown => self.timed(self.backend.spin_down(place)),
+            // Of a disk that another program woke nothing was mounted.
+            Stage::Rest if self.shop.guard.power(place) == Some(Power::Standby) => {
+                How::Well(Duration::ZERO)
+            }
             Stage::Rest => match self.shop.guard.turn(place, Power::Standby) {
                 Ok(()) => How::Well(Duration::ZERO),
                 Err(error) => How::Failed(error_chain(&error)),
@@ -93,7 +97,8 @@ impl Stagehand {
             return How::Failed(error_chain(&error));
         }
         match arrive(&self.shop, place) {
-            Ok(arrival) => How::Arrived(arrival),
+            // It is as good without: only what it says of itself is not known then.
+            Ok(arrival) => How::Arrived(arrival, self.backend.health(place).ok().flatten()),
             // It may be well the next time: nothing says that it is another one.
             Err(fault @ (Fault::Io { .. } | Fault::Exhausted { .. })) => {
                 How::Failed(fault.to_string())

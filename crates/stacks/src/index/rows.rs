@@ -11,6 +11,8 @@
 //! unwanted   group, blob id, sequence       UnwantedRow: stacks to be swept
 //! disks      place                          DiskRow
 //! scrub      group                          ScrubRow
+//! totals     group                          TotalsRow
+//! rooms      place                          RoomRow
 //! ```
 
 use fulgurite_catalog::Space;
@@ -29,9 +31,12 @@ pub(super) const BEGUN: Space = Space::new("begun");
 pub(super) const UNWANTED: Space = Space::new("unwanted");
 pub(super) const DISKS: Space = Space::new("disks");
 pub(super) const SCRUB: Space = Space::new("scrub");
+pub(super) const TOTALS: Space = Space::new("totals");
+pub(super) const ROOMS: Space = Space::new("rooms");
 
 /// Every space of the index.
-pub(super) const SPACES: [Space; 7] = [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB];
+pub(super) const SPACES: [Space; 9] =
+    [RACK, OBJECTS, BLOBS, BEGUN, UNWANTED, DISKS, SCRUB, TOTALS, ROOMS];
 
 /// Which rack an index is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +183,47 @@ pub struct ScrubRow {
     pub is_asked: bool,
 }
 
+/// What lies in a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TotalsRow {
+    /// Blobs.
+    pub blobs: u64,
+    /// Their bytes, without redundancy.
+    pub bytes: ByteCount,
+}
+
+impl TotalsRow {
+    pub(super) fn add(&mut self, bytes: ByteCount) {
+        self.blobs += 1;
+        self.bytes += bytes;
+    }
+
+    /// Totals that are too small, as of an index that was damaged, end at nothing.
+    pub(super) fn remove(&mut self, bytes: ByteCount) {
+        self.blobs = self.blobs.saturating_sub(1);
+        self.bytes = ByteCount::new(self.bytes.get().saturating_sub(bytes.get()));
+    }
+}
+
+/// The room of a disk when it was last looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomRow {
+    /// What could be written.
+    pub free: ByteCount,
+    /// All of it.
+    pub total: ByteCount,
+    /// Its file system, by which places are told that share one.
+    pub file_system: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+impl Row for TotalsRow {
+    const VERSION: u8 = 1;
+}
+impl Row for RoomRow {
+    const VERSION: u8 = 1;
+}
 impl Row for ScrubRow {
     const VERSION: u8 = 1;
 }

@@ -5,6 +5,7 @@ mod doubt;
 use fulgurite_catalog::MemoryStore;
 use fulgurite_units::{ManualClock, UnixTime};
 
+use super::rows::TOTALS;
 use super::*;
 
 fn index() -> Index {
@@ -264,4 +265,35 @@ fn an_index_that_knows_nothing_is_made_another_racks_and_one_that_does_is_not() 
     let refused = index.claim_empty(other, one, coding).unwrap_err().to_string();
     assert!(refused.contains("knows disks or objects"), "{refused}");
     assert_eq!(index.rack().unwrap().unwrap().rack, other);
+}
+
+#[test]
+fn totals_are_those_of_the_blobs_and_are_counted_anew_where_there_are_none() {
+    let index = index();
+    put(&index, "a", 1, &[5, 6, 7]);
+    put(&index, "b", 2, &[5, 6, 7]);
+    put(&index, "a", 3, &[5, 6, 7]);
+    put(&index, "c", 4, &[5, 6, 7]);
+    assert!(run(index.delete("b")).unwrap());
+    let sequence = index.begin(GROUP, blob(5), stacks(&[5, 6, 7])).unwrap();
+    let refused = index.commit(object("c"), whole(5, sequence, &[5, 6, 7]), Mode::Create);
+    assert!(matches!(refused, Err(StacksError::Exists { .. })), "{refused:?}");
+    let found = whole(6, sequence + 9, &[5, 6, 7]);
+    assert!(index.found(object("d"), found.clone()).unwrap());
+    assert!(!index.found(object("d"), found).unwrap(), "it is known");
+    let moved = index.begin(GROUP, blob(3), stacks(&[8])).unwrap();
+    assert!(index.moved(GROUP, blob(3), moved, stacks(&[8]), Vec::new()).unwrap());
+
+    let expected = TotalsRow { blobs: 3, bytes: ByteCount::new(15_000) };
+    assert_eq!(index.totals(GROUP).unwrap(), expected);
+    assert_eq!(index.blobs(GROUP, None).unwrap().len(), 3);
+    // An index of before has none.
+    let forget =
+        |tx: &mut Transaction<'_>| -> Result<()> { Ok(tx.delete(TOTALS, group_key(GROUP))?) };
+    index.committer.commit_blocking(forget).unwrap();
+    assert_eq!(index.totals(GROUP).unwrap(), TotalsRow::default());
+    let other = GroupId::new(4);
+    index.count_totals(&[GROUP, other]).unwrap();
+    assert_eq!(index.totals(GROUP).unwrap(), expected);
+    assert_eq!(index.totals(other).unwrap(), TotalsRow::default());
 }

@@ -9,6 +9,7 @@ use fulgurite_rack::{Assignment, Code, Policy, Rack, Shape, check, solve};
 use fulgurite_units::{ByteCount, Clock, RackId};
 use tokio::sync::oneshot;
 
+use super::mends::Mends;
 use super::staging::Staging;
 use super::{Inner, RackStore, Writes};
 use crate::driver::{Driver, Kind, Parts, Task};
@@ -145,12 +146,15 @@ impl RackStore {
         let rack = index.0;
         let index = Arc::new(index.1);
         index.give_up_all()?;
+        index.count_totals(&assignment.groups().collect::<Vec<_>>())?;
         let (guard, places) = guarded(&options, &assignment, &index)?;
         let choose = Box::new(BySets { code, sets: all_sets(&assignment) });
         let RackOptions { shape, policy, backend, clock, entropy, fail, injected, scrub, .. } =
             options;
         let whole = WholeBlobs::default();
-        let shop = Shop { rack, guard, index, fail, injected, choose, places, whole };
+        let clock_too = clock.clone();
+        let shop =
+            Shop { rack, guard, index, fail, injected, choose, places, whole, clock: clock_too };
         let shop = Arc::new(shop);
         let ledger_path = options.directory.join("ledger");
         let (ledger, reloaded) = LedgerFile::open_or_set_aside(&ledger_path)?;
@@ -183,7 +187,18 @@ impl RackStore {
             scrubs,
         })?;
         let writes = Mutex::new(Writes::default());
-        Ok(Self(Arc::new(Inner { shop, driver, staging, clock, entropy, coding, groups, writes })))
+        let mends = Mends::default();
+        Ok(Self(Arc::new(Inner {
+            shop,
+            driver,
+            staging,
+            clock,
+            entropy,
+            coding,
+            groups,
+            writes,
+            mends,
+        })))
     }
 
     /// Makes the disks of all groups that are no rack's yet this one's. Says how many are the
@@ -299,6 +314,7 @@ fn guarded(
     let invalid = |what: String| Err(StacksError::Invalid { what });
     let (guard, places) = (Guard::new(), Places::default());
     let disks: BTreeMap<PlaceId, _> = index.disks()?.into_iter().collect();
+    let rooms: BTreeMap<PlaceId, _> = index.rooms()?.into_iter().collect();
     let pacer = options.backend.pace().map(|pace| Pacer::new(options.clock.clone(), pace));
     let mut taken: BTreeMap<&Path, PlaceId> = BTreeMap::new();
     for place in options.shape.places() {
@@ -314,7 +330,7 @@ fn guarded(
             Some(pacer) => guard.add_paced(place, root.clone(), pacer.clone()),
             None => guard.add(place, root.clone()),
         }
-        places.add(place, group, disks.get(&place).cloned());
+        places.add(place, group, disks.get(&place).cloned(), rooms.get(&place).copied());
     }
     if options.roots.len() > taken.len() {
         let (given, there) = (options.roots.len(), taken.len());

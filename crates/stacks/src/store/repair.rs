@@ -136,6 +136,7 @@ impl RackStore {
         let group = self.group_of(place)?;
         self.in_index(move |index| index.forget_disk(place)).await?;
         self.inner().shop.places.set_disk(place, None);
+        self.inner().shop.places.set_room(place, None);
         self.inner().driver.replaced(place)?;
         self.init_group(group)?.await.unwrap_or(Err(StacksError::Stopping))?;
         if self.inner().shop.places.is_new(place) {

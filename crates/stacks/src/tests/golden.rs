@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use expect_test::expect_file;
 use fulgurite_units::{BlobId, RackId};
 
-use super::memory::noise;
+use super::file::noise;
 use super::write;
 use crate::format::{Coding, FRAGMENT_BYTES, Header};
 use crate::stack::file_name;

@@ -41,6 +41,8 @@ pub fn arrive(shop: &Shop, place: PlaceId) -> Result<Arrival, Fault> {
                 // It is who it is; the next time tries again.
                 Err(fault) => tracing::warn!(%place, "{DISK_FILE} has no second copy: {fault}"),
             }
+            // Without it only the room is not known.
+            let _ = shop.look_for_room(place);
             Ok(Arrival::Known)
         }
         None => match read_identity(&lease)? {
@@ -66,6 +68,8 @@ pub fn initialize(shop: &Shop, group: &Group, draw: &dyn Fn() -> [u8; 16]) -> Re
                 let row = DiskRow { disk, is_given_up: false };
                 shop.index.set_disk(place, row.clone())?;
                 shop.places.set_disk(place, Some(row));
+                // Without it only the room is not known.
+                let _ = shop.look_for_room(place);
             }
             Err(fault) => refused.push(format!("{}: {fault}", disk_name(place))),
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, error_chain};
 
-use super::on_disk::fault;
+use super::on_disk::{From, fault};
 use super::{Group, STACKS, Shop, disk_name};
 use crate::format::{Coding, Trailer};
 use crate::index::{BlobRow, Object, Whole};
@@ -45,7 +45,7 @@ pub fn find(shop: &Shop, group: &Group) -> Result<Found> {
     for &place in &group.usable {
         for name in names(shop, place, &mut found.problems) {
             let Some((blob, index)) = parse_file_name(&name) else { continue };
-            let opened = shop.open(place, &name).and_then(StackReader::open);
+            let opened = shop.open(place, &name, From::Memory).and_then(StackReader::open);
             if let Err(what) = hear(shop, &mut heard, (blob, index, place), opened) {
                 found.problems.push(format!("{name} on {}: {what}", disk_name(place)));
             }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{DiskFile, DisksError, Lease, PlaceId};
 use fulgurite_units::{ByteCount, ErrorKind, error_chain};
 
+use super::window::Window;
 use super::{STACKS, Shop};
 use crate::Fault;
 use crate::limits::WRITE_BEHIND_BYTES;
@@ -120,11 +121,26 @@ pub(crate) struct Reading {
     file: DiskFile,
     place: PlaceId,
     injected: Injected,
+    /// Of one that is read past the system's memory.
+    window: Option<Mutex<Window>>,
+}
+
+/// What a stack is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    /// What the system has of it in memory, or the disk.
+    Memory,
+    /// The disk alone, so that it is known to have it; where its file system can do that.
+    Disk,
 }
 
 impl ReadAt for Reading {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), Fault> {
         self.injected.on(self.place, Failing::Read)?;
+        if let Some(window) = &self.window {
+            let mut window = window.lock().unwrap_or_else(PoisonError::into_inner);
+            return window.read(&self.file, buffer, offset);
+        }
         self.file.read_exact_at(buffer, offset).map_err(|error| fault(&error))
     }
 
@@ -133,6 +149,9 @@ impl ReadAt for Reading {
     }
 
     fn will_need(&self, offset: u64, bytes: u64) {
+        if self.window.is_some() {
+            return;
+        }
         // Without it the read is only slower; what is wrong with the disk the read says.
         let _ = self.file.will_need(offset, bytes);
     }
@@ -177,13 +196,19 @@ impl Sink for Writing {
 
 impl Shop {
     /// Opens a stack.
-    pub(crate) fn open(&self, place: PlaceId, name: &str) -> Result<Reading, Fault> {
+    pub(crate) fn open(&self, place: PlaceId, name: &str, from: From) -> Result<Reading, Fault> {
         self.injected.on_open(place)?;
-        let file = self.guard.enter(place).and_then(|lease| lease.open(path(name)));
+        let file = self.guard.enter(place).and_then(|lease| match from {
+            From::Memory => lease.open(path(name)),
+            From::Disk => lease.open_direct(path(name)),
+        });
         let file = file.map_err(|error| fault(&error))?;
-        // Without it the read is only slower; what is wrong with the disk the read says.
-        let _ = file.read_in_order();
-        Ok(Reading { file, place, injected: self.injected.clone() })
+        let window = file.is_direct().then(|| Mutex::new(Window::new()));
+        if window.is_none() {
+            // Without it the read is only slower; what is wrong with the disk the read says.
+            let _ = file.read_in_order();
+        }
+        Ok(Reading { file, place, injected: self.injected.clone(), window })
     }
 
     /// Begins a stack of `bytes`, where no file is.

@@ -1,10 +1,11 @@
 //! Where the stacks of a blob go: who is asked, and what with.
 
-use fulgurite_disks::PlaceId;
+use fulgurite_disks::{PlaceId, Space};
 use fulgurite_units::ByteCount;
 
 use super::{Group, Shop};
 use crate::format::Coding;
+use crate::index::RoomRow;
 use crate::{Result, StacksError};
 
 /// A disk that a stack may go to.
@@ -27,11 +28,20 @@ impl Shop {
     /// The disks of a group that have room for a stack, and what they have.
     pub(crate) fn rooms(&self, group: &Group, stack: ByteCount) -> Vec<Room> {
         let room = |&place: &PlaceId| {
-            let space = self.guard.enter(place).and_then(|lease| lease.space());
-            space.ok().map(|space| Room { place, free: space.free })
+            let room = self.look_for_room(place).ok()?;
+            Some(Room { place, free: room.free })
         };
         let rooms = group.usable.iter().filter_map(room);
         rooms.filter(|room| room.free >= stack).collect()
+    }
+
+    /// What room an active disk has; it is remembered for when it sleeps.
+    pub(crate) fn look_for_room(&self, place: PlaceId) -> fulgurite_disks::Result<RoomRow> {
+        let space = self.guard.enter(place)?.space()?;
+        let Space { free, total, file_system } = space;
+        let room = RoomRow { free, total, file_system, at_ms: self.clock.now().as_millis() };
+        self.places.set_room(place, Some(room));
+        Ok(room)
     }
 
     /// Places for all stacks of a blob.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::BlobId;
 
-use super::on_disk::Reading;
+use super::on_disk::{From, Reading};
 use super::{Group, Shop, disk_name};
 use crate::blob::{BlobReader, Expected, How, Located};
 use crate::error::LostStack;
@@ -30,7 +30,7 @@ pub fn read(
     range: Range<u64>,
     take: &mut dyn FnMut(Bytes) -> ControlFlow<()>,
 ) -> Result<Vec<LostStack>> {
-    let mut reader = open(shop, group, blob, row, How::All)?;
+    let mut reader = open(shop, group, blob, row, From::Memory)?;
     let whole = reader.stripes().whole_bytes();
     let end = range.end.min(row.length.get());
     let mut at = range.start;
@@ -53,15 +53,15 @@ pub fn read(
     Ok(reader.lost())
 }
 
-/// Opens a blob where its row says.
+/// Opens a blob where its row says, all of its stacks.
 pub(super) fn open(
     shop: &Shop,
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    how: How,
+    from: From,
 ) -> Result<BlobReader<Reading>> {
-    open_named(shop, group, blob, row, how, &|index| file_name(blob, index))
+    open_named(shop, group, blob, row, from, &|index| file_name(blob, index))
 }
 
 /// The same, with stacks under these names.
@@ -70,7 +70,7 @@ pub(super) fn open_named(
     group: &Group,
     blob: BlobId,
     row: &BlobRow,
-    how: How,
+    from: From,
     name: &dyn Fn(u8) -> String,
 ) -> Result<BlobReader<Reading>> {
     let stacks = (0..).zip(&row.places).map(|(index, place)| {
@@ -80,13 +80,13 @@ pub(super) fn open_named(
         let disk = disk_name(place);
         // Not let to it when it is another disk than the one that belongs there.
         let source = match group.usable.contains(&place) {
-            true => shop.open(place, &name(index)),
+            true => shop.open(place, &name(index), from),
             false => Err(Fault::OutOfReach { why: "not usable".to_owned() }),
         };
         Located { disk, source }
     });
     let expected = Expected { rack: shop.rack, blob, coding: row.coding()? };
-    let reader = BlobReader::open(expected, &group.name(), how, stacks.collect())?;
+    let reader = BlobReader::open(expected, &group.name(), How::All, stacks.collect())?;
     let Trailer { length, sequence, sum, .. } = *reader.trailer();
     if (length, sequence, sum) == (row.length, row.sequence, row.sum) {
         return Ok(reader);

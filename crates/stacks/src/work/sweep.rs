@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use fulgurite_disks::PlaceId;
 
+use super::on_disk::From;
 use super::{Group, Shop, disk_name};
 use crate::Result;
 use crate::format::Header;
@@ -126,7 +127,8 @@ fn is_whole(shop: &Shop, group: &Group, unwanted: &Unwanted) -> Result<bool> {
         if !group.usable.contains(&place) {
             continue;
         }
-        let Ok(source) = shop.open(place, &file_name(unwanted.blob, index)) else { continue };
+        let name = file_name(unwanted.blob, index);
+        let Ok(source) = shop.open(place, &name, From::Memory) else { continue };
         let Ok(stack) = StackReader::open(source) else { continue };
         let Header { rack, blob, index: found, coding, .. } = *stack.header();
         // One that was deleted, overwritten or made anew became unwanted later than it was begun.

@@ -13,7 +13,7 @@ use std::io::Read;
 use fulgurite_disks::PlaceId;
 use fulgurite_units::{BlobId, ByteCount};
 
-use super::on_disk::Writing;
+use super::on_disk::{From, Writing};
 use super::{Group, Shop, disk_name};
 use crate::blob::{BlobReader, BlobWriter, Expected, How, Located, Written, rebuild};
 use crate::error::LostStack;
@@ -169,7 +169,7 @@ fn open(shop: &Shop, group: &Group, laid: &Laid) -> Result<BlobReader<super::on_
     let Header { rack, blob, coding, .. } = laid.header;
     let stacks = (0..).zip(&laid.places).map(|(index, place)| match place {
         Some(place) => {
-            let source = shop.open(*place, &file_name(blob, index));
+            let source = shop.open(*place, &file_name(blob, index), From::Disk);
             Located { disk: disk_name(*place), source }
         }
         None => Located { disk: "no disk".to_owned(), source: Err(Fault::Missing) },

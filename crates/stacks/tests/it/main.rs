@@ -4,6 +4,7 @@
 
 mod conformance;
 mod faults;
+mod looked;
 mod random;
 mod remedies;
 mod replayed;

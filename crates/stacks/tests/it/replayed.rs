@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use fulgurite_rack::{Command, Event, Policy, Rack, solve};
+use fulgurite_stacks::Seen;
 use fulgurite_units::{Controller as _, Instant, Outbox};
 use object_store::{ObjectStoreExt as _, path::Path};
 
@@ -51,8 +52,13 @@ async fn what_a_live_rack_was_told_is_answered_the_same_by_a_fresh_controller() 
     let rack = shelf.open();
     let told = Arc::new(Mutex::new(Told::new()));
     let writes = Arc::clone(&told);
-    rack.watch(move |at, event, said| writes.lock().unwrap().push((at, *event, said.to_vec())))
-        .unwrap();
+    rack.watch(move |seen| {
+        if let Seen::Step { at, event, commands, .. } = seen {
+            writes.lock().unwrap().push((at, *event, commands.to_vec()));
+        }
+        true
+    })
+    .unwrap();
     // Groups in turn, so that those of one class take turns as well; two at a time.
     for round in 0..3 {
         for pair in keys.chunks(2) {

@@ -1,15 +1,12 @@
 //! A rack on directories whose disks are simulated and take no time.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fulgurite_disks::{PlaceId, Simulated, Times};
-use fulgurite_rack::{Policy, Shape, presets};
-use fulgurite_stacks::fail_point::FailPoints;
+use fulgurite_rack::Shape;
 use fulgurite_stacks::work::Injected;
-use fulgurite_stacks::{Entropy, RackOptions, RackStore, ScrubPolicy};
+use fulgurite_stacks::{RackOptions, RackStore, bench_support};
 use fulgurite_units::{ManualClock, Ratio, Seed, UnixTime};
 use tempfile::TempDir;
 
@@ -23,7 +20,7 @@ pub(crate) struct Shelf {
 }
 
 pub(crate) fn shape() -> Shape {
-    presets::shape("laptop").unwrap()
+    bench_support::shape().unwrap()
 }
 
 impl Shelf {
@@ -38,28 +35,10 @@ impl Shelf {
         self.folder.path().join(format!("disk-{place}"))
     }
 
-    /// The index of this one, and the disks of `of`.
     pub(crate) fn options(&self) -> RackOptions {
-        static DRAWN: AtomicU64 = AtomicU64::new(1);
-        let roots: BTreeMap<PlaceId, PathBuf> =
-            shape().places().map(|place| (place, self.root(place))).collect();
-        RackOptions {
-            directory: self.folder.path().join("rack"),
-            shape: shape(),
-            policy: Policy::default(),
-            roots,
-            backend: Arc::clone(&self.disks) as _,
-            clock: self.clock.clock(),
-            entropy: Entropy::new(|| {
-                let number = DRAWN.fetch_add(1, Ordering::Relaxed);
-                let mut bytes = [0; 16];
-                Seed::new(number).stream().fill(&mut bytes);
-                bytes
-            }),
-            scrub: ScrubPolicy::default(),
-            fail: FailPoints::default(),
-            injected: self.injected.clone(),
-        }
+        let options = bench_support::options(self.folder.path(), self.clock.clock()).unwrap();
+        let backend = Arc::clone(&self.disks) as _;
+        RackOptions { backend, injected: self.injected.clone(), ..options }
     }
 
     pub(crate) async fn init(&self) -> RackStore {

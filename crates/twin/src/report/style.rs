@@ -30,6 +30,7 @@ th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--
   vertical-align: top; }
 th { color: var(--soft); font-weight: 600; } td.number { white-space: nowrap;
   font-variant-numeric: tabular-nums; } td.number .soft { white-space: normal; }
+.beside td:nth-child(2) { min-width: 11rem; } .beside td.number { white-space: normal; }
 tr.group td { background: var(--panel); font-weight: 600; }
 .hit, .miss { font-weight: 700; } .hit { color: var(--hit); } .miss { color: var(--miss); }
 .totals { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0; }

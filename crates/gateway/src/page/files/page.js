@@ -141,8 +141,8 @@ function rack(found) {
   const troubled = (group) => group.disks.filter((disk) => disk.trouble).length;
   const lines = found.groups.map((group) => {
     const bad = troubled(group) ? `, ${troubled(group)} disks in trouble` : "";
-    return `Group ${group.group}: ${group.state}, woken ${group.spin_ups_of_a_day} times today, `
-      + `${group.waiting} waiting${bad}`;
+    return `Group ${group.group}: ${group.state}, ${group.blobs} blobs of ${size(group.bytes)}, `
+      + `woken ${group.spin_ups_of_a_day} times today, ${group.waiting} waiting${bad}`;
   });
   list(at("groups"), lines);
 }

@@ -1,4 +1,4 @@
-//! When a group that nobody wants is put down: after a time, or never.
+//! A time after which something is done, or never.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 
 const NEVER: &str = "never";
 
-/// When a group that nobody wants is put down.
+/// When something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) enum Idle {
-    /// When nobody wanted it for so long.
+pub(crate) enum OrNever {
+    /// After so long.
     After(Duration),
-    /// When another group of its class is wanted, as Pelican does.
+    /// Not of itself.
     Never,
 }
 
-impl Idle {
+impl OrNever {
     pub(super) const fn time(self) -> Option<Duration> {
         match self {
             Self::After(time) => Some(time),
@@ -27,14 +27,7 @@ impl Idle {
     }
 }
 
-impl Default for Idle {
-    /// Ten minutes: a switch is worth some, and disks that sleep are what it is for.
-    fn default() -> Self {
-        Self::After(Duration::from_secs(600))
-    }
-}
-
-impl FromStr for Idle {
+impl FromStr for OrNever {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -45,7 +38,7 @@ impl FromStr for Idle {
     }
 }
 
-impl TryFrom<String> for Idle {
+impl TryFrom<String> for OrNever {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -53,7 +46,7 @@ impl TryFrom<String> for Idle {
     }
 }
 
-impl fmt::Display for Idle {
+impl fmt::Display for OrNever {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::After(time) => time.fmt(f),
@@ -62,8 +55,8 @@ impl fmt::Display for Idle {
     }
 }
 
-impl From<Idle> for String {
-    fn from(idle: Idle) -> Self {
-        idle.to_string()
+impl From<OrNever> for String {
+    fn from(time: OrNever) -> Self {
+        time.to_string()
     }
 }

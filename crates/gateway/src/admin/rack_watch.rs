@@ -1,0 +1,66 @@
+//! The rack as one client watches it: a queue that the rack's driver fills and waits for nobody.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use fulgurite_archive::WatchEnd;
+use fulgurite_stacks::{RackStore, Seen, StacksError};
+use serde_json::json;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::mpsc::{Receiver, channel};
+
+use super::events::{Watch, event};
+use crate::limits::RACK_EVENTS_WAITING;
+
+/// A client's end of its queue.
+#[derive(Debug)]
+pub(super) struct RackWatch {
+    events: Receiver<Bytes>,
+    is_late: Arc<AtomicBool>,
+}
+
+impl RackWatch {
+    /// Watches from now on.
+    ///
+    /// # Errors
+    /// When the rack is stopping.
+    pub(super) fn begin(rack: &RackStore) -> Result<Self, StacksError> {
+        let (sender, events) = channel(RACK_EVENTS_WAITING);
+        let is_late = Arc::<AtomicBool>::default();
+        let late = Arc::clone(&is_late);
+        rack.watch(move |seen| match sender.try_send(text(&seen)) {
+            Ok(()) => true,
+            Err(TrySendError::Closed(_)) => false,
+            Err(TrySendError::Full(_)) => {
+                // Before the sender goes, by which the reader learns of its end.
+                late.store(true, Ordering::SeqCst);
+                false
+            }
+        })?;
+        Ok(Self { events, is_late })
+    }
+}
+
+impl Watch for RackWatch {
+    async fn next(&mut self) -> Option<(Bytes, bool)> {
+        if let Some(text) = self.events.recv().await {
+            return Some((text, false));
+        }
+        let is_late = self.is_late.load(Ordering::SeqCst);
+        let end = if is_late { WatchEnd::Late } else { WatchEnd::Stopped };
+        Some((event("end", None, &end), true))
+    }
+}
+
+fn text(seen: &Seen<'_>) -> Bytes {
+    match seen {
+        Seen::Scene { step, at, rack } => {
+            event("scene", Some(*step), &json!({ "step": step, "at": at, "rack": rack }))
+        }
+        Seen::Step { step, at, event: told, commands } => {
+            let step_of = json!({ "step": step, "at": at, "event": told, "commands": commands });
+            event("step", Some(*step), &step_of)
+        }
+    }
+}

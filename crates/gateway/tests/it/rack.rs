@@ -1,0 +1,126 @@
+//! A rack of cold disks behind the gateway: every call of it answers as it is described, with and
+//! without one.
+
+use fulgurite_stacks::{RackStore, bench_support};
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::admin::call;
+use crate::events::{Watching, events};
+use crate::harness::TestServer;
+use crate::openapi;
+
+const EVENTS: &str = "/-/rack-events";
+
+/// A gateway with a rack, which has blobs.
+async fn start() -> (TestServer, RackStore, TempDir) {
+    let folder = TempDir::new().unwrap();
+    let clock = fulgurite_archive::system_clock();
+    let options = bench_support::options(folder.path(), clock).unwrap();
+    let rack = RackStore::init(options).await.unwrap();
+    put(&rack, 0..3).await;
+    let shown = rack.clone();
+    let server = TestServer::start_with(|config| config.rack = Some(shown)).await;
+    (server, rack, folder)
+}
+
+async fn put(rack: &RackStore, numbers: std::ops::Range<u8>) {
+    for number in numbers {
+        let body = vec![number; 10_000];
+        rack.put(&Path::from(format!("{number}")), body.into()).await.unwrap();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The last of the lines that a long call answers.
+async fn report(server: &TestServer, path: &str) -> Value {
+    let answer = call(server, "POST", path).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    json(answer.text().lines().last().unwrap())["report"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_of_a_rack_answers_as_it_is_described() {
+    let (server, _rack, _folder) = start().await;
+    let shown = call(&server, "GET", "/-/admin/rack").await;
+    let shown = json(&shown.text());
+    let groups = shown["groups"].as_array().unwrap();
+    let sum = |name: &str| groups.iter().map(|group| group[name].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("blobs"), sum("bytes")), (3, 30_000));
+    assert!(groups.iter().all(|group| group["room"]["free"].as_u64() > Some(0)));
+    assert_eq!(shown["simulated"], true);
+    let wakes = json(&call(&server, "GET", "/-/admin/rack-ledger").await.text());
+    assert!(wakes.as_array().is_some_and(|wakes| !wakes.is_empty()), "{wakes}");
+    assert_eq!(report(&server, "/-/admin/rack-verify").await["blobs"], 3);
+    let group = groups.iter().find(|group| group["blobs"] != 0).unwrap();
+    let place = &group["disks"][0]["place"];
+    report(&server, &format!("/-/admin/rack-rebuild?place={place}")).await;
+    // The disk that was given up is another's now, as whoever replaces it sees.
+    let replaced = call(&server, "POST", &format!("/-/admin/rack-replace?place={place}")).await;
+    assert!([200, 409, 500].contains(&replaced.status), "{}", replaced.text());
+    assert_eq!(report(&server, "/-/admin/rack-recover").await["blobs"], 0);
+    for path in ["/-/admin/rack-rebuild", "/-/admin/rack-rebuild?place=x"] {
+        let answer = call(&server, "POST", path).await;
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    }
+    let answer = call(&server, "POST", "/-/admin/rack-rebuild?place=48").await;
+    assert!((400..500).contains(&answer.status), "{} {}", answer.status, answer.text());
+    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    for line in [
+        "fulgurite_rack_simulated 1",
+        "fulgurite_rack_blobs{group=\"0\"}",
+        "fulgurite_rack_blob_bytes{group=\"0\"}",
+        "fulgurite_rack_free_bytes{group=\"0\"}",
+        "fulgurite_rack_disks_failing{group=\"0\"} 0",
+        "fulgurite_rack_spinups_total{group=\"0\",cause=\"init\"} 1",
+    ] {
+        assert!(metrics.contains(&format!("\n{line}")), "no {line} in {metrics}");
+    }
+}
+
+#[tokio::test]
+async fn without_a_rack_none_of_its_calls_is_found_and_nothing_of_it_is_measured() {
+    let server = TestServer::start().await;
+    for (method, path) in [
+        ("GET", "/-/admin/rack"),
+        ("GET", "/-/admin/rack-ledger"),
+        ("GET", EVENTS),
+        ("POST", "/-/admin/rack-verify"),
+        ("POST", "/-/admin/rack-recover"),
+    ] {
+        let answer = call(&server, method, path).await;
+        assert_eq!(answer.status, 404, "{path}: {}", answer.text());
+        assert!(answer.text().contains("[rack]"), "{}", answer.text());
+    }
+    let metrics = server.ask("GET", "/metrics").send_plain().await.text();
+    assert!(!metrics.contains("fulgurite_rack"), "{metrics}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rack_is_watched_until_the_server_stops() {
+    let (server, rack, _folder) = start().await;
+    let watching = Watching::begin_at(&server, EVENTS).await;
+    assert!(watching.is_let_in());
+    put(&rack, 3..5).await;
+    rack.get(&Path::from("0")).await.unwrap().bytes().await.unwrap();
+    let (serving, _data) = server.begin_stop();
+    let answer = watching.rest().await;
+    serving.await.unwrap().unwrap();
+    openapi::check("GET", EVENTS, &answer);
+    let text = answer.text();
+    let seen = events(&text);
+    assert_eq!(seen[0].0, "scene");
+    let (last, steps) = seen[1..].split_last().unwrap();
+    assert_eq!(*last, ("end", serde_json::json!({ "reason": "stopped" })));
+    let first = seen[0].1["step"].as_u64().unwrap() + 1;
+    for (number, (name, step)) in (first..).zip(steps) {
+        assert_eq!((*name, step["step"].as_u64()), ("step", Some(number)));
+    }
+    let ran = steps.iter().flat_map(|(_, step)| step["commands"].as_array().unwrap());
+    assert!(ran.filter(|command| command["run"].is_object()).count() >= 3, "{text}");
+}

@@ -1,0 +1,59 @@
+//! Blobs that reads found stacks lost of: each is mended once, and one that cannot be mended is
+//! tried again later and later, but for ever.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use fulgurite_units::{BlobId, Duration, Instant};
+
+use crate::limits::{MEND_REST, MEND_REST_MAX, MENDS_KEPT_MAX};
+
+/// When each may be tried again.
+#[derive(Debug, Default)]
+pub(super) struct Mends(Mutex<BTreeMap<BlobId, Tried>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    /// Times that it was tried in vain.
+    times: u32,
+    /// None while it is under way.
+    until: Option<Instant>,
+}
+
+impl Mends {
+    /// Whether a blob is to be mended now; it is taken to be under way then.
+    pub(super) fn begin(&self, blob: BlobId, now: Instant) -> bool {
+        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rests = |tried: &Tried| tried.until.is_none_or(|until| now < until);
+        let times = match tried.get(&blob) {
+            Some(known) if rests(known) => return false,
+            Some(known) => known.times,
+            None => 0,
+        };
+        if tried.len() >= MENDS_KEPT_MAX {
+            tried.retain(|_, known| rests(known));
+            if tried.len() >= MENDS_KEPT_MAX {
+                // So many are in trouble that a verification has to find them all.
+                return false;
+            }
+        }
+        tried.insert(blob, Tried { times, until: None });
+        true
+    }
+
+    /// It ended: well, or it is to rest.
+    pub(super) fn end(&self, blob: BlobId, is_well: bool, now: Instant) {
+        let mut tried = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_well {
+            tried.remove(&blob);
+            return;
+        }
+        let Some(known) = tried.get_mut(&blob) else { return };
+        let rest = MEND_REST.as_nanos().checked_shl(known.times.min(16)).unwrap_or(u64::MAX);
+        known.until = Some(now + Duration::from_nanos(rest).min(MEND_REST_MAX));
+        known.times += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,158 @@
+//! Disks that sleep are looked at: what another program wakes is written down and put down again,
+//! what somebody pulls out is lost at once, and what is watched is all that happened.
+
+use std::sync::{Arc, Mutex};
+
+use fulgurite_disks::{Backend as _, Cause, CauseKind, Fault, Observed, PlaceId};
+use fulgurite_stacks::{RackStore, Seen, Snapshot};
+use fulgurite_units::Duration;
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+
+use crate::shelf::{Shelf, noise};
+
+const PLACE: PlaceId = PlaceId::new(5);
+const LOOK: Duration = Duration::from_secs(60);
+
+/// Waits until the rack shows something.
+async fn until(rack: &RackStore, is: impl Fn(&Snapshot) -> bool) -> Snapshot {
+    loop {
+        let status = rack.status().await.unwrap();
+        if is(&status) {
+            return status;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn foreign(status: &Snapshot) -> u64 {
+    let groups = status.groups.iter().flat_map(|group| &group.spin_ups_by);
+    groups.filter(|(kind, _)| *kind == CauseKind::Foreign).map(|(_, count)| count).sum()
+}
+
+fn trouble(status: &Snapshot) -> Option<String> {
+    let mut disks = status.groups.iter().flat_map(|group| &group.disks);
+    disks.find(|disk| disk.place == PLACE).unwrap().trouble.clone()
+}
+
+#[tokio::test]
+async fn what_another_program_wakes_is_written_down_once_and_put_down_again() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    // Left turning by a crash: nobody woke it.
+    shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+    let rack = shelf.open();
+    let is_down = || shelf.disks.observe(PLACE).unwrap() == Observed::Standby;
+    until(&rack, |_| is_down()).await;
+    let woken = rack.ledger().await.unwrap().len();
+    assert_eq!(foreign(&rack.status().await.unwrap()), 0);
+
+    for times in 1..=3 {
+        shelf.disks.inject(PLACE, Fault::ForeignWake).unwrap();
+        assert!(!is_down());
+        shelf.clock.advance(LOOK);
+        until(&rack, |status| foreign(status) == times && is_down()).await;
+    }
+    let wakes = rack.ledger().await.unwrap();
+    assert_eq!(wakes.len(), woken + 3);
+    assert!(wakes[..3].iter().all(|wake| wake.cause == Cause::Foreign && wake.places == [PLACE]));
+    assert_eq!(trouble(&rack.status().await.unwrap()), None);
+    // It is one of the rack as before.
+    let key = Path::from("a");
+    rack.put(&key, noise(1, 100_000).into()).await.unwrap();
+    assert_eq!(rack.get(&key).await.unwrap().bytes().await.unwrap(), noise(1, 100_000));
+}
+
+#[tokio::test]
+async fn a_disk_that_is_pulled_out_while_it_sleeps_is_missed_until_it_is_back() {
+    let shelf = Shelf::new();
+    shelf.init().await.stop();
+    let rack = shelf.open();
+    until(&rack, |status| trouble(status).is_none()).await;
+    shelf.disks.inject(PLACE, Fault::Pulled).unwrap();
+    shelf.clock.advance(LOOK);
+    let status = until(&rack, |status| trouble(status).is_some()).await;
+    assert_eq!(trouble(&status).unwrap(), "no disk is in its place");
+    assert_eq!(foreign(&status), 0);
+    shelf.disks.inject(PLACE, Fault::Repaired).unwrap();
+    shelf.clock.advance(LOOK);
+    until(&rack, |status| trouble(status).is_none()).await;
+    let woken = rack.ledger().await.unwrap().len();
+    // It turns with its group again, when that is verified.
+    shelf.clock.advance(Duration::from_secs(30 * 86_400));
+    loop {
+        let wakes = rack.ledger().await.unwrap();
+        let wakes = &wakes[..wakes.len() - woken];
+        if wakes.iter().any(|wake| wake.places.contains(&PLACE)) {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_lies_in_a_group_and_its_room_are_known_over_starts() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let lies = |status: &Snapshot| {
+        let groups = status.groups.iter();
+        groups
+            .map(|group| (group.blobs, group.bytes))
+            .fold((0, 0), |(b, s), (blobs, bytes)| (b + blobs, s + bytes))
+    };
+    for number in 0..7 {
+        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
+    }
+    rack.put(&Path::from("small"), "few".into()).await.unwrap();
+    assert_eq!(lies(&rack.status().await.unwrap()), (7, 63_000), "what is small is no blob");
+    rack.put(&Path::from("3"), noise(9, 8000).into()).await.unwrap();
+    rack.delete(&Path::from("4")).await.unwrap();
+    let status = rack.status().await.unwrap();
+    assert_eq!(lies(&status), (6, 53_000));
+    rack.stop();
+    drop(rack);
+
+    let rack = shelf.open();
+    let again = rack.status().await.unwrap();
+    assert_eq!(lies(&again), (6, 53_000));
+    // All groups were woken to be made, so that all were looked at.
+    assert!(again.groups.iter().all(|group| group.room.is_some_and(|room| room.free < room.total)));
+    rack.stop();
+    drop(rack);
+}
+
+#[tokio::test]
+async fn all_who_watch_see_a_scene_and_every_step_behind_it() {
+    let shelf = Shelf::new();
+    let rack = shelf.init().await;
+    let seen = [Arc::<Mutex<Vec<u64>>>::default(), Arc::default()];
+    for (at, list) in seen.iter().enumerate() {
+        let list = Arc::clone(list);
+        let mut scenes = 0;
+        rack.watch(move |seen| {
+            let mut list = list.lock().unwrap();
+            match seen {
+                Seen::Scene { step, rack, .. } => {
+                    assert_eq!((scenes, list.len()), (0, 0));
+                    assert!(!rack.groups.is_empty());
+                    scenes += 1;
+                    list.push(step);
+                }
+                Seen::Step { step, .. } => list.push(step),
+            }
+            // The second leaves after a few.
+            at == 0 || list.len() < 5
+        })
+        .unwrap();
+    }
+    for number in 0..5 {
+        rack.put(&Path::from(format!("{number}")), noise(number, 9000).into()).await.unwrap();
+    }
+    rack.stop();
+    let [all, few] = seen.map(|list| list.lock().unwrap().clone());
+    assert_eq!(few.len(), 5);
+    assert!(all.len() > 10, "{all:?}");
+    for list in [all, few] {
+        assert!(list.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{list:?}");
+    }
+}
