@@ -1,4 +1,4 @@
-"""Two hundred deaths: `kill -9` at random moments and at every named step of an object's life.
+"""Over two hundred deaths: `kill -9` at random moments and at every step of an object's life.
 
 After every restart all that was acknowledged is there, nothing else is, and at the end every byte
 comes back from glass: a staged copy that went before its set was verified would be missed then.
@@ -26,7 +26,7 @@ from harness import (
     wait_until,
 )
 
-KILLS = 200
+KILLS = 230
 THREADS = 4
 # Passages let through before the death.
 PASSAGES = [0, 1, 2]
@@ -44,12 +44,31 @@ CONFIG = {
     "storage": {"forget_within": "4s"},
     # A fast machine writes a thousand small platters a minute; no slot becomes free again.
     "library": {"shape": {"slots_per_shelf": 1000}},
+    # Bodies are brought to the rack as they come.
+    "rack": {
+        "shape": "laptop",
+        "make": True,
+        "idle": "1s",
+        "moves": {"calm_age": "0s", "age": "1s"},
+    },
 }
 
 
-def fail_points() -> list[str]:
-    """Every named step, from the source that defines them."""
-    source = (ROOT / "crates/archive/src/fail_point.rs").read_text(encoding="utf-8")
+# Steps of a rack that a load passes; those of repairs have tests of their own.
+RACK_POINTS = [
+    "rack-begun",
+    "rack-half",
+    "rack-synced",
+    "rack-read-back",
+    "rack-committed",
+    "rack-swept-half",
+    "rack-swept",
+]
+
+
+def fail_points(crate: str) -> list[str]:
+    """Every named step of a crate, from the source that defines them."""
+    source = (ROOT / f"crates/{crate}/src/fail_point.rs").read_text(encoding="utf-8")
     table = re.search(r"pub const FAIL_POINTS: \[&str; (\d+)\] = \[(.*?)\];", source, re.DOTALL)
     assert table
     names = re.findall(r'"([a-z-]+)"', table.group(2))
@@ -58,13 +77,18 @@ def fail_points() -> list[str]:
 
 
 # What classes may be changed to from one start to the next: each object keeps the home it had.
-CLASSES = [{}, {"STANDARD": "cold"}, {"STANDARD": "cold", "GLACIER": "cold"}]
+ON_GLASS = {"GLACIER": "glass"}
+IN_OBJECTS = [{"STANDARD": "cold"} | ON_GLASS, {"STANDARD": "cold", "GLACIER": "cold"}]
+ON_RACK = [{"GLACIER": "rack"}, {"GLACIER": "rack", "DEEP_ARCHIVE": "rack"}]
 
 
 def change_classes(server: Server, rng: random.Random, point: str | None) -> None:
-    """Start with other classes; with a tier of objects where its steps are to be passed."""
-    is_move = point is not None and point.startswith("move-")
-    server.config["classes"] = rng.choice(CLASSES[1:] if is_move else CLASSES)
+    """Start with other classes; with the tier whose steps are to be passed."""
+    kind = point.split("-")[0] if point is not None else ""
+    tiers = {"": [ON_GLASS, *IN_OBJECTS, *ON_RACK], "move": [*IN_OBJECTS, *ON_RACK]}
+    # Where steps of glass are to be passed a class has to go there.
+    on_glass = [ON_GLASS, *IN_OBJECTS, ON_RACK[0]]
+    server.config["classes"] = rng.choice((tiers | {"rack": ON_RACK}).get(kind, on_glass))
     server.config["tiers"] = {"cold": {"url": f"file://{server.folder}/tier"}}
 
 
@@ -135,7 +159,9 @@ def kill_while_starting(server: Server, rng: random.Random) -> None:
 
 def plan(rng: random.Random) -> list[tuple[str, int] | None]:
     """Fail points with their passages, and None for kills at random; in random order."""
-    named = [(point, passages) for point in fail_points() for passages in PASSAGES]
+    assert set(RACK_POINTS) < set(fail_points("stacks"))
+    points = [*fail_points("archive"), *RACK_POINTS]
+    named = [(point, passages) for point in points for passages in PASSAGES]
     kills: list[tuple[str, int] | None] = [*named, *[None] * (KILLS - len(named))]
     rng.shuffle(kills)
     return kills

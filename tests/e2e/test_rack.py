@@ -19,6 +19,8 @@ from botocore.exceptions import ConnectionError as NoConnection
 from harness import Server, is_restored, read, refused, restore, to_toml, wait_until
 
 BUCKET = "vault"
+# What programs end with that find damage.
+CORRUPT = 8
 SIZES = {"small": 1000, "middle": 300_000, "large": 9_000_000}
 Make = Callable[..., Server]
 
@@ -197,6 +199,75 @@ def test_a_lost_disk_is_named_and_its_stacks_are_made_anew(make: Make, tmp_path:
     assert not [disk for disk in disks if "trouble" in disk], disks
     assert told(server, "verify")["lost"] == 0
     assert ask(server, "replace", "99").returncode == 2
+
+
+def blobs(server: Server) -> dict[str, list[Path]]:
+    """Return the stacks of each blob."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted((server.data / "rack" / "disks").glob("*/stacks/*.stack")):
+        found.setdefault(path.name.split(".")[0], []).append(path)
+    return found
+
+
+def verified(server: Server, code: int = 0) -> Any:
+    """Return what a verification found, which ends with this code."""
+    done = ask(server, "verify", "--json")
+    assert done.returncode == code, f"{done.stdout}{done.stderr}\n{server.tail()}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def spoil(path: Path, how: str, other: Path) -> None:
+    """Damage a stack."""
+    whole = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    elif how == "empty":
+        path.write_bytes(b"")
+    elif how == "cut":
+        path.write_bytes(whole[: len(whole) // 2])
+    elif how == "bit":
+        at = len(whole) * 2 // 3
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+    else:
+        path.write_bytes(other.read_bytes())
+
+
+def test_damage_up_to_the_redundancy_loses_nothing_and_one_more_is_named(
+    make: Make, tmp_path: Path
+) -> None:
+    """Two of seven stacks of every blob spoiled in every way; then three of one."""
+    rng = random.Random(1)
+    server = make(tmp_path)
+    s3 = begin(server)
+    put_all(server, s3)
+    server.stop()
+    kinds = ["gone", "empty", "cut", "bit", "swapped"]
+    every = blobs(server)
+    assert len(every) == len(SIZES)
+    for blob, paths in every.items():
+        other = next(paths for name, paths in every.items() if name != blob)[0]
+        for path in rng.sample(paths, 2):
+            spoil(path, rng.choice(kinds), other)
+    server.start()
+    read_all(server.s3())
+    assert verified(server)["problems"] == []
+    assert verified(server)["lost"] == 0, "it was mended"
+
+    server.stop()
+    blob, paths = next(iter(blobs(server).items()))
+    kept = {path: path.read_bytes() for path in rng.sample(paths, 3)}
+    for path in kept:
+        path.unlink()
+    [problem] = verified(server, CORRUPT)["problems"]
+    assert blob in problem, problem
+    disks = [f"disk {path.parent.parent.name}" for path in kept]
+    assert all(disk in problem for disk in disks), problem
+    assert "group" in problem, problem
+    # One of them is found again.
+    path, whole = kept.popitem()
+    path.write_bytes(whole)
+    assert verified(server)["problems"] == []
+    assert verified(server)["lost"] == 0
 
 
 def test_a_lost_index_is_found_again_on_the_disks(make: Make, tmp_path: Path) -> None:

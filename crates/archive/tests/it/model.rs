@@ -316,6 +316,11 @@ fn every_life_goes_the_same_where_classes_go_to_a_store_of_ones_own() {
     lives(Homes::Drawer, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
 }
 
+#[test]
+fn every_life_goes_the_same_where_a_class_goes_to_a_rack_of_cold_disks() {
+    lives(Homes::Rack, from_environment("FULGURITE_MODEL_CASES", 40).div_ceil(4));
+}
+
 fn lives(homes: Homes, cases: u64) {
     let seed = from_environment("FULGURITE_MODEL_SEED", 1);
     let config = Config {

@@ -13,6 +13,7 @@ use fulgurite_archive::{
     ObjectInfo, ObjectKey, ObjectMeta, ObjectReader, PutOptions, Residence, RestoreOutcome,
     RestoreRequest, RestoreState, Retrieval, StorageClass,
 };
+use fulgurite_stacks::{RackStore, bench_support};
 use fulgurite_units::{UnixTime, UploadId};
 use futures::StreamExt as _;
 use tempfile::TempDir;
@@ -36,12 +37,30 @@ pub(crate) enum Homes {
     Directory,
     /// A tier that is a store of this program's own.
     Drawer,
+    /// `GLACIER` alone, to a rack of cold disks.
+    Rack,
+}
+
+impl Homes {
+    /// Classes whose objects go to a tier.
+    const fn tiered(self) -> &'static [StorageClass] {
+        match self {
+            Self::Usual => &[],
+            Self::Directory | Self::Drawer => &[StorageClass::Standard, StorageClass::Glacier],
+            Self::Rack => &[StorageClass::Glacier],
+        }
+    }
+
+    fn name(self) -> TierName {
+        if self == Self::Rack { TierName::rack() } else { TierName::new("cold").unwrap() }
+    }
 }
 
 pub(crate) struct World {
     dir: TempDir,
     /// A folder for a tier.
     folder: TempDir,
+    homes: Homes,
     tier: Option<TierOptions>,
     clock: Arc<AtomicU64>,
     archive: Option<Archive>,
@@ -64,8 +83,13 @@ fn name(error: &ArchiveError) -> String {
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned()
 }
 
-/// Classes whose objects go to a tier, where there is one.
-const TIERED: [StorageClass; 2] = [StorageClass::Standard, StorageClass::Glacier];
+/// A rack in a folder.
+async fn rack(folder: &Path) -> TierOptions {
+    let clock = fulgurite_archive::system_clock();
+    let rack = RackStore::init(bench_support::options(folder, clock).unwrap()).await.unwrap();
+    let store = Some(Arc::new(rack) as _);
+    TierOptions { url: "rack".to_owned(), store, with_entries: true, ..TierOptions::default() }
+}
 
 /// Files in a tier.
 async fn stored(tier: &TierOptions, folder: &Path) -> usize {
@@ -147,13 +171,14 @@ impl World {
                 ..TierOptions::default()
             }),
             Homes::Drawer => Some(Drawer::options(&Arc::default())),
+            Homes::Rack => Some(rack(folder.path()).await),
         };
         let clock = Arc::new(AtomicU64::new(BEGIN_MS));
-        let tiered = if tier.is_some() { TIERED.to_vec() } else { Vec::new() };
+        let tiered = homes.tiered().to_vec();
         let reference = Reference { now: BEGIN_MS, tiered, ..Reference::default() };
-        let archive = Some(Self::open(&dir, tier.as_ref(), &clock).await);
-        let uploads = Vec::new();
-        let mut world = Self { dir, folder, tier, clock, archive, reference, uploads };
+        let (archive, uploads) = (None, Vec::new());
+        let mut world = Self { dir, folder, homes, tier, clock, archive, reference, uploads };
+        world.archive = Some(world.open().await);
         world.take(&Step::CreateBucket(0)).await;
         world
     }
@@ -162,25 +187,25 @@ impl World {
         self.archive.as_ref().unwrap()
     }
 
-    fn config(dir: &TempDir, tier: Option<&TierOptions>) -> ArchiveConfig {
-        let mut config = config(dir.path());
+    fn config(&self) -> ArchiveConfig {
+        let mut config = config(self.dir.path());
         // Only a step seals.
         config.seal.age = fulgurite_units::Duration::from_secs(10_000_000_000);
-        if let Some(tier) = tier {
-            let name = TierName::new("cold").unwrap();
-            for class in TIERED {
-                config.classes.assign(class, Home::Tier(name.clone()), None).unwrap();
+        if let Some(tier) = &self.tier {
+            let name = self.homes.name();
+            for class in self.homes.tiered() {
+                config.classes.assign(*class, Home::Tier(name.clone()), None).unwrap();
             }
             config.tiers.insert(name, tier.clone());
         }
         config
     }
 
-    async fn open(dir: &TempDir, tier: Option<&TierOptions>, clock: &Arc<AtomicU64>) -> Archive {
-        let clock = Arc::clone(clock);
+    async fn open(&self) -> Archive {
+        let clock = Arc::clone(&self.clock);
         let now = move || UnixTime::from_millis(clock.load(Ordering::SeqCst));
         let clock = fulgurite_archive::system_clock().with_wall(now);
-        Archive::open_with_clock(Self::config(dir, tier), clock).await.unwrap()
+        Archive::open_with_clock(self.config(), clock).await.unwrap()
     }
 
     pub(crate) async fn take(&mut self, step: &Step) {
@@ -431,7 +456,7 @@ impl World {
     async fn restart(&mut self) {
         self.archive().stop().await.unwrap();
         self.archive = None;
-        self.archive = Some(Self::open(&self.dir, self.tier.as_ref(), &self.clock).await);
+        self.archive = Some(self.open().await);
     }
 
     /// Looks at everything, then takes everything away: no room and no key may be left.
