@@ -48,14 +48,11 @@ pub struct Recorder {
 impl Recorder {
     /// Time passes: what holds now held since the last event.
     fn pass(&mut self, now: Instant) {
-        let coarsens = !self.grid.reaches(now);
         let mut levels =
             [&mut self.spinning, &mut self.protected, &mut self.unprotected, &mut self.lost];
-        if coarsens {
-            while !self.grid.reaches(now) {
-                self.grid.coarsen();
-                levels.iter_mut().for_each(|level| level.coarsen());
-            }
+        while !self.grid.reaches(now) {
+            self.grid.coarsen();
+            levels.iter_mut().for_each(|level| level.coarsen());
         }
         for level in levels {
             level.hold(&self.grid, self.now, now);
