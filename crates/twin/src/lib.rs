@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! scenario, seed --> engine <-- System: glass (the live controller of the library),
-//!                       |                  rack (that of the disks), queue
+//!                       |                  rack (that of the disks), tomes, queue
 //!                       '--> hash, observers, result --> experiments, sweeps, reports
 //! ```
 //!
@@ -24,6 +24,7 @@ pub mod reported;
 pub mod runner;
 pub mod scenario;
 pub mod sweep;
+pub mod tomes;
 pub mod trace;
 pub mod workload;
 

@@ -58,6 +58,8 @@ pub enum SystemName {
     Queue,
     /// A rack of cold disks (Pelican).
     Pelican,
+    /// A set of tomes (Pergamum).
+    Pergamum,
 }
 
 /// What is looked at first in a scenario file: of which system it is.

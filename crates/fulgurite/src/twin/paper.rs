@@ -13,6 +13,7 @@ use fulgurite_twin::queue::Queue;
 use fulgurite_twin::rack::Rack;
 use fulgurite_twin::report::{Head, html, relation};
 use fulgurite_twin::scenario::SystemName;
+use fulgurite_twin::tomes::Tomes;
 
 use super::pool::{Threads, thread_count};
 use crate::exit::{Coded, Exit};
@@ -22,8 +23,8 @@ use crate::progress::count_bar;
 /// Flags of `twin paper`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct PaperArgs {
-    /// The paper: silica, which it is if none is named, or pelican; then statements to look at
-    /// (E4, L2, ...), all, if none are named
+    /// The paper: silica, which it is if none is named, pelican or pergamum; then statements to
+    /// look at (E4, L2, ...), all, if none are named
     #[arg(value_name = "PAPER|STATEMENT")]
     words: Vec<String>,
     /// Folder of the statements and their base scenarios, in place of `experiments/PAPER`
@@ -53,7 +54,7 @@ struct Paper {
 }
 
 /// All papers.
-const PAPERS: [Paper; 2] = [
+const PAPERS: [Paper; 3] = [
     Paper {
         name: "silica",
         system: SystemName::Glass,
@@ -69,6 +70,14 @@ const PAPERS: [Paper; 2] = [
         bands: "15 % to either side of a stated value, 10 points for a share that is rejected; \
                 what a relation says is strict",
     },
+    Paper {
+        name: "pergamum",
+        system: SystemName::Pergamum,
+        title: "Pergamum (FAST 2008)",
+        simulated: "The tomes of Pergamum (FAST 2008), simulated or computed; no disk was spun up.",
+        bands: "15 % to either side of a stated value, a factor of 2 for about 10^10 hours; what a \
+                relation says is strict, and where a check has another band its title says so",
+    },
 ];
 
 /// Runs `twin paper`. The paper may be left out, as when there was but one.
@@ -80,6 +89,7 @@ pub(super) fn paper(args: &PaperArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Glass => hold::<Glass>(paper, statements, args, out),
         SystemName::Queue => hold::<Queue>(paper, statements, args, out),
         SystemName::Pelican => hold::<Rack>(paper, statements, args, out),
+        SystemName::Pergamum => hold::<Tomes>(paper, statements, args, out),
     }
 }
 

@@ -18,6 +18,7 @@ use fulgurite_twin::rack::{self, Rack};
 use fulgurite_twin::report::{ResultRow, run_page};
 use fulgurite_twin::reported::{Number, Reported, Shown};
 use fulgurite_twin::scenario::{Head, SystemName, changed};
+use fulgurite_twin::tomes::{self, Tomes};
 use fulgurite_units::{ByteCount, Instant, Ratio};
 use serde_json::json;
 
@@ -121,6 +122,7 @@ pub(super) fn run(args: &RunArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Glass => run_system::<Glass>(args, out),
         SystemName::Queue => run_system::<Queue>(args, out),
         SystemName::Pelican => run_system::<Rack>(args, out),
+        SystemName::Pergamum => run_system::<Tomes>(args, out),
     }
 }
 
@@ -239,6 +241,19 @@ impl Logged for Rack {
 
     fn log(_: &rack::Scenario, _: &Path) -> anyhow::Result<Silent> {
         let message = "--log: a rack has no library, and only libraries have logs";
+        Err(Coded::new(Exit::Usage, message).into())
+    }
+
+    fn end(_: Silent) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+impl Logged for Tomes {
+    type Log = Silent;
+
+    fn log(_: &tomes::Scenario, _: &Path) -> anyhow::Result<Silent> {
+        let message = "--log: tomes have no library, and only libraries have logs";
         Err(Coded::new(Exit::Usage, message).into())
     }
 

@@ -12,6 +12,7 @@ use fulgurite_twin::report::{sweep_page, with_range};
 use fulgurite_twin::reported::Reported;
 use fulgurite_twin::scenario::{Head, SystemName};
 use fulgurite_twin::sweep::{Over, Refused, Sweep, SweepMetric, SweepResult};
+use fulgurite_twin::tomes::Tomes;
 use serde_json::json;
 
 use super::pool::{share, thread_count};
@@ -88,6 +89,7 @@ pub(super) fn sweep(args: &SweepArgs, out: &Output) -> anyhow::Result<()> {
         SystemName::Glass => sweep_system::<Glass>(args, out),
         SystemName::Queue => sweep_system::<Queue>(args, out),
         SystemName::Pelican => sweep_system::<Rack>(args, out),
+        SystemName::Pergamum => sweep_system::<Tomes>(args, out),
     }
 }
 

@@ -651,7 +651,8 @@ fn what_another_system_refuses_is_named_too() {
         err:   |
         err: 1 | system = "rack"
         err:   |          ^^^^^^
-        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`
+        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
+            `pergamum`
         exit: 3
     "#]],
     );
@@ -663,7 +664,8 @@ fn what_another_system_refuses_is_named_too() {
         err:   |
         err: 1 | system = "rack"
         err:   |          ^^^^^^
-        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`
+        err: unknown variant `rack`, expected one of `glass`, `queue`, `pelican`,
+            `pergamum`
         exit: 3
     "#]],
     );
@@ -679,10 +681,10 @@ fn a_paper_is_named_or_is_silica() {
     assert_eq!(named, lines(&root, &["--json", "twin", "paper", "L2", "--seeds", "1"]));
     check(
         &root,
-        &["twin", "paper", "pergamum"],
+        &["twin", "paper", "colossus"],
         expect![[r#"
-        err: fulgurite: no file makes statement pergamum, and no paper has that name:
-            silica, pelican
+        err: fulgurite: no file makes statement colossus, and no paper has that name:
+            silica, pelican, pergamum
         exit: 3
     "#]],
     );
@@ -866,4 +868,22 @@ fn the_paper_of_the_rack_is_named() {
     for row in lines(folder.path(), &args) {
         assert_eq!(row["verdict"], "hit", "{row}");
     }
+}
+
+#[test]
+fn the_paper_of_the_tomes_is_named_and_a_set_of_them_runs() {
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/pergamum");
+    let experiments = experiments.to_str().unwrap().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["--json", "twin", "paper", "pergamum", "L1", "--experiments", &experiments];
+    let rows = lines(folder.path(), &args);
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        assert_eq!(row["verdict"], "hit", "{row}");
+    }
+    let scenario = "system = \"pergamum\"\nuntil = \"2d\"\n\
+        ingest = { clients = 60, session = \"10GiB\" }\n";
+    fs::write(folder.path().join("tomes.toml"), scenario).unwrap();
+    let run = &lines(folder.path(), &["--json", "twin", "run", "tomes.toml"])[0]["run"];
+    assert_eq!((&run["spinning_max"], &run["tokens"]), (&50.into(), &50.into()), "{run}");
 }

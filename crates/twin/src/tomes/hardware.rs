@@ -1,0 +1,145 @@
+//! What tomes cost to buy and to run (Pergamum (FAST 2008), section 5.1, tables 2 and 3): prices
+//! and watts go in, dollars come out. No price is known here; all are a scenario's.
+//!
+//! ```text
+//!   static = tomes * dollars of a tome
+//!   yearly = raw TB * watts of a TB * 8,766 h / 1,000 * dollars of a kWh
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// Hours of a year.
+pub(crate) const YEAR_H: f64 = 8_766.0;
+
+/// What a tome costs and draws.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hardware {
+    /// Price of a tome with its share of the network, in dollars.
+    pub tome_dollars: f64,
+    /// Price of energy with cooling, in dollars.
+    pub kwh_dollars: f64,
+    /// What the disk draws while it turns, in watts (table 2).
+    pub disk_w: f64,
+    /// What the board draws then (table 2).
+    pub board_w: f64,
+    /// What the awake store draws then (table 2).
+    pub store_w: f64,
+    /// What a tome draws whose disk and processor rest (section 1).
+    pub asleep_w: f64,
+    /// What a terabyte draws on average where the price of a year is reckoned by it; by the states
+    /// of tomes if there is no number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub terabyte_w: Option<f64>,
+}
+
+impl Default for Hardware {
+    fn default() -> Self {
+        Self {
+            tome_dollars: 370.0,
+            kwh_dollars: 0.2,
+            disk_w: 7.5,
+            board_w: 3.5,
+            store_w: 0.6,
+            asleep_w: 0.5,
+            terabyte_w: None,
+        }
+    }
+}
+
+/// What an archive costs, in dollars.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Tomes that are bought.
+    pub tomes: f64,
+    /// Their price.
+    pub fixed: f64,
+    /// Energy of a year.
+    pub yearly: f64,
+}
+
+impl Hardware {
+    /// What a tome draws whose disk turns, in watts.
+    #[must_use]
+    pub fn active_w(&self) -> f64 {
+        self.disk_w + self.board_w + self.store_w
+    }
+
+    /// What a terabyte draws, where this share of tomes of this many terabytes turns.
+    #[must_use]
+    pub fn mean_terabyte_w(&self, spinning: f64, terabytes: f64) -> f64 {
+        (spinning * self.active_w() + (1.0 - spinning) * self.asleep_w) / terabytes
+    }
+
+    /// What so many terabytes of disks cost, in tomes of so many.
+    #[must_use]
+    pub fn cost(&self, raw_terabytes: f64, terabytes: f64, spinning: f64) -> Cost {
+        let tomes = (raw_terabytes / terabytes).ceil();
+        let given = self.terabyte_w;
+        let watts = given.unwrap_or_else(|| self.mean_terabyte_w(spinning, terabytes));
+        let yearly = energy_dollars(raw_terabytes * watts, self.kwh_dollars);
+        Cost { tomes, fixed: tomes * self.tome_dollars, yearly }
+    }
+
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        for (field, value) in [
+            ("hardware.tome_dollars", self.tome_dollars),
+            ("hardware.kwh_dollars", self.kwh_dollars),
+            ("hardware.disk_w", self.disk_w),
+            ("hardware.board_w", self.board_w),
+            ("hardware.store_w", self.store_w),
+            ("hardware.asleep_w", self.asleep_w),
+            ("hardware.terabyte_w", self.terabyte_w.unwrap_or(0.0)),
+        ] {
+            if !(0.0..=1e6).contains(&value) {
+                let expected = "from 0 to 1000000";
+                return Err(Error::Parameter { field, value: value.to_string(), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What it costs to draw so many watts for a year.
+#[must_use]
+pub fn energy_dollars(watts: f64, kwh_dollars: f64) -> f64 {
+    watts * YEAR_H / 1e3 * kwh_dollars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hardware, energy_dollars};
+    use crate::tomes::layout::{Code, raw};
+
+    #[test]
+    fn ten_petabytes_cost_what_table_3_says() {
+        let raw = raw(10e3, Code::new(62, 2), Code::new(13, 3));
+        let hardware = Hardware { terabyte_w: Some(2.25), ..Hardware::default() };
+        let cost = hardware.cost(raw, 1.0, 0.05);
+        assert!((cost.tomes - 12_705.0).abs() < 0.5, "{cost:?}");
+        assert!((cost.fixed / 4.7e6 - 1.0).abs() < 0.005, "{cost:?}");
+        assert!((cost.yearly / 50e3 - 1.0).abs() < 0.01, "{cost:?}");
+    }
+
+    /// By table 2 and the half watt of section 1 a terabyte draws half of what the price of a year
+    /// is reckoned by.
+    #[test]
+    fn states_of_tomes_draw_less_than_the_price_of_a_year_says() {
+        let hardware = Hardware::default();
+        assert!((hardware.active_w() - 11.6).abs() < 1e-9);
+        assert!((hardware.mean_terabyte_w(0.05, 1.0) - 1.055).abs() < 1e-9);
+        assert!((energy_dollars(1e3, 0.2) - 1_753.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_price_that_is_none_is_refused() {
+        let hardware = Hardware { kwh_dollars: f64::NAN, ..Hardware::default() };
+        assert!(hardware.validate().unwrap_err().to_string().starts_with("hardware.kwh_dollars"));
+    }
+}

@@ -1,0 +1,215 @@
+//! What a run of a set of tomes measured.
+
+use fulgurite_units::Instant;
+use serde::{Deserialize, Serialize};
+
+use super::jobs::Job;
+use super::scenario::{Scenario, bytes};
+use crate::engine::Ended;
+use crate::engine::histogram::{Histogram, Quantiles};
+use crate::measured::{Dimension, Made, Measured};
+
+const YEAR_S: f64 = 365.25 * 86_400.0;
+
+/// What a run measured, from its beginning to its end. Times in seconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The seed.
+    pub seed: u64,
+    /// Disks that may spin at a time.
+    pub tokens: u64,
+    /// The most that did.
+    pub spinning_max: u64,
+    /// Disks that did, on average.
+    pub spinning: f64,
+    /// Spin-ups of all disks.
+    pub spin_ups: u64,
+    /// Spin-ups of a disk in a year.
+    pub spin_ups_a_year: f64,
+    /// Bytes of users that tomes took in.
+    pub acknowledged: u64,
+    /// When the last of them were.
+    pub acknowledged_at: f64,
+    /// Bytes of them that have parity on other tomes.
+    pub protected: u64,
+    /// When the last of them had.
+    pub protected_at: f64,
+    /// From the answer to a client until its data is protected.
+    pub protection: Quantiles,
+    /// Bytes that a client had an answer for and no other tome knew of, at most.
+    pub unprotected_max: u64,
+    /// Bytes of those that were lost with their tome.
+    pub unprotected_lost: u64,
+    /// Tomes that failed.
+    pub failures: u64,
+    /// Groups that lost more than they have parity for.
+    pub groups_lost: u64,
+    /// Rebuilds that began anew, as a tome that they needed was lost.
+    pub restarts: u64,
+    /// From the loss of a tome until all of it is elsewhere.
+    pub rebuild: Quantiles,
+    /// Times each place of a rebuilt tome was written.
+    pub rebuild_writes: u64,
+    /// Times each was read.
+    pub rebuild_reads: u64,
+    /// Mean power of the set, in watts.
+    pub power: f64,
+    /// Energy that spinning took beyond sleeping, in joules.
+    pub spinning_energy: f64,
+    /// Terabytes of users that the set has room for.
+    pub room: f64,
+    /// Simulated time.
+    pub makespan: f64,
+    /// Events.
+    pub events: u64,
+    /// A number that differs as soon as any event, its order or its time differs.
+    pub hash: u64,
+}
+
+impl Measured for RunResult {
+    const MADE: &'static [Made<Self>] = &[
+        ("acknowledged_mb_per_s", |run| rate(run.acknowledged, run.acknowledged_at)),
+        ("protected_mb_per_s", |run| rate(run.protected, run.protected_at)),
+        ("over_tokens", |run| float(run.spinning_max) - float(run.tokens)),
+        ("spinning_kwh", |run| run.spinning_energy / 3.6e6),
+    ];
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn dimension(metric: &str) -> Dimension {
+        match metric {
+            "acknowledged_at" | "protected_at" | "makespan" => Dimension::Time,
+            "acknowledged" | "protected" | "unprotected_max" | "unprotected_lost" | "room" => {
+                Dimension::Bytes
+            }
+            _ if metric.ends_with(".count") => Dimension::Number,
+            _ if metric.starts_with("protection.") || metric.starts_with("rebuild.") => {
+                Dimension::Time
+            }
+            _ => Dimension::Number,
+        }
+    }
+}
+
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { float(bytes) / 1e6 / seconds } else { 0.0 }
+}
+
+/// What is counted while a run goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Accounts {
+    spinning: u32,
+    spinning_max: u32,
+    /// Disks that span times nanoseconds, until the last change.
+    area: u128,
+    changed: Instant,
+    spin_ups: u64,
+    acknowledged: u64,
+    acknowledged_at: Instant,
+    protected: u64,
+    protected_at: Instant,
+    protection: Histogram,
+    unprotected: u64,
+    unprotected_max: u64,
+    unprotected_lost: u64,
+    pub(crate) failures: u64,
+    pub(crate) groups_lost: u64,
+    pub(crate) restarts: u64,
+    rebuild: Histogram,
+    rebuild_writes: u32,
+    rebuild_reads: u32,
+}
+
+impl Accounts {
+    /// So many more disks spin, or fewer; how many do now.
+    pub(crate) fn spins(&mut self, now: Instant, by: i32) -> u32 {
+        self.pass(now);
+        let spinning = self.spinning.checked_add_signed(by);
+        assert!(spinning.is_some(), "nothing stops that does not spin");
+        self.spinning = spinning.unwrap_or(0);
+        self.spinning_max = self.spinning_max.max(self.spinning);
+        self.spin_ups += u64::try_from(by.max(0)).unwrap_or(0);
+        self.spinning
+    }
+
+    fn pass(&mut self, now: Instant) {
+        self.area += u128::from(self.spinning) * u128::from(now.since(self.changed).as_nanos());
+        self.changed = now;
+    }
+
+    pub(crate) fn acknowledged(&mut self, now: Instant, bytes: u64) {
+        self.acknowledged += bytes;
+        self.acknowledged_at = now;
+        self.unprotected += bytes;
+        self.unprotected_max = self.unprotected_max.max(self.unprotected);
+    }
+
+    pub(crate) fn protected(&mut self, now: Instant, since: Instant, bytes: u64) {
+        self.protected += bytes;
+        self.protected_at = now;
+        self.protection.add(now.since(since));
+        self.unprotected -= bytes;
+    }
+
+    /// Bytes that were not protected are lost.
+    pub(crate) const fn dropped(&mut self, bytes: u64) {
+        self.unprotected -= bytes;
+        self.unprotected_lost += bytes;
+    }
+
+    pub(crate) fn rebuilt(&mut self, now: Instant, job: &Job) {
+        self.rebuild.add(now.since(job.since));
+        (self.rebuild_writes, self.rebuild_reads) = (job.writes, job.reads);
+    }
+
+    pub(crate) fn result(mut self, scenario: &Scenario, ended: Ended) -> RunResult {
+        self.pass(ended.at);
+        let at = |instant: Instant| instant.since(Instant::ZERO).as_secs_f64();
+        let (makespan, tomes) = (at(ended.at), f64::from(scenario.tomes));
+        #[expect(clippy::cast_precision_loss, reason = "a mean is rounded anyway")]
+        let spun_s = self.area as f64 / 1e9;
+        let hardware = &scenario.hardware;
+        let spinning_energy = spun_s * (hardware.active_w() - hardware.asleep_w);
+        let groups = scenario.tomes / scenario.group.members();
+        let members = f64::from(groups * scenario.group.members());
+        assert!(scenario.room() <= bytes(scenario.capacity), "parity takes room");
+        RunResult {
+            seed: ended.seed,
+            tokens: u64::from(scenario.tokens()),
+            spinning_max: u64::from(self.spinning_max),
+            spinning: spun_s / makespan,
+            spin_ups: self.spin_ups,
+            spin_ups_a_year: float(self.spin_ups) / tomes * YEAR_S / makespan,
+            acknowledged: self.acknowledged,
+            acknowledged_at: at(self.acknowledged_at),
+            protected: self.protected,
+            protected_at: at(self.protected_at),
+            protection: self.protection.quantiles(),
+            unprotected_max: self.unprotected_max,
+            unprotected_lost: self.unprotected_lost,
+            failures: self.failures,
+            groups_lost: self.groups_lost,
+            restarts: self.restarts,
+            rebuild: self.rebuild.quantiles(),
+            rebuild_writes: u64::from(self.rebuild_writes),
+            rebuild_reads: u64::from(self.rebuild_reads),
+            power: tomes * hardware.asleep_w + spinning_energy / makespan,
+            spinning_energy,
+            room: scenario.room() * members,
+            makespan,
+            events: ended.events,
+            hash: ended.hash,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "fewer than 2^53 of anything happen")]
+const fn float(of: u64) -> f64 {
+    of as f64
+}

@@ -1,0 +1,557 @@
+//! A set of tomes: who spins, who waits for a token, what is written, protected and rebuilt.
+//!
+//! ```text
+//!   client --> ingest: tome spins, takes the data in (acked), makes parity of segments (coded)
+//!                 '--> protection: the tome and one parity tome spin, then it and the next
+//!   tome lost --> rebuild: the target and one source spin, then it and the next
+//!
+//!   phase:  wait for tokens --> spin up, work (done) --> limited scrub (passed) --> next, or sleep
+//! ```
+//!
+//! Rules: no more disks spin than there are tokens, and a tome is in one phase at a time (both
+//! asserted); who waits holds no token, so that no two wait for each other. The order of the
+//! waiting is that of their coming: rebuilds first, then as [`First`] says.
+//!
+//! Today this is a model of its own (after Pergamum (FAST 2008), sections 4.3 and 5.3): blocks,
+//! signatures, and reads are not in it, a fault of a tome takes effect when its step ends, and the
+//! work of a parity tome is that of who has it fold. What happens is said in steps of tomes and not
+//! of this model, so that a controller of real tomes can decide in its place.
+
+use std::collections::VecDeque;
+
+use fulgurite_units::{Duration, Instant, Seed};
+
+use super::jobs::{Job, JobIndex, Jobs, Kind, Layout};
+use super::result::{Accounts, RunResult};
+use super::scenario::{First, Ingest, Scenario, bytes, takes};
+use crate::Error;
+use crate::engine::{Agenda, Ended, Observer, Stage, System};
+use crate::workload::Exponentials;
+
+/// Waiting jobs that are looked at when the first cannot begin.
+const LOOK_MAX: usize = 64;
+
+/// A set of tomes.
+#[derive(Debug)]
+pub struct Tomes {
+    scenario: Scenario,
+    layout: Layout,
+    tokens: u32,
+    tomes: Vec<Tome>,
+    jobs: Jobs,
+    rebuilds: VecDeque<JobIndex>,
+    protections: VecDeque<JobIndex>,
+    /// Clients that would write.
+    clients: u32,
+    /// Bytes that are still to be written.
+    unwritten: u64,
+    /// Where a client looks for a tome first.
+    cursor: u32,
+    accounts: Accounts,
+    is_over: bool,
+}
+
+/// One tome.
+#[derive(Clone, Copy, Debug)]
+struct Tome {
+    is_busy: bool,
+    is_lost: bool,
+    /// Bytes that a client may still write to it.
+    room: u64,
+}
+
+/// What comes from without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arrival {
+    /// Clients come, and what fails at the beginning does.
+    Begin,
+    /// A tome fails.
+    Fails {
+        /// Which.
+        tome: u32,
+    },
+    /// The run is over.
+    End,
+}
+
+/// What will happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Planned(pub(crate) Next);
+
+/// See [`Planned`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Next {
+    /// A tome has all that its client wrote.
+    Acked(JobIndex),
+    /// It has made the parity of its segments.
+    Coded(JobIndex),
+    /// What the tomes of a step spun for is done.
+    Done(JobIndex),
+    /// The helpers of a step have stopped.
+    Passed(JobIndex),
+    /// A disk has stopped.
+    Slept(u32),
+}
+
+/// What there is to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// So many more disks turn, or fewer.
+    Spins(i32),
+    /// A tome has what a client wrote.
+    Acknowledged(u64),
+    /// So many bytes of that have parity on other tomes now.
+    Protected(u64),
+    /// So many bytes of that are lost before they had.
+    Dropped(u64),
+    /// A tome is lost (1), or whole again (-1).
+    Lost(i32),
+}
+
+/// Whether a queue let something begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Yes,
+    /// Something could but for a token. What goes behind it must not take that away.
+    NoToken,
+    Nothing,
+}
+
+impl System for Tomes {
+    const NAME: &'static str = "pergamum";
+    type Scenario = Scenario;
+    type Arrival = (Instant, Arrival);
+    type Next = Planned;
+    type Seen<'a> = Seen;
+    type Result = RunResult;
+
+    fn new(scenario: &Scenario, _: &Seed, _: &mut Agenda<Planned>) -> Result<Self, Error> {
+        scenario.validate()?;
+        let layout = Layout::new(scenario);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]
+        let room = scenario.room() as u64;
+        let tome = Tome { is_busy: false, is_lost: false, room };
+        let total = scenario.ingest.map(|ingest| ingest.total.map_or(u64::MAX, |of| of.get()));
+        Ok(Self {
+            scenario: scenario.clone(),
+            layout,
+            tokens: scenario.tokens(),
+            tomes: vec![tome; scenario.tomes as usize],
+            jobs: Jobs::default(),
+            rebuilds: VecDeque::new(),
+            protections: VecDeque::new(),
+            clients: 0,
+            unwritten: total.unwrap_or(0),
+            cursor: 0,
+            accounts: Accounts::default(),
+            is_over: false,
+        })
+    }
+
+    fn arrivals(
+        scenario: &Scenario,
+        seed: &Seed,
+    ) -> Result<impl Iterator<Item = Self::Arrival>, Error> {
+        let end = Instant::ZERO + scenario.until;
+        let failures = Failures::new(scenario, seed).take_while(move |(at, _)| *at < end);
+        let begin = [(Instant::ZERO, Arrival::Begin)].into_iter();
+        Ok(begin.chain(failures).chain([(end, Arrival::End)]))
+    }
+
+    fn arrives_at((at, _): &Self::Arrival) -> Instant {
+        *at
+    }
+
+    fn arrive<O: Observer<Self>>(
+        &mut self,
+        (_, arrival): &Self::Arrival,
+        stage: &mut Stage<'_, Self, O>,
+    ) {
+        stage.note(arrival);
+        match *arrival {
+            Arrival::Begin => {
+                self.clients = self.scenario.ingest.map_or(0, |ingest| ingest.clients);
+                if self.scenario.one_fails {
+                    self.fail(0, stage);
+                }
+            }
+            Arrival::Fails { tome } => self.fail(tome, stage),
+            Arrival::End => self.is_over = true,
+        }
+        if !self.is_over {
+            self.begin(stage);
+        }
+    }
+
+    fn happen<O: Observer<Self>>(&mut self, next: Planned, stage: &mut Stage<'_, Self, O>) {
+        stage.note(&next);
+        match next.0 {
+            Next::Acked(job) => self.acked(job, stage),
+            Next::Coded(job) => self.coded(job, stage),
+            Next::Done(job) => {
+                let at = stage.now() + self.scenario.limited_scrub;
+                stage.put(at, Planned(Next::Passed(job)));
+            }
+            Next::Passed(job) => self.passed(job, stage),
+            Next::Slept(tome) => {
+                self.stop(&[tome], stage);
+                self.tokens += 1;
+            }
+        }
+        self.begin(stage);
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_over
+    }
+
+    fn result(self, ended: Ended) -> RunResult {
+        self.accounts.result(&self.scenario, ended)
+    }
+}
+
+impl Tomes {
+    /// Everything begins that has tokens, in its order.
+    fn begin<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) {
+        let first = self.scenario.ingest.map_or(First::Protection, |ingest| ingest.first);
+        while self.begin_one(first, stage) {}
+    }
+
+    fn begin_one<O: Observer<Self>>(
+        &mut self,
+        first: First,
+        stage: &mut Stage<'_, Self, O>,
+    ) -> bool {
+        let mut begun = self.begin_waiting(Kind::Rebuild, stage);
+        for turn in 0..2 {
+            if begun != Begun::Nothing {
+                break;
+            }
+            begun = match (first, turn) {
+                (First::Protection, 0) | (First::Clients, 1) => {
+                    self.begin_waiting(Kind::Protection, stage)
+                }
+                (First::Protection, _) | (First::Clients, _) => self.begin_client(stage),
+            };
+        }
+        begun == Begun::Yes
+    }
+
+    const fn queue(&mut self, kind: Kind) -> &mut VecDeque<JobIndex> {
+        match kind {
+            Kind::Rebuild => &mut self.rebuilds,
+            Kind::Protection => &mut self.protections,
+        }
+    }
+
+    /// Begins the first of the waiting whose tomes are all at rest.
+    fn begin_waiting<O: Observer<Self>>(
+        &mut self,
+        kind: Kind,
+        stage: &mut Stage<'_, Self, O>,
+    ) -> Begun {
+        for place in 0..self.queue(kind).len().min(LOOK_MAX) {
+            let index = self.queue(kind)[place];
+            if self.tomes[self.jobs.get(index).tome as usize].is_busy {
+                continue;
+            }
+            let Some(helpers) = self.helpers(index) else { continue };
+            let needs = 1 + u32::try_from(helpers.len()).unwrap_or(u32::MAX);
+            if needs > self.tokens {
+                return Begun::NoToken;
+            }
+            self.queue(kind).remove(place);
+            self.tokens -= needs;
+            let tome = self.jobs.get(index).tome;
+            self.spin(&[tome], stage);
+            self.step(index, helpers, stage);
+            return Begun::Yes;
+        }
+        Begun::Nothing
+    }
+
+    /// A client that waits writes to the next tome that is at rest and has room.
+    fn begin_client<O: Observer<Self>>(&mut self, stage: &mut Stage<'_, Self, O>) -> Begun {
+        let Some(Ingest { session, .. }) = self.scenario.ingest else { return Begun::Nothing };
+        let size = session.get().min(self.unwritten);
+        if self.clients == 0 || size == 0 {
+            return Begun::Nothing;
+        }
+        if self.tokens == 0 {
+            return Begun::NoToken;
+        }
+        let count = self.layout.members();
+        let found = (0..count).map(|step| (self.cursor + step) % count).find(|place| {
+            let tome = self.tomes[self.layout.across(*place) as usize];
+            !tome.is_busy && !tome.is_lost && tome.room >= size
+        });
+        let Some(place) = found else { return Begun::Nothing };
+        self.cursor = (place + 1) % count;
+        let tome = self.layout.across(place);
+        self.clients -= 1;
+        self.unwritten -= size;
+        self.tokens -= 1;
+        self.tomes[tome as usize].room -= size;
+        self.spin(&[tome], stage);
+        let left = self.layout.parity_of(tome);
+        let index = self.jobs.put(Job::new(Kind::Protection, tome, size, left));
+        let lasts = takes(size, self.scenario.rates.ingest);
+        let at = stage.now() + self.scenario.spin_up + lasts;
+        stage.put(at, Planned(Next::Acked(index)));
+        Begun::Yes
+    }
+
+    fn acked<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+        let now = stage.now();
+        let job = self.jobs.get_mut(index);
+        job.since = now;
+        let size = job.bytes;
+        stage.put(now + takes(size, self.scenario.rates.segment), Planned(Next::Coded(index)));
+        self.accounts.acknowledged(now, size);
+        stage.show(Seen::Acknowledged(size));
+        self.clients += 1;
+    }
+
+    /// A tome has made the parity of segments: it goes on if nobody is before it, or sleeps and
+    /// waits.
+    fn coded<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+        let tome = self.jobs.get(index).tome;
+        if self.drop_if_lost(index, stage) {
+            self.sleep(tome, stage);
+            return;
+        }
+        let first = self.scenario.ingest.map_or(First::Protection, |ingest| ingest.first);
+        let is_next = self.rebuilds.is_empty()
+            && self.protections.is_empty()
+            && (first == First::Protection || self.clients == 0);
+        if is_next
+            && let Some(helpers) = self.helpers(index)
+            && let needs = u32::try_from(helpers.len()).unwrap_or(u32::MAX)
+            && needs <= self.tokens
+        {
+            self.tokens -= needs;
+            self.step(index, helpers, stage);
+            return;
+        }
+        self.sleep(tome, stage);
+        self.protections.push_back(index);
+    }
+
+    /// The helpers of the next step, if all are at rest; none where nothing is left to do.
+    fn helpers(&mut self, index: JobIndex) -> Option<Vec<u32>> {
+        let tomes = &self.tomes;
+        let job = self.jobs.get_mut(index);
+        if job.kind == Kind::Protection {
+            // A parity tome that is rebuilt is rebuilt from what was written.
+            job.left.retain(|left| !tomes[*left as usize].is_lost);
+        }
+        let together = match job.kind {
+            Kind::Protection => 1,
+            Kind::Rebuild => self.scenario.together() as usize,
+        };
+        let resting = job.left.iter().copied().filter(|left| !tomes[*left as usize].is_busy);
+        let helpers: Vec<u32> = resting.take(together).collect();
+        (helpers.len() == together.min(job.left.len())).then_some(helpers)
+    }
+
+    /// Tomes help a job; the job has their tokens, and its own tome turns.
+    fn step<O: Observer<Self>>(
+        &mut self,
+        index: JobIndex,
+        helpers: Vec<u32>,
+        stage: &mut Stage<'_, Self, O>,
+    ) {
+        self.spin(&helpers, stage);
+        let job = self.jobs.get_mut(index);
+        job.left.retain(|left| !helpers.contains(left));
+        let lasts = job.step_takes(&self.scenario, helpers.len());
+        job.helpers = helpers;
+        let at = stage.now() + self.scenario.spin_up + lasts;
+        stage.put(at, Planned(Next::Done(index)));
+    }
+
+    /// The helpers of a step have stopped: the next ones follow, or the job ends, or it waits.
+    fn passed<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+        let job = self.jobs.get_mut(index);
+        let (tome, kind) = (job.tome, job.kind);
+        let helpers = std::mem::take(&mut job.helpers);
+        job.stepped();
+        self.stop(&helpers, stage);
+        let tokens = u32::try_from(helpers.len()).unwrap_or(u32::MAX);
+        let goes_on = match kind {
+            Kind::Protection => !self.drop_if_lost(index, stage),
+            Kind::Rebuild => self.replan(index, stage),
+        };
+        if !goes_on {
+            self.tokens += tokens;
+            self.sleep(tome, stage);
+            return;
+        }
+        match self.helpers(index) {
+            Some(next) if next.is_empty() => {
+                self.tokens += tokens;
+                self.ended(index, stage);
+                self.sleep(tome, stage);
+            }
+            Some(next) => self.step(index, next, stage),
+            None => {
+                self.tokens += tokens;
+                self.sleep(tome, stage);
+                self.queue(kind).push_front(index);
+            }
+        }
+    }
+
+    fn ended<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) {
+        let now = stage.now();
+        let job = self.jobs.take(index);
+        match job.kind {
+            Kind::Protection => {
+                self.accounts.protected(now, job.since, job.bytes);
+                stage.show(Seen::Protected(job.bytes));
+            }
+            Kind::Rebuild => {
+                self.tomes[job.tome as usize].is_lost = false;
+                self.accounts.rebuilt(now, &job);
+                stage.show(Seen::Lost(-1));
+            }
+        }
+    }
+
+    /// A tome fails: what only it had is lost, and another in its place is to be filled.
+    fn fail<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
+        self.accounts.failures += 1;
+        if self.tomes[tome as usize].is_lost || tome >= self.layout.members() {
+            return;
+        }
+        self.tomes[tome as usize].is_lost = true;
+        stage.show(Seen::Lost(1));
+        let waiting: Vec<JobIndex> = self.protections.iter().copied().collect();
+        let of_tome = |index: &JobIndex| self.jobs.get(*index).tome == tome;
+        let lost: Vec<JobIndex> = waiting.into_iter().filter(of_tome).collect();
+        self.protections.retain(|index| !lost.contains(index));
+        for index in lost {
+            self.drop_if_lost(index, stage);
+        }
+        let size = bytes(self.scenario.capacity) * self.scenario.filled;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a disk's")]
+        let mut job = Job::new(Kind::Rebuild, tome, size as u64, Vec::new());
+        job.since = stage.now();
+        let index = self.jobs.put(job);
+        if self.plan(index, stage) {
+            self.rebuilds.push_back(index);
+        }
+    }
+
+    /// Which tomes a rebuild takes its data from; false where too few are left, and data is lost.
+    fn plan<O: Observer<Self>>(&mut self, index: JobIndex, stage: &mut Stage<'_, Self, O>) -> bool {
+        let tome = self.jobs.get(index).tome;
+        let data = self.scenario.group.data as usize;
+        let live = |other: &u32| !self.tomes[*other as usize].is_lost;
+        let left: Vec<u32> = self.layout.others(tome).filter(live).take(data).collect();
+        if left.len() < data {
+            self.jobs.take(index);
+            self.tomes[tome as usize].is_lost = false;
+            self.accounts.groups_lost += 1;
+            stage.show(Seen::Lost(-1));
+            return false;
+        }
+        self.jobs.get_mut(index).restart(left);
+        true
+    }
+
+    /// A rebuild begins again from other tomes if one that it still needs is lost: every factor of
+    /// the sum is another then.
+    fn replan<O: Observer<Self>>(
+        &mut self,
+        index: JobIndex,
+        stage: &mut Stage<'_, Self, O>,
+    ) -> bool {
+        let left = &self.jobs.get(index).left;
+        if !left.iter().any(|tome| self.tomes[*tome as usize].is_lost) {
+            return true;
+        }
+        self.accounts.restarts += 1;
+        self.plan(index, stage)
+    }
+
+    /// What was written to a tome that is lost, and has no parity elsewhere, is lost with it.
+    fn drop_if_lost<O: Observer<Self>>(
+        &mut self,
+        index: JobIndex,
+        stage: &mut Stage<'_, Self, O>,
+    ) -> bool {
+        if !self.tomes[self.jobs.get(index).tome as usize].is_lost {
+            return false;
+        }
+        let job = self.jobs.take(index);
+        self.accounts.dropped(job.bytes);
+        stage.show(Seen::Dropped(job.bytes));
+        true
+    }
+
+    /// A disk is looked at and stops; its token comes back then.
+    fn sleep<O: Observer<Self>>(&mut self, tome: u32, stage: &mut Stage<'_, Self, O>) {
+        stage.put(stage.now() + self.scenario.limited_scrub, Planned(Next::Slept(tome)));
+    }
+
+    fn spin<O: Observer<Self>>(&mut self, tomes: &[u32], stage: &mut Stage<'_, Self, O>) {
+        for tome in tomes {
+            let tome = &mut self.tomes[*tome as usize];
+            assert!(!tome.is_busy, "a tome is in one phase at a time");
+            tome.is_busy = true;
+        }
+        self.turn(i32::try_from(tomes.len()).unwrap_or(i32::MAX), stage);
+    }
+
+    fn stop<O: Observer<Self>>(&mut self, tomes: &[u32], stage: &mut Stage<'_, Self, O>) {
+        for tome in tomes {
+            let tome = &mut self.tomes[*tome as usize];
+            assert!(tome.is_busy, "only what turns can stop");
+            tome.is_busy = false;
+        }
+        self.turn(-i32::try_from(tomes.len()).unwrap_or(i32::MAX), stage);
+    }
+
+    fn turn<O: Observer<Self>>(&mut self, by: i32, stage: &mut Stage<'_, Self, O>) {
+        let spinning = self.accounts.spins(stage.now(), by);
+        assert!(spinning <= self.scenario.tokens(), "a disk spins with a token");
+        stage.show(Seen::Spins(by));
+    }
+}
+
+/// When tomes fail by themselves.
+#[derive(Debug)]
+struct Failures {
+    gaps: Exponentials,
+    tomes: crate::workload::Draws,
+    count: u32,
+    gap_s: f64,
+    at: Instant,
+}
+
+impl Failures {
+    fn new(scenario: &Scenario, seed: &Seed) -> Self {
+        let rate = scenario.failures_per_hour * f64::from(scenario.tomes) / 3_600.0;
+        Self {
+            gaps: Exponentials::new(seed, b"failures"),
+            tomes: crate::workload::Draws::new(seed, b"failing tomes"),
+            count: scenario.tomes,
+            gap_s: 1.0 / rate,
+            at: Instant::ZERO,
+        }
+    }
+}
+
+impl Iterator for Failures {
+    type Item = (Instant, Arrival);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.gap_s.is_infinite() {
+            return None;
+        }
+        self.at = self.at + Duration::from_secs_f64(self.gaps.draw() * self.gap_s);
+        let tome = u32::try_from(self.tomes.below(u64::from(self.count))).unwrap_or(0);
+        Some((self.at, Arrival::Fails { tome }))
+    }
+}

@@ -1,0 +1,289 @@
+//! What is simulated of a set of tomes. Everything that a file leaves out is the paper's (Pergamum
+//! (FAST 2008), sections 3 to 5), or stands beside it as a value that the paper does not give.
+
+use fulgurite_units::{ByteCount, Duration};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::hardware::Hardware;
+use super::layout::{Code, expansion};
+use crate::{Error, scenario};
+
+/// Fields of a scenario that are tables and may be left out.
+const TABLES: [&str; 4] = ["rates", "hardware", "group", "segment"];
+/// Tomes, at most.
+const TOMES_MAX: u32 = 100_000;
+/// Clients that write at a time, at most.
+const CLIENTS_MAX: u32 = 10_000;
+
+/// A set of tomes, and what happens to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// What is simulated.
+    pub system: Named,
+    /// Tomes.
+    pub tomes: u32,
+    /// Bytes of each disk.
+    pub capacity: ByteCount,
+    /// The share of them that may spin: so many tokens there are, rounded down.
+    pub spinning: f64,
+    /// Regions of a redundancy group.
+    pub group: Code,
+    /// Blocks of a segment.
+    pub segment: Code,
+    /// How fast tomes are.
+    pub rates: Rates,
+    /// From asleep to turning.
+    pub spin_up: Duration,
+    /// What a tome looks at before its disk stops (section 4.3.2).
+    pub limited_scrub: Duration,
+    /// What tomes cost and draw.
+    pub hardware: Hardware,
+    /// How long the run is.
+    pub until: Duration,
+    /// What is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ingest: Option<Ingest>,
+    /// How a lost tome is rebuilt.
+    pub rebuild: Rebuild,
+    /// How full a tome is that is rebuilt.
+    pub filled: f64,
+    /// Whether the first tome fails at the beginning.
+    pub one_fails: bool,
+    /// How often a tome fails, an hour.
+    pub failures_per_hour: f64,
+}
+
+/// The name of the system in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Named {
+    /// A set of tomes.
+    #[default]
+    Pergamum,
+}
+
+/// How fast a tome is, in MB/s (of 1,000,000 bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Rates {
+    /// To take in what a client writes (table 5, fully protected, client).
+    pub ingest: f64,
+    /// To make the parity of segments of it.
+    pub segment: f64,
+    /// To have one parity tome fold it in.
+    pub fold: f64,
+    /// To read a region that is rebuilt from (table 5, read, server).
+    pub source: f64,
+    /// To write a region that is rebuilt (table 5, raw write, server), and to read it again.
+    pub target: f64,
+    /// To multiply and add one region to another.
+    pub multiply: f64,
+    /// The network of a tome (table 5, raw transfer, server).
+    pub network: f64,
+}
+
+/// Clients that write, each one session after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ingest {
+    /// So many write at a time, if there are tokens for them.
+    pub clients: u32,
+    /// Bytes that one writes to one tome.
+    pub session: ByteCount,
+    /// Bytes that all write together; as many as there is room for without a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<ByteCount>,
+    /// Who is given a token first.
+    #[serde(default)]
+    pub first: First,
+}
+
+/// Who is given a token first; a rebuild is always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum First {
+    /// What was written and has no parity on other tomes yet.
+    #[default]
+    Protection,
+    /// Clients that write.
+    Clients,
+}
+
+/// How a lost tome is rebuilt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rebuild {
+    /// From one tome after the other (section 4.3.2).
+    #[default]
+    Staggered,
+    /// From all at a time.
+    Parallel,
+}
+
+/// The rates of table 5, and what follows from them for each step: that of the parity of segments
+/// is what it adds to a write, and a fold is half of what two parity tomes add to that.
+impl Default for Rates {
+    fn default() -> Self {
+        let segment = 1.0 / (1.0 / 1.67 - 1.0 / 4.25);
+        let fold = 2.0 / (1.0 / 0.75 - 1.0 / 3.66 - 1.0 / segment);
+        Self {
+            ingest: 3.66,
+            segment,
+            fold,
+            source: 5.78,
+            target: 9.98,
+            multiply: 2.0 * 3.13,
+            network: 20.96,
+        }
+    }
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            system: Named::Pergamum,
+            tomes: 1_000,
+            capacity: ByteCount::new(1_000_000_000_000),
+            spinning: 0.05,
+            group: Code::new(13, 3),
+            segment: Code::new(62, 2),
+            rates: Rates::default(),
+            spin_up: Duration::from_secs(8),
+            limited_scrub: Duration::from_secs(3),
+            hardware: Hardware::default(),
+            until: Duration::from_secs(365 * 86_400),
+            ingest: None,
+            rebuild: Rebuild::Staggered,
+            filled: 1.0,
+            one_fails: false,
+            failures_per_hour: 0.0,
+        }
+    }
+}
+
+impl Scenario {
+    /// How many disks may spin at a time.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of tomes")]
+    pub fn tokens(&self) -> u32 {
+        // A share as it is written, like 0.05, may lie below what it says.
+        (f64::from(self.tomes) * self.spinning + 1e-9) as u32
+    }
+
+    /// Bytes of users that a tome has room for, parity being spread over all tomes.
+    #[must_use]
+    pub fn room(&self) -> f64 {
+        bytes(self.capacity) / expansion(self.segment, self.group)
+    }
+
+    /// Tomes that may be asked for a region at a time while one is rebuilt.
+    pub(crate) const fn together(&self) -> u32 {
+        match self.rebuild {
+            Rebuild::Staggered => 1,
+            Rebuild::Parallel => self.group.data,
+        }
+    }
+
+    /// Checks every part.
+    ///
+    /// # Errors
+    /// Names the first that is out of range.
+    pub fn validate(&self) -> Result<(), Error> {
+        let refuse =
+            |field, value: String, expected| Err(Error::Parameter { field, value, expected });
+        self.group.validate("group")?;
+        self.segment.validate("segment")?;
+        if !(self.group.members()..=TOMES_MAX).contains(&self.tomes) {
+            let expected = "from the members of a group to 100000";
+            return refuse("tomes", self.tomes.to_string(), expected);
+        }
+        if self.capacity == ByteCount::ZERO || self.until == Duration::ZERO {
+            return refuse("capacity, until", "0".to_owned(), "above 0");
+        }
+        if !(self.spinning > 0.0 && self.spinning <= 1.0) || self.tokens() < 2 {
+            let expected = "a share of the tomes that is two of them at least";
+            return refuse("spinning", self.spinning.to_string(), expected);
+        }
+        if self.fails() && self.tokens() <= self.together() {
+            let expected = "more tokens than tomes that a rebuild has spin";
+            return refuse("spinning", self.spinning.to_string(), expected);
+        }
+        if !(0.0..=1.0).contains(&self.filled) || !(0.0..=1.0).contains(&self.failures_per_hour) {
+            let value = format!("{}, {}", self.filled, self.failures_per_hour);
+            return refuse("filled, failures_per_hour", value, "from 0 to 1");
+        }
+        self.rates.validate()?;
+        self.hardware.validate()?;
+        let Some(ingest) = self.ingest else { return Ok(()) };
+        if !(1..=CLIENTS_MAX).contains(&ingest.clients) {
+            return refuse("ingest.clients", ingest.clients.to_string(), "from 1 to 10000");
+        }
+        if ingest.session == ByteCount::ZERO || bytes(ingest.session) > self.room() {
+            let expected = "from one byte to the room of a tome";
+            return refuse("ingest.session", ingest.session.to_string(), expected);
+        }
+        Ok(())
+    }
+
+    /// Whether any tome fails.
+    pub(crate) fn fails(&self) -> bool {
+        self.one_fails || self.failures_per_hour > 0.0
+    }
+}
+
+impl Rates {
+    fn validate(&self) -> Result<(), Error> {
+        for (field, rate) in [
+            ("rates.ingest", self.ingest),
+            ("rates.segment", self.segment),
+            ("rates.fold", self.fold),
+            ("rates.source", self.source),
+            ("rates.target", self.target),
+            ("rates.multiply", self.multiply),
+            ("rates.network", self.network),
+        ] {
+            if !(1e-3..=1e6).contains(&rate) {
+                let expected = "from 0.001 to 1000000 MB/s";
+                return Err(Error::Parameter { field, value: rate.to_string(), expected });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl scenario::Scenario for Scenario {
+    fn check(&self) -> Result<(), Error> {
+        self.validate()
+    }
+
+    fn window(&self) -> [Duration; 2] {
+        [Duration::ZERO, self.until]
+    }
+
+    /// Tables that are left out are put there, so that their fields can be set.
+    fn resolve(mut table: Table) -> Result<Table, String> {
+        let defaults = Table::try_from(Self::default()).map_err(|error| error.to_string())?;
+        for name in TABLES {
+            let Some(Value::Table(fields)) = defaults.get(name) else { continue };
+            let given = table.entry(name).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(given) = given else { continue };
+            for (field, value) in fields {
+                given.entry(field.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        Ok(table)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
+pub(crate) const fn bytes(of: ByteCount) -> f64 {
+    of.get() as f64
+}
+
+/// How long so many bytes take at so many MB/s.
+#[expect(clippy::cast_precision_loss, reason = "a disk has far fewer than 2^53 bytes")]
+pub(crate) fn takes(bytes: u64, mb_per_s: f64) -> Duration {
+    Duration::from_secs_f64(bytes as f64 / 1e6 / mb_per_s)
+}
