@@ -1,0 +1,32 @@
+//! Tomes: disks that each have a small computer of their own, and look after each other.
+//!
+//! ```text
+//! layout       a disk in regions, segments, blocks; what that costs
+//! segment      parity inside a disk: few bad blocks wake no other
+//! word         whether signatures belong together, and whose is wrong
+//! tree         signatures of a region's blocks up to one root
+//! consistency  whether a group agrees, found out without waking a disk
+//! ```
+//!
+//! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks where they
+//! are awake, and its disk sleeps nearly always. Everything here is without clock, thread, file or
+//! network ([`fulgurite_units::Controller`]), so that real tomes and the twin are the same. Design
+//! note 0028.
+
+pub mod consistency;
+mod error;
+mod ids;
+pub mod layout;
+pub mod limits;
+pub mod segment;
+mod split;
+pub mod tree;
+pub mod word;
+
+pub use error::{Result, TomeError};
+pub use ids::{Epoch, GroupId, Member, Offset, RegionId, RegionIndex, Spot, TomeId, Version};
+pub use layout::{InSegment, Layout, Parts};
+pub use split::Split;
+
+#[cfg(test)]
+mod tests;
