@@ -6,6 +6,9 @@
 //! word         whether signatures belong together, and whose is wrong
 //! tree         signatures of a region's blocks up to one root
 //! consistency  whether a group agrees, found out without waking a disk
+//! group        which regions protect each other: how groups come to be, grow and move
+//! pending      changes that not every parity has       applied   changes that a parity has
+//! rebuild      a region made anew, one source after the other    scaled   its arithmetic
 //! ```
 //!
 //! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks where they
@@ -13,11 +16,16 @@
 //! network ([`fulgurite_units::Controller`]), so that real tomes and the twin are the same. Design
 //! note 0028.
 
+pub mod applied;
 pub mod consistency;
 mod error;
+pub mod group;
 mod ids;
 pub mod layout;
 pub mod limits;
+pub mod pending;
+pub mod rebuild;
+pub mod scaled;
 pub mod segment;
 mod split;
 pub mod tree;

@@ -1,6 +1,7 @@
 //! Layouts and segments; trees and groups; tokens.
 
 mod consistency;
+mod groups;
 mod layout;
 mod segment;
 
