@@ -8,6 +8,7 @@
 //! consistency  whether a group agrees, found out without waking a disk
 //! group        which regions protect each other: how groups come to be, grow and move
 //! pending      changes that not every parity has       applied   changes that a parity has
+//! token        who may turn its disk: few, each for a time
 //! rebuild      a region made anew, one source after the other    scaled   its arithmetic
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod rebuild;
 pub mod scaled;
 pub mod segment;
 mod split;
+pub mod token;
 pub mod tree;
 pub mod word;
 

@@ -4,6 +4,7 @@ mod consistency;
 mod groups;
 mod layout;
 mod segment;
+mod tokens;
 
 use fulgurite_units::RandomStream;
 
