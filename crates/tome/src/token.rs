@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! tome                          keeper
-//!   Ask(need)  ---------------->  ranks who asks, when a token is free
-//!   <--- Offer(token, epoch + 1)  committed first
+//!   Ask(need, nonce)  --------->  ranks who asks, when a token is free
+//!   <--- Offer(token, epoch + 1, nonce)     committed first
 //!   Claim(sent) --------------->  lease until received + LEASE + GRACE
 //!   <--------------- Held(sent)
 //!   may turn until sent + LEASE, less what it takes to stop;   Claim again: longer
@@ -16,7 +16,9 @@
 //! comes back by itself. Both sides count from moments of their own, the holder from when it sent
 //! and the keeper from when it received, so no clocks are compared; they only have to run equally
 //! fast, to [`LEASE_GRACE`] in [`LEASE`]. Each lease has an epoch, and whoever turns a disk shows
-//! it to the [`Fence`], which refuses an older one. Nobody has two tokens, and nobody waits for one
+//! it to the [`Fence`], which refuses an older one. An offer says which question
+//! it answers, and one that answers an earlier question is passed over: else a release that was
+//! under way would end a lease that was claimed after it. Nobody has two tokens, and nobody waits for one
 //! while it holds another, so nobody waits in a circle.
 //!
 //! Not here: the disk, and what it is wanted for beyond the [`Need`].
@@ -84,7 +86,12 @@ impl Need {
 #[serde(rename_all = "kebab-case")]
 pub enum ToKeeper {
     /// It wants a token.
-    Ask(Need),
+    Ask {
+        /// For what.
+        need: Need,
+        /// A number that it has for this time of wanting one, and for no other.
+        nonce: u64,
+    },
     /// It takes one that it was offered, or keeps the one it has.
     Claim {
         /// Which.
@@ -113,6 +120,8 @@ pub enum FromKeeper {
         token: TokenId,
         /// Of which epoch.
         epoch: Epoch,
+        /// The number of the question that it answers.
+        nonce: u64,
     },
     /// It is its own, until [`LEASE`] after the claim was sent.
     Held {

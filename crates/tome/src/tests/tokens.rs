@@ -39,7 +39,7 @@ impl World {
             now: Instant::ZERO,
             keeper: Keeper::new(Instant::ZERO, tomes, &BTreeMap::new()),
             rows: BTreeMap::new(),
-            holders: vec![Holder::default(); count],
+            holders: (0..1u64 << 20).step_by(1 << 10).map(Holder::new).take(count).collect(),
             wants: vec![None; count],
             wires: BTreeMap::new(),
             sent: 0,
@@ -182,7 +182,7 @@ fn a_token_whose_holder_is_silent_comes_back() {
     (0..300).for_each(|_| world.pass());
     assert!(world.holders[0].held(world.now).is_some());
     // It crashed: it asks for nothing, and answers nothing.
-    (world.wants[0], world.holders[0]) = (None, Holder::default());
+    (world.wants[0], world.holders[0]) = (None, Holder::new(77));
     world.wants[1] = Some(need(10));
     let mut waited = 0;
     while world.holders[1].held(world.now).is_none() {
@@ -218,12 +218,13 @@ fn an_offer_that_nobody_takes_goes_to_the_next() {
         keeper.step(now, event, &mut out);
         out.drain().collect::<Vec<_>>()
     };
-    let ask = |tome| Event::Told { tome: TomeId::new(tome), message: ToKeeper::Ask(need(1)) };
+    let question = ToKeeper::Ask { need: need(1), nonce: 5 };
+    let ask = |tome| Event::Told { tome: TomeId::new(tome), message: question };
     let token = TokenId(0);
     let offered = |tome, epoch| {
         let (tome, epoch) = (TomeId::new(tome), Epoch::new(epoch));
         let kept = Kept { epoch, holder: Some(tome) };
-        let message = FromKeeper::Offer { token, epoch };
+        let message = FromKeeper::Offer { token, epoch, nonce: 5 };
         vec![Command::Commit { token, kept }, Command::Tell { tome, message }]
     };
     assert_eq!(step(&mut keeper, 0, ask(0)), offered(0, 1));
@@ -252,7 +253,7 @@ proptest! {
                     // The keeper starts anew with what it wrote down.
                     world.keeper = Keeper::new(world.now, 45, &world.rows);
                 }
-                1..5 => world.holders[tome] = Holder::default(),
+                1..5 => world.holders[tome] = Holder::new(world.stream.next_u64()),
                 5..80 => world.wants[tome] = Some(need(world.stream.below(10_000))),
                 80..150 => world.wants[tome] = None,
                 _ => {}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::token::TokenId;
+use super::TokenId;
 use crate::{Epoch, Result, TomeError, TomeId};
 
 /// Knows the latest lease that turned a disk, for each token.

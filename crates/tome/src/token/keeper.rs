@@ -68,6 +68,8 @@ struct Lease {
     until: Instant,
     /// Whether it is claimed, and not only offered.
     is_claimed: bool,
+    /// The question that its offer answers; none after a start.
+    nonce: Option<u64>,
     /// Since when the holder has had the token, under whatever epoch.
     since: Instant,
 }
@@ -79,6 +81,7 @@ struct Waiting {
     /// When it was asked for last.
     heard: Instant,
     need: Need,
+    nonce: u64,
 }
 
 /// Keeps the tokens of a set.
@@ -95,8 +98,13 @@ impl Keeper {
     pub fn new(now: Instant, tomes: u32, kept_before: &BTreeMap<TokenId, Kept>) -> Self {
         let slot = |number: u32| {
             let known = kept_before.get(&TokenId(number)).copied().unwrap_or_default();
-            let lease =
-                |holder| Lease { holder, until: now + kept(), is_claimed: true, since: now };
+            let lease = |holder| Lease {
+                holder,
+                until: now + kept(),
+                is_claimed: true,
+                nonce: None,
+                since: now,
+            };
             Slot { epoch: known.epoch, lease: known.holder.map(lease) }
         };
         let slots = (0..token_count(tomes)).map(slot).collect();
@@ -115,24 +123,23 @@ impl Keeper {
         self.waiting.len()
     }
 
-    fn asked(&mut self, tome: TomeId, need: Need, out: &mut Outbox<Command>) {
+    fn asked(&mut self, tome: TomeId, need: Need, nonce: u64, out: &mut Outbox<Command>) {
         let own = self.slots.iter().position(|slot| is_of(slot, tome));
-        let Some(index) = own else {
+        let held = own.and_then(|index| Some((index, self.slots[index].lease?)));
+        let Some((index, lease)) = held else {
             let now = self.now;
-            let waiting = Waiting { since: now, heard: now, need };
+            let waiting = Waiting { since: now, heard: now, need, nonce };
             let known = self.waiting.entry(tome).or_insert(waiting);
-            (known.heard, known.need) = (now, need);
+            (known.heard, known.need, known.nonce) = (now, need, nonce);
             return;
         };
         // It does not know of its token: the offer was lost, or it began anew.
-        let slot = self.slots[index];
-        match slot.lease {
-            Some(Lease { is_claimed: false, .. }) => {
-                let message = FromKeeper::Offer { token: token(index), epoch: slot.epoch };
-                out.push(Command::Tell { tome, message });
-            }
-            Some(lease) if !self.is_over(lease.since) => self.offer(index, lease, out),
-            Some(_) | None => {}
+        if !lease.is_claimed && lease.nonce == Some(nonce) {
+            let epoch = self.slots[index].epoch;
+            let message = FromKeeper::Offer { token: token(index), epoch, nonce };
+            out.push(Command::Tell { tome, message });
+        } else if !self.is_over(lease.since) {
+            self.offer(index, Lease { nonce: Some(nonce), ..lease }, out);
         }
     }
 
@@ -179,9 +186,10 @@ impl Keeper {
             let most = self.waiting.iter().max_by_key(|(tome, waiting)| {
                 (score(waiting), std::cmp::Reverse(waiting.since), std::cmp::Reverse(**tome))
             });
-            let Some((&tome, _)) = most else { continue };
+            let Some((&tome, &Waiting { nonce, .. })) = most else { continue };
             self.waiting.remove(&tome);
-            let lease = Lease { holder: tome, until: now, is_claimed: false, since: now };
+            let nonce = Some(nonce);
+            let lease = Lease { holder: tome, until: now, is_claimed: false, nonce, since: now };
             self.offer(index, lease, out);
         }
     }
@@ -194,7 +202,8 @@ impl Keeper {
         self.slots[index] = Slot { epoch, lease: Some(lease) };
         let kept = Kept { epoch, holder: Some(tome) };
         out.push(Command::Commit { token: token(index), kept });
-        let message = FromKeeper::Offer { token: token(index), epoch };
+        let nonce = lease.nonce.unwrap_or_default();
+        let message = FromKeeper::Offer { token: token(index), epoch, nonce };
         out.push(Command::Tell { tome, message });
     }
 }
@@ -207,7 +216,7 @@ impl Controller for Keeper {
         self.now = self.now.max(now);
         if let Event::Told { tome, message } = event {
             match message {
-                ToKeeper::Ask(need) => self.asked(tome, need, out),
+                ToKeeper::Ask { need, nonce } => self.asked(tome, need, nonce, out),
                 ToKeeper::Claim { token, epoch, sent } => {
                     let message = self.claimed(tome, token, epoch, sent);
                     out.push(Command::Tell { tome, message });
