@@ -27,18 +27,19 @@ use crate::word::{Verdict, judge};
 use crate::{Epoch, InSegment, Layout, Member, Offset, Result, Split, TomeError, Version};
 
 /// A change of one data block of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Which block.
     pub offset: Offset,
     /// The version that it brought.
     pub version: Version,
     /// The signature of the change.
+    #[serde(with = "crate::wire::signature")]
     pub signature: Signature,
 }
 
 /// A change that a data member made and does not know to be folded everywhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unconfirmed {
     /// Which change.
     pub change: Change,
@@ -47,7 +48,7 @@ pub struct Unconfirmed {
 }
 
 /// What a parity member has folded of one data member.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Folded {
     /// Every change of a lower version that was ever to be folded is.
     pub floor: Version,
@@ -64,18 +65,19 @@ impl Folded {
 }
 
 /// What a member says of its region at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// How often the region had changed.
     pub epoch: Epoch,
     /// The root of its tree.
+    #[serde(with = "crate::wire::signature")]
     pub root: Signature,
     /// What the root was made from.
     pub side: Side,
 }
 
 /// What a root was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// A region with data.
     Data {
@@ -124,11 +126,12 @@ pub struct Descent {
 }
 
 /// Nodes that one member answers, in the order in which they were asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nodes {
     /// How often its region had changed.
     pub epoch: Epoch,
     /// One for each that was asked for; zero where its tree has none.
+    #[serde(with = "crate::wire::signatures")]
     pub signatures: Vec<Signature>,
 }
 

@@ -45,6 +45,18 @@ pub enum TomeError {
     InUse { tome: TomeId, group: GroupId },
     #[error("tome {tome} shows epoch {epoch} of a token that is in epoch {latest}")]
     StaleEpoch { tome: TomeId, epoch: Epoch, latest: Epoch },
+    #[error("region {region} is in no group")]
+    NoRegion { region: RegionId },
+    #[error("region {region} has data where parity is meant, or parity where data is")]
+    OtherRole { region: RegionId },
+    #[error("there is no object \"{name}\"")]
+    NoObject { name: String },
+    #[error("object \"{name}\" is there already")]
+    ObjectExists { name: String },
+    #[error("the bytes of object \"{name}\" have not its digest")]
+    Digest { name: String },
+    #[error("object \"{name}\" has {bytes} bytes, and a tome takes from 1 to {max}")]
+    ObjectBytes { name: String, bytes: u64, max: u64 },
     #[error("no room is left for {what}")]
     Full { what: &'static str },
     #[error("version {version} is another change of offset {offset} than was folded")]
@@ -72,19 +84,26 @@ impl TomeError {
             | Self::BlockBytes { .. }
             | Self::NoOffset { .. }
             | Self::SameTome { .. }
+            | Self::OtherRole { .. }
+            | Self::ObjectBytes { .. }
             | Self::Count { .. } => ErrorKind::Invalid,
             Self::SegmentLost { .. }
             | Self::Unlike { .. }
             | Self::Misbuilt { .. }
+            | Self::Digest { .. }
             | Self::GroupLost { .. } => ErrorKind::Corrupt,
             Self::Moved | Self::TooFewTomes { .. } | Self::Full { .. } => ErrorKind::Unavailable,
             Self::ClaimedTwice { .. }
             | Self::TwoTomes { .. }
             | Self::TwoGroups { .. }
             | Self::InUse { .. }
+            | Self::ObjectExists { .. }
             | Self::StaleEpoch { .. }
             | Self::OtherChange { .. } => ErrorKind::Conflict,
-            Self::NoTome { .. } | Self::NoGroup { .. } => ErrorKind::NotFound,
+            Self::NoTome { .. }
+            | Self::NoGroup { .. }
+            | Self::NoRegion { .. }
+            | Self::NoObject { .. } => ErrorKind::NotFound,
             Self::Code(error) => code_kind(error),
         }
     }

@@ -56,6 +56,32 @@ pub const RESTED: Duration = Duration::from_secs(600);
 /// Each such time that a tome waits for a token counts 1,000 more, without end.
 pub const WAIT_TERM: Duration = Duration::from_secs(600);
 
+/// Blocks of an object that is put at a time: what a job has in memory.
+pub const PUT_BLOCKS_MAX: usize = 64;
+/// Requests that wait at a tome.
+pub const TASKS_MAX: usize = 1024;
+/// Versions of a region whose deltas are under way: what parities keep awake of each data member.
+pub const DELTA_WINDOW: usize = 16;
+/// Deltas that are folded in one commit.
+pub const FOLD_BATCH: usize = 16;
+/// A delta of which nothing is heard is asked for after so long.
+pub const RESEND: Duration = Duration::from_secs(20);
+/// A parity that keeps a delta is asked that often whether it has folded it.
+pub const POLL: Duration = Duration::from_secs(600);
+/// A disk that does nothing is put down after so long.
+pub const IDLE: Duration = Duration::from_secs(60);
+/// Blocks of the limited scrub at each spin-up: "a few hundred" (Pergamum (FAST 2008), section
+/// 4.3.2).
+pub const LIMITED_SCRUB: usize = 256;
+/// Blocks that are looked at in one job.
+pub const SCRUB_BATCH: usize = 64;
+/// Places of a disk that one job goes over, written or not.
+pub const SCRUB_SCAN: u64 = 65_536;
+/// A full scrub is spread over so long: eleven months, and one is left to be late in.
+pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
+/// The disk is woken when one such part of all blocks is overdue.
+pub const SCRUB_LATE: u64 = 24;
+
 const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "there is a size between");
 const _: () = assert!(PARITY_MAX < GROUP_MEMBERS_MAX, "a group has data");
 const _: () = assert!(PARITY_MAX < SEGMENT_BLOCKS_MAX, "a segment has data");
@@ -68,3 +94,6 @@ const _: () =
 const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < OFFER.as_nanos(), "an offer may be lost");
 const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < WAIT_FORGOTTEN.as_nanos(), "who asks is heard");
 const _: () = assert!(LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(), "clocks differ by 1 %");
+const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
+const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
+const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");

@@ -57,7 +57,7 @@ impl Parities {
 }
 
 /// A change that some parities lack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// Which block.
     pub offset: Offset,
@@ -66,6 +66,7 @@ pub struct Pending {
     /// Where it lies since.
     pub new: Spot,
     /// The signature of the change.
+    #[serde(with = "crate::wire::signature")]
     pub change: Signature,
     /// Parities that have not confirmed it.
     pub missing: Parities,
@@ -116,25 +117,30 @@ impl PendingList {
         if pending.missing.is_empty() { self.0.remove(&version) } else { None }
     }
 
-    /// The oldest change that a parity lacks.
+    /// Every change below this version is folded by every parity, or never will be sent: what
+    /// parities may forget. `latest` is the region's last version.
     #[must_use]
-    pub fn first_for(&self, parity: u8) -> Option<(Version, Pending)> {
-        let mut lacking = self.0.iter().filter(|(_, pending)| pending.missing.has(parity));
-        lacking.next().map(|(version, pending)| (*version, *pending))
-    }
-
-    /// Every change below this version is folded by a parity, or never will be sent to it: what the
-    /// parity may forget. `latest` is the region's last version.
-    #[must_use]
-    pub fn floor(&self, parity: u8, latest: Version) -> Version {
+    pub fn floor(&self, latest: Version) -> Version {
         let beyond = || latest.next().unwrap_or(latest);
-        self.first_for(parity).map_or_else(beyond, |(version, _)| version)
+        self.0.first_key_value().map_or_else(beyond, |(version, _)| *version)
     }
 
     /// Whether a spot is needed to compute a change.
     #[must_use]
     pub fn needs(&self, spot: Spot) -> bool {
         self.0.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
+    }
+
+    /// What lay in one spot lies in another.
+    pub fn moved(&mut self, from: Spot, to: Spot) {
+        for pending in self.0.values_mut() {
+            if pending.old == Some(from) {
+                pending.old = Some(to);
+            }
+            if pending.new == from {
+                pending.new = to;
+            }
+        }
     }
 
     /// A change by its version.

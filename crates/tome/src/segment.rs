@@ -61,6 +61,16 @@ impl SegmentCode {
         Ok(self.code.update(position, change, &mut outputs)?)
     }
 
+    /// What one parity changes by when the data at `position` does.
+    ///
+    /// # Errors
+    /// [`TomeError::Code`] for data or parity beyond the code.
+    pub fn scaled(&self, parity: usize, position: usize, change: &[u8]) -> Result<Vec<u8>> {
+        let mut product = vec![0; change.len()];
+        self.code.update(position, change, &mut [(parity, &mut product)])?;
+        Ok(product)
+    }
+
     /// Which blocks could not be read, or have not their signature.
     #[must_use]
     pub fn bad(blocks: &[Option<Vec<u8>>], signatures: &[Signature]) -> Vec<usize> {

@@ -4,7 +4,9 @@ mod consistency;
 mod groups;
 mod layout;
 mod segment;
+mod set;
 mod tokens;
+mod world;
 
 use fulgurite_units::RandomStream;
 
