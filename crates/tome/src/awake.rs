@@ -267,7 +267,8 @@ impl Awake {
     /// Changes as a row says.
     ///
     /// # Errors
-    /// When the row is of another tome or layout, or came out of order: a driver's rows are damaged.
+    /// When the row is of another tome or layout, or came out of order: a driver's rows are
+    /// damaged.
     pub fn apply(&mut self, row: &Row) -> Result<()> {
         match row {
             Row::Seat { region, group } => self.seat(*region, group)?,

@@ -132,9 +132,9 @@ impl Groups {
     /// Takes a group that was made before, as its members tell it.
     ///
     /// # Errors
-    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when a region
-    /// of it is not free: another group has it, or its tome has no such region. Then nothing was
-    /// changed.
+    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when a
+    /// region of it is not free: another group has it, or its tome has no such region. Then nothing
+    /// was changed.
     pub fn claim(&mut self, group: Group) -> Result<()> {
         if self.groups.contains_key(&group.id) {
             return Err(TomeError::TwoGroups { group: group.id });
@@ -186,9 +186,10 @@ impl Groups {
         self.groups.values()
     }
 
-    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes with
-    /// the most room that their groups do not have. Their room is taken at once; the groups change
-    /// when a move is done ([`Self::moved`]). Regions that were planned before are not planned anew.
+    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes
+    /// with the most room that their groups do not have. Their room is taken at once; the groups
+    /// change when a move is done ([`Self::moved`]). Regions that were planned before are not
+    /// planned anew.
     ///
     /// # Errors
     /// [`TomeError::NoTome`], and [`TomeError::TooFewTomes`] when a group finds no room: what was
@@ -219,8 +220,8 @@ impl Groups {
     /// A seat was taken: what is there is whole and was verified.
     ///
     /// # Errors
-    /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when the seat
-    /// is not the one that was to be left.
+    /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when the
+    /// seat is not the one that was to be left.
     pub fn moved(&mut self, done: Move) -> Result<()> {
         let Move { group, member, from, to } = done;
         let known = self.groups.get_mut(&group).ok_or(TomeError::NoGroup { group })?;

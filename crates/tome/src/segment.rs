@@ -85,9 +85,9 @@ impl SegmentCode {
     /// its signature before it is given back.
     ///
     /// # Errors
-    /// [`TomeError::SegmentLost`] when more are bad than there is parity, [`TomeError::Unlike`] when
-    /// the noted signatures do not belong together, [`TomeError::Count`] when blocks are missing
-    /// from the call. Then nothing was changed.
+    /// [`TomeError::SegmentLost`] when more are bad than there is parity, [`TomeError::Unlike`]
+    /// when the noted signatures do not belong together, [`TomeError::Count`] when blocks are
+    /// missing from the call. Then nothing was changed.
     pub fn rebuild(
         &self,
         blocks: &mut [Option<Vec<u8>>],

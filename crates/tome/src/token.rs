@@ -16,10 +16,10 @@
 //! comes back by itself. Both sides count from moments of their own, the holder from when it sent
 //! and the keeper from when it received, so no clocks are compared; they only have to run equally
 //! fast, to [`LEASE_GRACE`] in [`LEASE`]. Each lease has an epoch, and whoever turns a disk shows
-//! it to the [`Fence`], which refuses an older one. An offer says which question
-//! it answers, and one that answers an earlier question is passed over: else a release that was
-//! under way would end a lease that was claimed after it. Nobody has two tokens, and nobody waits for one
-//! while it holds another, so nobody waits in a circle.
+//! it to the [`Fence`], which refuses an older one. An offer says which question it answers, and
+//! one that answers an earlier question is passed over: else a release that was under way would end
+//! a lease that was claimed after it. Nobody has two tokens, and nobody waits for one while it
+//! holds another, so nobody waits in a circle.
 //!
 //! Not here: the disk, and what it is wanted for beyond the [`Need`].
 

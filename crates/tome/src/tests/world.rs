@@ -484,8 +484,8 @@ impl World {
         }
     }
 
-    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The disk
-    /// stands still meanwhile: an old block that goes bad after it was read for the write that
+    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
+    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
     /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
     fn spoil(&mut self, tome: usize) {
         if self.nodes[tome].turning.is_some() {

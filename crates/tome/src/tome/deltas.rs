@@ -10,8 +10,8 @@
 //! ```
 //!
 //! So two disks need not turn at a time, and one token is enough for a set: a delta waits awake. A
-//! data member has at most [`DELTA_WINDOW`] versions of a region under way, which bounds what waits.
-//! An old block is free when every parity has folded its change. Not here: jobs.
+//! data member has at most [`DELTA_WINDOW`] versions of a region under way, which bounds what
+//! waits. An old block is free when every parity has folded its change. Not here: jobs.
 
 use std::collections::BTreeMap;
 

@@ -233,8 +233,8 @@ impl Tome {
         Ok(())
     }
 
-    /// Makes bad blocks anew, and writes them elsewhere. A segment of which too much is bad is told;
-    /// the job goes on without it if it only looks.
+    /// Makes bad blocks anew, and writes them elsewhere. A segment of which too much is bad is
+    /// told; the job goes on without it if it only looks.
     fn heal(&mut self, job: &mut Job, bad: &BTreeSet<At>, out: &mut Outbox<Command>) -> Result<()> {
         let layout = *self.awake.layout();
         let mut segments = BTreeSet::new();
