@@ -5,6 +5,7 @@ mod groups;
 mod layout;
 mod segment;
 mod set;
+mod single;
 mod tokens;
 mod world;
 

@@ -43,7 +43,8 @@ impl Scrub {
 
     /// Whether the disk is to be woken.
     pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
-        self.due(now, blocks) >= scrubbed.next + (blocks / SCRUB_LATE).max(1)
+        let late = scrubbed.next + (blocks / SCRUB_LATE).max(1);
+        self.due(now, blocks) >= late.min(blocks)
     }
 
     /// When it may become late next: looked at from time to time.
@@ -84,12 +85,13 @@ impl Tome {
             return Some(Task::Scrub { blocks, next: None });
         }
         let next = self.awake.scrubbed().next;
-        if self.scrub.due(self.now, self.blocks()) <= next {
+        let due = self.scrub.due(self.now, self.blocks());
+        if due <= next {
             return None;
         }
         let mut blocks = Vec::new();
         let mut until = next;
-        let end = self.blocks().min(next + SCRUB_SCAN);
+        let end = due.min(next + SCRUB_SCAN);
         while until < end && blocks.len() < SCRUB_BATCH {
             blocks.extend(self.to_look_at(until));
             until += 1;
