@@ -29,6 +29,8 @@ pub enum TomeError {
     Unlike { offset: Offset },
     #[error("the region changed while its signatures were exchanged")]
     Moved,
+    #[error("not every member of group {group} answers")]
+    Silent { group: GroupId },
     #[error("two regions of group {group} would lie on tome {tome}")]
     SameTome { group: GroupId, tome: TomeId },
     #[error("region {region} is claimed by tomes that are not one, or by two groups")]
@@ -92,7 +94,9 @@ impl TomeError {
             | Self::Misbuilt { .. }
             | Self::Digest { .. }
             | Self::GroupLost { .. } => ErrorKind::Corrupt,
-            Self::Moved | Self::TooFewTomes { .. } | Self::Full { .. } => ErrorKind::Unavailable,
+            Self::Moved | Self::Silent { .. } | Self::TooFewTomes { .. } | Self::Full { .. } => {
+                ErrorKind::Unavailable
+            }
             Self::ClaimedTwice { .. }
             | Self::TwoTomes { .. }
             | Self::TwoGroups { .. }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::awake::Row;
+use crate::consistency::Finding;
 use crate::group::Group;
 use crate::message::Message;
 use crate::token::{FromKeeper, ToKeeper, TokenId};
@@ -44,6 +45,13 @@ pub enum Event {
         request: RequestId,
         /// The object's name.
         name: String,
+    },
+    /// Somebody wants a group checked that the tome is in.
+    Check {
+        /// Its request.
+        request: RequestId,
+        /// Which group.
+        group: GroupId,
     },
     /// Another tome said something.
     Told {
@@ -133,6 +141,13 @@ pub enum Answer {
     Bytes(Vec<u8>),
     /// It is removed.
     Deleted,
+    /// A group was checked.
+    Checked {
+        /// What is wrong; nothing if it agrees.
+        findings: Vec<Finding>,
+        /// Signatures that members told for it.
+        exchanged: u64,
+    },
     /// It cannot be done.
     Refused(TomeError),
 }

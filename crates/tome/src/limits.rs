@@ -81,6 +81,10 @@ pub const SCRUB_SCAN: u64 = 65_536;
 pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
 /// The disk is woken when one such part of all blocks is overdue.
 pub const SCRUB_LATE: u64 = 24;
+/// Times that a check begins anew since a region changed meanwhile.
+pub const CHECK_TRIES_MAX: u32 = 8;
+/// A check that is not done by then is given up.
+pub const CHECK_WITHIN: Duration = Duration::from_secs(600);
 
 const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "there is a size between");
 const _: () = assert!(PARITY_MAX < GROUP_MEMBERS_MAX, "a group has data");

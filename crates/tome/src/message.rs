@@ -52,11 +52,15 @@ pub enum Message {
     ReportWanted {
         /// Of which group.
         group: GroupId,
+        /// A number of who asks, for the answer.
+        round: u64,
     },
     /// The answer.
     Report {
         /// Of which group.
         group: GroupId,
+        /// To which question.
+        round: u64,
         /// Whose.
         member: Member,
         /// The root.
@@ -66,6 +70,8 @@ pub enum Message {
     NodesWanted {
         /// Of which group.
         group: GroupId,
+        /// A number of who asks, for the answer.
+        round: u64,
         /// The level; blocks are level 0.
         level: u32,
         /// Which nodes of it.
@@ -75,6 +81,8 @@ pub enum Message {
     Nodes {
         /// Of which group.
         group: GroupId,
+        /// To which question.
+        round: u64,
         /// Whose.
         member: Member,
         /// The nodes.
@@ -104,7 +112,7 @@ impl Message {
             Self::Delta { group, .. }
             | Self::Query { group, .. }
             | Self::Status { group, .. }
-            | Self::ReportWanted { group }
+            | Self::ReportWanted { group, .. }
             | Self::Report { group, .. }
             | Self::NodesWanted { group, .. }
             | Self::Nodes { group, .. } => *group,

@@ -20,6 +20,7 @@
 //! Nothing is read or written but while the disk turns, and that it does under a token only. When a
 //! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
 
+mod checks;
 mod deltas;
 mod jobs;
 mod power;
@@ -65,6 +66,11 @@ pub struct Tome {
     /// Who is to be told when an object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
+    /// Folding failed; it is tried again then.
+    folds_rest: Option<Instant>,
+    checking: Option<checks::Check>,
+    /// Questions of checks so far.
+    rounds: u64,
 }
 
 /// What of a tome is not protected by its groups yet.
@@ -121,6 +127,9 @@ impl Tome {
             deltas,
             watched: BTreeMap::new(),
             scrub,
+            folds_rest: None,
+            checking: None,
+            rounds: 0,
         })
     }
 
@@ -229,6 +238,9 @@ impl Controller for Tome {
         let asked = match event {
             Event::Put { request, name, bytes } => Some((request, self.put(request, name, bytes))),
             Event::Get { request, name } => Some((request, self.get(request, name))),
+            Event::Check { request, group } => {
+                Some((request, self.check_group(request, group, out)))
+            }
             Event::Delete { request, name } => {
                 self.delete(request, name, out);
                 None
@@ -261,7 +273,13 @@ impl Controller for Tome {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let own = [self.holder.deadline(self.now), self.idle_ends(), self.deltas.deadline()];
+        let own = [
+            self.holder.deadline(self.now),
+            self.idle_ends(),
+            self.deltas.deadline(),
+            self.folds_rest.filter(|until| *until > self.now),
+            self.check_deadline(),
+        ];
         own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
     }
 

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use fulgurite_units::Duration;
 use proptest::prelude::*;
 
-use super::world::{Known, Nature, World};
-use crate::TomeError;
+use super::world::{CHECK, Known, Nature, World};
+use crate::awake::Row;
+use crate::consistency::Finding;
+use crate::group::Group;
+use crate::word::Verdict;
+use crate::{Answer, Event, Offset, TomeError};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -80,6 +84,44 @@ fn any_two_tomes_may_be_lost_and_not_three() {
     assert_eq!(lost, TomeError::GroupLost { group, have: 2, need: 3 });
 }
 
+fn is_in(group: &Group, tome: usize) -> bool {
+    group.seats().iter().any(|seat| seat.tome.get() as usize == tome)
+}
+
+#[test]
+fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
+    let mut world = lived(Nature::CALM, 3, 60);
+    (0..2).for_each(|_| world.pass(HOUR));
+    let group = world.groups.iter().next().unwrap().clone();
+    let (wrong, other) = (group.seats()[1], group.seats()[4]);
+    let asks = other.tome.get() as usize;
+    let check = Event::Check { request: CHECK, group: group.id() };
+    world.step(asks, check.clone());
+    world.pass(MINUTE);
+    let agreed = Answer::Checked { findings: Vec::new(), exchanged: 5 };
+    assert_eq!(world.checks, [agreed]);
+    let offset = Offset::new(7);
+    let tome = wrong.tome.get() as usize;
+    let region = world.nodes[tome].awake.region(wrong.index).unwrap();
+    let row = Row::Block {
+        region: wrong.index,
+        offset,
+        spot: region.spot(offset).unwrap(),
+        version: region.version(offset),
+        change: fulgurite_codes::signature(b"what was never written"),
+    };
+    let spins = world.counts.spins;
+    world.tamper(tome, &row);
+    world.pass(Duration::from_secs(1));
+    world.step(asks, check);
+    world.pass(Duration::from_secs(1));
+    let named = Finding { offset, verdict: Verdict::Wrong(crate::Member::new(1)) };
+    let Answer::Checked { findings, exchanged } = &world.checks[1] else { panic!("no answer") };
+    assert_eq!(findings, &[named]);
+    // 18 blocks: a root, then two nodes at each of five levels, of five members.
+    assert_eq!((*exchanged, world.counts.spins), (5 * 11, spins));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
@@ -92,6 +134,9 @@ proptest! {
                 world.pass(MINUTE);
             }
             promises_hold(&world);
+            let tome = world.below(10);
+            let group = world.groups.iter().find(|group| is_in(group, tome)).unwrap().id();
+            world.step(tome, Event::Check { request: CHECK, group });
         }
         world.calm();
         (0..8).for_each(|_| world.pass(HOUR));
@@ -102,6 +147,17 @@ proptest! {
         for group in world.groups.iter() {
             prop_assert!(world.check(group).wants().is_none());
         }
+        let agreed = |answer: &Answer| match answer {
+            Answer::Checked { findings, exchanged } => findings.is_empty() && *exchanged == 5,
+            Answer::Refused(TomeError::Silent { .. } | TomeError::Full { .. }) => true,
+            Answer::Local
+            | Answer::Protected
+            | Answer::Bytes(_)
+            | Answer::Deleted
+            | Answer::Refused(_) => false,
+        };
+        prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);
+        prop_assert!(world.checks.len() > 5);
         prop_assert!(world.counts.crashes > 0 && world.counts.protected > 0);
     }
 }

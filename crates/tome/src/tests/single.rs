@@ -382,7 +382,7 @@ fn messages_and_rows_come_back_as_they_were_written() {
     let mut desk = Desk::new(3);
     desk.tell(Event::Told { from: TomeId::new(1), message });
     let report = desk.awake.region(REGION).unwrap().report();
-    let message = Message::Report { group: GROUP, member: Member::new(3), report };
+    let message = Message::Report { group: GROUP, round: 3, member: Member::new(3), report };
     let text = serde_json::to_string(&message).unwrap();
     assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
     let row = Row::Block {

@@ -17,6 +17,9 @@ use crate::{
     TomeError, TomeId,
 };
 
+/// The request of every check.
+pub(super) const CHECK: RequestId = RequestId(u64::MAX);
+
 /// Chances in a thousand, and what else a world is made of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Nature {
@@ -83,6 +86,10 @@ pub(super) struct World {
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
     pub(super) stream: RandomStream,
+    /// What checks of groups found.
+    pub(super) checks: Vec<Answer>,
+    /// Whether groups are not as tomes made them.
+    is_tampered: bool,
     pub(super) counts: Counts,
 }
 
@@ -137,6 +144,8 @@ impl World {
             objects: BTreeMap::new(),
             requests: BTreeMap::new(),
             stream: Seed::new(seed).stream(),
+            checks: Vec::new(),
+            is_tampered: false,
             counts: Counts::default(),
         };
         (0..world.nodes.len()).for_each(|tome| world.start(tome));
@@ -172,6 +181,14 @@ impl World {
         asked.iter().for_each(|id| {
             self.requests.remove(id);
         });
+    }
+
+    /// A tome's awake store is changed behind its back, and it starts anew.
+    pub(super) fn tamper(&mut self, tome: usize, row: &crate::awake::Row) {
+        self.is_tampered = true;
+        self.crash(tome);
+        self.nodes[tome].awake.apply(row).unwrap();
+        self.start(tome);
     }
 
     pub(super) fn step(&mut self, index: usize, event: Event) {
@@ -261,6 +278,10 @@ impl World {
     }
 
     fn answered(&mut self, index: usize, request: RequestId, answer: Answer) {
+        if request == CHECK {
+            self.checks.push(answer);
+            return;
+        }
         let Some((tome, name)) = self.requests.get(&request).cloned() else { return };
         assert_eq!(tome, index);
         let key = (tome, name);
@@ -284,6 +305,7 @@ impl World {
             Answer::Deleted => {
                 self.objects.remove(&key);
             }
+            Answer::Checked { .. } => panic!("an object is not checked"),
             Answer::Refused(TomeError::Full { .. }) => {
                 self.objects.remove(&key);
             }
@@ -378,7 +400,7 @@ impl World {
         let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
         assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
         assert!(turning.len() <= token_count(self.nature.tomes) as usize);
-        for (_, region) in self.nodes[index].awake.regions() {
+        for (_, region) in self.nodes[index].awake.regions().filter(|_| !self.is_tampered) {
             let descent = self.check(region.group());
             assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
             assert_eq!(descent.findings(), []);

@@ -198,7 +198,6 @@ impl Tome {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         };
-        let own = (group, region.member());
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
                 if !is_from(region, member, from) || !self.fits(&change, &bytes) {
@@ -226,19 +225,14 @@ impl Tome {
                     self.heard(index, version, parity, status, out);
                 }
             }
-            Message::ReportWanted { .. } => {
-                let (group, member) = own;
-                let message = Message::Report { group, member, report: region.report() };
-                out.push(Command::Tell { to: from, message });
-            }
-            Message::NodesWanted { level, indexes, .. } => {
-                let (group, member) = own;
-                if let Some(nodes) = nodes(region, level, &indexes) {
-                    let message = Message::Nodes { group, member, nodes };
+            Message::ReportWanted { .. } | Message::NodesWanted { .. } => {
+                if let Some(message) = self.answer_to(&message) {
                     out.push(Command::Tell { to: from, message });
                 }
             }
-            Message::Report { .. } | Message::Nodes { .. } => {}
+            Message::Report { .. } | Message::Nodes { .. } => {
+                self.came_of_check(from, message, out);
+            }
         }
     }
 
@@ -379,7 +373,7 @@ impl Tome {
         }
     }
 
-    /// Deltas that came and are not folded.
+    /// Deltas that came and can be folded.
     fn unfolded(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
         let layout = self.awake.layout();
         let all = self.awake.regions().flat_map(|(index, region)| {
@@ -387,7 +381,11 @@ impl Tome {
                 move |(member, version, stored)| (index, member, version, stored.change.offset),
             )
         });
-        all.filter(|(index, _, _, offset)| {
+        let rests = self.folds_rest.is_some_and(|until| self.now < until);
+        all.filter(move |(index, _, _, offset)| {
+            if rests {
+                return false;
+            }
             let at = layout.in_segment(*offset);
             at.is_ok_and(|at| !self.broken.contains(&(*index, at.segment)))
         })
@@ -465,7 +463,7 @@ fn is_from(region: &Region, member: Member, from: TomeId) -> bool {
 }
 
 /// Nodes of a region's tree, if not too many are asked for.
-fn nodes(region: &Region, level: u32, indexes: &[u32]) -> Option<Nodes> {
+pub(super) fn nodes(region: &Region, level: u32, indexes: &[u32]) -> Option<Nodes> {
     let node = |index: &u32| {
         let found = region.tree().node(level as usize, *index as usize);
         found.unwrap_or_default()

@@ -9,7 +9,7 @@ use fulgurite_units::Outbox;
 
 use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
 use crate::awake::{Object, Row};
-use crate::limits::PENDING_MAX;
+use crate::limits::{PENDING_MAX, RESEND};
 use crate::pending::{Parities, Pending};
 use crate::{Member, Offset, RegionIndex, Result, Spot, TomeError, Version};
 
@@ -395,6 +395,9 @@ impl Tome {
             out.push(Command::Answer { request, answer: Answer::Refused(error) });
         } else if let Task::Send { region, version, parity } = job.task {
             self.deltas.give_up(region, version, parity);
+        } else if let Task::Fold { .. } = job.task {
+            // There was no room; or a segment is lost, and its deltas are left out from now on.
+            self.folds_rest = Some(self.now + RESEND);
         }
     }
 

@@ -44,6 +44,7 @@ impl Tome {
     /// Goes on with whatever can be gone on with.
     pub(super) fn advance(&mut self, out: &mut Outbox<Command>) {
         self.ask_others(out);
+        self.go_on_checking(out);
         match self.phase {
             Phase::Still => match self.need() {
                 Some(need) => {
