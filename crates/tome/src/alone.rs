@@ -106,7 +106,7 @@ pub fn holding(
             for (version, pending) in pending.iter().filter(|(_, p)| p.offset == offset) {
                 let mut whole = |spot| read(spot).filter(|bytes| bytes.len() == block.len());
                 let old = pending.old.map_or_else(|| Some(vec![0; block.len()]), &mut whole);
-                // Where the new block is still the latest it was made out of its segment if need be.
+                // The latest block was made out of its segment if need be.
                 let is_latest = region.spot(offset) == Some(pending.new);
                 let new = if is_latest { Some(block.clone()) } else { whole(pending.new) };
                 let bytes = new.zip(old).map(|(new, old)| xor(&new, &old));

@@ -84,6 +84,48 @@ fn any_two_tomes_may_be_lost_and_not_three() {
     assert_eq!(lost, TomeError::GroupLost { group, have: 2, need: 3 });
 }
 
+#[test]
+fn two_tomes_and_the_parity_of_every_segment_may_be_lost_at_once_and_no_more() {
+    let mut world = lived(Nature::CALM, 4, 90);
+    (0..2).for_each(|_| world.pass(HOUR));
+    let good = world.nodes.iter().map(|node| node.disk.clone()).collect::<Vec<_>>();
+    world.spoil_all(2);
+    assert!(promises_hold(&world) > 100);
+    for (node, disk) in world.nodes.iter_mut().zip(good) {
+        node.disk = disk;
+    }
+    world.spoil_all(3);
+    // Full segments have six blocks; with three bad, their own parity is not enough.
+    let ((tome, name), _) = world.objects.iter().max_by_key(|(_, (b, _))| b.len()).unwrap();
+    let other = (tome + 1) % world.nodes.len();
+    let lost = world.recover(*tome, name, &BTreeSet::from([*tome, other])).unwrap_err();
+    assert_eq!(lost, TomeError::SegmentLost { bad: 3, parity: 2 });
+}
+
+#[test]
+fn a_larger_set_turns_two_at_a_time() {
+    let mut world = lived(Nature { tomes: 45, ..Nature::ROUGH }, 5, 120);
+    promises_hold(&world);
+    world.calm();
+    (0..6).for_each(|_| world.pass(HOUR));
+    assert!(world.counts.local > 10, "{:?}", world.counts);
+    assert!(world.nodes.iter().all(|node| {
+        node.tome.as_ref().is_some_and(|tome| tome.unprotected().bytes.get() == 0)
+    }));
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    let run = || {
+        let world = lived(Nature::ROUGH, 6, 60);
+        let awake: Vec<_> = world.nodes.into_iter().map(|node| (node.awake, node.disk)).collect();
+        (world.counts, awake)
+    };
+    let (first, again) = (run(), run());
+    assert_eq!(first.0, again.0);
+    assert!(first.0.local > 5 && first.1 == again.1);
+}
+
 fn is_in(group: &Group, tome: usize) -> bool {
     group.seats().iter().any(|seat| seat.tome.get() as usize == tome)
 }

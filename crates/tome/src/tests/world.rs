@@ -94,7 +94,7 @@ pub(super) struct World {
 }
 
 /// What happened, so that a test can say that something did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) local: u32,
     pub(super) protected: u32,
@@ -540,19 +540,38 @@ impl World {
         }
     }
 
+    /// So many blocks of every segment of every tome go bad, if as many were written.
+    pub(super) fn spoil_all(&mut self, blocks: usize) {
+        for node in &mut self.nodes {
+            for (_, region) in node.awake.regions() {
+                for segment in 0..self.layout.parts().segments {
+                    let offsets = self.layout.segment_offsets(segment);
+                    let written: Vec<Spot> =
+                        offsets.filter_map(|offset| region.spot(offset)).collect();
+                    // Data and parity: every third one, from a place that differs.
+                    let first = segment as usize;
+                    for number in 0..blocks.min(written.len()) {
+                        let spot = written[(first + number * 3 + number / 2) % written.len()];
+                        node.disk.remove(&spot);
+                    }
+                }
+            }
+        }
+    }
+
     /// What the tomes that are left have of an offset of a group.
     fn holdings(
         &self,
         group: &Group,
         offset: crate::Offset,
         gone: &BTreeSet<usize>,
-    ) -> Vec<Holding> {
+    ) -> Result<Vec<Holding>, TomeError> {
         let left = group.seats().iter().map(|seat| seat.tome.get() as usize);
         left.filter(|tome| !gone.contains(tome))
             .map(|tome| {
                 let node = &self.nodes[tome];
                 let mut read = |spot: Spot| node.disk.get(&spot).cloned();
-                alone::holding(&node.awake, group.id(), offset, &mut read).unwrap()
+                alone::holding(&node.awake, group.id(), offset, &mut read)
             })
             .collect()
     }
@@ -571,7 +590,7 @@ impl World {
         for (index, offset) in &object.blocks {
             let region = awake.region(*index).unwrap();
             let (group, member): (_, Member) = (region.group(), region.member());
-            let holdings = self.holdings(group, *offset, gone);
+            let holdings = self.holdings(group, *offset, gone)?;
             bytes.extend(alone::recover(group.id(), group.split(), member, &holdings)?);
         }
         bytes.truncate(usize::try_from(object.bytes).unwrap());
