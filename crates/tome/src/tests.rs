@@ -1,8 +1,9 @@
-//! Layouts and segments; trees and groups; tokens.
+//! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
 
 mod consistency;
 mod groups;
 mod layout;
+mod nature;
 mod segment;
 mod set;
 mod single;

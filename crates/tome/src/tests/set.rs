@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use fulgurite_units::Duration;
 use proptest::prelude::*;
 
-use super::world::{CHECK, Known, Nature, World};
+use super::nature::{Known, Nature};
+use super::world::{CHECK, World};
 use crate::awake::Row;
 use crate::consistency::Finding;
 use crate::group::Group;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
 
+use super::nature::{Counts, Known, Nature};
 use super::split;
 use crate::alone::{self, Holding};
 use crate::awake::Awake;
@@ -19,26 +20,6 @@ use crate::{
 
 /// The request of every check.
 pub(super) const CHECK: RequestId = RequestId(u64::MAX);
-
-/// Chances in a thousand, and what else a world is made of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Nature {
-    pub(super) tomes: u32,
-    pub(super) lost: u64,
-    pub(super) doubled: u64,
-    /// Of a crash after a step with commands.
-    pub(super) crash: u64,
-    /// Of a tome cut off for some minutes, each minute.
-    pub(super) cut: u64,
-    /// Of a bad block, each minute.
-    pub(super) bad: u64,
-}
-
-impl Nature {
-    pub(super) const CALM: Self = Self { tomes: 10, lost: 0, doubled: 0, crash: 0, cut: 0, bad: 0 };
-    pub(super) const ROUGH: Self =
-        Self { tomes: 10, lost: 80, doubled: 80, crash: 10, cut: 60, bad: 300 };
-}
 
 /// A tome, its disk and what was committed.
 pub(super) struct Node {
@@ -61,17 +42,6 @@ enum Happening {
     FromKeeper { tome: usize, message: FromKeeper },
 }
 
-/// What a client knows of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    /// Nothing was answered yet.
-    Asked,
-    Local,
-    Protected,
-    /// It was to be removed, and nothing was answered yet.
-    Removing,
-}
-
 pub(super) struct World {
     pub(super) now: Instant,
     nature: Nature,
@@ -91,19 +61,6 @@ pub(super) struct World {
     /// Whether groups are not as tomes made them.
     is_tampered: bool,
     pub(super) counts: Counts,
-}
-
-/// What happened, so that a test can say that something did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) local: u32,
-    pub(super) protected: u32,
-    pub(super) read: u32,
-    pub(super) crashes: u32,
-    pub(super) healed: usize,
-    pub(super) spins: u32,
-    pub(super) restarts: u32,
-    pub(super) bad: u32,
 }
 
 impl World {
