@@ -145,10 +145,10 @@ fn show(plan: &Plan, request: &PlanRequest, out: &Output) -> anyhow::Result<()> 
     };
     let line = |name: &str, of: &dyn Fn(&Trial) -> String| {
         let values: Vec<String> =
-            columns.iter().map(|(_, trial)| format!("{:>16}", of(trial))).collect();
+            columns.iter().map(|(_, trial)| format!("{:>18}", of(trial))).collect();
         out.text(format_args!("{name:<34}{}", values.concat()))
     };
-    let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>16}")).collect();
+    let heads: Vec<String> = columns.iter().map(|(head, _)| format!("{head:>18}")).collect();
     out.text(format_args!("{:<34}{}", "", heads.concat()))?;
     line(&format!("cost, million {}", plan.currency), &|trial| format!("{:.3}", trial.cost / 1e6))?;
     line("  of it machines", &|trial| format!("{:.3}", trial.capital / 1e6))?;

@@ -1,0 +1,178 @@
+//! What can be read of tomes without their set: one alone, or those that are left of a group.
+//!
+//! ```text
+//! block      one tome: as it was written, or out of its segment
+//! object     the same of a whole object, whose digest is compared
+//! holding    what one member has of an offset, with what it knows to be on its way
+//! recover    a lost member's block out of the holdings of those that are left
+//! ```
+//!
+//! A tome that is pulled out can be read by itself (Pergamum (FAST 2008), section 1), for its index
+//! and signatures are its own. When members are lost, parities may differ in which changes they
+//! have. Each change that anybody left still knows is first added to those that lack it; then all
+//! have the same, and the code brings the block back. Not here: disks; whoever calls reads spots.
+
+use std::collections::BTreeMap;
+
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::{sector_checksum, signature};
+
+use crate::awake::{Awake, Region, Role};
+use crate::consistency::Folded;
+use crate::segment::SegmentCode;
+use crate::{GroupId, Layout, Member, Offset, RegionId, Result, Split, Spot, TomeError, Version};
+
+/// Reads what lies in a spot; nothing if it cannot be read.
+pub type ReadSpot<'a> = dyn FnMut(Spot) -> Option<Vec<u8>> + 'a;
+
+/// A block of a region, made out of its segment if it is bad.
+///
+/// # Errors
+/// [`TomeError::SegmentLost`] when too much of the segment is bad.
+pub fn block(
+    layout: &Layout,
+    region: &Region,
+    offset: Offset,
+    read: &mut ReadSpot<'_>,
+) -> Result<Vec<u8>> {
+    let length = usize::try_from(layout.block_bytes()).unwrap_or(usize::MAX);
+    let mut get = |offset| match region.spot(offset) {
+        Some(spot) => read(spot).filter(|bytes| bytes.len() == length),
+        None => Some(vec![0; length]),
+    };
+    let at = layout.in_segment(offset)?;
+    let found = get(offset).filter(|bytes| signature(bytes) == region.tree().block(offset));
+    if let Some(bytes) = found {
+        return Ok(bytes);
+    }
+    let offsets: Vec<Offset> = layout.segment_offsets(at.segment).collect();
+    let mut blocks: Vec<Option<Vec<u8>>> = offsets.iter().map(|offset| get(*offset)).collect();
+    let signatures: Vec<_> = offsets.iter().map(|offset| region.tree().block(*offset)).collect();
+    SegmentCode::new(layout.segment())?.rebuild(&mut blocks, &signatures)?;
+    let bytes = blocks.swap_remove(at.position as usize);
+    Ok(bytes.expect("what was rebuilt is whole"))
+}
+
+/// The bytes of an object.
+///
+/// # Errors
+/// [`TomeError::NoObject`]; as [`block`]; [`TomeError::Digest`] when the bytes are others.
+pub fn object(awake: &Awake, name: &str, read: &mut ReadSpot<'_>) -> Result<Vec<u8>> {
+    let no_object = || TomeError::NoObject { name: name.to_owned() };
+    let object = awake.object(name).ok_or_else(no_object)?;
+    let mut bytes = Vec::new();
+    for (index, offset) in &object.blocks {
+        let id = RegionId { tome: awake.id(), index: *index };
+        let region = awake.region(*index).ok_or(TomeError::NoRegion { region: id })?;
+        bytes.extend(block(awake.layout(), region, *offset, read)?);
+    }
+    bytes.truncate(usize::try_from(object.bytes).unwrap_or(usize::MAX));
+    if sector_checksum(&bytes) == object.digest {
+        return Ok(bytes);
+    }
+    Err(TomeError::Digest { name: name.to_owned() })
+}
+
+/// What one member has of an offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holding {
+    /// Which member.
+    pub member: Member,
+    /// Its block.
+    pub block: Vec<u8>,
+    /// Changes at the offset that it knows the bytes of, of itself or of data members.
+    pub changes: BTreeMap<(Member, Version), Vec<u8>>,
+    /// What it has folded of each data member, if it has parity.
+    pub folded: Vec<Folded>,
+}
+
+/// What a tome has of an offset of a group.
+///
+/// # Errors
+/// [`TomeError::NoGroup`] when it is not in the group; as [`block`].
+pub fn holding(
+    awake: &Awake,
+    group: GroupId,
+    offset: Offset,
+    read: &mut ReadSpot<'_>,
+) -> Result<Holding> {
+    let (_, region) = awake.region_of(group).ok_or(TomeError::NoGroup { group })?;
+    let block = block(awake.layout(), region, offset, read)?;
+    let member = region.member();
+    let mut changes = BTreeMap::new();
+    let mut folded = Vec::new();
+    match region.role() {
+        Role::Data(pending) => {
+            for (version, pending) in pending.iter().filter(|(_, p)| p.offset == offset) {
+                let mut whole = |spot| read(spot).filter(|bytes| bytes.len() == block.len());
+                let old = pending.old.map_or_else(|| Some(vec![0; block.len()]), &mut whole);
+                // The latest block was made out of its segment if need be.
+                let is_latest = region.spot(offset) == Some(pending.new);
+                let new = if is_latest { Some(block.clone()) } else { whole(pending.new) };
+                let bytes = new.zip(old).map(|(new, old)| xor(&new, &old));
+                // What cannot be computed any more is left out: parities may know it.
+                if let Some(bytes) = bytes.filter(|bytes| signature(bytes) == pending.change) {
+                    changes.insert((member, version), bytes);
+                }
+            }
+        }
+        Role::Parity { applied, .. } => {
+            folded = applied.iter().map(crate::applied::Applied::folded).collect();
+            let here = region.stored().filter(|(_, _, stored)| stored.change.offset == offset);
+            changes.extend(here.map(|(of, version, stored)| ((of, version), stored.bytes.clone())));
+        }
+    }
+    Ok(Holding { member, block, changes, folded })
+}
+
+/// The block of a lost member at the offset of these holdings.
+///
+/// # Errors
+/// [`TomeError::GroupLost`] when too few are left.
+pub fn recover(
+    group: GroupId,
+    split: Split,
+    target: Member,
+    holdings: &[Holding],
+) -> Result<Vec<u8>> {
+    let (have, need) = (holdings.len(), split.data() as usize);
+    if have < need {
+        return Err(TomeError::GroupLost { group, have, need });
+    }
+    let code = SegmentCode::new(split)?;
+    let known: BTreeMap<(Member, Version), &Vec<u8>> =
+        holdings.iter().flat_map(|held| &held.changes).map(|(key, bytes)| (*key, bytes)).collect();
+    let mut blocks = Vec::with_capacity(have);
+    for held in holdings {
+        blocks.push((held.member.as_usize(), complete(&code, held, &known)?));
+    }
+    let given: Vec<(usize, &[u8])> =
+        blocks.iter().map(|(member, bytes)| (*member, bytes.as_slice())).collect();
+    let mut made = vec![0; blocks.first().map_or(0, |(_, bytes)| bytes.len())];
+    let small = SmallCode::new(need, split.parity() as usize)?;
+    small.reconstruct(&given, &mut [(target.as_usize(), &mut made)])?;
+    Ok(made)
+}
+
+/// A member's block with every change that is known and that it lacks.
+fn complete(
+    code: &SegmentCode,
+    held: &Holding,
+    known: &BTreeMap<(Member, Version), &Vec<u8>>,
+) -> Result<Vec<u8>> {
+    let mut block = held.block.clone();
+    let data = code.split().data() as usize;
+    let Some(parity) = held.member.as_usize().checked_sub(data) else { return Ok(block) };
+    for ((member, version), bytes) in known {
+        if !held.folded.get(member.as_usize()).is_some_and(|folded| folded.has(*version)) {
+            block = xor(&block, &code.scaled(parity, member.as_usize(), bytes)?);
+        }
+    }
+    Ok(block)
+}
+
+/// The sum of two blocks of one length.
+pub(crate) fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {
+    assert_eq!(a.len(), b.len(), "blocks of one layout");
+    a.iter().zip(b).map(|(a, b)| a ^ b).collect()
+}

@@ -1,0 +1,54 @@
+//! Which of a number of places are taken: a bit each, with the first free one found quickly.
+//!
+//! Not here: what the places are.
+
+/// Places, taken or free.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bits {
+    words: Vec<u64>,
+    places: usize,
+    taken: usize,
+    /// No place of an earlier word is free.
+    first: usize,
+}
+
+impl Bits {
+    /// So many free places.
+    pub(crate) fn new(places: usize) -> Self {
+        Self { words: vec![0; places.div_ceil(64)], places, taken: 0, first: 0 }
+    }
+
+    pub(crate) const fn free(&self) -> usize {
+        self.places - self.taken
+    }
+
+    pub(crate) fn take(&mut self, place: usize) {
+        let (word, bit) = (place / 64, 1 << (place % 64));
+        assert!(place < self.places, "place {place} is one of {}", self.places);
+        assert!(self.words[word] & bit == 0, "place {place} is free");
+        self.words[word] |= bit;
+        self.taken += 1;
+    }
+
+    pub(crate) fn give_back(&mut self, place: usize) {
+        let (word, bit) = (place / 64, 1 << (place % 64));
+        assert!(self.words[word] & bit != 0, "place {place} is taken");
+        self.words[word] &= !bit;
+        self.taken -= 1;
+        self.first = self.first.min(word);
+    }
+
+    /// Takes the first free place that is allowed.
+    pub(crate) fn take_first(&mut self, allowed: impl Fn(usize) -> bool) -> Option<usize> {
+        while self.words.get(self.first).is_some_and(|word| *word == u64::MAX) {
+            self.first += 1;
+        }
+        let words = self.words.iter().enumerate().skip(self.first);
+        let free = words.flat_map(|(word, taken)| {
+            (0..64).filter(move |bit| taken >> bit & 1 == 0).map(move |bit| word * 64 + bit)
+        });
+        let place = free.take_while(|place| *place < self.places).find(|place| allowed(*place))?;
+        self.take(place);
+        Some(place)
+    }
+}

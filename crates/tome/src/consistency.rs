@@ -1,0 +1,318 @@
+//! Whether the members of a group agree, found out by signatures alone and without waking a disk.
+//!
+//! ```text
+//! reports    k roots, each with what is on its way         O(k)
+//! excuses    what is on its way, told by both sides
+//! descent    nodes of one level of all members, of what is inconsistent only     O(k log n)
+//! findings   offsets, each with who is wrong, where two parities or more can tell
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.2.) The paper compares roots of a group at rest. Here a member
+//! tells with its root what it was made from: a data member its last version and which changes
+//! have not been confirmed by which parity, a parity member which changes it has folded. What one
+//! side has and the other has not is added to the parity's nodes exactly, so that an update under
+//! way excuses itself and hides nothing else. A change that is neither on a list nor folded was
+//! lost, and shows.
+//!
+//! Reports and nodes carry the epoch of their region, which counts its changes: if one moved while
+//! nodes were exchanged, the check begins anew. Not here: the exchange, and what is done about
+//! findings.
+
+use fulgurite_codes::Signature;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::DESCENT_NODES_MAX;
+use crate::tree::shifted;
+use crate::word::{Verdict, judge};
+use crate::{Epoch, InSegment, Layout, Member, Offset, Result, Split, TomeError, Version};
+
+/// A change of one data block of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Which block.
+    pub offset: Offset,
+    /// The version that it brought.
+    pub version: Version,
+    /// The signature of the change.
+    #[serde(with = "crate::wire::signature")]
+    pub signature: Signature,
+}
+
+/// A change that a data member made and does not know to be folded everywhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// Which change.
+    pub change: Change,
+    /// Parities that have not confirmed it, from zero.
+    pub missing: Vec<u8>,
+}
+
+/// What a parity member has folded of one data member.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Folded {
+    /// Every change of a lower version that was ever to be folded is.
+    pub floor: Version,
+    /// Those from there on.
+    pub above: Vec<Change>,
+}
+
+impl Folded {
+    /// Whether a version is folded.
+    #[must_use]
+    pub fn has(&self, version: Version) -> bool {
+        version < self.floor || self.above.iter().any(|change| change.version == version)
+    }
+}
+
+/// What a member says of its region at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// How often the region had changed.
+    pub epoch: Epoch,
+    /// The root of its tree.
+    #[serde(with = "crate::wire::signature")]
+    pub root: Signature,
+    /// What the root was made from.
+    pub side: Side,
+}
+
+/// What a root was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// A region with data.
+    Data {
+        /// The last version written.
+        latest: Version,
+        /// Changes of which parities have not all been heard.
+        unconfirmed: Vec<Unconfirmed>,
+    },
+    /// A region with parity: what is folded of each data member.
+    Parity(Vec<Folded>),
+}
+
+/// A change that is in a data member's signatures or in those of a parity, but not in both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Excuse {
+    /// Which member's nodes are completed: one with parity.
+    parity: Member,
+    offset: Offset,
+    /// What is added to the signature of its block.
+    change: Signature,
+}
+
+/// One block of a group that is not as the code word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which.
+    pub offset: Offset,
+    /// Who is wrong.
+    pub verdict: Verdict,
+}
+
+/// A check of a group, from its roots down to the blocks that are wrong. It asks for nodes
+/// ([`Descent::wants`]) and takes what members answer ([`Descent::take`]), a level at a time.
+#[derive(Clone, Debug)]
+pub struct Descent {
+    group: Split,
+    layout: Layout,
+    epochs: Vec<Epoch>,
+    excuses: Vec<Excuse>,
+    /// Of the nodes that are asked for.
+    level: u32,
+    wanted: Vec<u32>,
+    exchanged: u64,
+    findings: Vec<Finding>,
+    is_cut: bool,
+}
+
+/// Nodes that one member answers, in the order in which they were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nodes {
+    /// How often its region had changed.
+    pub epoch: Epoch,
+    /// One for each that was asked for; zero where its tree has none.
+    #[serde(with = "crate::wire::signatures")]
+    pub signatures: Vec<Signature>,
+}
+
+impl Descent {
+    /// Compares the roots of all members, in their order. If they belong together, it is done.
+    ///
+    /// # Errors
+    /// [`TomeError::Count`] when members are missing or a report is of the wrong side.
+    pub fn new(group: Split, layout: Layout, reports: &[Report]) -> Result<Self> {
+        let mut descent = Self {
+            group,
+            layout,
+            epochs: reports.iter().map(|report| report.epoch).collect(),
+            excuses: excuses(group, &layout, reports)?,
+            level: depth(layout.region_blocks()),
+            wanted: vec![0],
+            exchanged: 0,
+            findings: Vec::new(),
+            is_cut: false,
+        };
+        let of_report =
+            |report: &Report| Nodes { epoch: report.epoch, signatures: vec![report.root] };
+        descent.take(&reports.iter().map(of_report).collect::<Vec<_>>())?;
+        Ok(descent)
+    }
+
+    /// The level and the numbers of nodes that every member is to answer; none when it is done.
+    #[must_use]
+    pub fn wants(&self) -> Option<(u32, &[u32])> {
+        (!self.wanted.is_empty()).then_some((self.level, &self.wanted))
+    }
+
+    /// Takes what the members answered, in their order.
+    ///
+    /// # Errors
+    /// [`TomeError::Moved`] when a region changed since its root was told: begin anew.
+    /// [`TomeError::Count`] when answers are missing.
+    pub fn take(&mut self, answers: &[Nodes]) -> Result<()> {
+        self.check_answers(answers)?;
+        self.exchanged += (self.wanted.len() * answers.len()) as u64;
+        let wanted = std::mem::take(&mut self.wanted);
+        for (position, &index) in wanted.iter().enumerate() {
+            let mut word: Vec<Signature> =
+                answers.iter().map(|nodes| nodes.signatures[position]).collect();
+            self.excuse(index, &mut word)?;
+            match judge(self.group, &word)? {
+                Verdict::Consistent => {}
+                verdict if self.level == 0 => {
+                    self.findings.push(Finding { offset: Offset::new(index), verdict });
+                }
+                Verdict::Wrong(_) | Verdict::Unnamed => self.descend(index),
+            }
+        }
+        self.level = self.level.saturating_sub(1);
+        Ok(())
+    }
+
+    /// Signatures that members told so far.
+    #[must_use]
+    pub const fn exchanged(&self) -> u64 {
+        self.exchanged
+    }
+
+    /// What is wrong, when nothing is wanted any more.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Whether more was inconsistent than is looked at in one descent.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    fn check_answers(&self, answers: &[Nodes]) -> Result<()> {
+        let (have, need) = (answers.len(), self.group.total() as usize);
+        if have != need {
+            return Err(TomeError::Count { what: "members", have, need });
+        }
+        let need = self.wanted.len();
+        for (nodes, epoch) in answers.iter().zip(&self.epochs) {
+            if nodes.epoch != *epoch {
+                return Err(TomeError::Moved);
+            }
+            let have = nodes.signatures.len();
+            if have != need {
+                return Err(TomeError::Count { what: "nodes", have, need });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the nodes of parities what is on its way to them.
+    fn excuse(&self, index: u32, word: &mut [Signature]) -> Result<()> {
+        let first = u64::from(index) << self.level;
+        for excuse in &self.excuses {
+            let offset = u64::from(excuse.offset.get());
+            if offset >> self.level == u64::from(index) {
+                let before = (offset - first) * self.layout.block_bytes();
+                word[excuse.parity.as_usize()] ^= shifted(excuse.change, before)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for both children of a node.
+    fn descend(&mut self, index: u32) {
+        let level = self.level - 1;
+        let nodes = self.layout.region_blocks().div_ceil(1 << level);
+        for child in [2 * index, 2 * index + 1] {
+            if self.wanted.len() == DESCENT_NODES_MAX {
+                self.is_cut = true;
+            } else if child < nodes {
+                self.wanted.push(child);
+            }
+        }
+    }
+}
+
+/// Levels below the root of a tree of so many blocks.
+fn depth(blocks: u32) -> u32 {
+    blocks.next_power_of_two().trailing_zeros()
+}
+
+/// What each parity lacks of what data members have, or has before they told of it.
+fn excuses(group: Split, layout: &Layout, reports: &[Report]) -> Result<Vec<Excuse>> {
+    let (have, need) = (reports.len(), group.total() as usize);
+    if have != need {
+        return Err(TomeError::Count { what: "reports", have, need });
+    }
+    let (data, parity) = reports.split_at(group.data() as usize);
+    let mut excuses = Vec::new();
+    for (j, report) in parity.iter().enumerate() {
+        let Side::Parity(folded) = &report.side else { return Err(wrong_side("parity")) };
+        let (have, need) = (folded.len(), data.len());
+        if have != need {
+            return Err(TomeError::Count { what: "lists of folded changes", have, need });
+        }
+        for (i, (report, folded)) in data.iter().zip(folded).enumerate() {
+            let Side::Data { latest, unconfirmed } = &report.side else {
+                return Err(wrong_side("data"));
+            };
+            let behind = unconfirmed.iter().filter(|listed| {
+                let misses = listed.missing.iter().any(|missing| usize::from(*missing) == j);
+                misses && !folded.has(listed.change.version)
+            });
+            let ahead = folded.above.iter().filter(|change| change.version > *latest);
+            for change in behind.map(|listed| &listed.change).chain(ahead) {
+                let scaled = change.signature.scale8(group.coefficient(j, i));
+                excuses.extend(in_all_of_segment(layout, change.offset, scaled)?.map(
+                    |(offset, change)| {
+                        let parity = Member::at(group.data() as usize + j);
+                        Excuse { parity, offset, change }
+                    },
+                ));
+            }
+        }
+    }
+    Ok(excuses)
+}
+
+const fn wrong_side(what: &'static str) -> TomeError {
+    TomeError::Count { what, have: 0, need: 1 }
+}
+
+/// A change of a data block, and what its segment's parity blocks change by with it.
+fn in_all_of_segment(
+    layout: &Layout,
+    offset: Offset,
+    change: Signature,
+) -> Result<impl Iterator<Item = (Offset, Signature)> + use<>> {
+    let at = layout.in_segment(offset)?;
+    let (split, layout) = (layout.segment(), *layout);
+    if at.position >= split.data() {
+        return Err(TomeError::NoOffset { offset, blocks: layout.region_data_blocks() });
+    }
+    let parity = (0..split.parity()).map(move |q| {
+        let position = split.data() + q;
+        let factor = split.coefficient(q as usize, at.position as usize);
+        (layout.offset(InSegment { segment: at.segment, position }), change.scale8(factor))
+    });
+    Ok(std::iter::once((offset, change)).chain(parity))
+}

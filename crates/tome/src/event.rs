@@ -1,0 +1,187 @@
+//! What a tome is told and what it decides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::awake::Row;
+use crate::consistency::Finding;
+use crate::group::Group;
+use crate::message::Message;
+use crate::token::{FromKeeper, ToKeeper, TokenId};
+use crate::{Epoch, GroupId, RegionIndex, Spot, TomeError, TomeId, Version};
+
+/// A request of a client, by a number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId(pub u64);
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A region is to be a member of a group.
+    Join {
+        /// Which region.
+        region: RegionIndex,
+        /// Of which group.
+        group: Group,
+    },
+    /// A client brings an object.
+    Put {
+        /// Its request.
+        request: RequestId,
+        /// The object's name.
+        name: String,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// A client wants an object.
+    Get {
+        /// Its request.
+        request: RequestId,
+        /// The object's name.
+        name: String,
+    },
+    /// A client removes an object.
+    Delete {
+        /// Its request.
+        request: RequestId,
+        /// The object's name.
+        name: String,
+    },
+    /// Somebody wants a group checked that the tome is in.
+    Check {
+        /// Its request.
+        request: RequestId,
+        /// Which group.
+        group: GroupId,
+    },
+    /// Another tome said something.
+    Told {
+        /// Who.
+        from: TomeId,
+        /// What.
+        message: Message,
+    },
+    /// The keeper of tokens did.
+    Keeper(FromKeeper),
+    /// The disk turns.
+    Up,
+    /// It does not.
+    UpFailed,
+    /// It stands still.
+    Down,
+    /// What was to be read, in that order; nothing where it cannot be.
+    Read {
+        /// For what.
+        job: u64,
+        /// The blocks.
+        blocks: Vec<Option<Vec<u8>>>,
+    },
+    /// Time passed.
+    Timer,
+}
+
+/// What shall be done, one after the other: each is on stable storage before the next begins. A
+/// driver that cannot write gives the tome up, as the paper does when any part of one fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Keep these rows, all or none.
+    Commit(Vec<Row>),
+    /// Turn the disk. Answered with `Up` or `UpFailed`.
+    SpinUp {
+        /// The token that lets it.
+        token: TokenId,
+        /// Its epoch, which the fence asks for.
+        epoch: Epoch,
+    },
+    /// Put it down. Answered with `Down`.
+    SpinDown,
+    /// Read these. Answered with `Read`.
+    Read {
+        /// For what.
+        job: u64,
+        /// Where.
+        spots: Vec<Spot>,
+    },
+    /// Write a block.
+    Write {
+        /// Where.
+        spot: Spot,
+        /// Its bytes.
+        bytes: Vec<u8>,
+    },
+    /// Tell another tome.
+    Tell {
+        /// Whom.
+        to: TomeId,
+        /// What.
+        message: Message,
+    },
+    /// Tell the keeper of tokens.
+    Keeper(ToKeeper),
+    /// Answer a client.
+    Answer {
+        /// Its request.
+        request: RequestId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Somebody should know.
+    Alarm(Alarm),
+}
+
+/// What a client is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The object is on this disk, with the parity of its segments. It survives bad blocks, and not
+    /// the loss of the tome.
+    Local,
+    /// It is in every parity of its group: it survives as many lost tomes as there are parities.
+    /// Comes after `Local`, when that is so.
+    Protected,
+    /// The object.
+    Bytes(Vec<u8>),
+    /// It is removed.
+    Deleted,
+    /// A group was checked.
+    Checked {
+        /// What is wrong; nothing if it agrees.
+        findings: Vec<Finding>,
+        /// Signatures that members told for it.
+        exchanged: u64,
+    },
+    /// It cannot be done.
+    Refused(TomeError),
+}
+
+/// What somebody should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alarm {
+    /// So many blocks were bad and were made anew out of their segments.
+    Healed {
+        /// Of which region.
+        region: RegionIndex,
+        /// How many.
+        blocks: usize,
+    },
+    /// More of a segment is bad than its parity brings back: the group has to.
+    SegmentLost {
+        /// Of which region.
+        region: RegionIndex,
+        /// Which.
+        segment: u32,
+    },
+    /// A change cannot be computed any more, since its old block cannot be read.
+    ChangeLost {
+        /// Of which region.
+        region: RegionIndex,
+        /// Which.
+        version: Version,
+    },
+    /// A tome said something that is not its to say, or not true.
+    Foreign {
+        /// Which tome.
+        from: TomeId,
+        /// Of which group.
+        group: GroupId,
+    },
+}

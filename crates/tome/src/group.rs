@@ -1,0 +1,303 @@
+//! Redundancy groups: regions of as many tomes that protect each other.
+//!
+//! ```text
+//! group 13+3     member 0 .. 12: regions with data     13, 14, 15: regions with parity
+//!                each on another tome; parity lies like data and has parity of its segments
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.2.) How groups come to be is open in the paper (section 6):
+//! here each takes the tomes with the most free regions, which makes as many groups as there can
+//! be; and which of them have parity goes round from group to group, since those are written more.
+//! A tome that is added gets groups with what is free elsewhere; one that goes is replaced seat by
+//! seat, never by a tome that the group has already.
+//!
+//! Not here: bytes, and when a region is moved.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{GroupId, Member, RegionId, RegionIndex, Result, Split, TomeError, TomeId};
+
+/// Who is in a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Group {
+    id: GroupId,
+    split: Split,
+    seats: Vec<RegionId>,
+}
+
+impl Group {
+    /// A group with these regions, data first.
+    ///
+    /// # Errors
+    /// [`TomeError::Range`] and [`TomeError::Count`] when the regions are no such group,
+    /// [`TomeError::SameTome`] when two are of one tome.
+    pub fn new(id: GroupId, split: Split, seats: Vec<RegionId>) -> Result<Self> {
+        let (have, need) = (seats.len(), split.of_group()?.total() as usize);
+        if have != need {
+            return Err(TomeError::Count { what: "regions of a group", have, need });
+        }
+        let mut tomes = BTreeSet::new();
+        match seats.iter().find(|seat| !tomes.insert(seat.tome)) {
+            Some(seat) => Err(TomeError::SameTome { group: id, tome: seat.tome }),
+            None => Ok(Self { id, split, seats }),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn id(&self) -> GroupId {
+        self.id
+    }
+
+    /// How many members have data and parity.
+    #[must_use]
+    pub const fn split(&self) -> Split {
+        self.split
+    }
+
+    /// The regions, data first.
+    #[must_use]
+    pub fn seats(&self) -> &[RegionId] {
+        &self.seats
+    }
+
+    /// Which member a region is.
+    #[must_use]
+    pub fn member(&self, region: RegionId) -> Option<Member> {
+        self.seats.iter().position(|seat| *seat == region).map(Member::at)
+    }
+
+    /// The tome of parity number `parity`, from zero.
+    ///
+    /// # Panics
+    /// When the group has no such parity.
+    #[must_use]
+    pub fn parity_tome(&self, parity: u8) -> TomeId {
+        self.seats[self.split.data() as usize + usize::from(parity)].tome
+    }
+
+    fn has(&self, tome: TomeId) -> bool {
+        self.seats.iter().any(|seat| seat.tome == tome)
+    }
+}
+
+/// A seat of a group that another region takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Which group.
+    pub group: GroupId,
+    /// Which seat.
+    pub member: Member,
+    /// The region that had it.
+    pub from: RegionId,
+    /// The region that is to have it.
+    pub to: RegionId,
+}
+
+/// All tomes and groups of a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Groups {
+    split: Split,
+    free: BTreeMap<TomeId, BTreeSet<RegionIndex>>,
+    groups: BTreeMap<GroupId, Group>,
+    /// Tomes that are to go: nothing new is put there.
+    leaving: BTreeSet<TomeId>,
+}
+
+impl Groups {
+    /// A set without tomes, whose groups are split so.
+    ///
+    /// # Errors
+    /// [`TomeError::Range`] when no group can be.
+    pub fn new(split: Split) -> Result<Self> {
+        let split = split.of_group()?;
+        let (free, groups, leaving) = Default::default();
+        Ok(Self { split, free, groups, leaving })
+    }
+
+    /// Adds a tome, all of whose regions are free.
+    ///
+    /// # Errors
+    /// [`TomeError::TwoTomes`] when there is one of this number.
+    pub fn add_tome(&mut self, tome: TomeId, regions: u32) -> Result<()> {
+        if self.free.contains_key(&tome) {
+            return Err(TomeError::TwoTomes { tome });
+        }
+        self.free.insert(tome, (0..regions).map(RegionIndex::new).collect());
+        Ok(())
+    }
+
+    /// Takes a group that was made before, as its members tell it.
+    ///
+    /// # Errors
+    /// [`TomeError::TwoGroups`], [`TomeError::NoTome`], or [`TomeError::ClaimedTwice`] when a
+    /// region of it is not free: another group has it, or its tome has no such region. Then nothing
+    /// was changed.
+    pub fn claim(&mut self, group: Group) -> Result<()> {
+        if self.groups.contains_key(&group.id) {
+            return Err(TomeError::TwoGroups { group: group.id });
+        }
+        for &region in &group.seats {
+            let tome = region.tome;
+            let free = self.free.get(&tome).ok_or(TomeError::NoTome { tome })?;
+            if !free.contains(&region.index) {
+                return Err(TomeError::ClaimedTwice { region });
+            }
+        }
+        group.seats.iter().for_each(|seat| self.take(*seat));
+        self.groups.insert(group.id, group);
+        Ok(())
+    }
+
+    /// Makes as many groups as there can be of free regions, and says which.
+    ///
+    /// # Panics
+    /// When group numbers are used up.
+    pub fn populate(&mut self) -> Vec<GroupId> {
+        let mut made = Vec::new();
+        while let Some(mut tomes) = self.roomiest(self.split.total() as usize) {
+            let id = self.groups.last_key_value().map_or(0, |(id, _)| id.get() + 1);
+            tomes.sort_unstable();
+            let turn = id as usize % tomes.len();
+            tomes.rotate_left(turn);
+            let seats: Vec<RegionId> =
+                tomes.into_iter().filter_map(|tome| self.first_free(tome)).collect();
+            let group = Group::new(GroupId::new(id), self.split, seats);
+            let group = group.expect("tomes with room, each once");
+            group.seats.iter().for_each(|seat| self.take(*seat));
+            made.push(group.id);
+            self.groups.insert(group.id, group);
+        }
+        made
+    }
+
+    /// A group by its number.
+    ///
+    /// # Errors
+    /// [`TomeError::NoGroup`].
+    pub fn get(&self, group: GroupId) -> Result<&Group> {
+        self.groups.get(&group).ok_or(TomeError::NoGroup { group })
+    }
+
+    /// All groups, in the order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &Group> {
+        self.groups.values()
+    }
+
+    /// Where all regions of a tome are to go, since it was lost or is to be taken out: to tomes
+    /// with the most room that their groups do not have. Their room is taken at once; the groups
+    /// change when a move is done ([`Self::moved`]). Regions that were planned before are not
+    /// planned anew.
+    ///
+    /// # Errors
+    /// [`TomeError::NoTome`], and [`TomeError::TooFewTomes`] when a group finds no room: what was
+    /// planned for others stays, and is told by the next call with more tomes.
+    pub fn retire(&mut self, tome: TomeId, planned: &[Move]) -> Result<Vec<Move>> {
+        self.free.get(&tome).ok_or(TomeError::NoTome { tome })?;
+        self.leaving.insert(tome);
+        let is_planned = |group: &Group| planned.iter().any(|other| other.group == group.id);
+        let of_tome = self.groups.values().filter(|group| group.has(tome) && !is_planned(group));
+        let seats: Vec<(GroupId, Member, RegionId)> =
+            of_tome.filter_map(|group| seat_of(group, tome)).collect();
+        let mut moves = Vec::new();
+        for (group, member, from) in seats {
+            match self.room_for(group) {
+                Some(to) => {
+                    self.take(to);
+                    moves.push(Move { group, member, from, to });
+                }
+                None => {
+                    moves.iter().for_each(|planned: &Move| self.give_back(planned.to));
+                    return Err(TomeError::TooFewTomes { have: 0, need: 1 });
+                }
+            }
+        }
+        Ok(moves)
+    }
+
+    /// A seat was taken: what is there is whole and was verified.
+    ///
+    /// # Errors
+    /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when the
+    /// seat is not the one that was to be left.
+    pub fn moved(&mut self, done: Move) -> Result<()> {
+        let Move { group, member, from, to } = done;
+        let known = self.groups.get_mut(&group).ok_or(TomeError::NoGroup { group })?;
+        if known.seats.get(member.as_usize()) != Some(&from) {
+            return Err(TomeError::ClaimedTwice { region: from });
+        }
+        if known.has(to.tome) {
+            return Err(TomeError::SameTome { group, tome: to.tome });
+        }
+        known.seats[member.as_usize()] = to;
+        self.give_back(from);
+        Ok(())
+    }
+
+    /// Takes a tome out that no group has any more.
+    ///
+    /// # Errors
+    /// [`TomeError::InUse`] while a group has it.
+    pub fn remove(&mut self, tome: TomeId) -> Result<()> {
+        if let Some(group) = self.groups.values().find(|group| group.has(tome)) {
+            return Err(TomeError::InUse { tome, group: group.id });
+        }
+        self.free.remove(&tome).ok_or(TomeError::NoTome { tome })?;
+        self.leaving.remove(&tome);
+        Ok(())
+    }
+
+    /// Free regions of all tomes that stay.
+    #[must_use]
+    pub fn free_regions(&self) -> usize {
+        self.staying().map(|(_, free)| free.len()).sum()
+    }
+
+    fn staying(&self) -> impl Iterator<Item = (TomeId, &BTreeSet<RegionIndex>)> {
+        let stays = |tome: &TomeId| !self.leaving.contains(tome);
+        self.free.iter().filter(move |(tome, _)| stays(tome)).map(|(tome, free)| (*tome, free))
+    }
+
+    /// So many tomes with the most free regions; none if fewer have any.
+    fn roomiest(&self, count: usize) -> Option<Vec<TomeId>> {
+        let mut with_room: Vec<(std::cmp::Reverse<usize>, TomeId)> = self
+            .staying()
+            .filter(|(_, free)| !free.is_empty())
+            .map(|(tome, free)| (std::cmp::Reverse(free.len()), tome))
+            .collect();
+        with_room.sort_unstable();
+        let tomes = || with_room.iter().take(count).map(|(_, tome)| *tome).collect();
+        (with_room.len() >= count).then(tomes)
+    }
+
+    fn room_for(&self, group: GroupId) -> Option<RegionId> {
+        let group = self.groups.get(&group)?;
+        let others = self.staying().filter(|(tome, free)| !group.has(*tome) && !free.is_empty());
+        let roomiest = others.max_by_key(|(tome, free)| (free.len(), std::cmp::Reverse(*tome)))?;
+        self.first_free(roomiest.0)
+    }
+
+    fn first_free(&self, tome: TomeId) -> Option<RegionId> {
+        let index = *self.free.get(&tome)?.first()?;
+        Some(RegionId { tome, index })
+    }
+
+    fn take(&mut self, region: RegionId) {
+        let was_free = self.free.get_mut(&region.tome).is_some_and(|f| f.remove(&region.index));
+        assert!(was_free, "region {region} was looked up as a free one");
+    }
+
+    fn give_back(&mut self, region: RegionId) {
+        if let Some(free) = self.free.get_mut(&region.tome) {
+            free.insert(region.index);
+        }
+    }
+}
+
+fn seat_of(group: &Group, tome: TomeId) -> Option<(GroupId, Member, RegionId)> {
+    let seats = group.seats.iter().enumerate();
+    let mut of_tome = seats.filter(|(_, seat)| seat.tome == tome);
+    of_tome.next().map(|(position, seat)| (group.id, Member::at(position), *seat))
+}

@@ -1,0 +1,214 @@
+//! What a disk is divided into, and what that costs.
+//!
+//! ```text
+//! disk     region | region | ... | spare spots
+//! region   segment | segment | ...                     of a group: as large on each tome
+//! segment  data block ... data block | parity ...      62+2, 61+3, 63+1
+//! block    128 KiB to 1 MiB and more: what has a signature, a version and a spot
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.1.) A block is found by its region and its [`Offset`] there;
+//! where it lies is the spot that the tome noted when it last wrote it, since no block is written
+//! in place. So a disk has some more spots than blocks: what is written lies in a spare one, and
+//! the one before becomes spare when every parity has the change.
+//!
+//! Not here: which blocks are in use, and bytes.
+
+use fulgurite_units::ByteCount;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{
+    AWAKE_BYTES_PER_BLOCK, BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BLOCKS_MAX, REGION_BLOCKS_MAX,
+};
+use crate::{Offset, Result, Split, TomeError};
+
+/// How the disk of a tome is divided. All tomes of a set have the same blocks, segments and
+/// segments a region; disks may have more regions or fewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "Parts", into = "Parts")]
+pub struct Layout {
+    parts: Parts,
+}
+
+/// What a layout is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parts {
+    /// Bytes of a block.
+    pub block: ByteCount,
+    /// Blocks of a segment.
+    pub segment: Split,
+    /// Segments of a region.
+    pub segments: u32,
+    /// Regions of the disk.
+    pub regions: u32,
+    /// Spots of the disk beyond one for each block.
+    pub spares: u32,
+}
+
+/// A block of a region by its segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InSegment {
+    /// Which segment of the region.
+    pub segment: u32,
+    /// Which block of it: data first, then parity.
+    pub position: u32,
+}
+
+impl Layout {
+    /// A layout of these parts.
+    ///
+    /// # Errors
+    /// [`TomeError::Range`] and [`TomeError::BlockBytes`] when no disk can be divided so.
+    pub fn new(parts: Parts) -> Result<Self> {
+        let bytes = parts.block.get();
+        let (min, max) = (BLOCK_BYTES_MIN.get(), BLOCK_BYTES_MAX.get());
+        within("bytes of a block", bytes, min, max)?;
+        if !bytes.is_multiple_of(BLOCK_BYTES_MIN.get()) {
+            return Err(TomeError::BlockBytes { bytes });
+        }
+        let segment = u64::from(parts.segment.total());
+        within("segments of a region", parts.segments.into(), 1, REGION_BLOCKS_MAX / segment)?;
+        let region = segment * u64::from(parts.segments);
+        within("regions", parts.regions.into(), 1, DISK_BLOCKS_MAX / region)?;
+        // A write needs a spot for its block and for each parity of its segment.
+        let spares_min = u64::from(parts.segment.parity()) + 1;
+        let spares_max = u64::from(u32::MAX) - region * u64::from(parts.regions);
+        within("spare spots", parts.spares.into(), spares_min, spares_max)?;
+        Ok(Self { parts })
+    }
+
+    /// What it is made from.
+    #[must_use]
+    pub const fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub const fn block_bytes(&self) -> u64 {
+        self.parts.block.get()
+    }
+
+    /// Blocks of a segment.
+    #[must_use]
+    pub const fn segment(&self) -> Split {
+        self.parts.segment
+    }
+
+    /// Blocks of a region, parity of its segments included.
+    #[must_use]
+    pub const fn region_blocks(&self) -> u32 {
+        self.parts.segments * self.parts.segment.total()
+    }
+
+    /// Blocks of a region that hold data.
+    #[must_use]
+    pub const fn region_data_blocks(&self) -> u32 {
+        self.parts.segments * self.parts.segment.data()
+    }
+
+    /// Blocks of all regions.
+    #[must_use]
+    pub const fn blocks(&self) -> u64 {
+        self.region_blocks() as u64 * self.parts.regions as u64
+    }
+
+    /// Where blocks can lie.
+    #[must_use]
+    pub const fn spots(&self) -> u64 {
+        self.blocks() + self.parts.spares as u64
+    }
+
+    /// Bytes of the disk that it takes.
+    #[must_use]
+    pub const fn disk_bytes(&self) -> ByteCount {
+        ByteCount::new(self.spots() * self.block_bytes())
+    }
+
+    /// Which block of which segment is at an offset.
+    ///
+    /// # Errors
+    /// [`TomeError::NoOffset`].
+    pub fn in_segment(&self, offset: Offset) -> Result<InSegment> {
+        let blocks = self.region_blocks();
+        if offset.get() >= blocks {
+            return Err(TomeError::NoOffset { offset, blocks });
+        }
+        let total = self.parts.segment.total();
+        Ok(InSegment { segment: offset.get() / total, position: offset.get() % total })
+    }
+
+    /// The offset of a block of a segment.
+    #[must_use]
+    pub const fn offset(&self, at: InSegment) -> Offset {
+        Offset::new(at.segment * self.parts.segment.total() + at.position)
+    }
+
+    /// The offsets of a segment, data first.
+    pub fn segment_offsets(&self, segment: u32) -> impl Iterator<Item = Offset> + use<> {
+        let total = self.parts.segment.total();
+        (segment * total..(segment + 1) * total).map(Offset::new)
+    }
+
+    /// The offset of data block `number` of a region, counted without parity.
+    #[must_use]
+    pub const fn data_offset(&self, number: u32) -> Offset {
+        let data = self.parts.segment.data();
+        self.offset(InSegment { segment: number / data, position: number % data })
+    }
+
+    /// Whether there is parity of a segment at an offset of the region.
+    #[must_use]
+    pub const fn is_parity(&self, offset: Offset) -> bool {
+        offset.get() % self.parts.segment.total() >= self.parts.segment.data()
+    }
+
+    /// Bytes of the awake store for all blocks, without names of objects and what waits.
+    #[must_use]
+    pub const fn awake_bytes(&self) -> ByteCount {
+        ByteCount::new(self.blocks() * AWAKE_BYTES_PER_BLOCK)
+    }
+}
+
+/// Bytes of a disk for each byte of users, less one: of blocks split so into segments, in groups
+/// split so (Pergamum (FAST 2008), section 5.1: 0.27 for 62+2 and 13+3).
+#[must_use]
+pub fn overhead(segment: Split, group: Split) -> f64 {
+    let factor = |split: Split| f64::from(split.total()) / f64::from(split.data());
+    factor(segment) * factor(group) - 1.0
+}
+
+/// Bytes of users that fit on so many of disks, rounded down.
+#[must_use]
+pub fn user_bytes(raw: ByteCount, segment: Split, group: Split) -> ByteCount {
+    let product = |of: fn(Split) -> u32| u128::from(of(segment)) * u128::from(of(group));
+    let bytes = u128::from(raw.get()) * product(Split::data) / product(Split::total);
+    ByteCount::new(u64::try_from(bytes).expect("less than it was of"))
+}
+
+/// What the paper keeps awake of so many bytes of blocks: a signature of 64 bits and a timestamp of
+/// 32 a block (Pergamum (FAST 2008), section 4.1).
+#[must_use]
+pub const fn paper_awake_bytes(disk: ByteCount, block: ByteCount) -> ByteCount {
+    ByteCount::new(disk.get() / block.get() * 12)
+}
+
+fn within(field: &'static str, value: u64, min: u64, max: u64) -> Result<()> {
+    let is_within = (min..=max).contains(&value);
+    if is_within { Ok(()) } else { Err(TomeError::Range { field, value, min, max }) }
+}
+
+impl TryFrom<Parts> for Layout {
+    type Error = TomeError;
+
+    fn try_from(parts: Parts) -> Result<Self> {
+        Self::new(parts)
+    }
+}
+
+impl From<Layout> for Parts {
+    fn from(layout: Layout) -> Self {
+        layout.parts
+    }
+}

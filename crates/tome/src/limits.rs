@@ -1,0 +1,103 @@
+//! Every bound of a tome and of a set of tomes by name, and the relations between them.
+
+use fulgurite_units::{ByteCount, Duration};
+
+/// Smallest block: signatures are put together in whole blocks of theirs.
+pub const BLOCK_BYTES_MIN: ByteCount = ByteCount::new(256);
+/// Largest block. The paper has 128 KB to 1 MB "or larger" (Pergamum (FAST 2008), section 4.1).
+pub const BLOCK_BYTES_MAX: ByteCount = ByteCount::mib(16);
+/// Most blocks of a segment: those that the small code has points for.
+pub const SEGMENT_BLOCKS_MAX: u32 = 255;
+/// Most parity of a segment or a group.
+pub const PARITY_MAX: u32 = 16;
+/// Most members of a group (Pergamum (FAST 2008), section 4.2: k <= 50, typically).
+pub const GROUP_MEMBERS_MAX: u32 = 50;
+/// Most blocks of a region, so that each has a number of 32 bits.
+pub const REGION_BLOCKS_MAX: u64 = 1 << 28;
+/// Most blocks of a disk, for the same reason: 2^32 less some for spare spots.
+pub const DISK_BLOCKS_MAX: u64 = (1 << 32) - (1 << 20);
+/// Bytes of the awake store for each block of a region: its signature and the nodes above it, its
+/// version, and the spot where it lies.
+pub const AWAKE_BYTES_PER_BLOCK: u64 = 24;
+/// Nodes of a level that a descent asks for at a time. What is inconsistent beyond that is found by
+/// the next one.
+pub const DESCENT_NODES_MAX: usize = 4096;
+/// Changes of one region that may wait for its parities. What is written beyond that waits itself.
+pub const PENDING_MAX: usize = 4096;
+
+/// One disk in so many may turn (Pergamum (FAST 2008), section 4.3: 95 % or more do not).
+pub const AWAKE_SHARE: u32 = 20;
+/// How long a token is held after it was claimed, if it is not claimed again.
+pub const LEASE: Duration = Duration::from_secs(300);
+/// How much longer the keeper waits before it gives the token to somebody else.
+pub const LEASE_GRACE: Duration = Duration::from_secs(15);
+/// Before its lease ends a disk has so long to stop.
+pub const STOP_WITHIN: Duration = Duration::from_secs(30);
+/// A token is claimed again when so much of its lease is over.
+pub const RENEW_AFTER: Duration = Duration::from_secs(60);
+/// How long a token waits for who it was offered to.
+pub const OFFER: Duration = Duration::from_secs(30);
+/// A tome that has no answer asks again after so long.
+pub const ASK_AGAIN: Duration = Duration::from_secs(10);
+/// Who has not asked again for so long does not want a token any more.
+pub const WAIT_FORGOTTEN: Duration = Duration::from_secs(60);
+/// While others wait, nobody holds a token for longer than this and one lease.
+pub const HOLD_MAX: Duration = Duration::from_secs(1800);
+/// What a request is to be served within: at that age it counts 1,000.
+pub const SLO: Duration = Duration::from_secs(3600);
+/// Older requests count no more than this.
+pub const AGE_TERM_MAX: u64 = 10_000;
+/// What a rebuild counts.
+pub const REBUILD_TERM: u64 = 4_000;
+/// What a reader that waits counts.
+pub const READ_TERM: u64 = 2_000;
+/// A disk that was still for so long is not spared any more.
+pub const RESTED: Duration = Duration::from_secs(600);
+/// Each such time that a tome waits for a token counts 1,000 more, without end.
+pub const WAIT_TERM: Duration = Duration::from_secs(600);
+
+/// Blocks of an object that is put at a time: what a job has in memory.
+pub const PUT_BLOCKS_MAX: usize = 64;
+/// Requests that wait at a tome.
+pub const TASKS_MAX: usize = 1024;
+/// Versions of a region whose deltas are under way: what parities keep awake of each data member.
+pub const DELTA_WINDOW: usize = 16;
+/// Deltas that are folded in one commit.
+pub const FOLD_BATCH: usize = 16;
+/// A delta of which nothing is heard is asked for after so long.
+pub const RESEND: Duration = Duration::from_secs(20);
+/// A parity that keeps a delta is asked that often whether it has folded it.
+pub const POLL: Duration = Duration::from_secs(600);
+/// A disk that does nothing is put down after so long.
+pub const IDLE: Duration = Duration::from_secs(60);
+/// Blocks of the limited scrub at each spin-up: "a few hundred" (Pergamum (FAST 2008), section
+/// 4.3.2).
+pub const LIMITED_SCRUB: usize = 256;
+/// Blocks that are looked at in one job.
+pub const SCRUB_BATCH: usize = 64;
+/// Places of a disk that one job goes over, written or not.
+pub const SCRUB_SCAN: u64 = 65_536;
+/// A full scrub is spread over so long: eleven months, and one is left to be late in.
+pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
+/// The disk is woken when one such part of all blocks is overdue.
+pub const SCRUB_LATE: u64 = 24;
+/// Times that a check begins anew since a region changed meanwhile.
+pub const CHECK_TRIES_MAX: u32 = 8;
+/// A check that is not done by then is given up.
+pub const CHECK_WITHIN: Duration = Duration::from_secs(600);
+
+const _: () = assert!(BLOCK_BYTES_MIN.get() < BLOCK_BYTES_MAX.get(), "there is a size between");
+const _: () = assert!(PARITY_MAX < GROUP_MEMBERS_MAX, "a group has data");
+const _: () = assert!(PARITY_MAX < SEGMENT_BLOCKS_MAX, "a segment has data");
+const _: () = assert!(GROUP_MEMBERS_MAX <= 255, "a member is a byte");
+const _: () = assert!(REGION_BLOCKS_MAX < DISK_BLOCKS_MAX, "a disk has room for a region");
+const _: () = assert!(PARITY_MAX <= 16, "a set of parities is 16 bits");
+const _: () = assert!(RENEW_AFTER.as_nanos() * 2 < LEASE.as_nanos(), "a claim may be lost");
+const _: () =
+    assert!(RENEW_AFTER.as_nanos() + STOP_WITHIN.as_nanos() < LEASE.as_nanos(), "in time");
+const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < OFFER.as_nanos(), "an offer may be lost");
+const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < WAIT_FORGOTTEN.as_nanos(), "who asks is heard");
+const _: () = assert!(LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(), "clocks differ by 1 %");
+const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
+const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
+const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");

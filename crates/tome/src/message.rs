@@ -1,0 +1,121 @@
+//! What tomes say to each other; any network can carry it.
+//!
+//! Whatever comes may come twice, late or never, and from a tome that has no business here; nothing
+//! of it is believed before it is compared with the awake store. Tomes are to be authenticated by
+//! who carries the messages. Not here: tokens ([`crate::token`]), and clients.
+
+use serde::{Deserialize, Serialize};
+
+use crate::consistency::{Change, Nodes, Report};
+use crate::{GroupId, Member, Version};
+
+/// From one tome to another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Message {
+    /// A data member changed a block: to a parity, to be folded.
+    Delta {
+        /// Of which group.
+        group: GroupId,
+        /// Which data member.
+        member: Member,
+        /// Which change.
+        change: Change,
+        /// Below it every parity has everything.
+        floor: Version,
+        /// The sum of the block's old and new bytes.
+        bytes: Vec<u8>,
+    },
+    /// Whether a parity has a change: from its data member.
+    Query {
+        /// Of which group.
+        group: GroupId,
+        /// Which data member.
+        member: Member,
+        /// Of which change.
+        version: Version,
+        /// Below it every parity has everything.
+        floor: Version,
+    },
+    /// How far a parity is with a change: to its data member.
+    Status {
+        /// Of which group.
+        group: GroupId,
+        /// Which parity, from zero.
+        parity: u8,
+        /// Of which change.
+        version: Version,
+        /// How far.
+        status: Status,
+    },
+    /// Asks for the root of a region, and what it was made from.
+    ReportWanted {
+        /// Of which group.
+        group: GroupId,
+        /// A number of who asks, for the answer.
+        round: u64,
+    },
+    /// The answer.
+    Report {
+        /// Of which group.
+        group: GroupId,
+        /// To which question.
+        round: u64,
+        /// Whose.
+        member: Member,
+        /// The root.
+        report: Report,
+    },
+    /// Asks for nodes of a region's tree.
+    NodesWanted {
+        /// Of which group.
+        group: GroupId,
+        /// A number of who asks, for the answer.
+        round: u64,
+        /// The level; blocks are level 0.
+        level: u32,
+        /// Which nodes of it.
+        indexes: Vec<u32>,
+    },
+    /// The answer.
+    Nodes {
+        /// Of which group.
+        group: GroupId,
+        /// To which question.
+        round: u64,
+        /// Whose.
+        member: Member,
+        /// The nodes.
+        nodes: Nodes,
+    },
+}
+
+/// How far a parity is with a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It has never heard of it.
+    Unknown,
+    /// It has more of this member's changes than it keeps; later there will be room.
+    Full,
+    /// Its awake store has it; it will be folded when the disk turns.
+    Stored,
+    /// It is folded for good.
+    Folded,
+}
+
+impl Message {
+    /// The group that it is about.
+    #[must_use]
+    pub const fn group(&self) -> GroupId {
+        match self {
+            Self::Delta { group, .. }
+            | Self::Query { group, .. }
+            | Self::Status { group, .. }
+            | Self::ReportWanted { group, .. }
+            | Self::Report { group, .. }
+            | Self::NodesWanted { group, .. }
+            | Self::Nodes { group, .. } => *group,
+        }
+    }
+}

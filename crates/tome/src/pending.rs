@@ -1,0 +1,184 @@
+//! Changes of a data region that not every parity of its group has folded yet.
+//!
+//! ```text
+//! write:     old spot, new spot, version --> pending, missing at every parity
+//! write of the same block, the first not sent: one change, from the first old to the last new
+//! confirm:   one parity less; the last one frees the old spot
+//! ```
+//!
+//! The old block is kept until then, so that a change can be computed again whatever was lost on
+//! the way: each parity needs another multiple of it (Pergamum (FAST 2008), section 4.3.1). Not
+//! here: bytes, and who is sent to when.
+
+use std::collections::BTreeMap;
+
+use fulgurite_codes::Signature;
+use fulgurite_units::Instant;
+use serde::{Deserialize, Serialize};
+
+use crate::consistency::{Change, Unconfirmed};
+use crate::limits::PENDING_MAX;
+use crate::{Offset, Result, Split, Spot, TomeError, Version};
+
+/// A set of parities of one group, by their numbers from zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parities(u16);
+
+impl Parities {
+    /// All of a group.
+    #[must_use]
+    pub const fn all(group: Split) -> Self {
+        // A group has at most 16 parities.
+        Self(u16::MAX >> (16 - group.parity()))
+    }
+
+    /// Whether one is among them.
+    #[must_use]
+    pub const fn has(self, parity: u8) -> bool {
+        self.0 >> parity & 1 == 1
+    }
+
+    /// The others.
+    #[must_use]
+    pub const fn without(self, parity: u8) -> Self {
+        Self(self.0 & !(1 << parity))
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Their numbers, in order.
+    pub fn numbers(self) -> impl Iterator<Item = u8> {
+        (0..16).filter(move |parity| self.has(*parity))
+    }
+}
+
+/// A change that some parities lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// Which block.
+    pub offset: Offset,
+    /// Where it lay before; nothing where there were zeros.
+    pub old: Option<Spot>,
+    /// Where it lies since.
+    pub new: Spot,
+    /// The signature of the change.
+    #[serde(with = "crate::wire::signature")]
+    pub change: Signature,
+    /// Parities that have not confirmed it.
+    pub missing: Parities,
+    /// Whether any parity may have heard of it.
+    pub is_sent: bool,
+    /// When it was written.
+    pub since: Instant,
+}
+
+/// The changes of one region, by version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingList(BTreeMap<Version, Pending>);
+
+impl PendingList {
+    /// Notes a change. If the one before of the same block was not sent, both become one.
+    ///
+    /// # Errors
+    /// [`TomeError::Full`] when too many wait; nothing was noted.
+    pub fn push(&mut self, version: Version, mut pending: Pending) -> Result<()> {
+        let unsent = self.unsent_of(pending.offset);
+        if let Some(before) = unsent.and_then(|version| self.0.remove(&version)) {
+            pending.old = before.old;
+            pending.change ^= before.change;
+            pending.since = before.since;
+        } else if self.0.len() >= PENDING_MAX {
+            return Err(TomeError::Full { what: "changes that wait for parity" });
+        }
+        self.0.insert(version, pending);
+        Ok(())
+    }
+
+    fn unsent_of(&self, offset: Offset) -> Option<Version> {
+        let mut of_block = self.0.iter().filter(|(_, pending)| pending.offset == offset);
+        of_block.next_back().filter(|(_, pending)| !pending.is_sent).map(|(version, _)| *version)
+    }
+
+    /// Marks a change as sent: from now on it is never put together with another.
+    pub fn sent(&mut self, version: Version) {
+        if let Some(pending) = self.0.get_mut(&version) {
+            pending.is_sent = true;
+        }
+    }
+
+    /// Notes that a parity has a change for good; the change, if it was the last one to.
+    pub fn confirm(&mut self, version: Version, parity: u8) -> Option<Pending> {
+        let pending = self.0.get_mut(&version)?;
+        pending.missing = pending.missing.without(parity);
+        if pending.missing.is_empty() { self.0.remove(&version) } else { None }
+    }
+
+    /// Every change below this version is folded by every parity, or never will be sent: what
+    /// parities may forget. `latest` is the region's last version.
+    #[must_use]
+    pub fn floor(&self, latest: Version) -> Version {
+        let beyond = || latest.next().unwrap_or(latest);
+        self.0.first_key_value().map_or_else(beyond, |(version, _)| *version)
+    }
+
+    /// Whether a spot is needed to compute a change.
+    #[must_use]
+    pub fn needs(&self, spot: Spot) -> bool {
+        self.0.values().any(|pending| pending.old == Some(spot) || pending.new == spot)
+    }
+
+    /// What lay in one spot lies in another.
+    pub fn moved(&mut self, from: Spot, to: Spot) {
+        for pending in self.0.values_mut() {
+            if pending.old == Some(from) {
+                pending.old = Some(to);
+            }
+            if pending.new == from {
+                pending.new = to;
+            }
+        }
+    }
+
+    /// A change by its version.
+    #[must_use]
+    pub fn get(&self, version: Version) -> Option<&Pending> {
+        self.0.get(&version)
+    }
+
+    /// All of them, oldest version first.
+    pub fn iter(&self) -> impl Iterator<Item = (Version, &Pending)> {
+        self.0.iter().map(|(version, pending)| (*version, pending))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether every parity has everything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// When the oldest of what is unprotected was written.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Instant> {
+        self.0.values().map(|pending| pending.since).min()
+    }
+
+    /// What a report of the region lists.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Vec<Unconfirmed> {
+        let listed = |(version, pending): (&Version, &Pending)| Unconfirmed {
+            change: Change { offset: pending.offset, version: *version, signature: pending.change },
+            missing: pending.missing.numbers().collect(),
+        };
+        self.0.iter().map(listed).collect()
+    }
+}

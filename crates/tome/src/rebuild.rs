@@ -1,0 +1,168 @@
+//! A region made anew from the others of its group, with two disks spinning at a time.
+//!
+//! ```text
+//! sources, one after the other:   read its region --> sum += factor * block, block by block
+//! the first is written only, each other is read and written:  n writes, n - 1 reads a place
+//! checkpoint: which sources are in the sum.   at the end: the root against the code word
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.3.2.) A source that is lost before it is folded has another
+//! take its place, and with it the factors of all others change. The sum is then mended: sources
+//! that are in it spin once more and add the difference of their factors. That takes no fewer
+//! spin-ups than a new beginning, for with such a code every factor changes, but no more, and
+//! what has been written stays. If one of those is lost itself, the rebuild begins anew.
+//!
+//! The value is the checkpoint: it is kept in the awake store after each source. Not here: who is
+//! asked to spin, and the blocks themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::Signature;
+use fulgurite_codes::small::SmallCode;
+use serde::{Deserialize, Serialize};
+
+use crate::word::{Verdict, judge};
+use crate::{GroupId, Member, Result, Split, TomeError};
+
+/// How a region of a group is made anew, and how far that is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rebuild {
+    group: GroupId,
+    split: Split,
+    target: Member,
+    /// What each source is multiplied by in the end.
+    factors: BTreeMap<Member, u8>,
+    /// What of each source is in the sum now.
+    folded: BTreeMap<Member, u8>,
+}
+
+/// One source that is to be read whole and added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Which.
+    pub source: Member,
+    /// What its blocks are multiplied by.
+    pub factor: u8,
+    /// Whether the sum is there to be read; if not it is zeros, and is only written.
+    pub reads: bool,
+}
+
+/// What the loss of a source costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mending {
+    /// Nothing: it is in the sum, or was not to be.
+    None,
+    /// So many sources that were in the sum spin once more.
+    Again(usize),
+    /// The sum is thrown away.
+    Anew,
+}
+
+impl Rebuild {
+    /// The region of `target`, out of those of `available` members.
+    ///
+    /// # Errors
+    /// [`TomeError::GroupLost`] when too few are left.
+    pub fn new(
+        group: GroupId,
+        split: Split,
+        target: Member,
+        available: &BTreeSet<Member>,
+    ) -> Result<Self> {
+        let factors = choose(group, split, target, available, &BTreeMap::new())?;
+        Ok(Self { group, split, target, factors, folded: BTreeMap::new() })
+    }
+
+    /// The member that is made anew.
+    #[must_use]
+    pub const fn target(&self) -> Member {
+        self.target
+    }
+
+    /// The source to be read next; none when the sum is whole.
+    #[must_use]
+    pub fn next(&self) -> Option<Step> {
+        let members: BTreeSet<Member> =
+            self.factors.keys().chain(self.folded.keys()).copied().collect();
+        let step = |source: Member| {
+            let of = |factors: &BTreeMap<Member, u8>| factors.get(&source).copied().unwrap_or(0);
+            let factor = of(&self.factors) ^ of(&self.folded);
+            (factor != 0).then_some(Step { source, factor, reads: !self.folded.is_empty() })
+        };
+        members.into_iter().find_map(step)
+    }
+
+    /// Notes that the whole region of a source was added as [`Self::next`] said.
+    pub fn folded(&mut self, source: Member) {
+        match self.factors.get(&source) {
+            Some(factor) => self.folded.insert(source, *factor),
+            None => self.folded.remove(&source),
+        };
+    }
+
+    /// Goes on with those that are still available.
+    ///
+    /// # Errors
+    /// [`TomeError::GroupLost`] when too few are left; then nothing was changed.
+    pub fn lost(&mut self, available: &BTreeSet<Member>) -> Result<Mending> {
+        let missing = |(source, factor): (&Member, &u8)| {
+            !available.contains(source) && self.folded.get(source) != Some(factor)
+        };
+        if !self.factors.iter().any(missing) {
+            return Ok(Mending::None);
+        }
+        let factors = choose(self.group, self.split, self.target, available, &self.folded)?;
+        let changes = |(source, factor): &(&Member, &u8)| factors.get(source) != Some(factor);
+        let changed: Vec<Member> =
+            self.folded.iter().filter(changes).map(|(source, _)| *source).collect();
+        self.factors = factors;
+        if changed.iter().all(|source| available.contains(source)) {
+            return Ok(Mending::Again(changed.len()));
+        }
+        self.folded.clear();
+        Ok(Mending::Anew)
+    }
+
+    /// Compares what was made with the code word. `roots` has that of each member, what was made
+    /// in the place of the target.
+    ///
+    /// # Errors
+    /// [`TomeError::Misbuilt`] when they do not belong together, or sources are missing in the sum.
+    pub fn verify(&self, roots: &[Signature]) -> Result<()> {
+        let is_whole = self.next().is_none();
+        match judge(self.split, roots)? {
+            Verdict::Consistent if is_whole => Ok(()),
+            Verdict::Consistent | Verdict::Wrong(_) | Verdict::Unnamed => {
+                Err(TomeError::Misbuilt { group: self.group })
+            }
+        }
+    }
+}
+
+/// Which sources to take, and what each is multiplied by: those that are in the sum already before
+/// others, then data, since those with parity are written more and may have some on its way.
+fn choose(
+    group: GroupId,
+    split: Split,
+    target: Member,
+    available: &BTreeSet<Member>,
+    folded: &BTreeMap<Member, u8>,
+) -> Result<BTreeMap<Member, u8>> {
+    let (have, need) = (available.len(), split.data() as usize);
+    let others = available.iter().filter(|member| **member != target);
+    let (known, new): (Vec<Member>, Vec<Member>) =
+        others.copied().partition(|member| folded.contains_key(member));
+    let sources: Vec<Member> = known.into_iter().chain(new).take(need).collect();
+    if sources.len() < need {
+        return Err(TomeError::GroupLost { group, have, need });
+    }
+    let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
+    let given: Vec<usize> = sources.iter().map(|member| member.as_usize()).collect();
+    // Sources that are unit rows make a row of their factors.
+    let rows: Vec<Vec<u8>> =
+        (0..need).map(|row| (0..need).map(|at| u8::from(at == row)).collect()).collect();
+    let mut factors = [vec![0; need]];
+    code.plan(&given, &[target.as_usize()])?.run(&rows, &mut factors)?;
+    let [factors] = factors;
+    Ok(sources.into_iter().zip(factors).filter(|(_, factor)| *factor != 0).collect())
+}

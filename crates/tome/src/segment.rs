@@ -1,0 +1,132 @@
+//! Redundancy inside a disk: the parity of one segment, so that few bad blocks wake no other disk.
+//!
+//! ```text
+//! fill      data blocks --> parity blocks
+//! delta     one data block changes --> what each parity block changes by
+//! bad       which blocks have not the signature that was noted for them
+//! rebuild   up to m bad blocks out of the others
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.1.) A disk gives back wrong bytes without an error now and
+//! then; signatures find those, the parity only brings back what is known to be bad. Not here:
+//! where blocks lie, and what is done when more are bad than there is parity.
+
+use fulgurite_codes::small::SmallCode;
+use fulgurite_codes::{Signature, signature};
+
+use crate::{Offset, Result, Split, TomeError};
+
+/// The code of a segment's blocks.
+#[derive(Clone, Debug)]
+pub struct SegmentCode {
+    split: Split,
+    code: SmallCode,
+}
+
+impl SegmentCode {
+    /// The code of segments split so.
+    ///
+    /// # Errors
+    /// None for a checked [`Split`]; what the code says otherwise.
+    pub fn new(split: Split) -> Result<Self> {
+        let code = SmallCode::new(split.data() as usize, split.parity() as usize)?;
+        Ok(Self { split, code })
+    }
+
+    /// Data and parity.
+    #[must_use]
+    pub const fn split(&self) -> Split {
+        self.split
+    }
+
+    /// The parity of all data blocks.
+    ///
+    /// # Errors
+    /// [`TomeError::Code`] when there are not as many as data blocks, or of different lengths.
+    pub fn fill<D: AsRef<[u8]>>(&self, data: &[D]) -> Result<Vec<Vec<u8>>> {
+        let bytes = data.first().map_or(0, |block| block.as_ref().len());
+        let mut parity = vec![vec![0; bytes]; self.split.parity() as usize];
+        self.code.encode(data, &mut parity)?;
+        Ok(parity)
+    }
+
+    /// Has each parity block follow a change of the data block at `position`: the XOR of its old
+    /// and new bytes. `parity` is all parity blocks, in order.
+    ///
+    /// # Errors
+    /// [`TomeError::Code`] for a position beyond the data, or lengths that differ.
+    pub fn delta(&self, position: usize, change: &[u8], parity: &mut [Vec<u8>]) -> Result<()> {
+        let mut outputs: Vec<(usize, &mut [u8])> =
+            parity.iter_mut().map(Vec::as_mut_slice).enumerate().collect();
+        Ok(self.code.update(position, change, &mut outputs)?)
+    }
+
+    /// What one parity changes by when the data at `position` does.
+    ///
+    /// # Errors
+    /// [`TomeError::Code`] for data or parity beyond the code.
+    pub fn scaled(&self, parity: usize, position: usize, change: &[u8]) -> Result<Vec<u8>> {
+        let mut product = vec![0; change.len()];
+        self.code.update(position, change, &mut [(parity, &mut product)])?;
+        Ok(product)
+    }
+
+    /// Which blocks could not be read, or have not their signature.
+    #[must_use]
+    pub fn bad(blocks: &[Option<Vec<u8>>], signatures: &[Signature]) -> Vec<usize> {
+        let is_bad = |(block, noted): (&Option<Vec<u8>>, &Signature)| {
+            block.as_ref().is_none_or(|bytes| signature(bytes) != *noted)
+        };
+        let all = blocks.iter().zip(signatures).enumerate();
+        all.filter(|(_, pair)| is_bad(*pair)).map(|(position, _)| position).collect()
+    }
+
+    /// Makes bad blocks anew out of the others, and says which those were. Each is compared with
+    /// its signature before it is given back.
+    ///
+    /// # Errors
+    /// [`TomeError::SegmentLost`] when more are bad than there is parity, [`TomeError::Unlike`]
+    /// when the noted signatures do not belong together, [`TomeError::Count`] when blocks are
+    /// missing from the call. Then nothing was changed.
+    pub fn rebuild(
+        &self,
+        blocks: &mut [Option<Vec<u8>>],
+        signatures: &[Signature],
+    ) -> Result<Vec<usize>> {
+        let need = self.split.total() as usize;
+        for (what, have) in [("blocks", blocks.len()), ("signatures", signatures.len())] {
+            if have != need {
+                return Err(TomeError::Count { what, have, need });
+            }
+        }
+        let bad = Self::bad(blocks, signatures);
+        if bad.len() > self.split.parity() as usize {
+            return Err(TomeError::SegmentLost { bad: bad.len(), parity: self.split.parity() });
+        }
+        let made = self.made(blocks, &bad)?;
+        for (&position, bytes) in bad.iter().zip(&made) {
+            if signature(bytes) != signatures[position] {
+                return Err(TomeError::Unlike { offset: Offset::at(position) });
+            }
+        }
+        for (&position, bytes) in bad.iter().zip(made) {
+            blocks[position] = Some(bytes);
+        }
+        Ok(bad)
+    }
+
+    fn made(&self, blocks: &[Option<Vec<u8>>], bad: &[usize]) -> Result<Vec<Vec<u8>>> {
+        let given: Vec<(usize, &[u8])> = blocks
+            .iter()
+            .enumerate()
+            .filter(|(position, _)| !bad.contains(position))
+            .filter_map(|(position, block)| Some((position, block.as_deref()?)))
+            .collect();
+        let bytes = given.first().map_or(0, |(_, block)| block.len());
+        let mut made = vec![vec![0; bytes]; bad.len()];
+        let mut wanted: Vec<(usize, &mut [u8])> =
+            bad.iter().copied().zip(made.iter_mut().map(Vec::as_mut_slice)).collect();
+        self.code.reconstruct(&given, &mut wanted)?;
+        Ok(made)
+    }
+}

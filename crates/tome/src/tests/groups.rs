@@ -1,0 +1,350 @@
+//! Groups that populate themselves, changes that come twice, regions made anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::{Signature, signature};
+use fulgurite_units::{ErrorKind, Instant, Seed};
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::{block, split, xor};
+use crate::applied::{Applied, Arrival};
+use crate::consistency::Change;
+use crate::group::{Group, Groups, Move};
+use crate::limits::PENDING_MAX;
+use crate::pending::{Parities, Pending, PendingList};
+use crate::rebuild::{Mending, Rebuild};
+use crate::scaled::Scaled;
+use crate::segment::SegmentCode;
+use crate::{
+    GroupId, Member, Offset, RegionId, RegionIndex, Split, Spot, TomeError, TomeId, Version,
+};
+
+fn region(tome: u32, index: u32) -> RegionId {
+    RegionId { tome: TomeId::new(tome), index: RegionIndex::new(index) }
+}
+
+fn set(group: &str, regions: &[u32]) -> Groups {
+    let mut groups = Groups::new(split(group)).unwrap();
+    for (tome, regions) in (0..).zip(regions) {
+        groups.add_tome(TomeId::new(tome), *regions).unwrap();
+    }
+    groups
+}
+
+/// The most groups of `members` that regions allow: each tome is in a group at most once.
+fn most(members: usize, regions: &[u32]) -> usize {
+    let total = regions.iter().sum::<u32>();
+    let fits = |groups: u32| {
+        let seats: u32 = regions.iter().map(|own| (*own).min(groups)).sum();
+        seats as usize >= groups as usize * members
+    };
+    (0..=total).rev().find(|groups| fits(*groups)).unwrap() as usize
+}
+
+#[test]
+fn a_group_has_each_tome_once() {
+    let seats = |tomes: [u32; 5]| tomes.map(|tome| region(tome, 0)).to_vec();
+    let group = Group::new(GroupId::new(4), split("3+2"), seats([7, 1, 2, 3, 9])).unwrap();
+    assert_eq!(group.member(region(2, 0)), Some(Member::new(2)));
+    assert_eq!(group.member(region(2, 1)), None);
+    assert_eq!(group.parity_tome(1), TomeId::new(9));
+    let twice = Group::new(GroupId::new(4), split("3+2"), seats([7, 1, 2, 3, 1]));
+    let same = TomeError::SameTome { group: GroupId::new(4), tome: TomeId::new(1) };
+    assert_eq!(twice, Err(same));
+    let few = Group::new(GroupId::new(4), split("3+3"), seats([7, 1, 2, 3, 4]));
+    assert!(matches!(few, Err(TomeError::Count { have: 5, need: 6, .. })));
+}
+
+#[test]
+fn what_two_claim_neither_gets() {
+    let mut groups = set("3+2", &[2, 2, 2, 2, 2, 1]);
+    let of = |id: u32, regions: [RegionId; 5]| {
+        Group::new(GroupId::new(id), split("3+2"), regions.to_vec()).unwrap()
+    };
+    let first = [0, 1, 2, 3, 4].map(|tome| region(tome, 1));
+    groups.claim(of(1, first)).unwrap();
+    let before = groups.clone();
+    let again = groups.claim(of(1, [0, 1, 2, 3, 4].map(|tome| region(tome, 0))));
+    assert_eq!(again, Err(TomeError::TwoGroups { group: GroupId::new(1) }));
+    let mixed = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(4, 1)];
+    let claimed = groups.claim(of(2, mixed)).unwrap_err();
+    assert_eq!(claimed, TomeError::ClaimedTwice { region: region(4, 1) });
+    assert_eq!(claimed.kind(), ErrorKind::Conflict);
+    let foreign = [region(5, 0), region(1, 0), region(2, 0), region(3, 0), region(6, 0)];
+    let foreign = groups.claim(of(2, foreign));
+    assert_eq!(foreign, Err(TomeError::NoTome { tome: TomeId::new(6) }));
+    let twice = groups.add_tome(TomeId::new(3), 9);
+    assert_eq!(twice, Err(TomeError::TwoTomes { tome: TomeId::new(3) }));
+    assert_eq!(groups, before, "nothing was changed by what was refused");
+}
+
+#[test]
+fn a_tome_that_is_added_gets_groups_and_one_that_goes_leaves_none() {
+    let mut groups = set("3+2", &[4, 4, 4, 4, 4]);
+    assert_eq!(groups.populate().len(), 4);
+    assert_eq!((groups.free_regions(), groups.populate().len()), (0, 0));
+    let gone = TomeId::new(2);
+    let none = groups.retire(gone, &[]);
+    assert_eq!(none, Err(TomeError::TooFewTomes { have: 0, need: 1 }));
+    groups.add_tome(TomeId::new(5), 6).unwrap();
+    let moves = groups.retire(gone, &[]).unwrap();
+    assert_eq!(moves.len(), 4);
+    assert_eq!(groups.retire(gone, &moves), Ok(Vec::new()), "what is planned is not planned anew");
+    assert!(matches!(groups.remove(gone), Err(TomeError::InUse { .. })));
+    for planned in &moves {
+        assert_eq!((planned.from.tome, planned.to.tome), (gone, TomeId::new(5)));
+        groups.moved(*planned).unwrap();
+        let again = groups.moved(*planned);
+        assert_eq!(again, Err(TomeError::ClaimedTwice { region: planned.from }));
+    }
+    groups.remove(gone).unwrap();
+    assert!(groups.iter().all(|group| group.seats().iter().all(|seat| seat.tome != gone)));
+    let own = Move { to: region(0, 0), from: moves[0].to, ..moves[0] };
+    assert!(matches!(groups.moved(own), Err(TomeError::SameTome { .. })));
+    assert_eq!(groups.free_regions(), 2);
+}
+
+#[test]
+fn every_tome_takes_its_turn_with_parity() {
+    let mut groups = set("13+3", &[16; 16]);
+    groups.populate();
+    let mut turns = BTreeMap::new();
+    for group in groups.iter() {
+        (0..3).for_each(|j| *turns.entry(group.parity_tome(j)).or_insert(0) += 1);
+    }
+    assert_eq!(turns.into_values().collect::<Vec<_>>(), [3; 16]);
+}
+
+fn change(offset: u32, version: u32) -> Change {
+    let signature =
+        signature(&[offset % 128, version % 128].map(|n| u8::try_from(n).unwrap() | 0x80));
+    Change { offset: Offset::new(offset), version: Version::new(version), signature }
+}
+
+fn pending(offset: u32, old: Option<u32>, new: u32) -> Pending {
+    Pending {
+        offset: Offset::new(offset),
+        old: old.map(Spot::new),
+        new: Spot::new(new),
+        change: change(offset, new).signature,
+        missing: Parities::all(split("3+2")),
+        is_sent: false,
+        since: Instant::from_nanos(u64::from(new)),
+    }
+}
+
+#[test]
+fn two_changes_of_a_block_are_one_until_the_first_is_sent() {
+    let mut list = PendingList::default();
+    let version = Version::new;
+    list.push(version(1), pending(7, None, 10)).unwrap();
+    list.push(version(2), pending(7, Some(10), 11)).unwrap();
+    assert_eq!((list.len(), list.get(version(1))), (1, None));
+    let both = *list.get(version(2)).unwrap();
+    assert_eq!((both.old, both.new, both.since), (None, Spot::new(11), Instant::from_nanos(10)));
+    assert_eq!(both.change, pending(7, None, 10).change ^ pending(7, None, 11).change);
+    assert!(!list.needs(Spot::new(10)), "what was never sent is never computed again");
+    list.sent(version(2));
+    list.push(version(3), pending(7, Some(11), 12)).unwrap();
+    assert_eq!(list.len(), 2);
+    assert_eq!(list.confirm(version(2), 0), None);
+    assert_eq!(list.floor(version(3)), version(2), "one parity is not all");
+    let done = list.confirm(version(2), 1).unwrap();
+    assert_eq!(done.new, Spot::new(11));
+    assert!(list.needs(Spot::new(11)), "the next change begins there");
+    assert_eq!(list.confirm(version(2), 1), None, "an answer that comes twice");
+    let last = [0, 1].map(|parity| list.confirm(version(3), parity).is_some());
+    assert_eq!(last, [false, true]);
+    assert_eq!((list.is_empty(), list.floor(version(3))), (true, version(4)));
+}
+
+#[test]
+fn more_changes_than_may_wait_are_refused() {
+    let mut list = PendingList::default();
+    let count = u32::try_from(PENDING_MAX).unwrap();
+    for number in 0..count {
+        list.push(Version::new(number + 1), pending(number, None, number)).unwrap();
+    }
+    let full = list.push(Version::new(count + 1), pending(count, None, count)).unwrap_err();
+    assert_eq!((full.kind(), list.len()), (ErrorKind::Unavailable, PENDING_MAX));
+    list.push(Version::new(count + 1), pending(3, Some(3), count)).unwrap();
+    assert_eq!(list.len(), PENDING_MAX, "what is put together with another takes no more");
+}
+
+#[test]
+fn a_delta_that_comes_twice_is_folded_once() {
+    let mut applied = Applied::default();
+    let (first, later) = (change(4, 1), change(4, 3));
+    assert_eq!(applied.judge(&first), Ok(Arrival::New));
+    applied.note(first);
+    assert_eq!(applied.judge(&first), Ok(Arrival::Known));
+    assert_eq!(applied.judge(&later), Ok(Arrival::New), "out of order");
+    applied.note(later);
+    let other = Change { offset: Offset::new(5), ..first };
+    assert!(matches!(applied.judge(&other), Err(TomeError::OtherChange { .. })));
+    applied.raise(Version::new(3));
+    assert_eq!((applied.above(), applied.judge(&first)), (1, Ok(Arrival::Known)));
+    applied.raise(Version::new(2));
+    applied.note(first);
+    assert_eq!(applied.folded().floor, Version::new(3), "a floor never goes down");
+    assert_eq!(applied.folded().above, [later]);
+}
+
+/// Blocks of all members at one offset.
+fn word(split: Split, seed: u64) -> Vec<Vec<u8>> {
+    let mut stream = Seed::new(seed).stream();
+    let mut blocks: Vec<Vec<u8>> = (0..split.data()).map(|_| block(512, &mut stream)).collect();
+    let parity = SegmentCode::new(split).unwrap().fill(&blocks).unwrap();
+    blocks.extend(parity);
+    blocks
+}
+
+fn members(split: Split, without: &[u8]) -> BTreeSet<Member> {
+    let all = (0..split.total()).map(|member| Member::at(member as usize));
+    all.filter(|member| !without.contains(&member.get())).collect()
+}
+
+fn read(rebuild: &mut Rebuild, blocks: &[Vec<u8>], sum: &mut [u8]) -> Option<(Member, bool)> {
+    let step = rebuild.next()?;
+    if !step.reads {
+        sum.fill(0);
+    }
+    let scaled = Scaled::new(step.factor).unwrap();
+    scaled.add(&blocks[step.source.as_usize()], sum).unwrap();
+    rebuild.folded(step.source);
+    Some((step.source, step.reads))
+}
+
+fn roots(blocks: &[Vec<u8>]) -> Vec<Signature> {
+    blocks.iter().map(|bytes| signature(bytes)).collect()
+}
+
+#[test]
+fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
+    let (split, target) = (split("13+3"), Member::new(4));
+    let blocks = word(split, 1);
+    let mut rebuild = Rebuild::new(GroupId::new(1), split, target, &members(split, &[4])).unwrap();
+    let (mut sum, mut writes, mut reads) = (vec![0xff; 512], 0, 0);
+    while let Some((source, reading)) = read(&mut rebuild, &blocks, &mut sum) {
+        assert_ne!(source, target);
+        (writes, reads) = (writes + 1, reads + u32::from(reading));
+        let so_far = rebuild.verify(&roots(&blocks));
+        assert_eq!(so_far.is_ok(), writes == 13, "not before all are in");
+    }
+    assert_eq!((writes, reads), (13, 12));
+    assert_eq!(sum, blocks[4]);
+    let mut wrong = roots(&blocks);
+    wrong[4] ^= Signature([1; 8]);
+    let misbuilt = rebuild.verify(&wrong).unwrap_err();
+    assert_eq!(misbuilt, TomeError::Misbuilt { group: GroupId::new(1) });
+}
+
+#[test]
+fn a_source_that_is_lost_midway_has_those_before_it_spin_again_or_all() {
+    let (split, target) = (split("6+3"), Member::new(2));
+    let blocks = word(split, 2);
+    let begin = || {
+        let available = members(split, &[2]);
+        let mut rebuild = Rebuild::new(GroupId::new(1), split, target, &available).unwrap();
+        let mut sum = vec![0; 512];
+        (0..4).for_each(|_| assert!(read(&mut rebuild, &blocks, &mut sum).is_some()));
+        (rebuild, sum)
+    };
+    // Members 0, 1, 3, 4 are in the sum; 5 and the first parity were to come.
+    let lost = |gone: &[u8]| {
+        let (mut rebuild, mut sum) = begin();
+        let mending = rebuild.lost(&members(split, gone));
+        let mut spins = 0;
+        while read(&mut rebuild, &blocks, &mut sum).is_some() {
+            spins += 1;
+        }
+        assert_eq!(sum, blocks[2], "{gone:?}");
+        (mending.unwrap(), spins)
+    };
+    assert_eq!(lost(&[2, 3]), (Mending::None, 2), "it is in the sum");
+    assert_eq!(lost(&[2, 8]), (Mending::None, 2), "it was not to be");
+    assert_eq!(lost(&[2, 5]), (Mending::Again(4), 6));
+    assert_eq!(lost(&[2, 5, 3]), (Mending::Anew, 6));
+    let (mut rebuild, _) = begin();
+    let few = rebuild.lost(&members(split, &[2, 5, 7, 8]));
+    let few_left = TomeError::GroupLost { group: GroupId::new(1), have: 5, need: 6 };
+    assert_eq!(few, Err(few_left));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn as_many_groups_as_there_can_be(regions in vec(0u32..12, 5..24)) {
+        let mut groups = set("3+2", &regions);
+        let made = groups.populate();
+        prop_assert_eq!(made.len(), most(5, &regions));
+        let mut seen = BTreeSet::new();
+        for seat in groups.iter().flat_map(Group::seats) {
+            prop_assert!(seen.insert(*seat), "{} has two groups", seat);
+            prop_assert!(seat.index.get() < regions[seat.tome.get() as usize]);
+        }
+    }
+
+    #[test]
+    fn a_factor_does_what_the_field_does(factor: u8, bytes in vec(any::<u8>(), 1..200)) {
+        let mut sum = vec![0x35; bytes.len()];
+        Scaled::new(factor).unwrap().add(&bytes, &mut sum).unwrap();
+        let product = bytes.iter().map(|b| fulgurite_codes::field::gf8::mul(factor, *b) ^ 0x35);
+        prop_assert_eq!(sum, product.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn any_target_comes_back_whatever_is_lost_on_the_way(
+        target in 0u8..9, lost in vec((0u8..9, 0usize..7), 0..2), seed: u64,
+    ) {
+        let split = split("6+3");
+        let blocks = word(split, seed);
+        let mut gone = vec![target];
+        let target = Member::new(target);
+        let available = members(split, &gone);
+        let mut rebuild = Rebuild::new(GroupId::new(0), split, target, &available).unwrap();
+        let mut sum = vec![0; 512];
+        for (member, steps) in lost {
+            (0..steps).for_each(|_| { read(&mut rebuild, &blocks, &mut sum); });
+            gone.push(member);
+            rebuild.lost(&members(split, &gone)).unwrap();
+        }
+        while let Some((source, _)) = read(&mut rebuild, &blocks, &mut sum) {
+            prop_assert!(!gone.contains(&source.get()));
+        }
+        prop_assert!(rebuild.verify(&roots(&blocks)).is_ok());
+        prop_assert_eq!(&sum, &blocks[target.as_usize()]);
+    }
+
+    #[test]
+    fn deltas_in_any_order_and_number_make_the_same_parity(
+        order in vec(0usize..12, 0..40), seed: u64,
+    ) {
+        let split = split("3+2");
+        let mut stream = Seed::new(seed).stream();
+        let code = SegmentCode::new(split).unwrap();
+        let (mut data, mut parity) = (vec![vec![0; 256]; 3], vec![vec![0; 256]; 2]);
+        let mut applied = vec![Applied::default(); 3];
+        let deltas: Vec<(usize, Change, Vec<u8>)> = (0..12u32).map(|number| {
+            let bytes = block(256, &mut stream);
+            let offset = Offset::new(0);
+            let change = Change {
+                offset, version: Version::new(number + 1), signature: signature(&bytes),
+            };
+            (number as usize % 3, change, bytes)
+        }).collect();
+        for (member, _, bytes) in &deltas {
+            data[*member] = xor(&data[*member], bytes);
+        }
+        for number in order.into_iter().chain(0..12) {
+            let (member, change, bytes) = &deltas[number];
+            if applied[*member].judge(change).unwrap() == Arrival::New {
+                code.delta(*member, bytes, &mut parity).unwrap();
+                applied[*member].note(*change);
+            }
+        }
+        prop_assert_eq!(parity, code.fill(&data).unwrap());
+    }
+}

@@ -1,0 +1,206 @@
+//! What a set of tomes promises, tried in the world.
+
+use std::collections::BTreeSet;
+
+use fulgurite_units::Duration;
+use proptest::prelude::*;
+
+use super::nature::{Known, Nature};
+use super::world::{CHECK, World};
+use crate::awake::Row;
+use crate::consistency::Finding;
+use crate::group::Group;
+use crate::word::Verdict;
+use crate::{Answer, Event, Offset, TomeError};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A world in which clients and nature have done something for so many minutes.
+fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
+    let mut world = World::new(nature, seed);
+    for _ in 0..minutes {
+        world.stir();
+        world.pass(MINUTE);
+    }
+    world
+}
+
+/// Every object that was acknowledged is read from its own tome, and every one that was as
+/// protected is got back without any two tomes. How many were got back.
+fn promises_hold(world: &World) -> u32 {
+    for ((tome, name), (bytes, known)) in &world.objects {
+        if matches!(known, Known::Local | Known::Protected) {
+            let node = &world.nodes[*tome];
+            let mut read = |spot| node.disk.get(&spot).cloned();
+            let read = crate::alone::object(&node.awake, name, &mut read);
+            assert_eq!(read.as_ref(), Ok(bytes), "{name} of tome {tome}");
+        }
+    }
+    let protected = || world.objects.iter().filter(|(_, (_, known))| *known == Known::Protected);
+    let mut recovered = 0;
+    for ((tome, name), (bytes, _)) in protected() {
+        for other in (0..world.nodes.len()).filter(|other| other != tome) {
+            let gone = BTreeSet::from([*tome, other]);
+            let read = world.recover(*tome, name, &gone);
+            assert_eq!(read.as_ref(), Ok(bytes), "{name} without {gone:?}");
+            recovered += 1;
+        }
+    }
+    recovered
+}
+
+#[test]
+fn a_quiet_set_protects_what_it_takes_and_sleeps() {
+    let mut world = lived(Nature::CALM, 1, 120);
+    world.pass(HOUR);
+    world.pass(HOUR);
+    let counts = world.counts;
+    assert!(counts.local > 30, "{counts:?}");
+    assert!(counts.read > 0, "{counts:?}");
+    let all = world.objects.values().map(|(_, known)| known);
+    assert!(all.clone().count() > 20 && all.clone().all(|known| *known == Known::Protected));
+    for node in &world.nodes {
+        let tome = node.tome.as_ref().unwrap();
+        assert!(!tome.turns(), "nothing is left to do");
+        assert_eq!(tome.unprotected().bytes.get(), 0);
+    }
+}
+
+#[test]
+fn any_two_tomes_may_be_lost_and_not_three() {
+    let mut world = lived(Nature::CALM, 2, 90);
+    assert!(promises_hold(&world) > 100);
+    world.pass(HOUR);
+    let protected = world.objects.iter().find(|(_, (_, known))| *known == Known::Protected);
+    let ((tome, name), _) = protected.unwrap();
+    let (tome, name) = (*tome, name.clone());
+    let object = world.nodes[tome].awake.object(&name).unwrap();
+    let region = world.nodes[tome].awake.region(object.blocks[0].0).unwrap();
+    let seats = region.group().seats().iter().map(|seat| seat.tome.get() as usize);
+    let others = seats.filter(|seat| *seat != tome).take(2);
+    let gone: BTreeSet<usize> = others.chain([tome]).collect();
+    let lost = world.recover(tome, &name, &gone).unwrap_err();
+    let group = region.group().id();
+    assert_eq!(lost, TomeError::GroupLost { group, have: 2, need: 3 });
+}
+
+#[test]
+fn two_tomes_and_the_parity_of_every_segment_may_be_lost_at_once_and_no_more() {
+    let mut world = lived(Nature::CALM, 4, 90);
+    (0..2).for_each(|_| world.pass(HOUR));
+    let good = world.nodes.iter().map(|node| node.disk.clone()).collect::<Vec<_>>();
+    world.spoil_all(2);
+    assert!(promises_hold(&world) > 100);
+    for (node, disk) in world.nodes.iter_mut().zip(good) {
+        node.disk = disk;
+    }
+    world.spoil_all(3);
+    // Full segments have six blocks; with three bad, their own parity is not enough.
+    let ((tome, name), _) = world.objects.iter().max_by_key(|(_, (b, _))| b.len()).unwrap();
+    let other = (tome + 1) % world.nodes.len();
+    let lost = world.recover(*tome, name, &BTreeSet::from([*tome, other])).unwrap_err();
+    assert_eq!(lost, TomeError::SegmentLost { bad: 3, parity: 2 });
+}
+
+#[test]
+fn a_larger_set_turns_two_at_a_time() {
+    let mut world = lived(Nature { tomes: 45, ..Nature::ROUGH }, 5, 120);
+    promises_hold(&world);
+    world.calm();
+    (0..6).for_each(|_| world.pass(HOUR));
+    assert!(world.counts.local > 10, "{:?}", world.counts);
+    assert!(world.nodes.iter().all(|node| {
+        node.tome.as_ref().is_some_and(|tome| tome.unprotected().bytes.get() == 0)
+    }));
+}
+
+#[test]
+fn the_same_seed_is_the_same_world() {
+    let run = || {
+        let world = lived(Nature::ROUGH, 6, 60);
+        let awake: Vec<_> = world.nodes.into_iter().map(|node| (node.awake, node.disk)).collect();
+        (world.counts, awake)
+    };
+    let (first, again) = (run(), run());
+    assert_eq!(first.0, again.0);
+    assert!(first.0.local > 5 && first.1 == again.1);
+}
+
+fn is_in(group: &Group, tome: usize) -> bool {
+    group.seats().iter().any(|seat| seat.tome.get() as usize == tome)
+}
+
+#[test]
+fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
+    let mut world = lived(Nature::CALM, 3, 60);
+    (0..2).for_each(|_| world.pass(HOUR));
+    let group = world.groups.iter().next().unwrap().clone();
+    let (wrong, other) = (group.seats()[1], group.seats()[4]);
+    let asks = other.tome.get() as usize;
+    let check = Event::Check { request: CHECK, group: group.id() };
+    world.step(asks, check.clone());
+    world.pass(MINUTE);
+    let agreed = Answer::Checked { findings: Vec::new(), exchanged: 5 };
+    assert_eq!(world.checks, [agreed]);
+    let offset = Offset::new(7);
+    let tome = wrong.tome.get() as usize;
+    let region = world.nodes[tome].awake.region(wrong.index).unwrap();
+    let row = Row::Block {
+        region: wrong.index,
+        offset,
+        spot: region.spot(offset).unwrap(),
+        version: region.version(offset),
+        change: fulgurite_codes::signature(b"what was never written"),
+    };
+    let spins = world.counts.spins;
+    world.tamper(tome, &row);
+    world.pass(Duration::from_secs(1));
+    world.step(asks, check);
+    world.pass(Duration::from_secs(1));
+    let named = Finding { offset, verdict: Verdict::Wrong(crate::Member::new(1)) };
+    let Answer::Checked { findings, exchanged } = &world.checks[1] else { panic!("no answer") };
+    assert_eq!(findings, &[named]);
+    // 18 blocks: a root, then two nodes at each of five levels, of five members.
+    assert_eq!((*exchanged, world.counts.spins), (5 * 11, spins));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn a_set_in_a_rough_world_keeps_its_promises(seed: u64) {
+        let mut world = World::new(Nature::ROUGH, seed);
+        for _ in 0..24 {
+            for _ in 0..10 {
+                world.stir();
+                world.pass(MINUTE);
+            }
+            promises_hold(&world);
+            let tome = world.below(10);
+            let group = world.groups.iter().find(|group| is_in(group, tome)).unwrap().id();
+            world.step(tome, Event::Check { request: CHECK, group });
+        }
+        world.calm();
+        (0..8).for_each(|_| world.pass(HOUR));
+        for node in &world.nodes {
+            let tome = node.tome.as_ref().unwrap();
+            prop_assert_eq!(tome.unprotected().bytes.get(), 0, "all is protected in the end");
+        }
+        for group in world.groups.iter() {
+            prop_assert!(world.check(group).wants().is_none());
+        }
+        let agreed = |answer: &Answer| match answer {
+            Answer::Checked { findings, exchanged } => findings.is_empty() && *exchanged == 5,
+            Answer::Refused(TomeError::Silent { .. } | TomeError::Full { .. }) => true,
+            Answer::Local
+            | Answer::Protected
+            | Answer::Bytes(_)
+            | Answer::Deleted
+            | Answer::Refused(_) => false,
+        };
+        prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);
+        prop_assert!(world.checks.len() > 5);
+        prop_assert!(world.counts.crashes > 0 && world.counts.protected > 0);
+    }
+}

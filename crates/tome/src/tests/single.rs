@@ -1,0 +1,400 @@
+//! One tome by itself: its disk, its token, its scrubs, and what it is told that is not so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::{Signature, signature};
+use fulgurite_units::{ByteCount, Controller, Duration, ErrorKind, Instant, Outbox, Seed};
+
+use super::{block, split};
+use crate::alone::{Holding, recover};
+use crate::awake::{Awake, Row};
+use crate::consistency::{Change, Folded};
+use crate::group::Group;
+use crate::limits::{IDLE, LEASE, PUT_BLOCKS_MAX, RESEND, STOP_WITHIN, TASKS_MAX};
+use crate::message::{Message, Status};
+use crate::token::{FromKeeper, ToKeeper, TokenId};
+use crate::{
+    Alarm, Answer, Command, Epoch, Event, GroupId, Layout, Member, Offset, Parts, RegionId,
+    RegionIndex, RequestId, Spot, Tome, TomeError, TomeId, Version,
+};
+
+const REGION: RegionIndex = RegionIndex::new(0);
+const GROUP: GroupId = GroupId::new(9);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A tome whose disk does at once what it is told, and whose keeper gives what is asked for.
+struct Desk {
+    tome: Tome,
+    awake: Awake,
+    disk: BTreeMap<Spot, Vec<u8>>,
+    now: Instant,
+    grants: bool,
+    turning: bool,
+    reads: BTreeSet<Spot>,
+}
+
+impl Desk {
+    /// Member number `own` of a group 3+2.
+    fn new(own: u32) -> Self {
+        let block = ByteCount::new(256);
+        let segment = split("4+2");
+        let layout = Parts { block, segment, segments: 30, regions: 1, spares: 40 };
+        let awake = Awake::new(TomeId::new(own), Layout::new(layout).unwrap());
+        let mut desk = Self {
+            tome: Tome::new(Instant::ZERO, awake.clone(), Seed::new(1)).unwrap(),
+            awake,
+            disk: BTreeMap::new(),
+            now: Instant::ZERO,
+            grants: true,
+            turning: false,
+            reads: BTreeSet::new(),
+        };
+        let seats = (0..5).map(|tome| RegionId { tome: TomeId::new(tome), index: REGION });
+        let group = Group::new(GROUP, split("3+2"), seats.collect()).unwrap();
+        assert_eq!(desk.tell(Event::Join { region: REGION, group }), []);
+        desk
+    }
+
+    /// What the tome says to others about an event.
+    fn tell(&mut self, event: Event) -> Vec<Command> {
+        let (mut said, mut events) = (Vec::new(), vec![event]);
+        while let Some(event) = events.pop() {
+            let mut out = Outbox::new();
+            self.tome.step(self.now, event, &mut out);
+            self.tome.check();
+            for command in out.drain() {
+                match command {
+                    Command::Commit(rows) => {
+                        rows.iter().for_each(|row| self.awake.apply(row).unwrap());
+                    }
+                    Command::SpinUp { .. } => {
+                        self.turning = true;
+                        events.push(Event::Up);
+                    }
+                    Command::SpinDown => {
+                        self.turning = false;
+                        events.push(Event::Down);
+                    }
+                    Command::Read { job, spots } => {
+                        assert!(self.turning);
+                        self.reads.extend(&spots);
+                        let blocks = spots.iter().map(|spot| self.disk.get(spot).cloned());
+                        events.push(Event::Read { job, blocks: blocks.collect() });
+                    }
+                    Command::Write { spot, bytes } => {
+                        assert!(self.turning);
+                        self.disk.insert(spot, bytes);
+                    }
+                    Command::Keeper(message) => events.extend(self.keep(message)),
+                    other @ (Command::Tell { .. } | Command::Answer { .. } | Command::Alarm(_)) => {
+                        said.push(other);
+                    }
+                }
+            }
+            assert_eq!(*self.tome.awake(), self.awake);
+        }
+        said
+    }
+
+    fn keep(&self, message: ToKeeper) -> Option<Event> {
+        let (token, epoch) = (TokenId(0), Epoch::new(1));
+        let answer = match message {
+            ToKeeper::Ask { nonce, .. } => FromKeeper::Offer { token, epoch, nonce },
+            ToKeeper::Claim { sent, .. } => FromKeeper::Held { token, epoch, sent },
+            ToKeeper::Release { .. } => return None,
+        };
+        self.grants.then_some(Event::Keeper(answer))
+    }
+
+    fn pass(&mut self, time: Duration) -> Vec<Command> {
+        self.now = self.now + time;
+        self.tell(Event::Timer)
+    }
+
+    fn put(&mut self, name: &str, blocks: usize) -> (Vec<u8>, Vec<Command>) {
+        let bytes = block(256 * blocks, &mut Seed::new(name.len() as u64).stream());
+        let (request, name) = (RequestId(1), name.to_owned());
+        (bytes.clone(), self.tell(Event::Put { request, name, bytes }))
+    }
+
+    fn get(&mut self, name: &str) -> Vec<Command> {
+        self.tell(Event::Get { request: RequestId(2), name: name.to_owned() })
+    }
+
+    /// The first blocks of the region go bad.
+    fn spoil(&mut self, blocks: u32) {
+        let region = self.awake.region(REGION).unwrap();
+        for offset in (0..blocks).map(Offset::new) {
+            self.disk.get_mut(&region.spot(offset).unwrap()).unwrap()[9] ^= 1;
+        }
+    }
+
+    fn status(&mut self, parity: u8, version: u32, status: Status) -> Vec<Command> {
+        let version = Version::new(version);
+        let message = Message::Status { group: GROUP, parity, version, status };
+        self.tell(Event::Told { from: TomeId::new(3 + u32::from(parity)), message })
+    }
+}
+
+fn answers(said: &[Command]) -> Vec<&Answer> {
+    let mut answers = Vec::new();
+    for command in said {
+        if let Command::Answer { answer, .. } = command {
+            answers.push(answer);
+        }
+    }
+    answers
+}
+
+fn alarms(said: &[Command]) -> Vec<Alarm> {
+    let mut alarms = Vec::new();
+    for command in said {
+        if let Command::Alarm(alarm) = command {
+            alarms.push(alarm.clone());
+        }
+    }
+    alarms
+}
+
+#[test]
+fn bad_blocks_up_to_the_parity_are_healed_and_one_more_is_told() {
+    let mut desk = Desk::new(0);
+    let (bytes, said) = desk.put("object", 4);
+    assert_eq!(answers(&said), [&Answer::Local]);
+    desk.spoil(2);
+    let said = desk.get("object");
+    assert_eq!(answers(&said), [&Answer::Bytes(bytes.clone())]);
+    assert_eq!(alarms(&said), [Alarm::Healed { region: REGION, blocks: 2 }]);
+    let said = desk.get("object");
+    assert_eq!((answers(&said), alarms(&said)), (vec![&Answer::Bytes(bytes)], vec![]));
+    desk.spoil(3);
+    let said = desk.get("object");
+    let lost = TomeError::SegmentLost { bad: 3, parity: 2 };
+    assert_eq!(answers(&said), [&Answer::Refused(lost.clone())]);
+    assert_eq!(alarms(&said), [Alarm::SegmentLost { region: REGION, segment: 0 }]);
+    assert_eq!(lost.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_disk_is_not_put_down_while_deltas_are_unsent() {
+    let mut desk = Desk::new(0);
+    let (_, said) = desk.put("object", 1);
+    let deltas =
+        said.iter().filter(|c| matches!(c, Command::Tell { message: Message::Delta { .. }, .. }));
+    assert_eq!(deltas.count(), 2, "one for each parity");
+    desk.pass(Duration::from_secs(1));
+    // Nobody answers: they are asked instead, for which no disk turns.
+    desk.pass(RESEND);
+    assert!(desk.turning);
+    desk.pass(IDLE);
+    assert!(!desk.turning);
+    // One has it, the other never heard of it: it is sent again.
+    assert_eq!(desk.status(0, 1, Status::Stored), []);
+    let said = desk.status(1, 1, Status::Unknown);
+    assert!(desk.turning && said.len() == 1, "{said:?}");
+    assert_eq!(desk.status(1, 1, Status::Folded), []);
+    assert_eq!(desk.tome.unprotected().bytes, ByteCount::new(256));
+    let said = desk.status(0, 1, Status::Folded);
+    assert_eq!(answers(&said), [&Answer::Protected]);
+    assert_eq!(desk.tome.unprotected().bytes, ByteCount::ZERO);
+    desk.status(0, 1, Status::Folded);
+    desk.pass(IDLE);
+    desk.pass(IDLE);
+    assert!(!desk.turning);
+}
+
+#[test]
+fn a_disk_is_put_down_before_its_lease_ends_whatever_waits() {
+    let mut desk = Desk::new(0);
+    desk.put("object", 1);
+    assert!(desk.turning);
+    desk.grants = false;
+    let until = LEASE.as_nanos() - STOP_WITHIN.as_nanos();
+    for second in 1..until / 1_000_000_000 {
+        // It is read all the time, so it is never idle.
+        desk.now = Instant::ZERO + Duration::from_secs(second);
+        assert_eq!(desk.get("object").len() % 2, 1);
+        assert!(desk.turning, "after {second} s");
+    }
+    desk.now = Instant::from_nanos(until);
+    assert_eq!(answers(&desk.get("object")), Vec::<&Answer>::new());
+    assert!(!desk.turning);
+    desk.grants = true;
+    let said = desk.pass(STOP_WITHIN);
+    assert!(matches!(answers(&said)[..], [Answer::Bytes(_)]), "it was not forgotten");
+}
+
+#[test]
+fn a_limited_scrub_looks_at_some_blocks_at_each_spin_up() {
+    let mut desk = Desk::new(0);
+    desk.put("first", 8);
+    (0..5).for_each(|_| {
+        desk.pass(IDLE);
+    });
+    assert!(!desk.turning);
+    desk.spoil(1);
+    // A draw of 256 out of 180 blocks has the bad one three times out of four.
+    let mut healed = Vec::new();
+    for number in 1..=6 {
+        let (_, said) = desk.put(&"x".repeat(number), 1);
+        healed.extend(alarms(&said));
+        (0..5).for_each(|_| {
+            healed.extend(alarms(&desk.pass(IDLE)));
+        });
+    }
+    assert_eq!(healed, [Alarm::Healed { region: REGION, blocks: 1 }], "nobody read it");
+}
+
+#[test]
+fn a_full_scrub_reads_everything_within_a_year_though_nobody_wants_anything() {
+    let mut desk = Desk::new(0);
+    for number in 0..10 {
+        let name = "o".repeat(number + 1);
+        desk.put(&name, 8);
+    }
+    // Parities have all of it, so only the scrub wakes the disk.
+    let versions = desk.awake.region(REGION).unwrap().latest().get();
+    for (version, parity) in (1..=versions).flat_map(|v| [(v, 0), (v, 1)]) {
+        desk.status(parity, version, Status::Folded);
+    }
+    assert_eq!(desk.tome.unprotected().bytes, ByteCount::ZERO);
+    let written: BTreeSet<Spot> = desk.awake.region(REGION).unwrap().spots().collect();
+    desk.reads.clear();
+    let mut awake_days = 0;
+    for _ in 0..365 {
+        desk.pass(DAY);
+        awake_days += u32::from(desk.turning);
+        desk.pass(IDLE);
+        desk.pass(IDLE);
+    }
+    assert_eq!(desk.awake.scrubbed().passes, 1);
+    assert!(written.is_subset(&desk.reads), "every block was read");
+    assert!((12..40).contains(&awake_days), "{awake_days} days of 365 had a wake");
+}
+
+fn delta(member: u8, version: u32, bytes: Vec<u8>) -> Message {
+    let change = Change {
+        offset: Offset::new(1),
+        version: Version::new(version),
+        signature: signature(&bytes),
+    };
+    let floor = Version::new(1);
+    Message::Delta { group: GROUP, member: Member::new(member), change, floor, bytes }
+}
+
+#[test]
+fn what_is_not_a_tomes_to_say_changes_nothing() {
+    let mut desk = Desk::new(3);
+    let told = |desk: &mut Desk, from: u32, message| {
+        desk.tell(Event::Told { from: TomeId::new(from), message })
+    };
+    let foreign = |from: u32| {
+        let alarm = Alarm::Foreign { from: TomeId::new(from), group: GROUP };
+        vec![Command::Alarm(alarm)]
+    };
+    let before = desk.awake.clone();
+    let bytes = vec![7; 256];
+    assert_eq!(told(&mut desk, 2, delta(1, 1, bytes.clone())), foreign(2), "another member's");
+    assert_eq!(told(&mut desk, 3, delta(3, 1, bytes.clone())), foreign(3), "not a data member");
+    assert_eq!(told(&mut desk, 1, delta(1, 1, vec![7; 128])), foreign(1), "half a block");
+    let mut torn = delta(1, 1, bytes.clone());
+    if let Message::Delta { bytes, .. } = &mut torn {
+        bytes[3] ^= 1;
+    }
+    assert_eq!(told(&mut desk, 1, torn), foreign(1), "not the bytes of its signature");
+    assert_eq!(desk.awake, before);
+    let said = told(&mut desk, 1, delta(1, 1, bytes.clone()));
+    assert_eq!(said.len(), 2, "it is stored, and then folded: {said:?}");
+    let after = desk.awake.clone();
+    let again = told(&mut desk, 1, delta(1, 1, bytes));
+    let version = Version::new(1);
+    let message = Message::Status { group: GROUP, parity: 0, version, status: Status::Folded };
+    assert_eq!(again, [Command::Tell { to: TomeId::new(1), message }]);
+    assert_eq!(desk.awake, after, "folded once");
+    assert_eq!(told(&mut desk, 1, delta(1, 1, vec![9; 256])), foreign(1), "another change");
+    assert_eq!(desk.awake, after);
+}
+
+#[test]
+fn what_there_is_no_room_for_is_refused() {
+    let mut desk = Desk::new(0);
+    let refused = |said: &[Command]| match answers(said)[..] {
+        [Answer::Refused(error)] => error.clone(),
+        ref other => panic!("{other:?}"),
+    };
+    let (_, said) = desk.put("large", PUT_BLOCKS_MAX + 1);
+    assert!(matches!(refused(&said), TomeError::ObjectBytes { .. }));
+    desk.put("first", 60);
+    let (_, said) = desk.put("first", 1);
+    assert_eq!(refused(&said), TomeError::ObjectExists { name: "first".to_owned() });
+    let (_, said) = desk.put("second", 63);
+    assert_eq!(refused(&said), TomeError::Full { what: "objects" });
+    let none = desk.tell(Event::Get { request: RequestId(3), name: "none".to_owned() });
+    assert_eq!(refused(&none).kind(), ErrorKind::NotFound);
+    (desk.grants, desk.now) = (false, desk.now + LEASE);
+    desk.tell(Event::Timer);
+    for _ in 0..TASKS_MAX {
+        assert_eq!(answers(&desk.get("first")), Vec::<&Answer>::new());
+    }
+    let said = desk.get("first");
+    assert_eq!(refused(&said).kind(), ErrorKind::Unavailable);
+}
+
+/// Two data members and the update of one were lost between the folds of two parities.
+#[test]
+fn an_update_that_half_the_parities_have_takes_no_other_block_along() {
+    let group = split("3+2");
+    let mut stream = Seed::new(4).stream();
+    let data: Vec<Vec<u8>> = (0..3).map(|_| block(256, &mut stream)).collect();
+    let change = block(256, &mut stream);
+    let code = crate::segment::SegmentCode::new(group).unwrap();
+    let mut parity = code.fill(&data).unwrap();
+    let folded = code.scaled(0, 1, &change).unwrap();
+    parity[0].iter_mut().zip(&folded).for_each(|(byte, folded)| *byte ^= folded);
+    let key = (Member::new(1), Version::new(5));
+    let has = Change { offset: Offset::new(0), version: key.1, signature: signature(&change) };
+    let holding = |member: u8, block: &[u8], above: Vec<Change>| {
+        let folded = Folded { floor: Version::new(5), above };
+        let mut folded = vec![folded; 3];
+        folded[0].above.clear();
+        folded[2].above.clear();
+        let changes = BTreeMap::new();
+        Holding { member: Member::new(member), block: block.to_vec(), changes, folded }
+    };
+    let mut left = vec![
+        holding(2, &data[2], Vec::new()),
+        holding(3, &parity[0], vec![has]),
+        holding(4, &parity[1], Vec::new()),
+    ];
+    let wrong = recover(GROUP, group, Member::new(0), &left).unwrap();
+    assert_ne!(wrong, data[0], "without what the first parity keeps it is lost");
+    left[1].changes.insert(key, change);
+    assert_eq!(recover(GROUP, group, Member::new(0), &left).as_ref(), Ok(&data[0]));
+    let few = recover(GROUP, group, Member::new(0), &left[1..]).unwrap_err();
+    assert_eq!(few, TomeError::GroupLost { group: GROUP, have: 2, need: 3 });
+}
+
+#[test]
+fn messages_and_rows_come_back_as_they_were_written() {
+    let message = delta(1, 4, vec![3; 256]);
+    let text = serde_json::to_string(&message).unwrap();
+    assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+    let mut desk = Desk::new(3);
+    desk.tell(Event::Told { from: TomeId::new(1), message });
+    let report = desk.awake.region(REGION).unwrap().report();
+    let message = Message::Report { group: GROUP, round: 3, member: Member::new(3), report };
+    let text = serde_json::to_string(&message).unwrap();
+    assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+    let row = Row::Block {
+        region: REGION,
+        offset: Offset::new(7),
+        spot: Spot::new(8),
+        version: Version::new(9),
+        change: Signature([1, 2, 3, 4, 5, 6, 7, 8]),
+    };
+    let text = serde_json::to_string(&row).unwrap();
+    assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+    let parts = serde_json::to_string(desk.awake.layout()).unwrap();
+    assert_eq!(serde_json::from_str::<Layout>(&parts).unwrap(), *desk.awake.layout());
+    assert!(serde_json::from_str::<Layout>(&parts.replace("4+2", "0+2")).is_err());
+}

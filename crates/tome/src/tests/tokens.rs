@@ -1,0 +1,276 @@
+//! Tokens over a network that loses, doubles and delays, with tomes and a keeper that start anew.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{Controller, Duration, ErrorKind, Instant, Outbox, RandomStream, Seed};
+use proptest::prelude::*;
+
+use crate::limits::{ASK_AGAIN, HOLD_MAX, LEASE, OFFER};
+use crate::token::{
+    Command, Event, Fence, FromKeeper, Holder, Keeper, Kept, Need, ToKeeper, TokenId, token_count,
+};
+use crate::{Epoch, TomeError, TomeId};
+
+enum Message {
+    Up(ToKeeper),
+    Down(FromKeeper),
+}
+
+/// A keeper, tomes that want to turn now and then, and what is between them.
+struct World {
+    now: Instant,
+    keeper: Keeper,
+    rows: BTreeMap<TokenId, Kept>,
+    holders: Vec<Holder>,
+    wants: Vec<Option<Need>>,
+    /// When each is to arrive, with whom it is about.
+    wires: BTreeMap<(Instant, u64), (usize, Message)>,
+    sent: u64,
+    faults: u64,
+    fence: Fence,
+    stream: RandomStream,
+}
+
+impl World {
+    /// Messages are lost, and doubled, `faults` times in a hundred.
+    fn new(tomes: u32, faults: u64, seed: u64) -> Self {
+        let count = tomes as usize;
+        Self {
+            now: Instant::ZERO,
+            keeper: Keeper::new(Instant::ZERO, tomes, &BTreeMap::new()),
+            rows: BTreeMap::new(),
+            holders: (0..1u64 << 20).step_by(1 << 10).map(Holder::new).take(count).collect(),
+            wants: vec![None; count],
+            wires: BTreeMap::new(),
+            sent: 0,
+            faults,
+            fence: Fence::default(),
+            stream: Seed::new(seed).stream(),
+        }
+    }
+
+    fn send(&mut self, tome: usize, message: impl Fn() -> Message) {
+        let copies = match self.stream.below(100) {
+            chance if chance < self.faults => 0,
+            chance if chance < 2 * self.faults => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            let delay = match self.stream.below(20) {
+                0 => Duration::from_millis(self.stream.below(400_000)),
+                _ => Duration::from_millis(self.stream.below(500)),
+            };
+            self.sent += 1;
+            self.wires.insert((self.now + delay, self.sent), (tome, message()));
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        let mut out = Outbox::new();
+        self.keeper.step(self.now, event, &mut out);
+        self.keeper.check();
+        for command in out.drain() {
+            match command {
+                Command::Commit { token, kept } => {
+                    self.rows.insert(token, kept);
+                }
+                Command::Tell { tome, message } => {
+                    self.send(tome.get() as usize, || Message::Down(message));
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, tome: usize, message: Option<ToKeeper>) {
+        if let Some(message) = message {
+            self.send(tome, || Message::Up(message));
+        }
+    }
+
+    /// Lets a second pass.
+    fn pass(&mut self) {
+        self.now = self.now + Duration::from_secs(1);
+        while let Some(first) = self.wires.first_entry().filter(|first| first.key().0 <= self.now) {
+            let (tome, message) = first.remove();
+            match message {
+                Message::Up(message) => {
+                    self.keep(Event::Told { tome: id(tome), message });
+                }
+                Message::Down(message) => {
+                    let answer = self.holders[tome].told(self.now, message);
+                    self.tell(tome, answer);
+                }
+            }
+            self.look();
+        }
+        self.keep(Event::Timer);
+        for tome in 0..self.holders.len() {
+            let message = match self.wants[tome] {
+                Some(need) => self.holders[tome].want(self.now, need),
+                None => self.holders[tome].release(),
+            };
+            self.tell(tome, message);
+        }
+        self.look();
+    }
+
+    /// What has to hold at every moment.
+    fn look(&mut self) {
+        let mut turning = BTreeMap::new();
+        for (tome, holder) in self.holders.iter().enumerate() {
+            if let Some((token, epoch)) = holder.held(self.now) {
+                let other = turning.insert(token, tome);
+                assert_eq!(other, None, "two hold one token");
+                let before = self.fence.admit(token, epoch, id(tome));
+                if let Some(before) = before.expect("who holds a token may turn") {
+                    assert_ne!(before, id(tome));
+                }
+            }
+        }
+        let tomes = u32::try_from(self.holders.len()).unwrap();
+        assert!(turning.len() <= token_count(tomes) as usize);
+    }
+}
+
+fn id(tome: usize) -> TomeId {
+    TomeId::new(u32::try_from(tome).unwrap())
+}
+
+fn need(age: u64) -> Need {
+    Need { age: Duration::from_secs(age), ..Need::default() }
+}
+
+#[test]
+fn a_twentieth_may_turn_and_at_least_one() {
+    let counts = [1, 19, 20, 39, 40, 1000].map(token_count);
+    assert_eq!(counts, [1, 1, 1, 1, 2, 50]);
+}
+
+#[test]
+fn what_is_needed_more_comes_first() {
+    let score = |need: Need| need.score(Duration::ZERO);
+    let read = Need { read: true, ..need(60) };
+    let rebuild = Need { rebuild: true, ..need(60) };
+    assert!(score(rebuild) > score(read) && score(read) > score(need(60)));
+    assert!(score(need(7200)) > score(need(3600)));
+    let many = Need { pending: 1000, ..need(60) };
+    assert!(score(many) > score(need(60)));
+    let spared = Need { still: Some(Duration::from_secs(10)), ..need(60) };
+    assert!(score(spared) < score(need(60)), "it just turned");
+    let most = Need { rebuild: true, read: true, pending: u32::MAX, still: None, ..need(1 << 32) };
+    assert!(need(0).score(Duration::from_secs(24 * 3600)) > score(most), "who waits gets there");
+}
+
+#[test]
+fn an_older_lease_turns_no_disk() {
+    let (mut fence, token) = (Fence::default(), TokenId(0));
+    let (one, two) = (TomeId::new(1), TomeId::new(2));
+    assert_eq!(fence.admit(token, Epoch::new(4), one), Ok(None));
+    assert_eq!(fence.admit(token, Epoch::new(4), one), Ok(None), "once more under the same");
+    assert_eq!(fence.admit(token, Epoch::new(5), two), Ok(Some(one)), "that one is put down");
+    let stale = fence.admit(token, Epoch::new(4), one).unwrap_err();
+    let (epoch, latest) = (Epoch::new(4), Epoch::new(5));
+    assert_eq!(stale, TomeError::StaleEpoch { tome: one, epoch, latest });
+    assert_eq!(stale.kind(), ErrorKind::Conflict);
+    assert!(fence.admit(token, Epoch::new(5), one).is_err(), "one lease has one holder");
+}
+
+#[test]
+fn a_token_whose_holder_is_silent_comes_back() {
+    let mut world = World::new(2, 0, 1);
+    world.wants[0] = Some(need(10));
+    (0..300).for_each(|_| world.pass());
+    assert!(world.holders[0].held(world.now).is_some());
+    // It crashed: it asks for nothing, and answers nothing.
+    (world.wants[0], world.holders[0]) = (None, Holder::new(77));
+    world.wants[1] = Some(need(10));
+    let mut waited = 0;
+    while world.holders[1].held(world.now).is_none() {
+        world.pass();
+        waited += 1;
+    }
+    let lease = LEASE.as_nanos() / 1_000_000_000;
+    assert!((lease / 2..2 * lease + 60).contains(&waited), "{waited} s");
+}
+
+#[test]
+fn nobody_waits_for_ever_among_those_who_need_it_more() {
+    let mut world = World::new(12, 0, 2);
+    let strong = Need { rebuild: true, read: true, pending: 500, ..need(5000) };
+    world.wants = vec![Some(strong); 12];
+    world.wants[5] = Some(need(1));
+    let hold = HOLD_MAX.as_nanos() / 1_000_000_000;
+    let mut waited = 0;
+    while world.holders[5].held(world.now).is_none() {
+        world.pass();
+        waited += 1;
+        assert!(waited < 40 * hold, "it waits for ever");
+    }
+    assert!(waited > hold, "others came first");
+}
+
+#[test]
+fn an_offer_that_nobody_takes_goes_to_the_next() {
+    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut out = Outbox::new();
+    let mut step = |keeper: &mut Keeper, seconds: u64, event| {
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        keeper.step(now, event, &mut out);
+        out.drain().collect::<Vec<_>>()
+    };
+    let question = ToKeeper::Ask { need: need(1), nonce: 5 };
+    let ask = |tome| Event::Told { tome: TomeId::new(tome), message: question };
+    let token = TokenId(0);
+    let offered = |tome, epoch| {
+        let (tome, epoch) = (TomeId::new(tome), Epoch::new(epoch));
+        let kept = Kept { epoch, holder: Some(tome) };
+        let message = FromKeeper::Offer { token, epoch, nonce: 5 };
+        vec![Command::Commit { token, kept }, Command::Tell { tome, message }]
+    };
+    assert_eq!(step(&mut keeper, 0, ask(0)), offered(0, 1));
+    assert_eq!(step(&mut keeper, 1, ask(1)), []);
+    assert_eq!(step(&mut keeper, 2, ask(0)), offered(0, 1)[1..], "the offer was lost");
+    assert_eq!(keeper.deadline(), Some(Instant::ZERO + OFFER));
+    let after = OFFER.as_nanos() / 1_000_000_000;
+    assert_eq!(step(&mut keeper, after, Event::Timer), offered(1, 2));
+    let message = ToKeeper::Claim { token, epoch: Epoch::new(1), sent: Instant::ZERO };
+    let late = Event::Told { tome: TomeId::new(0), message };
+    let stale = FromKeeper::Stale { token, epoch: Epoch::new(1) };
+    let told = [Command::Tell { tome: TomeId::new(0), message: stale }];
+    assert_eq!(step(&mut keeper, after + 1, late), told);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn no_two_hold_one_token_whatever_is_lost(seed: u64, faults in 0u64..30) {
+        let mut world = World::new(45, faults, seed);
+        for second in 0..3600u32 {
+            let tome = usize::try_from(world.stream.below(45)).unwrap();
+            match world.stream.below(300) {
+                0 => {
+                    // The keeper starts anew with what it wrote down.
+                    world.keeper = Keeper::new(world.now, 45, &world.rows);
+                }
+                1..5 => world.holders[tome] = Holder::new(world.stream.next_u64()),
+                5..80 => world.wants[tome] = Some(need(world.stream.below(10_000))),
+                80..150 => world.wants[tome] = None,
+                _ => {}
+            }
+            world.pass();
+            if second % 60 == 0 {
+                world.keep(Event::Timer);
+            }
+        }
+        // Everybody gets one when the network mends.
+        world.faults = 0;
+        world.wants = vec![None; 45];
+        world.wants[7] = Some(need(1));
+        let until = world.now + LEASE + LEASE + ASK_AGAIN + OFFER;
+        while world.holders[7].held(world.now).is_none() {
+            prop_assert!(world.now < until, "it gets none");
+            world.pass();
+        }
+    }
+}

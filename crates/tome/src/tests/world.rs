@@ -1,0 +1,564 @@
+//! A set of tomes in a world that loses, doubles and delays, crashes and goes bad, held against a
+//! map of what clients were told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, RandomStream, Seed};
+
+use super::nature::{Counts, Known, Nature};
+use super::split;
+use crate::alone::{self, Holding};
+use crate::awake::Awake;
+use crate::consistency::{Descent, Report};
+use crate::group::{Group, Groups};
+use crate::message::Message;
+use crate::token::{self, Fence, FromKeeper, Keeper, Kept, ToKeeper, TokenId, token_count};
+use crate::{
+    Alarm, Answer, Command, Event, Layout, Member, Parts, RegionId, RequestId, Spot, Tome,
+    TomeError, TomeId,
+};
+
+/// The request of every check.
+pub(super) const CHECK: RequestId = RequestId(u64::MAX);
+
+/// A tome, its disk and what was committed.
+pub(super) struct Node {
+    pub(super) tome: Option<Tome>,
+    pub(super) awake: Awake,
+    pub(super) disk: BTreeMap<Spot, Vec<u8>>,
+    /// The token under which the disk turns.
+    turning: Option<TokenId>,
+    /// Which start of the tome this is: what its disk answers is for one.
+    life: u64,
+    /// Until when nothing reaches it.
+    cut_until: Instant,
+    restart_at: Option<Instant>,
+}
+
+enum Happening {
+    Disk { tome: usize, life: u64, event: Event },
+    Letter { from: TomeId, to: usize, message: Message },
+    ToKeeper { tome: usize, message: ToKeeper },
+    FromKeeper { tome: usize, message: FromKeeper },
+}
+
+pub(super) struct World {
+    pub(super) now: Instant,
+    nature: Nature,
+    pub(super) layout: Layout,
+    pub(super) groups: Groups,
+    pub(super) nodes: Vec<Node>,
+    keeper: Keeper,
+    kept: BTreeMap<TokenId, Kept>,
+    fence: Fence,
+    agenda: BTreeMap<(Instant, u64), Happening>,
+    sequence: u64,
+    pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
+    requests: BTreeMap<RequestId, (usize, String)>,
+    pub(super) stream: RandomStream,
+    /// What checks of groups found.
+    pub(super) checks: Vec<Answer>,
+    /// Whether groups are not as tomes made them.
+    is_tampered: bool,
+    pub(super) counts: Counts,
+}
+
+impl World {
+    pub(super) fn new(nature: Nature, seed: u64) -> Self {
+        let layout = Layout::new(Parts {
+            block: ByteCount::new(256),
+            segment: split("4+2"),
+            segments: 3,
+            regions: 3,
+            spares: 60,
+        });
+        let layout = layout.unwrap();
+        let mut groups = Groups::new(split("3+2")).unwrap();
+        let node = |number: u32| Node {
+            tome: None,
+            awake: Awake::new(TomeId::new(number), layout),
+            disk: BTreeMap::new(),
+            turning: None,
+            life: 0,
+            cut_until: Instant::ZERO,
+            restart_at: Some(Instant::ZERO),
+        };
+        for number in 0..nature.tomes {
+            groups.add_tome(TomeId::new(number), layout.parts().regions).unwrap();
+        }
+        groups.populate();
+        let mut world = Self {
+            now: Instant::ZERO,
+            nature: Nature { lost: 0, doubled: 0, crash: 0, cut: 0, bad: 0, ..nature },
+            layout,
+            groups: groups.clone(),
+            nodes: (0..nature.tomes).map(node).collect(),
+            keeper: Keeper::new(Instant::ZERO, nature.tomes, &BTreeMap::new()),
+            kept: BTreeMap::new(),
+            fence: Fence::default(),
+            agenda: BTreeMap::new(),
+            sequence: 0,
+            objects: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            stream: Seed::new(seed).stream(),
+            checks: Vec::new(),
+            is_tampered: false,
+            counts: Counts::default(),
+        };
+        (0..world.nodes.len()).for_each(|tome| world.start(tome));
+        for group in groups.iter() {
+            for seat in group.seats() {
+                let event = Event::Join { region: seat.index, group: group.clone() };
+                world.step(seat.tome.get() as usize, event);
+            }
+        }
+        world.nature = nature;
+        world
+    }
+
+    fn start(&mut self, tome: usize) {
+        let node = &mut self.nodes[tome];
+        node.life += 1;
+        node.restart_at = None;
+        let seed = Seed::new(node.life).child(&tome.to_le_bytes());
+        node.tome = Some(Tome::new(self.now, node.awake.clone(), seed).unwrap());
+        self.counts.restarts += 1;
+    }
+
+    /// Stops a tome where it is; its disk stops with it.
+    fn crash(&mut self, tome: usize) {
+        let wait = Duration::from_secs(self.stream.below(300));
+        let node = &mut self.nodes[tome];
+        (node.tome, node.turning) = (None, None);
+        node.restart_at = Some(self.now + wait);
+        self.counts.crashes += 1;
+        // Clients do not know what became of what they asked for.
+        let asked: Vec<RequestId> =
+            self.requests.iter().filter(|(_, (of, _))| *of == tome).map(|(id, _)| *id).collect();
+        asked.iter().for_each(|id| {
+            self.requests.remove(id);
+        });
+    }
+
+    /// A tome's awake store is changed behind its back, and it starts anew.
+    pub(super) fn tamper(&mut self, tome: usize, row: &crate::awake::Row) {
+        self.is_tampered = true;
+        self.crash(tome);
+        self.nodes[tome].awake.apply(row).unwrap();
+        self.start(tome);
+    }
+
+    pub(super) fn step(&mut self, index: usize, event: Event) {
+        let mut out = Outbox::new();
+        let Some(tome) = self.nodes[index].tome.as_mut() else { return };
+        tome.step(self.now, event, &mut out);
+        tome.check();
+        let commands: Vec<Command> = out.drain().collect();
+        let crashes = !commands.is_empty() && self.chance(self.nature.crash);
+        let done = match crashes {
+            true => self.below(commands.len() + 1),
+            false => commands.len(),
+        };
+        for command in commands.into_iter().take(done) {
+            self.execute(index, command);
+        }
+        if crashes {
+            self.crash(index);
+        }
+        let node = &self.nodes[index];
+        if let Some(tome) = &node.tome {
+            assert_eq!(*tome.awake(), node.awake, "what a tome knows is what it committed");
+        }
+        self.look(index);
+    }
+
+    fn execute(&mut self, index: usize, command: Command) {
+        let from = TomeId::new(u32::try_from(index).unwrap());
+        match command {
+            Command::Commit(rows) => {
+                rows.iter().for_each(|row| self.nodes[index].awake.apply(row).unwrap());
+            }
+            Command::SpinUp { token, epoch } => {
+                let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
+                // Whoever turned under this token has stopped: its lease was over.
+                let turns = before.and_then(|before| self.nodes[before.get() as usize].turning);
+                assert_ne!(turns, Some(token), "two turn under one token");
+                self.nodes[index].turning = Some(token);
+                self.counts.spins += 1;
+                let fails = self.nature.crash > 0 && self.below(40) == 0;
+                self.disk(index, 8_000, if fails { Event::UpFailed } else { Event::Up });
+            }
+            Command::SpinDown => self.disk(index, 2_000, Event::Down),
+            Command::Read { job, spots } => {
+                assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                let blocks =
+                    spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
+                self.disk(index, 40, Event::Read { job, blocks });
+            }
+            Command::Write { spot, bytes } => {
+                assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
+                self.nodes[index].disk.insert(spot, bytes);
+            }
+            Command::Tell { to, message } => {
+                let to = to.get() as usize;
+                self.send(|| Happening::Letter { from, to, message: message.clone() });
+            }
+            Command::Keeper(message) => {
+                self.send(|| Happening::ToKeeper { tome: index, message });
+            }
+            Command::Answer { request, answer } => self.answered(index, request, answer),
+            Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
+            Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
+        }
+    }
+
+    fn disk(&mut self, tome: usize, ms: u64, event: Event) {
+        self.sequence += 1;
+        let life = self.nodes[tome].life;
+        let happening = Happening::Disk { tome, life, event };
+        self.agenda.insert((self.now + Duration::from_millis(ms), self.sequence), happening);
+    }
+
+    fn send(&mut self, happening: impl Fn() -> Happening) {
+        let copies = match self.stream.below(1000) {
+            chance if chance < self.nature.lost => 0,
+            chance if chance < self.nature.lost + self.nature.doubled => 2,
+            _ => 1,
+        };
+        for _ in 0..copies {
+            let slow = self.nature.lost > 0 && self.below(20) == 0;
+            let ms = if slow { self.stream.below(90_000) } else { self.stream.below(20) };
+            self.sequence += 1;
+            let at = self.now + Duration::from_millis(ms);
+            self.agenda.insert((at, self.sequence), happening());
+        }
+    }
+
+    fn answered(&mut self, index: usize, request: RequestId, answer: Answer) {
+        if request == CHECK {
+            self.checks.push(answer);
+            return;
+        }
+        let Some((tome, name)) = self.requests.get(&request).cloned() else { return };
+        assert_eq!(tome, index);
+        let key = (tome, name);
+        let Some((bytes, known)) = self.objects.get_mut(&key) else { return };
+        match answer {
+            Answer::Local => {
+                *known = Known::Local;
+                self.counts.local += 1;
+            }
+            Answer::Protected => {
+                assert!(matches!(known, Known::Local | Known::Removing));
+                if *known == Known::Local {
+                    *known = Known::Protected;
+                }
+                self.counts.protected += 1;
+            }
+            Answer::Bytes(read) => {
+                assert_eq!(read, *bytes, "object {key:?}");
+                self.counts.read += 1;
+            }
+            Answer::Deleted => {
+                self.objects.remove(&key);
+            }
+            Answer::Checked { .. } => panic!("an object is not checked"),
+            Answer::Refused(TomeError::Full { .. }) => {
+                self.objects.remove(&key);
+            }
+            // It was removed while somebody wanted to read it.
+            Answer::Refused(TomeError::NoObject { .. }) => assert_eq!(*known, Known::Removing),
+            Answer::Refused(error) => panic!("object {key:?}: {error}"),
+        }
+    }
+
+    /// Goes on until so much time has passed.
+    pub(super) fn pass(&mut self, time: Duration) {
+        let until = self.now + time;
+        loop {
+            let deadlines = self.nodes.iter().enumerate().filter_map(|(tome, node)| {
+                let deadline = match &node.tome {
+                    Some(tome) => tome.deadline(),
+                    None => node.restart_at,
+                };
+                // A timer that is due goes off, and not before something could have passed.
+                Some((deadline?.max(self.now + Duration::from_millis(100)), tome))
+            });
+            let timer = deadlines.min();
+            let keeper = self.keeper.deadline().map(|at| at.max(self.now));
+            let first = self.agenda.first_key_value().map(|((at, _), _)| *at);
+            let earliest = [timer.map(|(at, _)| at), keeper, first].into_iter().flatten().min();
+            let Some(at) = earliest.filter(|at| *at <= until) else { break };
+            self.now = self.now.max(at);
+            if first == Some(at) {
+                let (_, happening) = self.agenda.pop_first().unwrap();
+                self.happen(happening);
+            } else if keeper == Some(at) {
+                self.keep(token::Event::Timer);
+                self.now = self.now + Duration::from_millis(1);
+            } else if let Some((_, tome)) = timer {
+                match self.nodes[tome].tome {
+                    Some(_) => self.step(tome, Event::Timer),
+                    None => self.start(tome),
+                }
+            }
+        }
+        self.now = until;
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        let is_cut = |world: &Self, tome: usize| world.nodes[tome].cut_until > world.now;
+        match happening {
+            Happening::Disk { tome, life, event } => {
+                if self.nodes[tome].life != life || self.nodes[tome].tome.is_none() {
+                    return;
+                }
+                if matches!(event, Event::Down | Event::UpFailed) {
+                    self.nodes[tome].turning = None;
+                }
+                self.step(tome, event);
+            }
+            Happening::Letter { from, to, message } => {
+                if !is_cut(self, from.get() as usize) && !is_cut(self, to) {
+                    self.step(to, Event::Told { from, message });
+                }
+            }
+            Happening::ToKeeper { tome, message } if !is_cut(self, tome) => {
+                let tome = TomeId::new(u32::try_from(tome).unwrap());
+                self.keep(token::Event::Told { tome, message });
+            }
+            Happening::FromKeeper { tome, message } if !is_cut(self, tome) => {
+                self.step(tome, Event::Keeper(message));
+            }
+            Happening::ToKeeper { .. } | Happening::FromKeeper { .. } => {}
+        }
+    }
+
+    fn keep(&mut self, event: token::Event) {
+        let mut out = Outbox::new();
+        self.keeper.step(self.now, event, &mut out);
+        self.keeper.check();
+        for command in out.drain() {
+            match command {
+                token::Command::Commit { token, kept } => {
+                    self.kept.insert(token, kept);
+                }
+                token::Command::Tell { tome, message } => {
+                    let tome = tome.get() as usize;
+                    self.send(|| Happening::FromKeeper { tome, message });
+                }
+            }
+        }
+    }
+
+    /// What holds after every step.
+    fn look(&self, index: usize) {
+        let turning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.turning).collect();
+        let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
+        assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
+        assert!(turning.len() <= token_count(self.nature.tomes) as usize);
+        for (_, region) in self.nodes[index].awake.regions().filter(|_| !self.is_tampered) {
+            let descent = self.check(region.group());
+            assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
+            assert_eq!(descent.findings(), []);
+        }
+    }
+
+    fn region(&self, seat: &RegionId) -> Option<&crate::awake::Region> {
+        self.nodes[seat.tome.get() as usize].awake.region(seat.index)
+    }
+
+    /// The roots of a group, compared.
+    pub(super) fn check(&self, group: &Group) -> Descent {
+        let zeros = || Report {
+            epoch: crate::Epoch::default(),
+            root: fulgurite_codes::Signature::ZERO,
+            side: crate::consistency::Side::Data {
+                latest: crate::Version::NONE,
+                unconfirmed: Vec::new(),
+            },
+        };
+        let reports: Vec<Option<Report>> =
+            group.seats().iter().map(|seat| Some(self.region(seat)?.report())).collect();
+        let reports = match reports.iter().all(Option::is_some) {
+            true => reports.into_iter().flatten().collect(),
+            // The set is being made.
+            false => {
+                let folded = vec![crate::consistency::Folded::default(); 3];
+                let parity = Report { side: crate::consistency::Side::Parity(folded), ..zeros() };
+                vec![zeros(), zeros(), zeros(), parity.clone(), parity]
+            }
+        };
+        Descent::new(group.split(), self.layout, &reports).unwrap()
+    }
+
+    pub(super) fn chance(&mut self, in_a_thousand: u64) -> bool {
+        in_a_thousand > 0 && self.stream.below(1000) < in_a_thousand
+    }
+
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.stream.below(bound as u64)).unwrap()
+    }
+
+    /// A client does something, or nature does.
+    pub(super) fn stir(&mut self) {
+        let tome = self.below(self.nodes.len());
+        let awake = self.nodes[tome].tome.is_some();
+        let names: Vec<String> = self
+            .objects
+            .keys()
+            .filter(|(of, _)| *of == tome)
+            .map(|(_, name)| name.clone())
+            .collect();
+        match self.below(10) {
+            0..5 if awake => self.put(tome),
+            5..8 if awake && !names.is_empty() => {
+                let name = names[self.below(names.len())].clone();
+                self.get(tome, &name);
+            }
+            8 if awake && !names.is_empty() => {
+                let name = names[self.below(names.len())].clone();
+                self.delete(tome, &name);
+            }
+            _ => {}
+        }
+        if self.chance(self.nature.cut) {
+            let minutes = 1 + self.stream.below(20);
+            self.nodes[tome].cut_until = self.now + Duration::from_secs(60 * minutes);
+        }
+        if self.chance(self.nature.bad) {
+            self.spoil(tome);
+        }
+    }
+
+    fn request(&mut self, tome: usize, name: &str) -> RequestId {
+        self.sequence += 1;
+        let request = RequestId(self.sequence);
+        self.requests.insert(request, (tome, name.to_owned()));
+        request
+    }
+
+    pub(super) fn put(&mut self, tome: usize) {
+        let length = 1 + self.below(256 * 4);
+        let bytes = super::block(length, &mut self.stream);
+        let name = format!("object {}", self.sequence);
+        let request = self.request(tome, &name);
+        self.objects.insert((tome, name.clone()), (bytes.clone(), Known::Asked));
+        self.step(tome, Event::Put { request, name, bytes });
+    }
+
+    pub(super) fn get(&mut self, tome: usize, name: &str) {
+        if matches!(self.objects[&(tome, name.to_owned())].1, Known::Local | Known::Protected) {
+            let request = self.request(tome, name);
+            self.step(tome, Event::Get { request, name: name.to_owned() });
+        }
+    }
+
+    fn delete(&mut self, tome: usize, name: &str) {
+        let (_, known) = self.objects.get_mut(&(tome, name.to_owned())).unwrap();
+        if matches!(known, Known::Local | Known::Protected) {
+            *known = Known::Removing;
+            let request = self.request(tome, name);
+            self.step(tome, Event::Delete { request, name: name.to_owned() });
+        }
+    }
+
+    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
+    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
+    /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
+    fn spoil(&mut self, tome: usize) {
+        if self.nodes[tome].turning.is_some() {
+            return;
+        }
+        let regions: Vec<_> = self.nodes[tome].awake.regions().map(|(index, _)| index).collect();
+        let index = regions[self.below(regions.len())];
+        let segment = u32::try_from(self.below(3)).unwrap();
+        let region = self.nodes[tome].awake.region(index).unwrap();
+        let written: Vec<(Spot, fulgurite_codes::Signature)> = self
+            .layout
+            .segment_offsets(segment)
+            .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
+            .collect();
+        let disk = &self.nodes[tome].disk;
+        let is_good = |(spot, noted): &(Spot, fulgurite_codes::Signature)| {
+            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *noted)
+        };
+        if written.is_empty() || !written.iter().all(is_good) {
+            return;
+        }
+        for _ in 0..=self.below(2) {
+            let (spot, _) = written[self.below(written.len())];
+            if self.below(2) == 0 {
+                self.nodes[tome].disk.remove(&spot);
+            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&spot) {
+                bytes[7] ^= 0x20;
+            }
+            self.counts.bad += 1;
+        }
+    }
+
+    /// So many blocks of every segment of every tome go bad, if as many were written.
+    pub(super) fn spoil_all(&mut self, blocks: usize) {
+        for node in &mut self.nodes {
+            for (_, region) in node.awake.regions() {
+                for segment in 0..self.layout.parts().segments {
+                    let offsets = self.layout.segment_offsets(segment);
+                    let written: Vec<Spot> =
+                        offsets.filter_map(|offset| region.spot(offset)).collect();
+                    // Data and parity: every third one, from a place that differs.
+                    let first = segment as usize;
+                    for number in 0..blocks.min(written.len()) {
+                        let spot = written[(first + number * 3 + number / 2) % written.len()];
+                        node.disk.remove(&spot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the tomes that are left have of an offset of a group.
+    fn holdings(
+        &self,
+        group: &Group,
+        offset: crate::Offset,
+        gone: &BTreeSet<usize>,
+    ) -> Result<Vec<Holding>, TomeError> {
+        let left = group.seats().iter().map(|seat| seat.tome.get() as usize);
+        left.filter(|tome| !gone.contains(tome))
+            .map(|tome| {
+                let node = &self.nodes[tome];
+                let mut read = |spot: Spot| node.disk.get(&spot).cloned();
+                alone::holding(&node.awake, group.id(), offset, &mut read)
+            })
+            .collect()
+    }
+
+    /// An object of a tome that is gone, out of its groups.
+    pub(super) fn recover(
+        &self,
+        tome: usize,
+        name: &str,
+        gone: &BTreeSet<usize>,
+    ) -> Result<Vec<u8>, TomeError> {
+        // Where its blocks were is known from any copy of its index; here, from its own.
+        let awake = &self.nodes[tome].awake;
+        let object = awake.object(name).unwrap();
+        let mut bytes = Vec::new();
+        for (index, offset) in &object.blocks {
+            let region = awake.region(*index).unwrap();
+            let (group, member): (_, Member) = (region.group(), region.member());
+            let holdings = self.holdings(group, *offset, gone)?;
+            bytes.extend(alone::recover(group.id(), group.split(), member, &holdings)?);
+        }
+        bytes.truncate(usize::try_from(object.bytes).unwrap());
+        Ok(bytes)
+    }
+
+    /// Everything is as quiet as can be.
+    pub(super) fn calm(&mut self) {
+        self.nature = Nature { tomes: self.nature.tomes, ..Nature::CALM };
+        for node in &mut self.nodes {
+            node.cut_until = Instant::ZERO;
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A tome's side of its token: asked for, claimed, kept while it is used, given back.
+//!
+//! It says when the disk may turn and when it has to have stopped. Not here: the disk.
+
+use fulgurite_units::Instant;
+
+use super::{FromKeeper, Need, ToKeeper, TokenId};
+use crate::Epoch;
+use crate::limits::{ASK_AGAIN, LEASE, RENEW_AFTER, STOP_WITHIN};
+
+/// What a tome knows of its token. Nothing of it outlives a start: a tome asks anew then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    state: State,
+    /// Of the latest time that a token was wanted.
+    nonce: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    None,
+    /// It was asked for, last at that time.
+    Asked {
+        at: Instant,
+    },
+    /// One was offered, and claimed at that time.
+    Claimed {
+        lease: Lease,
+        at: Instant,
+    },
+    /// It is held until then, and was last claimed at that time.
+    Held {
+        lease: Lease,
+        until: Instant,
+        at: Instant,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Lease {
+    token: TokenId,
+    epoch: Epoch,
+}
+
+impl Lease {
+    const fn claim(self, sent: Instant) -> ToKeeper {
+        ToKeeper::Claim { token: self.token, epoch: self.epoch, sent }
+    }
+
+    /// Whether it is the same token's, and takes the place of another one.
+    fn follows(self, other: Self) -> bool {
+        self.token == other.token && self.epoch > other.epoch
+    }
+}
+
+impl Holder {
+    /// Has no token. `nonce` is drawn at random, anew at each start.
+    #[must_use]
+    pub const fn new(nonce: u64) -> Self {
+        Self { state: State::None, nonce }
+    }
+
+    /// The token under which the disk may turn now.
+    #[must_use]
+    pub fn held(&self, now: Instant) -> Option<(TokenId, Epoch)> {
+        match self.state {
+            State::Held { lease, until, .. } if now + STOP_WITHIN < until => {
+                Some((lease.token, lease.epoch))
+            }
+            State::None | State::Asked { .. } | State::Claimed { .. } | State::Held { .. } => None,
+        }
+    }
+
+    /// What to tell the keeper now that the disk is needed, or is turning for something. Call it
+    /// again when time passed: what was lost is said again.
+    pub fn want(&mut self, now: Instant, need: Need) -> Option<ToKeeper> {
+        match self.state {
+            State::Asked { at } | State::Claimed { at, .. } if now.since(at) < ASK_AGAIN => None,
+            State::Held { lease, until, at } if now < until => {
+                (now.since(at) >= RENEW_AFTER).then(|| {
+                    self.state = State::Held { lease, until, at: now };
+                    lease.claim(now)
+                })
+            }
+            State::Asked { .. } | State::Claimed { .. } => Some(self.ask(now, need)),
+            State::None | State::Held { .. } => {
+                self.nonce = self.nonce.wrapping_add(1);
+                Some(self.ask(now, need))
+            }
+        }
+    }
+
+    const fn ask(&mut self, now: Instant, need: Need) -> ToKeeper {
+        self.state = State::Asked { at: now };
+        ToKeeper::Ask { need, nonce: self.nonce }
+    }
+
+    /// Takes what the keeper said; what to tell it.
+    pub fn told(&mut self, now: Instant, message: FromKeeper) -> Option<ToKeeper> {
+        match message {
+            // What answers an earlier question may have been given back since.
+            FromKeeper::Offer { token, epoch, nonce } if nonce == self.nonce => {
+                self.offered(now, Lease { token, epoch })
+            }
+            FromKeeper::Offer { .. } => None,
+            FromKeeper::Held { token, epoch, sent } => {
+                self.confirmed(Lease { token, epoch }, sent);
+                None
+            }
+            FromKeeper::Stale { token, epoch } => {
+                // If it was not renewed, what is left of the lease is left.
+                if matches!(self.state, State::Claimed { lease, .. }
+                    if lease == (Lease { token, epoch }))
+                {
+                    self.state = State::None;
+                }
+                None
+            }
+        }
+    }
+
+    fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToKeeper> {
+        self.state = match self.state {
+            State::Asked { .. } => State::Claimed { lease: offered, at: now },
+            // The question came twice: it goes on under a later epoch.
+            State::Claimed { lease, .. } if offered.follows(lease) => {
+                State::Claimed { lease: offered, at: now }
+            }
+            State::Held { lease, until, .. } if offered.follows(lease) => {
+                State::Held { lease: offered, until, at: now }
+            }
+            State::None | State::Claimed { .. } | State::Held { .. } => return None,
+        };
+        Some(offered.claim(now))
+    }
+
+    fn confirmed(&mut self, confirmed: Lease, sent: Instant) {
+        match self.state {
+            State::Claimed { lease, at } if lease == confirmed && sent == at => {
+                self.state = State::Held { lease, until: sent + LEASE, at };
+            }
+            State::Held { lease, until, at } if lease == confirmed && sent <= at => {
+                self.state = State::Held { lease, until: until.max(sent + LEASE), at };
+            }
+            State::None | State::Asked { .. } | State::Claimed { .. } | State::Held { .. } => {}
+        }
+    }
+
+    /// The disk stands still and is not wanted; what to tell the keeper.
+    pub fn release(&mut self) -> Option<ToKeeper> {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::Held { lease: Lease { token, epoch }, .. }
+            | State::Claimed { lease: Lease { token, epoch }, .. } => {
+                Some(ToKeeper::Release { token, epoch })
+            }
+            State::None | State::Asked { .. } => None,
+        }
+    }
+
+    /// When [`Self::want`] or [`Self::held`] says something else by itself.
+    #[must_use]
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
+        match self.state {
+            State::None => None,
+            State::Asked { at } | State::Claimed { at, .. } => Some(at + ASK_AGAIN),
+            State::Held { until, at, .. } => {
+                let stop = until.as_nanos().saturating_sub(STOP_WITHIN.as_nanos());
+                let times = [at + RENEW_AFTER, Instant::from_nanos(stop), until];
+                times.into_iter().filter(|at| *at > now).min()
+            }
+        }
+    }
+}

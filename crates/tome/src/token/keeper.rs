@@ -1,0 +1,256 @@
+//! Who has which token, and who gets the next.
+//!
+//! What it must not forget is which epoch each token is in, and who was given it: that is committed
+//! before an offer goes out. Who waits may be forgotten, for tomes ask again. After a start every
+//! token that was given counts as held for a whole lease.
+
+use std::collections::BTreeMap;
+
+use fulgurite_units::{Controller, Instant, Outbox};
+use serde::{Deserialize, Serialize};
+
+use super::{FromKeeper, Need, ToKeeper, TokenId, kept, token_count};
+use crate::limits::{HOLD_MAX, OFFER, WAIT_FORGOTTEN};
+use crate::{Epoch, TomeId};
+
+/// What is known of one token after a start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Of its last lease.
+    pub epoch: Epoch,
+    /// Who was given that; none if it came back.
+    pub holder: Option<TomeId>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A tome said something.
+    Told {
+        /// Who.
+        tome: TomeId,
+        /// What.
+        message: ToKeeper,
+    },
+    /// Time passed.
+    Timer,
+}
+
+/// What shall be done, in this order: what is to be committed is safe before what follows is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Write down what is known of a token.
+    Commit {
+        /// Which.
+        token: TokenId,
+        /// What.
+        kept: Kept,
+    },
+    /// Tell a tome.
+    Tell {
+        /// Whom.
+        tome: TomeId,
+        /// What.
+        message: FromKeeper,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    epoch: Epoch,
+    lease: Option<Lease>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Lease {
+    holder: TomeId,
+    /// Nobody else gets it before.
+    until: Instant,
+    /// Whether it is claimed, and not only offered.
+    is_claimed: bool,
+    /// The question that its offer answers; none after a start.
+    nonce: Option<u64>,
+    /// Since when the holder has had the token, under whatever epoch.
+    since: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// When it was asked for first.
+    since: Instant,
+    /// When it was asked for last.
+    heard: Instant,
+    need: Need,
+    nonce: u64,
+}
+
+/// Keeps the tokens of a set.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    now: Instant,
+    slots: Vec<Slot>,
+    waiting: BTreeMap<TomeId, Waiting>,
+}
+
+impl Keeper {
+    /// The keeper of a set of so many tomes, with what it wrote down before.
+    #[must_use]
+    pub fn new(now: Instant, tomes: u32, kept_before: &BTreeMap<TokenId, Kept>) -> Self {
+        let slot = |number: u32| {
+            let known = kept_before.get(&TokenId(number)).copied().unwrap_or_default();
+            let lease = |holder| Lease {
+                holder,
+                until: now + kept(),
+                is_claimed: true,
+                nonce: None,
+                since: now,
+            };
+            Slot { epoch: known.epoch, lease: known.holder.map(lease) }
+        };
+        let slots = (0..token_count(tomes)).map(slot).collect();
+        Self { now, slots, waiting: BTreeMap::new() }
+    }
+
+    /// Who holds or is offered a token.
+    #[must_use]
+    pub fn holders(&self) -> Vec<TomeId> {
+        self.slots.iter().filter_map(|slot| slot.lease.map(|lease| lease.holder)).collect()
+    }
+
+    /// Who waits.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn asked(&mut self, tome: TomeId, need: Need, nonce: u64, out: &mut Outbox<Command>) {
+        let own = self.slots.iter().position(|slot| is_of(slot, tome));
+        let held = own.and_then(|index| Some((index, self.slots[index].lease?)));
+        let Some((index, lease)) = held else {
+            let now = self.now;
+            let waiting = Waiting { since: now, heard: now, need, nonce };
+            let known = self.waiting.entry(tome).or_insert(waiting);
+            (known.heard, known.need, known.nonce) = (now, need, nonce);
+            return;
+        };
+        // It does not know of its token: the offer was lost, or it began anew.
+        if !lease.is_claimed && lease.nonce == Some(nonce) {
+            let epoch = self.slots[index].epoch;
+            let message = FromKeeper::Offer { token: token(index), epoch, nonce };
+            out.push(Command::Tell { tome, message });
+        } else if !self.is_over(lease.since) {
+            self.offer(index, Lease { nonce: Some(nonce), ..lease }, out);
+        }
+    }
+
+    fn claimed(&mut self, tome: TomeId, id: TokenId, epoch: Epoch, sent: Instant) -> FromKeeper {
+        let stale = FromKeeper::Stale { token: id, epoch };
+        let slot = self.slots.get(id.0 as usize).filter(|slot| slot.epoch == epoch);
+        let lease = slot.and_then(|slot| slot.lease).filter(|lease| lease.holder == tome);
+        let Some(mut lease) = lease.filter(|lease| !self.is_over(lease.since)) else {
+            return stale;
+        };
+        lease.is_claimed = true;
+        lease.until = lease.until.max(self.now + kept());
+        self.slots[id.0 as usize].lease = Some(lease);
+        FromKeeper::Held { token: id, epoch, sent }
+    }
+
+    fn released(&mut self, tome: TomeId, id: TokenId, epoch: Epoch, out: &mut Outbox<Command>) {
+        let slot = self.slots.get_mut(id.0 as usize);
+        if let Some(slot) = slot.filter(|slot| slot.epoch == epoch && is_of(slot, tome)) {
+            slot.lease = None;
+            let kept = Kept { epoch, holder: None };
+            out.push(Command::Commit { token: id, kept });
+        }
+    }
+
+    /// Who has had a token for so long lets others have it.
+    fn is_over(&self, since: Instant) -> bool {
+        self.now.since(since) > HOLD_MAX && !self.waiting.is_empty()
+    }
+
+    /// Gives free tokens to those who need them most.
+    fn give(&mut self, out: &mut Outbox<Command>) {
+        for index in 0..self.slots.len() {
+            let slot = &mut self.slots[index];
+            if slot.lease.is_some_and(|lease| lease.until <= self.now) {
+                slot.lease = None;
+            }
+            if slot.lease.is_some() {
+                continue;
+            }
+            let now = self.now;
+            self.waiting.retain(|_, waiting| now.since(waiting.heard) < WAIT_FORGOTTEN);
+            let score = |waiting: &Waiting| waiting.need.score(now.since(waiting.since));
+            let most = self.waiting.iter().max_by_key(|(tome, waiting)| {
+                (score(waiting), std::cmp::Reverse(waiting.since), std::cmp::Reverse(**tome))
+            });
+            let Some((&tome, &Waiting { nonce, .. })) = most else { continue };
+            self.waiting.remove(&tome);
+            let nonce = Some(nonce);
+            let lease = Lease { holder: tome, until: now, is_claimed: false, nonce, since: now };
+            self.offer(index, lease, out);
+        }
+    }
+
+    /// Offers a token under a new epoch to who had it, or has been chosen.
+    fn offer(&mut self, index: usize, mut lease: Lease, out: &mut Outbox<Command>) {
+        lease.is_claimed = false;
+        lease.until = lease.until.max(self.now + OFFER);
+        let (epoch, tome) = (self.slots[index].epoch.next(), lease.holder);
+        self.slots[index] = Slot { epoch, lease: Some(lease) };
+        let kept = Kept { epoch, holder: Some(tome) };
+        out.push(Command::Commit { token: token(index), kept });
+        let nonce = lease.nonce.unwrap_or_default();
+        let message = FromKeeper::Offer { token: token(index), epoch, nonce };
+        out.push(Command::Tell { tome, message });
+    }
+}
+
+impl Controller for Keeper {
+    type Event = Event;
+    type Command = Command;
+
+    fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
+        self.now = self.now.max(now);
+        if let Event::Told { tome, message } = event {
+            match message {
+                ToKeeper::Ask { need, nonce } => self.asked(tome, need, nonce, out),
+                ToKeeper::Claim { token, epoch, sent } => {
+                    let message = self.claimed(tome, token, epoch, sent);
+                    out.push(Command::Tell { tome, message });
+                }
+                ToKeeper::Release { token, epoch } => self.released(tome, token, epoch, out),
+            }
+        }
+        self.give(out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let leases = self.slots.iter().filter_map(|slot| slot.lease.map(|lease| lease.until));
+        leases.min().filter(|_| !self.waiting.is_empty())
+    }
+
+    fn check(&self) {
+        let mut holders = self.holders();
+        holders.sort_unstable();
+        let count = holders.len();
+        holders.dedup();
+        assert_eq!(holders.len(), count, "nobody has two tokens");
+        let waits = holders.iter().find(|holder| self.waiting.contains_key(holder));
+        assert_eq!(waits, None, "nobody waits for a token with one in hand");
+        let is_open = |slot: &Slot| {
+            slot.lease.is_none_or(|lease| lease.is_claimed || lease.until >= self.now)
+        };
+        assert!(self.slots.iter().all(is_open), "an offer that is over is taken back");
+    }
+}
+
+fn is_of(slot: &Slot, tome: TomeId) -> bool {
+    slot.lease.is_some_and(|lease| lease.holder == tome)
+}
+
+fn token(index: usize) -> TokenId {
+    TokenId(u32::try_from(index).expect("as many tokens as fit in 32 bits"))
+}

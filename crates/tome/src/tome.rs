@@ -1,0 +1,307 @@
+//! One tome: what it does about what it is told.
+//!
+//! ```text
+//!           clients    tomes    keeper    disk: Up, Down, Read
+//!              |         |        |         |
+//!              v         v        v         v
+//!            tasks    deltas    token ---> phase      Still > Rising > Turning > Sinking
+//!              |         |                  |
+//!              '----> one job at a time <---'
+//!                     read, look at signatures, heal; write to new spots; commit; answer
+//! ```
+//!
+//! A job reads what it needs, and each block is compared with its signature before anything is made
+//! of it; what is bad is made anew out of its segment and written elsewhere. Then everything is
+//! written to spots that nothing lies in, and one commit switches to them, so a crash at any point
+//! leaves the state before or the one after. Whatever is not in the [`Awake`] store may be
+//! forgotten: tasks of clients, who ask again, and what other tomes are known to have, which they
+//! are asked.
+//!
+//! Nothing is read or written but while the disk turns, and that it does under a token only. When a
+//! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
+
+mod checks;
+mod deltas;
+mod jobs;
+mod power;
+mod scrub;
+mod stage;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use fulgurite_units::{ByteCount, Controller, Duration, Instant, Outbox, Seed};
+
+use crate::awake::{Awake, Row};
+use crate::bits::Bits;
+use crate::event::{Alarm, Answer, Command, Event, RequestId};
+use crate::group::Group;
+use crate::limits::{PUT_BLOCKS_MAX, TASKS_MAX};
+use crate::segment::SegmentCode;
+use crate::token::{Holder, ToKeeper};
+use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
+use deltas::Deltas;
+use jobs::{Job, Task};
+use power::Phase;
+
+/// A tome of a set.
+#[derive(Clone, Debug)]
+pub struct Tome {
+    awake: Awake,
+    code: SegmentCode,
+    now: Instant,
+    phase: Phase,
+    holder: Holder,
+    /// Why and since when the disk does what it does.
+    rest: power::Rest,
+    /// Spots that something lies in, or is needed from.
+    spots: Bits,
+    /// Data blocks that objects have, by region.
+    used: BTreeMap<RegionIndex, Bits>,
+    /// Segments of which more is bad than their parity brings back.
+    broken: BTreeSet<(RegionIndex, u32)>,
+    tasks: VecDeque<(Instant, Task)>,
+    job: Option<Job>,
+    jobs: u64,
+    deltas: Deltas,
+    /// Who is to be told when an object is protected.
+    watched: BTreeMap<String, RequestId>,
+    scrub: scrub::Scrub,
+    /// Folding failed; it is tried again then.
+    folds_rest: Option<Instant>,
+    checking: Option<checks::Check>,
+    /// Questions of checks so far.
+    rounds: u64,
+}
+
+/// What of a tome is not protected by its groups yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unprotected {
+    /// Bytes of blocks whose change not every parity has.
+    pub bytes: ByteCount,
+    /// How long the oldest of them waits.
+    pub age: Duration,
+}
+
+impl Tome {
+    /// The tome that has this awake store, and whose disk stands still. `seed` says which blocks a
+    /// limited scrub looks at, and is another at each start.
+    ///
+    /// # Errors
+    /// None for a checked layout; what the code says otherwise.
+    ///
+    /// # Panics
+    /// When two blocks of the awake store lie in one spot.
+    pub fn new(now: Instant, awake: Awake, seed: Seed) -> Result<Self> {
+        let code = SegmentCode::new(awake.layout().segment())?;
+        let mut spots = Bits::new(usize::try_from(awake.layout().spots()).unwrap_or(usize::MAX));
+        let mut used = BTreeMap::new();
+        for (index, region) in awake.regions() {
+            let pending = region.pending().into_iter().flat_map(|list| list.iter());
+            let kept =
+                pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
+            let taken: BTreeSet<_> = region.spots().chain(kept).collect();
+            taken.iter().for_each(|spot| spots.take(spot.get() as usize));
+            used.insert(index, Bits::new(awake.layout().region_blocks() as usize));
+        }
+        let blocks = awake.objects().flat_map(|(_, object)| &object.blocks);
+        for (region, offset) in blocks {
+            let id = RegionId { tome: awake.id(), index: *region };
+            let bits = used.get_mut(region).ok_or(TomeError::NoRegion { region: id })?;
+            bits.take(offset.as_usize());
+        }
+        let deltas = Deltas::of(&awake);
+        let scrub = scrub::Scrub::new(now, awake.scrubbed(), seed.child(b"scrub").stream());
+        Ok(Self {
+            awake,
+            code,
+            now,
+            phase: Phase::Still,
+            holder: Holder::new(seed.child(b"token").stream().next_u64()),
+            rest: power::Rest::default(),
+            spots,
+            used,
+            broken: BTreeSet::new(),
+            tasks: VecDeque::new(),
+            job: None,
+            jobs: 0,
+            deltas,
+            watched: BTreeMap::new(),
+            scrub,
+            folds_rest: None,
+            checking: None,
+            rounds: 0,
+        })
+    }
+
+    /// What it keeps awake.
+    #[must_use]
+    pub const fn awake(&self) -> &Awake {
+        &self.awake
+    }
+
+    /// Whether its disk turns, or was told to.
+    #[must_use]
+    pub const fn turns(&self) -> bool {
+        !matches!(self.phase, Phase::Still)
+    }
+
+    /// What its groups do not protect yet.
+    #[must_use]
+    pub fn unprotected(&self) -> Unprotected {
+        let lists = || self.awake.regions().filter_map(|(_, region)| region.pending());
+        let blocks: BTreeSet<(usize, Offset)> = lists()
+            .enumerate()
+            .flat_map(|(at, list)| list.iter().map(move |(_, pending)| (at, pending.offset)))
+            .collect();
+        let oldest = lists().filter_map(|list| list.oldest()).min();
+        Unprotected {
+            bytes: ByteCount::new(blocks.len() as u64 * self.awake.layout().block_bytes()),
+            age: oldest.map_or(Duration::ZERO, |oldest| self.now.since(oldest)),
+        }
+    }
+
+    /// Notes rows and has them kept.
+    fn commit(&mut self, rows: Vec<Row>, out: &mut Outbox<Command>) {
+        for row in &rows {
+            self.awake.apply(row).expect("a tome makes rows that fit its own awake store");
+        }
+        out.push(Command::Commit(rows));
+    }
+
+    fn join(&mut self, region: RegionIndex, group: Group, out: &mut Outbox<Command>) {
+        let row = Row::Seat { region, group };
+        let is_new = self.awake.region(region).is_none();
+        if is_new && self.awake.clone().apply(&row).is_ok() {
+            self.commit(vec![row], out);
+            self.used.insert(region, Bits::new(self.awake.layout().region_blocks() as usize));
+        } else if let Row::Seat { group, .. } = row {
+            let is_same = self.awake.region(region).is_some_and(|known| *known.group() == group);
+            if !is_same {
+                let (from, group) = (self.awake.id(), group.id());
+                out.push(Command::Alarm(Alarm::Foreign { from, group }));
+            }
+        }
+    }
+
+    fn put(&mut self, request: RequestId, name: String, bytes: Vec<u8>) -> Result<()> {
+        let max = PUT_BLOCKS_MAX as u64 * self.awake.layout().block_bytes();
+        if !(1..=max).contains(&(bytes.len() as u64)) {
+            return Err(TomeError::ObjectBytes { name, bytes: bytes.len() as u64, max });
+        }
+        let waits = self.tasks.iter().map(|(_, task)| task).chain(self.job.iter().map(Job::task));
+        let is_put = waits.into_iter().any(|task| task.puts(&name));
+        if is_put || self.awake.object(&name).is_some() {
+            return Err(TomeError::ObjectExists { name });
+        }
+        self.queue(Task::Put { request, name, bytes })
+    }
+
+    fn get(&mut self, request: RequestId, name: String) -> Result<()> {
+        if self.awake.object(&name).is_none() {
+            return Err(TomeError::NoObject { name });
+        }
+        self.queue(Task::Get { request, name })
+    }
+
+    fn queue(&mut self, task: Task) -> Result<()> {
+        if self.tasks.len() >= TASKS_MAX {
+            return Err(TomeError::Full { what: "requests" });
+        }
+        self.tasks.push_back((self.now, task));
+        Ok(())
+    }
+
+    /// Removes an object; its blocks stay as they are until they are written again.
+    fn delete(&mut self, request: RequestId, name: String, out: &mut Outbox<Command>) {
+        let Some(object) = self.awake.object(&name).cloned() else {
+            let answer = Answer::Refused(TomeError::NoObject { name });
+            out.push(Command::Answer { request, answer });
+            return;
+        };
+        for (region, offset) in &object.blocks {
+            if let Some(bits) = self.used.get_mut(region) {
+                bits.give_back(offset.as_usize());
+            }
+        }
+        self.watched.remove(&name);
+        self.commit(vec![Row::Removed { name }], out);
+        out.push(Command::Answer { request, answer: Answer::Deleted });
+    }
+}
+
+impl Controller for Tome {
+    type Event = Event;
+    type Command = Command;
+
+    fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
+        self.now = self.now.max(now);
+        let asked = match event {
+            Event::Put { request, name, bytes } => Some((request, self.put(request, name, bytes))),
+            Event::Get { request, name } => Some((request, self.get(request, name))),
+            Event::Check { request, group } => {
+                Some((request, self.check_group(request, group, out)))
+            }
+            Event::Delete { request, name } => {
+                self.delete(request, name, out);
+                None
+            }
+            Event::Join { region, group } => {
+                self.join(region, group, out);
+                None
+            }
+            Event::Told { from, message } => {
+                self.told(from, message, out);
+                None
+            }
+            Event::Keeper(message) => {
+                tell_keeper(self.holder.told(self.now, message), out);
+                None
+            }
+            Event::Read { job, blocks } => {
+                self.read(job, blocks, out);
+                None
+            }
+            Event::Up => self.came(Phase::Rising, Phase::Turning),
+            Event::UpFailed => self.came(Phase::Rising, Phase::Still),
+            Event::Down => self.came(Phase::Sinking, Phase::Still),
+            Event::Timer => None,
+        };
+        if let Some((request, Err(error))) = asked {
+            out.push(Command::Answer { request, answer: Answer::Refused(error) });
+        }
+        self.advance(out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let own = [
+            self.holder.deadline(self.now),
+            self.idle_ends(),
+            self.deltas.deadline(),
+            self.folds_rest.filter(|until| *until > self.now),
+            self.check_deadline(),
+        ];
+        own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
+    }
+
+    fn check(&self) {
+        let mut taken = BTreeSet::new();
+        for (_, region) in self.awake.regions() {
+            let pending = region.pending().into_iter().flat_map(|list| list.iter());
+            let kept =
+                pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
+            let own: BTreeSet<_> = region.spots().chain(kept).collect();
+            assert!(own.iter().all(|spot| taken.insert(*spot)), "a spot is of one region");
+        }
+        let free = usize::try_from(self.awake.layout().spots()).unwrap_or(usize::MAX) - taken.len();
+        assert_eq!(self.spots.free(), free, "spots are neither lost nor given twice");
+        assert!(self.tasks.len() <= TASKS_MAX, "queues have bounds");
+        let works = self.job.is_some();
+        assert!(!works || self.phase == Phase::Turning, "nothing is read of a disk that is still");
+    }
+}
+
+fn tell_keeper(message: Option<ToKeeper>, out: &mut Outbox<Command>) {
+    if let Some(message) = message {
+        out.push(Command::Keeper(message));
+    }
+}

@@ -1,0 +1,202 @@
+//! A tome has its group checked: it asks the others for their roots, and for more if need be.
+//!
+//! One check at a time, and nothing of it outlives a start. No disk turns for it. Not here: how
+//! signatures are compared ([`crate::consistency`]), and what is done about findings.
+
+use fulgurite_units::{Instant, Outbox};
+
+use super::{Answer, Command, RequestId, Tome};
+use crate::consistency::{Descent, Nodes, Report};
+use crate::limits::{CHECK_TRIES_MAX, CHECK_WITHIN, RESEND};
+use crate::message::Message;
+use crate::{GroupId, Member, Result, TomeError, TomeId};
+
+/// A check that is under way.
+#[derive(Clone, Debug)]
+pub(super) struct Check {
+    request: RequestId,
+    group: GroupId,
+    began: Instant,
+    asked: Instant,
+    /// Of the latest question: answers to earlier ones are passed over.
+    round: u64,
+    tries: u32,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Reports(Vec<Option<Report>>),
+    Nodes(Box<Descent>, Vec<Option<Nodes>>),
+}
+
+impl Tome {
+    /// Begins a check of a group that this tome is in.
+    pub(super) fn check_group(
+        &mut self,
+        request: RequestId,
+        group: GroupId,
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        let (_, region) = self.awake.region_of(group).ok_or(TomeError::NoGroup { group })?;
+        if self.checking.is_some() {
+            return Err(TomeError::Full { what: "checks at a time" });
+        }
+        let stage = Stage::Reports(vec![None; region.group().seats().len()]);
+        let (began, round) = (self.now, self.rounds);
+        let check = Check { request, group, began, asked: began, round, tries: 1, stage };
+        self.checking = Some(check);
+        self.ask(out);
+        Ok(())
+    }
+
+    /// Asks every member that has not answered; this tome answers itself.
+    fn ask(&mut self, out: &mut Outbox<Command>) {
+        self.rounds += 1;
+        let Some(check) = self.checking.as_mut() else { return };
+        (check.round, check.asked) = (self.rounds, self.now);
+        let (group, round, own) = (check.group, check.round, self.awake.id());
+        let Some((_, region)) = self.awake.region_of(group) else { return };
+        let missing: Vec<bool> = match &check.stage {
+            Stage::Reports(reports) => reports.iter().map(Option::is_none).collect(),
+            Stage::Nodes(_, nodes) => nodes.iter().map(Option::is_none).collect(),
+        };
+        let wanted = match &check.stage {
+            Stage::Reports(_) => None,
+            Stage::Nodes(descent, _) => {
+                descent.wants().map(|(level, indexes)| (level, indexes.to_vec()))
+            }
+        };
+        let message = match wanted {
+            None => Message::ReportWanted { group, round },
+            Some((level, indexes)) => Message::NodesWanted { group, round, level, indexes },
+        };
+        let seats = region.group().seats().iter().zip(missing);
+        let to = seats.filter(|(_, is_missing)| *is_missing).map(|(seat, _)| seat.tome);
+        let (mine, others): (Vec<TomeId>, Vec<TomeId>) = to.partition(|to| *to == own);
+        for to in others {
+            out.push(Command::Tell { to, message: message.clone() });
+        }
+        if !mine.is_empty()
+            && let Some(answer) = self.answer_to(&message)
+        {
+            self.came_of_check(own, answer, out);
+        }
+    }
+
+    /// What this tome answers to whoever checks.
+    pub(super) fn answer_to(&self, message: &Message) -> Option<Message> {
+        let (_, region) = self.awake.region_of(message.group())?;
+        let (group, member) = (region.group().id(), region.member());
+        match message {
+            Message::ReportWanted { round, .. } => {
+                Some(Message::Report { group, round: *round, member, report: region.report() })
+            }
+            Message::NodesWanted { round, level, indexes, .. } => {
+                let nodes = super::deltas::nodes(region, *level, indexes)?;
+                Some(Message::Nodes { group, round: *round, member, nodes })
+            }
+            Message::Delta { .. }
+            | Message::Query { .. }
+            | Message::Status { .. }
+            | Message::Report { .. }
+            | Message::Nodes { .. } => None,
+        }
+    }
+
+    /// A member answered.
+    pub(super) fn came_of_check(
+        &mut self,
+        from: TomeId,
+        message: Message,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some(check) = self.checking.as_mut() else { return };
+        let seats = self.awake.region_of(check.group).map(|(_, region)| region.group().seats());
+        let is_seat = |member: Member| {
+            let seat = seats.and_then(|seats| seats.get(member.as_usize()));
+            seat.is_some_and(|seat| seat.tome == from)
+        };
+        match (message, &mut check.stage) {
+            (Message::Report { round, member, report, .. }, Stage::Reports(reports))
+                if round == check.round && is_seat(member) =>
+            {
+                reports[member.as_usize()] = Some(report);
+            }
+            (Message::Nodes { round, member, nodes, .. }, Stage::Nodes(_, answers))
+                if round == check.round && is_seat(member) =>
+            {
+                answers[member.as_usize()] = Some(nodes);
+            }
+            _ => return,
+        }
+        if let Err(error) = self.compare(out) {
+            self.failed(error, out);
+        }
+    }
+
+    /// Goes on when all have answered.
+    fn compare(&mut self, out: &mut Outbox<Command>) -> Result<()> {
+        let Some(check) = self.checking.as_mut() else { return Ok(()) };
+        let Some((_, region)) = self.awake.region_of(check.group) else { return Ok(()) };
+        let (split, layout) = (region.group().split(), *self.awake.layout());
+        let descent = match &mut check.stage {
+            Stage::Reports(reports) => {
+                let all: Option<Vec<Report>> = reports.iter().cloned().collect();
+                let Some(all) = all else { return Ok(()) };
+                Descent::new(split, layout, &all)?
+            }
+            Stage::Nodes(descent, answers) => {
+                let all: Option<Vec<Nodes>> = answers.iter().cloned().collect();
+                let Some(all) = all else { return Ok(()) };
+                descent.take(&all)?;
+                Descent::clone(descent)
+            }
+        };
+        if descent.wants().is_none() {
+            let (findings, exchanged) = (descent.findings().to_vec(), descent.exchanged());
+            let answer = Answer::Checked { findings, exchanged };
+            out.push(Command::Answer { request: check.request, answer });
+            self.checking = None;
+            return Ok(());
+        }
+        check.stage = Stage::Nodes(Box::new(descent), vec![None; split.total() as usize]);
+        self.ask(out);
+        Ok(())
+    }
+
+    /// A region moved meanwhile: begin anew, a few times.
+    fn failed(&mut self, error: TomeError, out: &mut Outbox<Command>) {
+        let Some(check) = self.checking.as_mut() else { return };
+        check.tries += 1;
+        if error != TomeError::Moved || check.tries > CHECK_TRIES_MAX {
+            let answer = Answer::Refused(error);
+            out.push(Command::Answer { request: check.request, answer });
+            self.checking = None;
+            return;
+        }
+        let members = match &check.stage {
+            Stage::Reports(reports) => reports.len(),
+            Stage::Nodes(_, answers) => answers.len(),
+        };
+        check.stage = Stage::Reports(vec![None; members]);
+        self.ask(out);
+    }
+
+    /// Asks again who has not answered, and gives up in the end.
+    pub(super) fn go_on_checking(&mut self, out: &mut Outbox<Command>) {
+        let Some(check) = &self.checking else { return };
+        if self.now.since(check.began) >= CHECK_WITHIN {
+            let answer = Answer::Refused(TomeError::Silent { group: check.group });
+            out.push(Command::Answer { request: check.request, answer });
+            self.checking = None;
+        } else if self.now.since(check.asked) >= RESEND {
+            // Reports that came are kept: each says by itself what it was made from.
+            self.ask(out);
+        }
+    }
+
+    pub(super) fn check_deadline(&self) -> Option<Instant> {
+        self.checking.as_ref().map(|check| check.asked + RESEND)
+    }
+}

@@ -1,0 +1,473 @@
+//! Changes on their way to parities, and those that came.
+//!
+//! ```text
+//! data member                         parity member
+//!   Delta (disk turns) ------------->  committed to the awake store
+//!   <----------------------- Stored    (the data member may sleep now)
+//!                                      folded when its own disk turns, in one commit
+//!   <----------------------- Folded
+//!   Query, when unsure ------------->  Unknown, Stored or Folded
+//! ```
+//!
+//! So two disks need not turn at a time, and one token is enough for a set: a delta waits awake. A
+//! data member has at most [`DELTA_WINDOW`] versions of a region under way, which bounds what
+//! waits. An old block is free when every parity has folded its change. Not here: jobs.
+
+use std::collections::BTreeMap;
+
+use fulgurite_codes::signature;
+use fulgurite_units::{Instant, Outbox};
+
+use super::jobs::{At, Task};
+use super::{Alarm, Answer, Command, Tome};
+use crate::alone::xor;
+use crate::awake::{Awake, Region, Role, Row};
+use crate::consistency::{Change, Nodes};
+use crate::limits::{DELTA_WINDOW, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
+use crate::message::{Message, Status};
+use crate::pending::{Parities, Pending};
+use crate::{Member, Offset, RegionIndex, Result, TomeError, TomeId, Version};
+
+/// A change for one parity.
+type Key = (RegionIndex, Version, u8);
+
+/// What is known of a change at a parity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    /// The parity is to be asked, and was last at that time.
+    Ask { at: Option<Instant> },
+    /// The parity has not heard of it.
+    Send,
+    /// It was sent at that time, and nothing was heard.
+    Sent { at: Instant },
+    /// The parity keeps it, and said so at that time.
+    Stored { at: Instant },
+    /// It cannot be computed any more.
+    Lost,
+}
+
+/// All changes that parities lack.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Deltas(BTreeMap<Key, Sending>);
+
+impl Deltas {
+    /// After a start nothing is known of what parities have heard.
+    pub(super) fn of(awake: &Awake) -> Self {
+        let ask = |key| (key, Sending::Ask { at: None });
+        Self(awake.regions().flat_map(|(index, region)| keys(index, region)).map(ask).collect())
+    }
+
+    /// Regions were written: what waits now has not been sent, and what was put together with it
+    /// will not be.
+    pub(super) fn written(&mut self, awake: &Awake, regions: impl Iterator<Item = RegionIndex>) {
+        for index in regions {
+            let Some(region) = awake.region(index) else { continue };
+            let waits = |version| region.pending().is_some_and(|p| p.get(version).is_some());
+            self.0.retain(|(of, version, _), _| *of != index || waits(*version));
+            for key in keys(index, region) {
+                self.0.entry(key).or_insert(Sending::Send);
+            }
+        }
+    }
+
+    /// Whether something is to be sent, or was and nothing was heard.
+    pub(super) fn has_unsent(&self) -> bool {
+        let unsent = |sending: &Sending| matches!(sending, Sending::Send | Sending::Sent { .. });
+        self.in_window().any(|(_, sending)| unsent(sending))
+    }
+
+    /// How many are to be sent.
+    pub(super) fn to_send(&self) -> usize {
+        self.in_window().filter(|(_, sending)| **sending == Sending::Send).count()
+    }
+
+    pub(super) fn give_up(&mut self, region: RegionIndex, version: Version, parity: u8) {
+        if let Some(sending) = self.0.get_mut(&(region, version, parity)) {
+            *sending = Sending::Lost;
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let due = |(_, sending): (&Key, &Sending)| match sending {
+            Sending::Ask { at } => Some(at.map_or(Instant::ZERO, |at| at + RESEND)),
+            Sending::Sent { at } => Some(*at + RESEND),
+            Sending::Stored { at } => Some(*at + POLL),
+            Sending::Send | Sending::Lost => None,
+        };
+        self.in_window().filter_map(due).min()
+    }
+
+    /// Those of the oldest versions of each region.
+    fn in_window(&self) -> impl Iterator<Item = (&Key, &Sending)> {
+        let (mut of, mut versions) = (None, 0);
+        self.0.iter().filter(move |((region, version, _), _)| {
+            if of.map(|(region, _)| region) != Some(*region) {
+                versions = 0;
+            }
+            if of != Some((*region, *version)) {
+                versions += 1;
+                of = Some((*region, *version));
+            }
+            versions <= DELTA_WINDOW
+        })
+    }
+}
+
+/// A region's changes, once for each parity that lacks them.
+fn keys(index: RegionIndex, region: &Region) -> impl Iterator<Item = Key> {
+    let pending = region.pending().into_iter().flat_map(|list| list.iter());
+    pending.flat_map(move |(version, pending)| {
+        pending.missing.numbers().map(move |parity| (index, version, parity))
+    })
+}
+
+impl Tome {
+    pub(super) fn pending(&self, region: RegionIndex, version: Version) -> Option<Pending> {
+        self.awake.region(region)?.pending()?.get(version).copied()
+    }
+
+    /// What is to be sent next: everything to one parity before anything to the next.
+    pub(super) fn next_send(&self) -> Option<Task> {
+        let to_send = self.deltas.in_window().filter(|(_, sending)| **sending == Sending::Send);
+        let first = to_send.min_by_key(|((region, version, parity), _)| (parity, region, version));
+        first.map(|((region, version, parity), _)| Task::Send {
+            region: *region,
+            version: *version,
+            parity: *parity,
+        })
+    }
+
+    /// Asks parities what they have, where it is not known or was not heard for long.
+    pub(super) fn ask_others(&mut self, out: &mut Outbox<Command>) {
+        let now = self.now;
+        let is_due = |sending: &Sending| match sending {
+            Sending::Ask { at } => at.is_none_or(|at| now.since(at) >= RESEND),
+            Sending::Sent { at } => now.since(*at) >= RESEND,
+            Sending::Stored { at } => now.since(*at) >= POLL,
+            Sending::Send | Sending::Lost => false,
+        };
+        let due = self.deltas.in_window().filter(|(_, sending)| is_due(sending));
+        let due: Vec<Key> = due.map(|(key, _)| *key).collect();
+        for key in due {
+            let (index, version, parity) = key;
+            let Some(region) = self.awake.region(index) else { continue };
+            let Some(pending) = region.pending() else { continue };
+            query(region, version, pending.floor(region.latest()), parity, out);
+            let sending = match self.deltas.0.get(&key) {
+                Some(Sending::Stored { .. }) => Sending::Stored { at: now },
+                _ => Sending::Ask { at: Some(now) },
+            };
+            self.deltas.0.insert(key, sending);
+        }
+    }
+
+    /// A change is computed from what was read, and sent.
+    pub(super) fn finish_send(
+        &mut self,
+        (index, version, parity): Key,
+        beside: Vec<Option<Vec<u8>>>,
+        loaded: &BTreeMap<At, Vec<u8>>,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some(pending) = self.pending(index, version) else { return };
+        let latest = loaded.get(&(index, pending.offset)).cloned().map(Some);
+        let zeros = vec![0; self.block_len()];
+        let mut parts = latest.into_iter().chain(beside);
+        let sum = parts.try_fold(zeros, |sum, part| Some(xor(&sum, &part?)));
+        let Some(bytes) = sum.filter(|bytes| signature(bytes) == pending.change) else {
+            self.deltas.give_up(index, version, parity);
+            out.push(Command::Alarm(Alarm::ChangeLost { region: index, version }));
+            return;
+        };
+        if !pending.is_sent {
+            self.commit(vec![Row::Sent { region: index, version }], out);
+        }
+        let Some(region) = self.awake.region(index) else { return };
+        let floor = region.pending().map_or(Version::NONE, |list| list.floor(region.latest()));
+        let change = Change { offset: pending.offset, version, signature: pending.change };
+        let (group, member) = (region.group().id(), region.member());
+        let message = Message::Delta { group, member, change, floor, bytes };
+        out.push(Command::Tell { to: region.group().parity_tome(parity), message });
+        self.deltas.0.insert((index, version, parity), Sending::Sent { at: self.now });
+    }
+
+    /// Another tome said something.
+    pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
+        let group = message.group();
+        let Some((index, region)) = self.awake.region_of(group) else {
+            out.push(Command::Alarm(Alarm::Foreign { from, group }));
+            return;
+        };
+        match message {
+            Message::Delta { member, change, floor, bytes, .. } => {
+                if !is_from(region, member, from) || !self.fits(&change, &bytes) {
+                    out.push(Command::Alarm(Alarm::Foreign { from, group }));
+                    return;
+                }
+                self.raise(index, member, floor, out);
+                match self.store(index, member, change, bytes, out) {
+                    Ok(status) => self.say_status(index, from, change.version, status, out),
+                    Err(_) => out.push(Command::Alarm(Alarm::Foreign { from, group })),
+                }
+            }
+            Message::Query { member, version, floor, .. } => {
+                if !is_from(region, member, from) {
+                    out.push(Command::Alarm(Alarm::Foreign { from, group }));
+                    return;
+                }
+                self.raise(index, member, floor, out);
+                let status = self.status_of(index, member, version);
+                self.say_status(index, from, version, status, out);
+            }
+            Message::Status { parity, version, status, .. } => {
+                let parities = region.group().split().parity();
+                if u32::from(parity) < parities && region.group().parity_tome(parity) == from {
+                    self.heard(index, version, parity, status, out);
+                }
+            }
+            Message::ReportWanted { .. } | Message::NodesWanted { .. } => {
+                if let Some(message) = self.answer_to(&message) {
+                    out.push(Command::Tell { to: from, message });
+                }
+            }
+            Message::Report { .. } | Message::Nodes { .. } => {
+                self.came_of_check(from, message, out);
+            }
+        }
+    }
+
+    /// Whether a delta is what it says, and is of a data block.
+    fn fits(&self, change: &Change, bytes: &[u8]) -> bool {
+        let layout = self.awake.layout();
+        layout.in_segment(change.offset).is_ok()
+            && !layout.is_parity(change.offset)
+            && bytes.len() == self.block_len()
+            && signature(bytes) == change.signature
+    }
+
+    /// A data member says below which version every parity has everything.
+    fn raise(
+        &mut self,
+        region: RegionIndex,
+        member: Member,
+        floor: Version,
+        out: &mut Outbox<Command>,
+    ) {
+        let known = self.awake.region(region).map(Region::role);
+        let Some(Role::Parity { applied, .. }) = known else { return };
+        // What is not folded here cannot be folded everywhere.
+        let unfolded = self.awake.region(region).into_iter().flat_map(Region::stored);
+        let first = unfolded
+            .filter(|(of, _, stored)| *of == member && !stored.is_folded)
+            .map(|(_, version, _)| version)
+            .min();
+        let floor = first.map_or(floor, |first| floor.min(first));
+        if applied.get(member.as_usize()).is_some_and(|known| floor > known.folded().floor) {
+            self.commit(vec![Row::Floor { region, member, floor }], out);
+        }
+    }
+
+    /// Keeps a delta that came, if it is new.
+    fn store(
+        &mut self,
+        region: RegionIndex,
+        member: Member,
+        change: Change,
+        bytes: Vec<u8>,
+        out: &mut Outbox<Command>,
+    ) -> Result<Status> {
+        let stored = self.awake.region(region).into_iter().flat_map(Region::stored);
+        let of_member: Vec<_> = stored.filter(|(of, _, _)| *of == member).collect();
+        if let Some((_, version, known)) = of_member.iter().find(|(_, v, _)| *v == change.version) {
+            if known.change != change {
+                return Err(TomeError::OtherChange { offset: change.offset, version: *version });
+            }
+            return Ok(if known.is_folded { Status::Folded } else { Status::Stored });
+        }
+        let count = of_member.len();
+        match self.status_of(region, member, change.version) {
+            Status::Unknown if count >= DELTA_WINDOW => Ok(Status::Full),
+            Status::Unknown => {
+                self.commit(vec![Row::Stored { region, member, change, bytes }], out);
+                Ok(Status::Stored)
+            }
+            known @ (Status::Full | Status::Stored | Status::Folded) => Ok(known),
+        }
+    }
+
+    fn status_of(&self, region: RegionIndex, member: Member, version: Version) -> Status {
+        let Some(region) = self.awake.region(region) else { return Status::Unknown };
+        let Role::Parity { applied, stored } = region.role() else { return Status::Unknown };
+        let known = stored.get(&(member, version));
+        if known.is_some_and(|stored| !stored.is_folded) {
+            return Status::Stored;
+        }
+        let is_folded = applied.get(member.as_usize()).is_some_and(|a| a.folded().has(version));
+        if is_folded { Status::Folded } else { Status::Unknown }
+    }
+
+    fn say_status(
+        &self,
+        region: RegionIndex,
+        to: TomeId,
+        version: Version,
+        status: Status,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some(region) = self.awake.region(region) else { return };
+        let Some(parity) = region.parity() else { return };
+        let message = Message::Status { group: region.group().id(), parity, version, status };
+        out.push(Command::Tell { to, message });
+    }
+
+    /// A parity said how far it is with a change.
+    fn heard(
+        &mut self,
+        region: RegionIndex,
+        version: Version,
+        parity: u8,
+        status: Status,
+        out: &mut Outbox<Command>,
+    ) {
+        let now = self.now;
+        let key = (region, version, parity);
+        let Some(sending) = self.deltas.0.get_mut(&key) else { return };
+        match status {
+            Status::Unknown if *sending == Sending::Lost => {}
+            Status::Unknown => *sending = Sending::Send,
+            Status::Full => *sending = Sending::Ask { at: Some(now) },
+            Status::Stored => *sending = Sending::Stored { at: now },
+            Status::Folded => {
+                self.deltas.0.remove(&key);
+                self.confirm(key, out);
+            }
+        }
+    }
+
+    fn confirm(&mut self, (region, version, parity): Key, out: &mut Outbox<Command>) {
+        let before = self.pending(region, version);
+        self.commit(vec![Row::Confirmed { region, version, parity }], out);
+        let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
+        // The old block, and the new one if it was written again, are needed no more.
+        let latest = self.awake.region(region).and_then(|region| region.spot(done.offset));
+        let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
+        self.leave(region, &left.collect::<Vec<_>>());
+        self.settle(region, out);
+        let awake = &self.awake;
+        self.watched.retain(|name, request| {
+            let is_protected = awake.is_protected(name);
+            if is_protected {
+                out.push(Command::Answer { request: *request, answer: Answer::Protected });
+            }
+            !is_protected
+        });
+    }
+
+    /// Lets parities forget what they keep for each other, when nothing is under way any more. If
+    /// they do not hear it, they will with the next delta.
+    fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(region) else { return };
+        let Some(pending) = region.pending().filter(|pending| pending.is_empty()) else { return };
+        for parity in Parities::all(region.group().split()).numbers() {
+            query(region, region.latest(), pending.floor(region.latest()), parity, out);
+        }
+    }
+
+    /// Deltas that came and can be folded.
+    fn unfolded(&self) -> impl Iterator<Item = (RegionIndex, Member, Version, Offset)> {
+        let layout = self.awake.layout();
+        let all = self.awake.regions().flat_map(|(index, region)| {
+            region.stored().filter(|(_, _, stored)| !stored.is_folded).map(
+                move |(member, version, stored)| (index, member, version, stored.change.offset),
+            )
+        });
+        let rests = self.folds_rest.is_some_and(|until| self.now < until);
+        all.filter(move |(index, _, _, offset)| {
+            if rests {
+                return false;
+            }
+            let at = layout.in_segment(*offset);
+            at.is_ok_and(|at| !self.broken.contains(&(*index, at.segment)))
+        })
+    }
+
+    /// How many there are.
+    pub(super) fn folds(&self) -> usize {
+        self.unfolded().count()
+    }
+
+    /// Deltas of one region that are folded together.
+    pub(super) fn next_fold(&self) -> Option<Task> {
+        let (region, ..) = self.unfolded().next()?;
+        let own = self.unfolded().filter(|(of, ..)| *of == region).take(FOLD_BATCH);
+        let deltas = own.map(|(_, member, version, _)| (member, version)).collect();
+        Some(Task::Fold { region, deltas })
+    }
+
+    pub(super) fn fold_places(&self, region: RegionIndex, deltas: &[(Member, Version)]) -> Vec<At> {
+        let stored = self.awake.region(region).into_iter().flat_map(Region::stored);
+        let own = stored.filter(|(member, version, _)| deltas.contains(&(*member, *version)));
+        own.map(|(_, _, stored)| (region, stored.change.offset)).collect()
+    }
+
+    /// Deltas are added to parity, and noted as folded, in one commit.
+    pub(super) fn finish_fold(
+        &mut self,
+        index: RegionIndex,
+        deltas: &[(Member, Version)],
+        loaded: &BTreeMap<At, Vec<u8>>,
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        let Some(region) = self.awake.region(index) else { return Ok(()) };
+        let Some(parity) = region.parity() else { return Ok(()) };
+        let code = crate::segment::SegmentCode::new(region.group().split())?;
+        let mut changes: BTreeMap<Offset, Vec<u8>> = BTreeMap::new();
+        for (member, version, stored) in region.stored() {
+            if deltas.contains(&(member, version)) {
+                let change = code.scaled(parity.into(), member.as_usize(), &stored.bytes)?;
+                let zeros = || vec![0; change.len()];
+                let sum = changes.entry(stored.change.offset).or_insert_with(zeros);
+                *sum = xor(sum, &change);
+            }
+        }
+        let seats = region.group().seats().to_vec();
+        let staged = self.stage(&BTreeMap::from([(index, changes)]), loaded, out)?;
+        let folded = deltas.iter().map(|(member, version)| Row::Folded {
+            region: index,
+            member: *member,
+            version: *version,
+        });
+        self.commit(staged.rows.into_iter().chain(folded).collect(), out);
+        for (region, spots) in &staged.left {
+            self.leave(*region, spots);
+        }
+        for (member, version) in deltas {
+            let to = seats[member.as_usize()].tome;
+            self.say_status(index, to, *version, Status::Folded, out);
+        }
+        Ok(())
+    }
+}
+
+/// Asks a parity about a change of a region, and says what it may forget.
+fn query(region: &Region, version: Version, floor: Version, parity: u8, out: &mut Outbox<Command>) {
+    let (group, member) = (region.group().id(), region.member());
+    let message = Message::Query { group, member, version, floor };
+    out.push(Command::Tell { to: region.group().parity_tome(parity), message });
+}
+
+/// Whether a tome is the data member that it says.
+fn is_from(region: &Region, member: Member, from: TomeId) -> bool {
+    let is_data = u32::from(member.get()) < region.group().split().data();
+    is_data && region.parity().is_some() && region.group().seats()[member.as_usize()].tome == from
+}
+
+/// Nodes of a region's tree, if not too many are asked for.
+pub(super) fn nodes(region: &Region, level: u32, indexes: &[u32]) -> Option<Nodes> {
+    let node = |index: &u32| {
+        let found = region.tree().node(level as usize, *index as usize);
+        found.unwrap_or_default()
+    };
+    let fits = indexes.len() <= DESCENT_NODES_MAX;
+    fits.then(|| Nodes { epoch: region.epoch(), signatures: indexes.iter().map(node).collect() })
+}

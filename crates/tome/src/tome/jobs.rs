@@ -1,0 +1,445 @@
+//! Jobs: what is read for a task, looked at, healed, and then done.
+//!
+//! Not here: which deltas are to be sent and folded.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::{Signature, sector_checksum, signature};
+use fulgurite_units::Outbox;
+
+use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
+use crate::awake::{Object, Row};
+use crate::limits::{PENDING_MAX, RESEND};
+use crate::pending::{Parities, Pending};
+use crate::{Member, Offset, RegionIndex, Result, Spot, TomeError, Version};
+
+/// A block of this tome.
+pub(super) type At = (RegionIndex, Offset);
+
+/// Something that takes a disk that turns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Put {
+        request: RequestId,
+        name: String,
+        bytes: Vec<u8>,
+    },
+    Get {
+        request: RequestId,
+        name: String,
+    },
+    /// Deltas of one region that came are added to its blocks.
+    Fold {
+        region: RegionIndex,
+        deltas: Vec<(Member, Version)>,
+    },
+    /// A change goes to a parity.
+    Send {
+        region: RegionIndex,
+        version: Version,
+        parity: u8,
+    },
+    /// Blocks are read to see whether they can be; `next` is where a full scrub goes on then.
+    Scrub {
+        blocks: Vec<At>,
+        next: Option<u64>,
+    },
+}
+
+impl Task {
+    /// Whether it puts an object of this name.
+    pub(super) fn puts(&self, of: &str) -> bool {
+        matches!(self, Self::Put { name, .. } if name == of)
+    }
+
+    /// Whether somebody waits to read.
+    pub(super) const fn reads(&self) -> bool {
+        matches!(self, Self::Get { .. })
+    }
+
+    const fn request(&self) -> Option<RequestId> {
+        match self {
+            Self::Put { request, .. } | Self::Get { request, .. } => Some(*request),
+            Self::Fold { .. } | Self::Send { .. } | Self::Scrub { .. } => None,
+        }
+    }
+}
+
+/// A task that is being done.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    id: u64,
+    task: Task,
+    /// Blocks that an object is put into.
+    places: Vec<At>,
+    /// Blocks that are read and compared.
+    wanted: BTreeSet<At>,
+    /// Spots that are read beside them, of which no signature is known by itself.
+    beside: Vec<Spot>,
+    /// Whether whole segments are read, since some of their blocks are bad.
+    heals: bool,
+    loaded: BTreeMap<At, Vec<u8>>,
+    loaded_beside: Vec<Option<Vec<u8>>>,
+}
+
+impl Job {
+    pub(super) const fn task(&self) -> &Task {
+        &self.task
+    }
+}
+
+impl Tome {
+    /// What is done next: clients first, then what protects, then what looks.
+    pub(super) fn next_task(&mut self) -> Option<Task> {
+        let client = self.tasks.pop_front().map(|(_, task)| task);
+        client
+            .or_else(|| self.next_fold())
+            .or_else(|| self.next_send())
+            .or_else(|| self.next_scrub())
+    }
+
+    /// Begins a task: reads what it needs.
+    pub(super) fn begin(&mut self, task: Task, out: &mut Outbox<Command>) {
+        self.jobs += 1;
+        let mut job = Job {
+            id: self.jobs,
+            task,
+            places: Vec::new(),
+            wanted: BTreeSet::new(),
+            beside: Vec::new(),
+            heals: false,
+            loaded: BTreeMap::new(),
+            loaded_beside: Vec::new(),
+        };
+        match self.plan(&mut job) {
+            Ok(()) => self.load(job, out),
+            Err(error) => self.fail(job, error, out),
+        }
+    }
+
+    /// What a job reads.
+    fn plan(&mut self, job: &mut Job) -> Result<()> {
+        match &job.task {
+            Task::Put { bytes, .. } => {
+                let blocks = bytes.len().div_ceil(self.block_len());
+                job.places = self.choose(blocks)?;
+                job.wanted = self.with_parity(&job.places)?;
+            }
+            Task::Get { name, .. } => {
+                let no_object = || TomeError::NoObject { name: name.clone() };
+                let object = self.awake.object(name).ok_or_else(no_object)?;
+                job.wanted = object.blocks.iter().copied().collect();
+            }
+            Task::Fold { region, deltas } => {
+                let places = self.fold_places(*region, deltas);
+                job.wanted = self.with_parity(&places)?;
+            }
+            Task::Send { region, version, .. } => {
+                if let Some(pending) = self.pending(*region, *version) {
+                    // The new block is healed if need be, while it is the latest of its place.
+                    let at = (*region, pending.offset);
+                    let latest = self.awake.region(*region).and_then(|r| r.spot(pending.offset));
+                    if latest == Some(pending.new) {
+                        job.wanted = BTreeSet::from([at]);
+                    } else {
+                        job.beside.push(pending.new);
+                    }
+                    job.beside.extend(pending.old);
+                }
+            }
+            Task::Scrub { blocks, .. } => job.wanted = blocks.iter().copied().collect(),
+        }
+        Ok(())
+    }
+
+    /// Blocks, and the parity of their segments.
+    fn with_parity(&self, places: &[At]) -> Result<BTreeSet<At>> {
+        let layout = self.awake.layout();
+        let mut wanted = BTreeSet::new();
+        for (region, offset) in places {
+            let at = layout.in_segment(*offset)?;
+            let parity = layout.segment_offsets(at.segment).skip(layout.segment().data() as usize);
+            wanted.extend(parity.chain([*offset]).map(|offset| (*region, offset)));
+        }
+        Ok(wanted)
+    }
+
+    fn load(&mut self, job: Job, out: &mut Outbox<Command>) {
+        let spots: Vec<Spot> =
+            self.mapped(&job).map(|(_, s)| s).chain(job.beside.clone()).collect();
+        let id = job.id;
+        self.job = Some(job);
+        if spots.is_empty() {
+            self.read(id, Vec::new(), out);
+        } else {
+            out.push(Command::Read { job: id, spots });
+        }
+    }
+
+    /// Blocks of a job that were ever written, and where they lie.
+    fn mapped(&self, job: &Job) -> impl Iterator<Item = (At, Spot)> {
+        job.wanted.iter().filter_map(|(region, offset)| {
+            let spot = self.awake.region(*region)?.spot(*offset)?;
+            Some(((*region, *offset), spot))
+        })
+    }
+
+    /// What was to be read came.
+    pub(super) fn read(
+        &mut self,
+        id: u64,
+        blocks: Vec<Option<Vec<u8>>>,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some(mut job) = self.job.take_if(|job| job.id == id) else { return };
+        let length = self.block_len();
+        let blocks = blocks.into_iter().map(|block| block.filter(|bytes| bytes.len() == length));
+        let mut blocks = blocks.collect::<Vec<_>>().into_iter();
+        let mapped: Vec<At> = self.mapped(&job).map(|(at, _)| at).collect();
+        let mut bad = BTreeSet::new();
+        for (at, bytes) in mapped.into_iter().zip(blocks.by_ref()) {
+            match bytes.filter(|bytes| signature(bytes) == self.signature_of(at)) {
+                Some(bytes) => {
+                    job.loaded.insert(at, bytes);
+                }
+                None => {
+                    bad.insert(at);
+                }
+            }
+        }
+        job.loaded_beside = blocks.collect();
+        let loaded = if bad.is_empty() {
+            Ok(false)
+        } else if job.heals {
+            self.heal(&mut job, &bad, out).map(|()| false)
+        } else {
+            self.widen(&mut job, &bad).map(|()| true)
+        };
+        match loaded {
+            Ok(true) => self.load(job, out),
+            Ok(false) => self.finish(job, out),
+            Err(error) => self.fail(job, error, out),
+        }
+    }
+
+    /// Has the whole segments of bad blocks read.
+    fn widen(&self, job: &mut Job, bad: &BTreeSet<At>) -> Result<()> {
+        job.heals = true;
+        for (region, offset) in bad {
+            let at = self.awake.layout().in_segment(*offset)?;
+            let offsets = self.awake.layout().segment_offsets(at.segment);
+            job.wanted.extend(offsets.map(|offset| (*region, offset)));
+        }
+        Ok(())
+    }
+
+    /// Makes bad blocks anew, and writes them elsewhere. A segment of which too much is bad is
+    /// told; the job goes on without it if it only looks.
+    fn heal(&mut self, job: &mut Job, bad: &BTreeSet<At>, out: &mut Outbox<Command>) -> Result<()> {
+        let layout = *self.awake.layout();
+        let mut segments = BTreeSet::new();
+        for (region, offset) in bad {
+            segments.insert((*region, layout.in_segment(*offset)?.segment));
+        }
+        for (region, segment) in segments {
+            let offsets: Vec<Offset> = layout.segment_offsets(segment).collect();
+            let signatures: Vec<Signature> =
+                offsets.iter().map(|offset| self.signature_of((region, *offset))).collect();
+            let zeros = || vec![0; self.block_len()];
+            let is_written = |offset: Offset| {
+                self.awake.region(region).is_some_and(|region| region.spot(offset).is_some())
+            };
+            let mut blocks: Vec<Option<Vec<u8>>> = offsets
+                .iter()
+                .map(|offset| {
+                    let loaded = job.loaded.get(&(region, *offset)).cloned();
+                    loaded.or_else(|| (!is_written(*offset)).then(zeros))
+                })
+                .collect();
+            match self.code.rebuild(&mut blocks, &signatures) {
+                Ok(healed) => self.heal_segment(job, region, &offsets, &healed, &blocks, out)?,
+                Err(error) => {
+                    self.broken.insert((region, segment));
+                    out.push(Command::Alarm(Alarm::SegmentLost { region, segment }));
+                    if !matches!(job.task, Task::Scrub { .. }) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn heal_segment(
+        &mut self,
+        job: &mut Job,
+        region: RegionIndex,
+        offsets: &[Offset],
+        healed: &[usize],
+        blocks: &[Option<Vec<u8>>],
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        self.room_for(healed.len())?;
+        let mut rows = Vec::new();
+        let mut left = Vec::new();
+        for position in healed {
+            let (offset, Some(bytes)) = (offsets[*position], &blocks[*position]) else { continue };
+            job.loaded.insert((region, offset), bytes.clone());
+            let version = self.awake.region(region).map_or(Version::NONE, |r| r.version(offset));
+            left.extend(self.awake.region(region).and_then(|region| region.spot(offset)));
+            let spot = self.write(bytes.clone(), out)?;
+            rows.push(Row::Block { region, offset, spot, version, change: Signature::ZERO });
+        }
+        self.commit(rows, out);
+        self.leave(region, &left);
+        out.push(Command::Alarm(Alarm::Healed { region, blocks: healed.len() }));
+        Ok(())
+    }
+
+    /// Everything is read and right.
+    fn finish(&mut self, mut job: Job, out: &mut Outbox<Command>) {
+        let done = match &job.task {
+            Task::Put { .. } => self.finish_put(&mut job, out),
+            Task::Get { request, name } => {
+                let (request, bytes) = (*request, self.assemble(&job, name));
+                bytes.map(|bytes| {
+                    out.push(Command::Answer { request, answer: Answer::Bytes(bytes) });
+                })
+            }
+            Task::Fold { region, deltas } => {
+                let (region, deltas) = (*region, deltas.clone());
+                self.finish_fold(region, &deltas, &job.loaded, out)
+            }
+            Task::Send { region, version, parity } => {
+                let (region, version, parity) = (*region, *version, *parity);
+                let beside = std::mem::take(&mut job.loaded_beside);
+                self.finish_send((region, version, parity), beside, &job.loaded, out);
+                Ok(())
+            }
+            Task::Scrub { next, .. } => {
+                if let Some(next) = *next {
+                    let scrubbed =
+                        self.scrub.reached(self.now, self.awake.scrubbed(), next, self.blocks());
+                    self.commit(vec![Row::Scrubbed(scrubbed)], out);
+                }
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            self.fail(job, error, out);
+        }
+    }
+
+    fn assemble(&self, job: &Job, name: &str) -> Result<Vec<u8>> {
+        let no_object = || TomeError::NoObject { name: name.to_owned() };
+        let object = self.awake.object(name).ok_or_else(no_object)?;
+        let blocks = object.blocks.iter().filter_map(|at| job.loaded.get(at));
+        let mut bytes: Vec<u8> = blocks.flatten().copied().collect();
+        bytes.truncate(usize::try_from(object.bytes).unwrap_or(usize::MAX));
+        if sector_checksum(&bytes) == object.digest {
+            return Ok(bytes);
+        }
+        Err(TomeError::Digest { name: name.to_owned() })
+    }
+
+    /// An object's blocks are written and its name is noted, in one commit.
+    fn finish_put(&mut self, job: &mut Job, out: &mut Outbox<Command>) -> Result<()> {
+        let Task::Put { request, name, bytes } = &job.task else { return Ok(()) };
+        let (request, name, block_len) = (*request, name.clone(), self.block_len());
+        let mut changes: BTreeMap<RegionIndex, BTreeMap<Offset, Vec<u8>>> = BTreeMap::new();
+        for (at, chunk) in job.places.iter().zip(bytes.chunks(block_len)) {
+            let mut change = job.loaded.get(at).cloned().unwrap_or_else(|| vec![0; block_len]);
+            change.iter_mut().zip(chunk).for_each(|(old, new)| *old ^= new);
+            changes.entry(at.0).or_default().insert(at.1, change);
+        }
+        let object = Object {
+            blocks: job.places.clone(),
+            bytes: bytes.len() as u64,
+            digest: sector_checksum(bytes),
+        };
+        let staged = self.stage(&changes, &job.loaded, out)?;
+        let mut rows = staged.rows;
+        for (at, written) in &staged.data {
+            let group = self.awake.region(at.0).map(|region| region.group().split());
+            let pending = Pending {
+                offset: at.1,
+                old: written.old,
+                new: written.new,
+                change: written.change,
+                missing: group.map(Parities::all).unwrap_or_default(),
+                is_sent: false,
+                since: self.now,
+            };
+            rows.push(Row::Pending { region: at.0, version: written.version, pending });
+        }
+        rows.push(Row::Object { name: name.clone(), object });
+        self.commit(rows, out);
+        for (region, spots) in &staged.left {
+            self.leave(*region, spots);
+        }
+        self.deltas.written(&self.awake, changes.keys().copied());
+        self.watched.insert(name, request);
+        out.push(Command::Answer { request, answer: Answer::Local });
+        job.places.clear();
+        Ok(())
+    }
+
+    /// A job cannot be done; whoever waits for it is told.
+    fn fail(&mut self, job: Job, error: TomeError, out: &mut Outbox<Command>) {
+        for (region, offset) in &job.places {
+            if let Some(bits) = self.used.get_mut(region) {
+                bits.give_back(offset.as_usize());
+            }
+        }
+        if let Some(request) = job.task.request() {
+            out.push(Command::Answer { request, answer: Answer::Refused(error) });
+        } else if let Task::Send { region, version, parity } = job.task {
+            self.deltas.give_up(region, version, parity);
+        } else if let Task::Fold { .. } = job.task {
+            // There was no room; or a segment is lost, and its deltas are left out from now on.
+            self.folds_rest = Some(self.now + RESEND);
+        }
+    }
+
+    /// Free data blocks for an object: of the region with the most, and then of others.
+    fn choose(&mut self, count: usize) -> Result<Vec<At>> {
+        let layout = *self.awake.layout();
+        let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
+        for (index, region) in self.awake.regions() {
+            let Some(pending) = region.pending() else { continue };
+            let free = self.used.get(&index).map_or(0, Bits::free);
+            regions.push((free.min(PENDING_MAX - pending.len()), index));
+        }
+        regions.sort_unstable();
+        let mut chosen = Vec::new();
+        for (room, region) in regions.into_iter().rev() {
+            let Some(bits) = self.used.get_mut(&region) else { continue };
+            let broken = &self.broken;
+            let is_good = |place: usize| {
+                let offset = Offset::at(place);
+                let segment = layout.in_segment(offset).map_or(0, |at| at.segment);
+                !layout.is_parity(offset) && !broken.contains(&(region, segment))
+            };
+            let most = room.min(count - chosen.len());
+            let places = (0..most).map_while(|_| bits.take_first(is_good));
+            chosen.extend(places.map(|place| (region, Offset::at(place))));
+        }
+        if chosen.len() == count {
+            return Ok(chosen);
+        }
+        for (region, offset) in chosen {
+            if let Some(bits) = self.used.get_mut(&region) {
+                bits.give_back(offset.as_usize());
+            }
+        }
+        Err(TomeError::Full { what: "objects" })
+    }
+
+    pub(super) fn block_len(&self) -> usize {
+        usize::try_from(self.awake.layout().block_bytes()).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn signature_of(&self, (region, offset): At) -> Signature {
+        self.awake.region(region).map_or(Signature::ZERO, |region| region.tree().block(offset))
+    }
+}

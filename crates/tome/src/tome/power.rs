@@ -1,0 +1,119 @@
+//! When the disk turns: its token, what it is needed for, and when it may rest.
+//!
+//! Not here: what is done while it turns.
+
+use fulgurite_units::{Duration, Instant, Outbox};
+
+use super::{Command, Tome, tell_keeper};
+use crate::limits::IDLE;
+use crate::token::Need;
+
+/// What the disk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Still,
+    Rising,
+    Turning,
+    Sinking,
+}
+
+/// How long the disk has done nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// Since when it stands still; none if it never turned.
+    pub(super) still: Option<Instant>,
+    /// Since when it turns for nothing.
+    pub(super) idle: Option<Instant>,
+}
+
+impl Tome {
+    /// The disk did as it was told; an answer to an order that is none any more is none.
+    pub(super) fn came<T>(&mut self, from: Phase, to: Phase) -> Option<T> {
+        if self.phase == from {
+            self.phase = to;
+            self.rest.idle = None;
+            match to {
+                Phase::Still => self.rest.still = Some(self.now),
+                Phase::Turning => self.scrub.begin(),
+                Phase::Rising | Phase::Sinking => {}
+            }
+        }
+        None
+    }
+
+    /// Goes on with whatever can be gone on with.
+    pub(super) fn advance(&mut self, out: &mut Outbox<Command>) {
+        self.ask_others(out);
+        self.go_on_checking(out);
+        match self.phase {
+            Phase::Still => match self.need() {
+                Some(need) => {
+                    let asks = self.holder.want(self.now, need);
+                    tell_keeper(asks, out);
+                    if let Some((token, epoch)) = self.holder.held(self.now) {
+                        self.phase = Phase::Rising;
+                        out.push(Command::SpinUp { token, epoch });
+                    }
+                }
+                None => tell_keeper(self.holder.release(), out),
+            },
+            Phase::Turning => self.turning(out),
+            Phase::Rising | Phase::Sinking => {}
+        }
+    }
+
+    fn turning(&mut self, out: &mut Outbox<Command>) {
+        if self.holder.held(self.now).is_none() {
+            if self.job.is_none() {
+                self.sink(out);
+            }
+            return;
+        }
+        while self.job.is_none() {
+            let Some(task) = self.next_task() else { break };
+            self.rest.idle = None;
+            self.begin(task, out);
+        }
+        if self.job.is_some() {
+            let need = self.need().unwrap_or_default();
+            tell_keeper(self.holder.want(self.now, need), out);
+            return;
+        }
+        let idle = *self.rest.idle.get_or_insert(self.now);
+        if self.deltas.has_unsent() {
+            // What was sent and not heard of is sent again from here.
+            tell_keeper(self.holder.want(self.now, Need::default()), out);
+        } else if self.now.since(idle) >= IDLE {
+            self.sink(out);
+        }
+    }
+
+    fn sink(&mut self, out: &mut Outbox<Command>) {
+        self.phase = Phase::Sinking;
+        out.push(Command::SpinDown);
+    }
+
+    /// When a disk that turns for nothing is put down.
+    pub(super) fn idle_ends(&self) -> Option<Instant> {
+        self.rest.idle.filter(|_| self.phase == Phase::Turning).map(|since| since + IDLE)
+    }
+
+    /// What the disk is needed for, if it is.
+    fn need(&self) -> Option<Need> {
+        let folds = self.folds();
+        let sends = self.deltas.to_send();
+        let pending = self.tasks.len() + folds + sends + usize::from(self.job.is_some());
+        if pending == 0 && !self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks()) {
+            return None;
+        }
+        let oldest_task = self.tasks.front().map(|(since, _)| self.now.since(*since));
+        let oldest_change = (folds + sends > 0).then(|| self.unprotected().age);
+        Some(Need {
+            age: oldest_task.max(oldest_change).unwrap_or(Duration::ZERO),
+            rebuild: false,
+            read: self.tasks.iter().any(|(_, task)| task.reads()),
+            pending: u32::try_from(pending).unwrap_or(u32::MAX),
+            still: self.rest.still.map(|still| self.now.since(still)),
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading to see whether it can be read: a little at each spin-up, everything within a year.
+//!
+//! (Pergamum (FAST 2008), section 4.3.2.) A limited scrub reads some blocks drawn at random each
+//! time the disk turns. The full scrub goes on from where it was while the disk turns anyway, as
+//! much as is due by then; when it is a good part behind, the disk is woken for it. Not here: what
+//! SMART says of the disk, which its driver knows.
+
+use fulgurite_units::{Duration, Instant, RandomStream};
+
+use super::Tome;
+use super::jobs::{At, Task};
+use crate::awake::Scrubbed;
+use crate::limits::{FULL_SCRUB, LIMITED_SCRUB, SCRUB_BATCH, SCRUB_LATE, SCRUB_SCAN};
+use crate::{Offset, RegionIndex};
+
+/// What is to be looked at.
+#[derive(Clone, Debug)]
+pub(super) struct Scrub {
+    stream: RandomStream,
+    /// Blocks of the limited scrub that are left.
+    limited: usize,
+    /// When this pass of the full scrub began.
+    began: Instant,
+}
+
+impl Scrub {
+    pub(super) fn new(now: Instant, before: Scrubbed, stream: RandomStream) -> Self {
+        let began = now.as_nanos().saturating_sub(before.spent.as_nanos());
+        Self { stream, limited: 0, began: Instant::from_nanos(began) }
+    }
+
+    /// The disk turns.
+    pub(super) fn begin(&mut self) {
+        self.limited = LIMITED_SCRUB;
+    }
+
+    /// Blocks that should have been read by now in this pass.
+    fn due(&self, now: Instant, blocks: u64) -> u64 {
+        let spent = u128::from(now.since(self.began).as_nanos());
+        let due = u128::from(blocks) * spent / u128::from(FULL_SCRUB.as_nanos());
+        u64::try_from(due).unwrap_or(u64::MAX).min(blocks)
+    }
+
+    /// Whether the disk is to be woken.
+    pub(super) fn is_late(&self, now: Instant, scrubbed: Scrubbed, blocks: u64) -> bool {
+        let late = scrubbed.next + (blocks / SCRUB_LATE).max(1);
+        self.due(now, blocks) >= late.min(blocks)
+    }
+
+    /// When it may become late next: looked at from time to time.
+    pub(super) fn deadline(&self, now: Instant) -> Instant {
+        now + Duration::from_nanos(FULL_SCRUB.as_nanos() / SCRUB_LATE)
+    }
+
+    /// The blocks before `next` are read.
+    pub(super) fn reached(
+        &mut self,
+        now: Instant,
+        before: Scrubbed,
+        next: u64,
+        blocks: u64,
+    ) -> Scrubbed {
+        if next < blocks {
+            return Scrubbed { next, spent: now.since(self.began), ..before };
+        }
+        self.began = now;
+        Scrubbed { next: 0, spent: Duration::ZERO, passes: before.passes + 1 }
+    }
+}
+
+impl Tome {
+    /// Blocks of the disk.
+    pub(super) const fn blocks(&self) -> u64 {
+        self.awake.layout().blocks()
+    }
+
+    /// The next blocks to look at, if any are due.
+    pub(super) fn next_scrub(&mut self) -> Option<Task> {
+        if self.scrub.limited > 0 {
+            let count = self.scrub.limited.min(SCRUB_BATCH);
+            self.scrub.limited -= count;
+            let draws = (0..count).map(|_| self.scrub.stream.below(self.blocks()));
+            let places: Vec<u64> = draws.collect();
+            let blocks: Vec<At> = places.into_iter().filter_map(|at| self.to_look_at(at)).collect();
+            return Some(Task::Scrub { blocks, next: None });
+        }
+        let next = self.awake.scrubbed().next;
+        let due = self.scrub.due(self.now, self.blocks());
+        if due <= next {
+            return None;
+        }
+        let mut blocks = Vec::new();
+        let mut until = next;
+        let end = due.min(next + SCRUB_SCAN);
+        while until < end && blocks.len() < SCRUB_BATCH {
+            blocks.extend(self.to_look_at(until));
+            until += 1;
+        }
+        Some(Task::Scrub { blocks, next: Some(until) })
+    }
+
+    /// The block at a place of the disk, if it was ever written and its segment is not given up.
+    fn to_look_at(&self, place: u64) -> Option<At> {
+        let layout = self.awake.layout();
+        let blocks = u64::from(layout.region_blocks());
+        let index = RegionIndex::new(u32::try_from(place / blocks).ok()?);
+        let offset = Offset::new(u32::try_from(place % blocks).ok()?);
+        let segment = layout.in_segment(offset).ok()?.segment;
+        let is_good = !self.broken.contains(&(index, segment));
+        self.awake.region(index)?.spot(offset).filter(|_| is_good).map(|_| (index, offset))
+    }
+}

@@ -1,0 +1,126 @@
+//! Writing changes: each block to a spot that nothing lies in, the parity of its segment with it.
+//!
+//! What is staged counts when its rows are committed, and not before. Not here: what changes.
+
+use std::collections::BTreeMap;
+
+use fulgurite_codes::{Signature, signature};
+use fulgurite_units::Outbox;
+
+use super::jobs::At;
+use super::{Command, Tome};
+use crate::alone::xor;
+use crate::awake::Row;
+use crate::{InSegment, Offset, RegionIndex, Result, Spot, TomeError, Version};
+
+/// A data block that was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    pub(super) old: Option<Spot>,
+    pub(super) new: Spot,
+    pub(super) version: Version,
+    pub(super) change: Signature,
+}
+
+/// Blocks that were written and are to be committed.
+#[derive(Debug, Default)]
+pub(super) struct Staged {
+    pub(super) rows: Vec<Row>,
+    pub(super) data: Vec<(At, Written)>,
+    /// Spots that nothing lies in then, unless a change is still computed from them.
+    pub(super) left: BTreeMap<RegionIndex, Vec<Spot>>,
+}
+
+/// What is added to data blocks, by region and offset.
+pub(super) type Changes = BTreeMap<RegionIndex, BTreeMap<Offset, Vec<u8>>>;
+
+impl Tome {
+    /// Writes blocks with their changes, and the parity of their segments; `loaded` has what lay
+    /// there. Nothing is written when there is no room for all.
+    pub(super) fn stage(
+        &mut self,
+        changes: &Changes,
+        loaded: &BTreeMap<At, Vec<u8>>,
+        out: &mut Outbox<Command>,
+    ) -> Result<Staged> {
+        let layout = *self.awake.layout();
+        let data = layout.segment().data();
+        let mut all: Vec<(At, &Vec<u8>)> = Vec::new();
+        let mut parity: BTreeMap<(RegionIndex, u32), Vec<Vec<u8>>> = BTreeMap::new();
+        for (region, changes) in changes {
+            for (offset, change) in changes {
+                let at = layout.in_segment(*offset)?;
+                let zeros = || vec![vec![0; change.len()]; layout.segment().parity() as usize];
+                let blocks = parity.entry((*region, at.segment)).or_insert_with(zeros);
+                self.code.delta(at.position as usize, change, blocks)?;
+                all.push(((*region, *offset), change));
+            }
+        }
+        let data_blocks = all.len();
+        for ((region, segment), changes) in &parity {
+            let positions = (data..).zip(changes);
+            all.extend(positions.map(|(position, change)| {
+                let at = InSegment { segment: *segment, position };
+                ((*region, layout.offset(at)), change)
+            }));
+        }
+        self.room_for(all.len())?;
+        let mut versions = self.versions(all.iter().map(|(at, _)| at.0))?;
+        let mut staged = Staged::default();
+        for (number, (at, change)) in all.into_iter().enumerate() {
+            let bytes = loaded.get(&at).map_or_else(|| change.clone(), |old| xor(old, change));
+            let old = self.awake.region(at.0).and_then(|region| region.spot(at.1));
+            let new = self.write(bytes, out)?;
+            let version = versions.next().unwrap_or_default();
+            let change = signature(change);
+            let (region, offset) = at;
+            staged.rows.push(Row::Block { region, offset, spot: new, version, change });
+            staged.left.entry(region).or_default().extend(old);
+            if number < data_blocks {
+                staged.data.push((at, Written { old, new, version, change }));
+            }
+        }
+        Ok(staged)
+    }
+
+    /// A version for each write to these regions, in order.
+    fn versions(
+        &self,
+        regions: impl Iterator<Item = RegionIndex>,
+    ) -> Result<std::vec::IntoIter<Version>> {
+        let mut latest: BTreeMap<RegionIndex, Version> = BTreeMap::new();
+        let mut versions = Vec::new();
+        for region in regions {
+            let known = || self.awake.region(region).map_or(Version::NONE, |r| r.latest());
+            let version = latest.entry(region).or_insert_with(known);
+            *version = version.next().ok_or(TomeError::Full { what: "versions of a region" })?;
+            versions.push(*version);
+        }
+        Ok(versions.into_iter())
+    }
+
+    /// Whether so many blocks can be written.
+    pub(super) fn room_for(&self, blocks: usize) -> Result<()> {
+        let fits = self.spots.free() >= blocks;
+        if fits { Ok(()) } else { Err(TomeError::Full { what: "blocks that are written anew" }) }
+    }
+
+    /// Writes a block where nothing lies.
+    pub(super) fn write(&mut self, bytes: Vec<u8>, out: &mut Outbox<Command>) -> Result<Spot> {
+        let place = self.spots.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
+        let full = TomeError::Full { what: "blocks that are written anew" };
+        let spot = Spot::new(place.ok_or(full)?);
+        out.push(Command::Write { spot, bytes });
+        Ok(spot)
+    }
+
+    /// Spots that no block lies in any more are free, unless a change is computed from them.
+    pub(super) fn leave(&mut self, region: RegionIndex, spots: &[Spot]) {
+        for spot in spots {
+            let pending = self.awake.region(region).and_then(|region| region.pending());
+            if !pending.is_some_and(|pending| pending.needs(*spot)) {
+                self.spots.give_back(spot.get() as usize);
+            }
+        }
+    }
+}
