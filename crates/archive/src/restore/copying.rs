@@ -159,6 +159,11 @@ impl Copying {
         Ok(true)
     }
 
+    /// Whether a file of its room failed: then none of its pieces can come there any more.
+    pub(super) fn is_spoiled(&self) -> bool {
+        self.rooms.iter().any(|room| room.writer.is_failed())
+    }
+
     pub(super) fn writer(&self, part: usize) -> Arc<LogWriter> {
         Arc::clone(&self.rooms[part].writer)
     }

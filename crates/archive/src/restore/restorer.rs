@@ -463,6 +463,11 @@ impl Driver {
                 continue;
             };
             match copying.begin(&self.of.ground) {
+                Ok(true) if copying.is_spoiled() => {
+                    // Others of its pieces may be on their way to the old room.
+                    self.ask_anew(piece)?;
+                    continue;
+                }
                 Ok(true) => {}
                 Ok(false) => {
                     self.forget(piece.restore);

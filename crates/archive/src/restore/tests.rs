@@ -1,11 +1,14 @@
 //! Expiry is rounded up to midnight UTC, as the S3 guide's own examples have it.
 
+use fulgurite_catalog::KeyRange;
+use fulgurite_catalog::row::rows_in;
 use fulgurite_units::{Duration, UnixTime};
 
 use super::queue::Queue;
 use super::*;
 use crate::bodies::log::LogKind;
 use crate::objects::commit::insert_object;
+use crate::rows::BodyRow;
 use crate::testing;
 
 fn at(text: &str) -> UnixTime {
@@ -22,8 +25,12 @@ fn the_guides_examples_hold() {
 }
 
 fn put(ground: &Arc<Ground>, name: &str, class: StorageClass) {
+    put_bytes(ground, name, class, 0);
+}
+
+fn put_bytes(ground: &Arc<Ground>, name: &str, class: StorageClass, bytes: u64) {
     let (bucket, key) = (testing::bucket("vault"), testing::key(name));
-    let body = testing::body_row(LogKind::Staging);
+    let body = BodyRow { bytes, ..testing::body_row(LogKind::Staging) };
     let commit = move |tx: &mut Transaction<'_>| {
         insert_object(tx, &bucket, &key, testing::object_row(class), vec![body]).map(drop)
     };
@@ -99,4 +106,36 @@ async fn a_start_finds_in_the_rows_what_is_asked_for_by_retrieval_and_time() {
     assert_eq!(found, [Some(2), Some(1), Some(3)]);
     assert_eq!(Retrieval::URGENT_FIRST.map(first), [None; 3]);
     tokio::task::spawn_blocking(move || drop(ground)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_whose_file_failed_is_begun_anew_in_another() {
+    let dir = testing::dir();
+    let ground = tokio::task::spawn_blocking(move || {
+        let ground = testing::ground(&dir);
+        put_bytes(&ground, "glass", StorageClass::DeepArchive, 100);
+        (dir, ground)
+    });
+    let (_dir, ground) = ground.await.unwrap();
+    ask(&ground, "glass", 2, Retrieval::Standard).await.unwrap();
+    tokio::task::spawn_blocking(move || {
+        let all = rows_in::<RestoreRow>(&*ground.kv, RESTORES, &KeyRange::all(), 2).unwrap();
+        let [(key, row)] = <[_; 1]>::try_from(all).unwrap();
+        let object = ObjectId::from_bytes(key.try_into().unwrap());
+        let find = || copying::Copying::find(&ground, object, row.clone()).unwrap().unwrap();
+        let mut copying = find();
+        assert!(copying.begin(&ground).unwrap());
+        assert!(!copying.is_spoiled());
+        copying.writer(0).write_at(0, &[1; 16]).unwrap();
+        copying.writer(0).fail();
+        assert!(copying.writer(0).write_at(0, &[1; 16]).is_err());
+        assert!(copying.begin(&ground).unwrap());
+        assert!(copying.is_spoiled(), "what it began with stays as it is");
+        let mut anew = find();
+        assert!(anew.begin(&ground).unwrap());
+        assert!(!anew.is_spoiled());
+        anew.writer(0).write_at(0, &[1; 16]).unwrap();
+    })
+    .await
+    .unwrap();
 }

@@ -99,6 +99,17 @@ impl LogWriter {
         Ok(())
     }
 
+    /// Whether a file of its room takes nothing more: what is left of it has to go elsewhere.
+    pub(crate) fn is_failed(&self) -> bool {
+        self.room.iter().any(|stretch| stretch.target.is_failed())
+    }
+
+    /// Has the files of its room take nothing more.
+    #[cfg(test)]
+    pub(crate) fn fail(&self) {
+        self.room.iter().for_each(|stretch| stretch.target.fail("a disk that fails".to_owned()));
+    }
+
     /// Appends `bytes`. May block on the disk.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let needed = self.written + bytes.len() as u64;
