@@ -137,19 +137,27 @@ fn open_store(
     folder: &Path,
     accept: impl FnOnce(&dyn ReadView) -> Result<()>,
 ) -> Result<FjallStore> {
-    let config = FjallConfig {
-        block_cache: AWAKE_BLOCK_CACHE,
-        write_buffer: AWAKE_WRITE_BUFFER,
-        worker_count: 1,
-    };
     let path = folder.join(STORE);
-    match FjallStore::open_if(&path, &SPACES, &config, accept) {
+    match FjallStore::open_if(&path, &SPACES, &config(), accept) {
         Err(TomesError::Catalog(CatalogError::Locked { path })) => Err(TomesError::InUse { path }),
         opened => opened,
     }
 }
 
-fn lock(folder: &Path) -> Result<File> {
+/// How much of memory and threads a store of a tome takes: there is one for each.
+pub(crate) const fn config() -> FjallConfig {
+    FjallConfig {
+        block_cache: AWAKE_BLOCK_CACHE,
+        write_buffer: AWAKE_WRITE_BUFFER,
+        worker_count: 1,
+    }
+}
+
+/// Locks a folder for this process.
+///
+/// # Errors
+/// [`TomesError::InUse`] when another has it.
+pub(crate) fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK);
     if !folder.is_dir() {
         return Err(nothing(folder));

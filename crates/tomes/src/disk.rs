@@ -37,6 +37,15 @@ pub struct Label {
     pub version: Version,
 }
 
+impl Label {
+    /// Of a block that nobody had named when it was written.
+    pub const UNKNOWN: Self = Self {
+        region: RegionIndex::new(u32::MAX),
+        offset: Offset::new(u32::MAX),
+        version: Version::NONE,
+    };
+}
+
 /// The blocks of a disk that turns.
 #[derive(Debug)]
 pub struct Disk {
@@ -104,6 +113,12 @@ impl Disk {
         file.write_all_at(block, at + slot.len() as u64)?;
         fail.pass("tomes-block-written");
         Ok(())
+    }
+
+    /// Whether something was written and is not synced.
+    #[must_use]
+    pub fn is_unsynced(&self) -> bool {
+        !self.unsynced.is_empty()
     }
 
     /// Has everything that was written on stable storage.

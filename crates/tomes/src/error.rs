@@ -26,6 +26,12 @@ pub enum TomesError {
     InUse { path: PathBuf },
     #[error("tome {tome} is given up: {why}")]
     GivenUp { tome: TomeId, why: String },
+    #[error("the disk of tome {tome} turns still under token {token}")]
+    Turns { tome: TomeId, token: u32 },
+    #[error("tome {tome} has more to do than it takes: try again later")]
+    Busy { tome: TomeId },
+    #[error("the set is stopped")]
+    Stopped,
     #[error(transparent)]
     Tome(#[from] TomeError),
     #[error(transparent)]
@@ -49,7 +55,9 @@ impl TomesError {
                 ErrorKind::Conflict
             }
             Self::Awake { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
-            Self::GivenUp { .. } => ErrorKind::Unavailable,
+            Self::GivenUp { .. } | Self::Turns { .. } | Self::Busy { .. } | Self::Stopped => {
+                ErrorKind::Unavailable
+            }
             Self::Tome(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Disks(error) => error.kind(),

@@ -6,14 +6,21 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 7] = [
+pub const FAIL_POINTS: [&str; 14] = [
+    "tomes-set-made",
     "tomes-disk-named",
+    "tomes-token-kept",
+    "tomes-wake-noted",
+    "tomes-up",
     "tomes-file-begun",
     "tomes-file-made",
     "tomes-label-written",
     "tomes-block-written",
+    "tomes-synced",
     "tomes-commit-begun",
     "tomes-committed",
+    "tomes-answering",
+    "tomes-telling",
 ];
 
 /// The fail point that is armed, if any.

@@ -10,8 +10,9 @@ use fulgurite_tome::awake::{Awake, Object, Row, Scrubbed};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::Group;
 use fulgurite_tome::pending::{Parities, Pending};
+use fulgurite_tome::token::Kept;
 use fulgurite_tome::{
-    GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
+    Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
 };
 use fulgurite_units::{ByteCount, Duration, ErrorKind, Instant, TomeSetId};
 
@@ -19,6 +20,7 @@ use crate::fail_point::FailPoints;
 use crate::rows::{
     BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, TomeRow,
 };
+use crate::set_store::{GroupRow, SetRow, TokenRow};
 use crate::{AwakeStore, Disk, Label, TOME_FILE, TomeIdentity, TomesError, identity};
 
 const REGION: RegionIndex = RegionIndex::new(1);
@@ -94,6 +96,12 @@ fn rows_of_version_1_stay_as_they_are() {
         ],
     );
     let scrubbed = Scrubbed { next: 5, spent: Duration::from_nanos(6), passes: 7 };
+    let own = SetRow { set: set(7), layout: layout(3), split: "3+2".parse().unwrap(), tomes: 300 };
+    golden(&own, &expect!["011007070707070707070707070707070707800203342b3202031403332b32ac02"]);
+    golden(&GroupRow(group()), &expect!["010303332b320500010101020103010401"]);
+    let kept = |holder| TokenRow(Kept { epoch: Epoch::new(300), holder });
+    golden(&kept(Some(TomeId::new(9))), &expect!["01ac020109"]);
+    golden(&kept(None), &expect!["01ac0200"]);
     golden(&ScrubRow(scrubbed), &expect!["01050607"]);
 }
 
