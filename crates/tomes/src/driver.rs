@@ -46,15 +46,34 @@ use crate::{Result, TomesError};
 /// Where an answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
 
+/// What is done on the tome's thread when something ended, whether anybody waits for it or not.
+pub(crate) struct Done(Box<dyn FnOnce(Result<()>) + Send>);
+
+impl Done {
+    pub(crate) fn new(done: impl FnOnce(Result<()>) + Send + 'static) -> Self {
+        Self(Box::new(done))
+    }
+
+    fn tell(self, result: Result<()>) {
+        (self.0)(result);
+    }
+}
+
+impl std::fmt::Debug for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Done")
+    }
+}
+
 /// What a client wants.
 #[derive(Debug)]
 pub(crate) enum Ask {
-    /// Answered when it is local. What it takes of memory is held meanwhile.
-    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, reply: Reply<()> },
+    /// Done when it is local. What it takes of memory is held meanwhile.
+    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done },
     /// Answered with its bytes.
     Get { name: String, reply: Reply<Vec<u8>> },
-    /// Answered when its name is gone for good.
-    Delete { name: String, reply: Reply<()> },
+    /// Done when its name is gone for good.
+    Delete { name: String, done: Done },
     /// Answered when every parity has it.
     Protected { name: String, reply: Reply<()> },
     /// Answered at once.
@@ -131,6 +150,18 @@ impl Driver {
         self.is_given_up.load(Ordering::Acquire)
     }
 
+    /// Why there is no answer of it any more.
+    pub(crate) fn gone(&self) -> TomesError {
+        match &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => TomesError::Stopped,
+            Some(_) => {
+                self.is_given_up.store(true, Ordering::Release);
+                let why = "its thread ended, and the log says why".to_owned();
+                TomesError::GivenUp { tome: self.tome, why }
+            }
+        }
+    }
+
     /// Asks for something.
     ///
     /// # Errors
@@ -138,7 +169,7 @@ impl Driver {
     pub(crate) fn ask(&self, ask: Ask) -> Result<()> {
         self.inbox.try_send(Letter::Ask(ask)).map_err(|refused| match refused {
             TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
-            TrySendError::Disconnected(_) => TomesError::Stopped,
+            TrySendError::Disconnected(_) => self.gone(),
         })
     }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// All that there are, in the order of a set's life.
-pub const FAIL_POINTS: [&str; 14] = [
+pub const FAIL_POINTS: [&str; 15] = [
     "tomes-set-made",
     "tomes-disk-named",
     "tomes-token-kept",
@@ -21,6 +21,7 @@ pub const FAIL_POINTS: [&str; 14] = [
     "tomes-committed",
     "tomes-answering",
     "tomes-telling",
+    "tomes-down",
 ];
 
 /// The fail point that is armed, if any.

@@ -30,13 +30,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{Guard, PlaceId, Power};
 use fulgurite_tome::limits::PUT_BLOCKS_MAX;
 use fulgurite_tome::{Layout, TomeError, TomeId};
-use fulgurite_units::{ErrorKind, TomeSetId};
+use fulgurite_units::TomeSetId;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use options::{Entropy, SetOptions};
 
 use self::names::Names;
-use crate::driver::{Ask, Driver, Reply, TomeStatus};
+use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
 use crate::{Result, TomesError};
@@ -47,7 +47,7 @@ pub struct TomeSet {
     set: TomeSetId,
     layout: Layout,
     tomes: BTreeMap<TomeId, Seat>,
-    names: Mutex<Names>,
+    names: Arc<Mutex<Names>>,
     guard: Guard,
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
@@ -127,18 +127,25 @@ impl TomeSet {
         let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
         let held = held.map_err(|_| TomesError::Stopped)?;
         let tome = self.reserve(name, length.div_ceil(block))?;
-        let of = name.to_owned();
-        let put = self.asked(tome, |reply| Ask::Put { name: of, bytes, held, reply }).await;
-        match put {
-            Ok(()) => Ok(tome),
-            Err(error) => {
-                // Nobody knows whether it is there.
-                if !matches!(error, TomesError::GivenUp { .. } | TomesError::Stopped) {
-                    self.names().remove(name);
+        let (names, of) = (Arc::clone(&self.names), name.to_owned());
+        let put = |reply: Reply<()>| {
+            let named = of.clone();
+            let done = Done::new(move |done| {
+                // Given up or stopped: nobody knows whether it is there, and its name stays taken.
+                if done.as_ref().is_err_and(is_refusal) {
+                    lock(&names).remove(&named);
                 }
-                Err(error)
-            }
+                // Who asked may have gone.
+                let _ = reply.send(done);
+            });
+            Ask::Put { name: of, bytes, held, done }
+        };
+        let done = self.asked(tome, put).await;
+        if matches!(done, Err(TomesError::Busy { .. })) {
+            // It was not asked for.
+            lock(&self.names).remove(name);
         }
+        done.map(|()| tome)
     }
 
     /// The bytes of an object. Its disk is woken.
@@ -156,12 +163,19 @@ impl TomeSet {
     /// # Errors
     /// Kind `NotFound`, or `Unavailable` when its tome is given up.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        let of = name.to_owned();
-        let done = self.asked(self.tome_of(name)?, |reply| Ask::Delete { name: of, reply }).await;
-        if done.as_ref().map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true) {
-            self.names().remove(name);
-        }
-        done
+        let (names, of) = (Arc::clone(&self.names), name.to_owned());
+        let delete = |reply: Reply<()>| {
+            let named = of.clone();
+            let done = Done::new(move |done| {
+                if done.is_ok() {
+                    lock(&names).remove(&named);
+                }
+                // Who asked may have gone.
+                let _ = reply.send(done);
+            });
+            Ask::Delete { name: of, done }
+        };
+        self.asked(self.tome_of(name)?, delete).await
     }
 
     /// Returns when every parity of its groups has an object, whenever it was put.
@@ -180,13 +194,13 @@ impl TomeSet {
     /// Kind `NotFound`.
     pub fn tome_of(&self, name: &str) -> Result<TomeId> {
         let none = || TomeError::NoObject { name: name.to_owned() };
-        Ok(self.names().tome_of(name).ok_or_else(none)?)
+        Ok(lock(&self.names).tome_of(name).ok_or_else(none)?)
     }
 
     /// The names of all objects, in order; no disk is woken.
     #[must_use]
     pub fn list(&self) -> Vec<String> {
-        self.names().list()
+        lock(&self.names).list()
     }
 
     /// What goes on; no disk is woken.
@@ -227,7 +241,7 @@ impl TomeSet {
         };
         let turns =
             |tome: TomeId| self.guard.power(PlaceId::new(tome.get())) == Some(Power::Active);
-        Ok(self.names().reserve(name, blocks, is_live, turns)?)
+        Ok(lock(&self.names).reserve(name, blocks, is_live, turns)?)
     }
 
     async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
@@ -238,12 +252,17 @@ impl TomeSet {
         };
         let (reply, answer) = oneshot::channel();
         driver.ask(ask(reply))?;
-        answer.await.unwrap_or(Err(TomesError::Stopped))
+        answer.await.unwrap_or_else(|_| Err(driver.gone()))
     }
+}
 
-    fn names(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Whether a put that ended so has left nothing.
+fn is_refusal(error: &TomesError) -> bool {
+    !matches!(error, TomesError::GivenUp { .. } | TomesError::Stopped)
+}
+
+fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
@@ -252,7 +271,7 @@ async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
     let why = match asked {
         Ok(()) => match answer.await {
             Ok(status) => return status,
-            Err(_) => TomesError::Stopped.to_string(),
+            Err(_) => driver.gone().to_string(),
         },
         Err(error) => error.to_string(),
     };

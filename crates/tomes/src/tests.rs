@@ -10,7 +10,7 @@ use fulgurite_tome::awake::{Awake, Object, Row, Scrubbed};
 use fulgurite_tome::consistency::Change;
 use fulgurite_tome::group::Group;
 use fulgurite_tome::pending::{Parities, Pending};
-use fulgurite_tome::token::Kept;
+use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{
     Epoch, GroupId, Layout, Member, Offset, Parts, RegionId, RegionIndex, Spot, TomeId, Version,
 };
@@ -21,6 +21,7 @@ use crate::rows::{
     BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, TomeRow,
 };
 use crate::set_store::{GroupRow, SetRow, TokenRow};
+use crate::spin_gate::SpinGate;
 use crate::{AwakeStore, Disk, Label, TOME_FILE, TomeIdentity, TomesError, identity};
 
 const REGION: RegionIndex = RegionIndex::new(1);
@@ -397,4 +398,23 @@ fn a_disk_of_another_is_named_and_stays_as_it_is() {
     refused(&own(1));
     identity::make(&lease, &own(0), &fail).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join(TOME_FILE)).unwrap(), text);
+}
+
+#[test]
+fn a_disk_turns_when_the_one_before_under_its_token_stands_still() {
+    let gate = SpinGate::default();
+    let (token, epoch) = (TokenId(0), Epoch::new);
+    let (first, second) = (TomeId::new(1), TomeId::new(2));
+    gate.admit(token, epoch(3), first).unwrap();
+    gate.admit(TokenId(1), epoch(1), TomeId::new(3)).unwrap();
+    let turns = gate.admit(token, epoch(4), second).unwrap_err();
+    expect!["the disk of tome 1 turns still under token 0"].assert_eq(&turns.to_string());
+    assert_eq!(turns.kind(), ErrorKind::Unavailable);
+    // The later lease is known, so the earlier one is none any more.
+    let stale = gate.admit(token, epoch(3), first).unwrap_err();
+    assert_eq!(stale.kind(), ErrorKind::Conflict);
+    assert_eq!((gate.token_of(first), gate.token_of(second)), (Some(token), None));
+    gate.stopped(first);
+    gate.admit(token, epoch(4), second).unwrap();
+    assert_eq!((gate.token_of(first), gate.token_of(second)), (None, Some(token)));
 }

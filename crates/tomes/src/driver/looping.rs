@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 
-use fulgurite_disks::{Cause, PlaceId, Power, Wake};
+use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
 use fulgurite_tome::awake::Row;
 use fulgurite_tome::token::TokenId;
 use fulgurite_tome::{
@@ -16,7 +16,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
 use super::status::TomeStatus;
-use super::{Ask, Letter, Parts, Reply};
+use super::{Ask, Done, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
 use crate::limits::{ALARMS_KEPT, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
@@ -62,9 +62,9 @@ enum Due {
 
 /// Who waits for the answer to a request.
 enum Waiter {
-    Put { reply: Reply<()>, held: OwnedSemaphorePermit },
+    Put { done: Done, held: OwnedSemaphorePermit },
     Get(Reply<Vec<u8>>),
-    Delete(Reply<()>),
+    Delete(Done),
 }
 
 impl Loop {
@@ -97,6 +97,7 @@ impl Loop {
     }
 
     pub(super) fn run(mut self, letters: &Receiver<Letter>) {
+        self.begin_still();
         // What it has to do of itself is found by asking it.
         self.step(Event::Timer);
         while !(self.is_stopping && self.is_still()) {
@@ -197,16 +198,16 @@ impl Loop {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         match ask {
-            Ask::Put { name, bytes, held, reply } => {
-                self.waiting.insert(request, Waiter::Put { reply, held });
+            Ask::Put { name, bytes, held, done } => {
+                self.waiting.insert(request, Waiter::Put { done, held });
                 self.step(Event::Put { request, name, bytes });
             }
             Ask::Get { name, reply } => {
                 self.waiting.insert(request, Waiter::Get(reply));
                 self.step(Event::Get { request, name });
             }
-            Ask::Delete { name, reply } => {
-                self.waiting.insert(request, Waiter::Delete(reply));
+            Ask::Delete { name, done } => {
+                self.waiting.insert(request, Waiter::Delete(done));
                 self.step(Event::Delete { request, name });
             }
             Ask::Protected { name, reply } => {
@@ -307,12 +308,12 @@ impl Loop {
         // Who asked may have gone.
         match (waiter, answer) {
             (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
-            (Waiter::Put { reply, held }, Answer::Local) => {
-                let _ = reply.send(Ok(()));
+            (Waiter::Put { done, held }, Answer::Local) => {
+                done.tell(Ok(()));
                 drop(held);
             }
             (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
-            (Waiter::Delete(reply), Answer::Deleted) => drop(reply.send(Ok(()))),
+            (Waiter::Delete(done), Answer::Deleted) => done.tell(Ok(())),
             (waiter, _) => waiter.refuse(wrong()),
         }
     }
@@ -461,8 +462,21 @@ impl Loop {
         }
     }
 
+    /// A disk that turns before anybody let it, since the process before was killed, is put down.
+    fn begin_still(&mut self) {
+        let (place, backend) = (self.place(), &self.parts.backend);
+        if !backend.observe(place).is_ok_and(|observed| observed == Observed::Turning) {
+            return;
+        }
+        tracing::warn!(tome = %self.id(), "its disk turns, and is put down");
+        if let Err(error) = backend.spin_down(place) {
+            self.give_up_for(error_chain(&error));
+        }
+    }
+
     fn down(&mut self) {
         self.stand();
+        self.parts.fail.pass("tomes-down");
         self.step(Event::Down);
     }
 
@@ -522,7 +536,7 @@ impl Waiter {
     fn refuse(self, error: TomesError) {
         // Who asked may have gone.
         match self {
-            Self::Put { reply, .. } | Self::Delete(reply) => drop(reply.send(Err(error))),
+            Self::Put { done, .. } | Self::Delete(done) => done.tell(Err(error)),
             Self::Get(reply) => drop(reply.send(Err(error))),
         }
     }
@@ -530,9 +544,8 @@ impl Waiter {
 
 fn refuse(ask: Ask, error: TomesError) {
     match ask {
-        Ask::Put { reply, .. } | Ask::Delete { reply, .. } | Ask::Protected { reply, .. } => {
-            drop(reply.send(Err(error)));
-        }
+        Ask::Put { done, .. } | Ask::Delete { done, .. } => done.tell(Err(error)),
+        Ask::Protected { reply, .. } => drop(reply.send(Err(error))),
         Ask::Get { reply, .. } => drop(reply.send(Err(error))),
         Ask::Status(_) => {}
     }

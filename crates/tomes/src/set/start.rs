@@ -97,7 +97,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         set: row.set,
         layout: row.layout,
         tomes: seats,
-        names: Mutex::new(names),
+        names: Arc::new(Mutex::new(names)),
         guard: start.guard,
         room: Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS))),
         keeper,

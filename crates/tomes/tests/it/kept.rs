@@ -1,9 +1,10 @@
 //! What is put is kept, over starts as well; what is refused changes nothing.
 
-use fulgurite_disks::LedgerFile;
-use fulgurite_units::{ByteCount, ErrorKind};
+use fulgurite_disks::{Backend as _, Fault, LedgerFile, Observed, PlaceId};
+use fulgurite_tomes::{SetOptions, TomeSet};
+use fulgurite_units::{ByteCount, Clock, ErrorKind, Instant, UnixTime};
 
-use crate::shelf::{BLOCK, Shelf, awake, noise, tomes};
+use crate::shelf::{BLOCK, Shelf, TOMES, awake, noise, tomes};
 
 #[tokio::test]
 async fn objects_come_back_over_starts_and_go_when_they_are_deleted() {
@@ -117,4 +118,65 @@ async fn many_puts_at_once_turn_one_disk_at_a_time() {
     for name in &names {
         assert_eq!(shelf.wait(set.get(name)).await.unwrap(), noise(name, 2 * BLOCK));
     }
+}
+
+#[tokio::test]
+async fn a_put_that_nobody_waits_for_any_more_keeps_its_name_in_order() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    {
+        // Asked for, and left.
+        let mut put = std::pin::pin!(set.put("left", noise("left", BLOCK)));
+        let first = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(put.as_mut().poll(context).is_ready())
+        });
+        assert!(!first.await, "its disk turns up first");
+    }
+    // It goes on: once it is there it is protected, and once it is deleted its name is free.
+    let there = async {
+        while set.get("left").await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        set.protected("left").await.unwrap();
+    };
+    shelf.wait(there).await;
+    {
+        let mut delete = std::pin::pin!(set.delete("left"));
+        let first = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(delete.as_mut().poll(context).is_ready())
+        });
+        first.await;
+    }
+    shelf
+        .wait(async {
+            while set.put("left", vec![1]).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    assert_eq!(shelf.wait(set.get("left")).await.unwrap(), [1]);
+}
+
+#[tokio::test]
+async fn a_disk_that_a_process_left_turning_is_put_down_and_a_clock_may_go_by_itself() {
+    let shelf = Shelf::new();
+    drop(shelf.init());
+    let left = PlaceId::new(5);
+    shelf.disks.inject(left, Fault::ForeignWake).unwrap();
+    assert_eq!(shelf.disks.observe(left).unwrap(), Observed::Turning);
+    let began = tokio::time::Instant::now();
+    let passed = move || Instant::from_nanos(u64::try_from(began.elapsed().as_nanos()).unwrap());
+    let clock = Clock::new(|| UnixTime::from_millis(1_700_000_000_000), passed);
+    let set = TomeSet::open(SetOptions { clock, ..shelf.options() }).unwrap();
+    let tome = set.put("first", noise("first", 3 * BLOCK)).await.unwrap();
+    assert_ne!(tome.get(), left.get());
+    assert_eq!(set.get("first").await.unwrap(), noise("first", 3 * BLOCK));
+    let status = set.status().await;
+    assert_eq!(shelf.disks.observe(left).unwrap(), Observed::Standby);
+    let turning: Vec<_> = status.tomes.iter().filter(|tome| tome.power.turns()).collect();
+    assert_eq!(turning.len(), 1);
+    assert_eq!((turning[0].tome, turning[0].objects), (tome, 1));
+    set.stop();
+    let standing = |place| shelf.disks.observe(place).unwrap() == Observed::Standby;
+    assert!((0..TOMES).map(PlaceId::new).all(standing));
 }

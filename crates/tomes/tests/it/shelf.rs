@@ -19,6 +19,9 @@ use tempfile::TempDir;
 pub(crate) const TOMES: u32 = 8;
 /// What a block has.
 pub(crate) const BLOCK: usize = 512;
+/// How far the hands are turned at a time, a millisecond or so. Were it more, a lease would be over
+/// before a slow machine has done what it was for.
+const STEP: Duration = Duration::from_secs(2);
 /// Turns of the hands that anything may take.
 const TURNS_MAX: u32 = 20_000;
 
@@ -99,7 +102,7 @@ impl Shelf {
             if let Ok(done) = tokio::time::timeout(step, &mut future).await {
                 return done;
             }
-            self.clock.advance(Duration::from_secs(2));
+            self.clock.advance(STEP);
         }
         panic!("it does not end");
     }
@@ -116,7 +119,7 @@ impl Shelf {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-            self.clock.advance(Duration::from_secs(2));
+            self.clock.advance(STEP);
         }
         panic!("disks turn on");
     }
