@@ -156,21 +156,24 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alarm {
-    /// So many blocks were bad and were made anew out of their segments.
+    /// So many blocks were bad and were made anew: out of their segments, or of the group where
+    /// those were not enough.
     Healed {
         /// Of which region.
         region: RegionIndex,
         /// How many.
         blocks: usize,
     },
-    /// More of a segment is bad than its parity brings back: the group has to.
+    /// More of a segment is bad than its parity brings back. The group is asked for it; `Healed`
+    /// follows when it is whole again.
     SegmentLost {
         /// Of which region.
         region: RegionIndex,
         /// Which.
         segment: u32,
     },
-    /// A change cannot be computed any more, since its old block cannot be read.
+    /// A change cannot be computed any more, since a block that it is of cannot be read, and the
+    /// group does not have it either. It is asked again from time to time.
     ChangeLost {
         /// Of which region.
         region: RegionIndex,

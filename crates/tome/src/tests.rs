@@ -1,8 +1,10 @@
 //! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
 
 mod consistency;
+mod damage;
 mod groups;
 mod layout;
+mod mends;
 mod nature;
 mod segment;
 mod set;

@@ -23,6 +23,7 @@
 mod checks;
 mod deltas;
 mod jobs;
+mod mend;
 mod power;
 mod scrub;
 mod stage;
@@ -57,12 +58,13 @@ pub struct Tome {
     spots: Bits,
     /// Data blocks that objects have, by region.
     used: BTreeMap<RegionIndex, Bits>,
-    /// Segments of which more is bad than their parity brings back.
-    broken: BTreeSet<(RegionIndex, u32)>,
+    /// Segments of which more is bad than their parity brings back, and which blocks.
+    broken: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
     tasks: VecDeque<(Instant, Task)>,
     job: Option<Job>,
     jobs: u64,
     deltas: Deltas,
+    mends: mend::Mends,
     /// Who is to be told when an object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
@@ -120,11 +122,12 @@ impl Tome {
             rest: power::Rest::default(),
             spots,
             used,
-            broken: BTreeSet::new(),
+            broken: BTreeMap::new(),
             tasks: VecDeque::new(),
             job: None,
             jobs: 0,
             deltas,
+            mends: mend::Mends::default(),
             watched: BTreeMap::new(),
             scrub,
             folds_rest: None,
@@ -279,6 +282,7 @@ impl Controller for Tome {
             self.deltas.deadline(),
             self.folds_rest.filter(|until| *until > self.now),
             self.check_deadline(),
+            self.mends.deadline(self.now).filter(|_| self.tasks.is_empty()),
         ];
         own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
     }

@@ -27,7 +27,7 @@ pub(super) struct Node {
     pub(super) awake: Awake,
     pub(super) disk: BTreeMap<Spot, Vec<u8>>,
     /// The token under which the disk turns.
-    turning: Option<TokenId>,
+    pub(super) turning: Option<TokenId>,
     /// Which start of the tome this is: what its disk answers is for one.
     life: u64,
     /// Until when nothing reaches it.
@@ -56,6 +56,8 @@ pub(super) struct World {
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
     pub(super) stream: RandomStream,
+    /// What was asked of other members, by tome, start and number.
+    questions: BTreeSet<(usize, u64, u64)>,
     /// What checks of groups found.
     pub(super) checks: Vec<Answer>,
     /// Whether groups are not as tomes made them.
@@ -101,6 +103,7 @@ impl World {
             objects: BTreeMap::new(),
             requests: BTreeMap::new(),
             stream: Seed::new(seed).stream(),
+            questions: BTreeSet::new(),
             checks: Vec::new(),
             is_tampered: false,
             counts: Counts::default(),
@@ -200,6 +203,11 @@ impl World {
                 self.nodes[index].disk.insert(spot, bytes);
             }
             Command::Tell { to, message } => {
+                if let Message::HoldingsWanted { round, .. } = message {
+                    let life = self.nodes[index].life;
+                    let is_new = self.questions.insert((index, life, round));
+                    self.counts.asked += u32::from(is_new);
+                }
                 let to = to.get() as usize;
                 self.send(|| Happening::Letter { from, to, message: message.clone() });
             }
@@ -208,6 +216,7 @@ impl World {
             }
             Command::Answer { request, answer } => self.answered(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
+            Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.broken += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
         }
     }
@@ -268,6 +277,12 @@ impl World {
             }
             // It was removed while somebody wanted to read it.
             Answer::Refused(TomeError::NoObject { .. }) => assert_eq!(*known, Known::Removing),
+            // It lies in a segment of which too much is bad, until the group has brought it back.
+            Answer::Refused(TomeError::SegmentLost { .. }) if self.counts.broken > 0 => {
+                if *known == Known::Asked {
+                    self.objects.remove(&key);
+                }
+            }
             Answer::Refused(error) => panic!("object {key:?}: {error}"),
         }
     }
@@ -463,56 +478,11 @@ impl World {
         }
     }
 
-    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
-    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
-    /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
-    fn spoil(&mut self, tome: usize) {
-        if self.nodes[tome].turning.is_some() {
-            return;
-        }
-        let regions: Vec<_> = self.nodes[tome].awake.regions().map(|(index, _)| index).collect();
-        let index = regions[self.below(regions.len())];
-        let segment = u32::try_from(self.below(3)).unwrap();
-        let region = self.nodes[tome].awake.region(index).unwrap();
-        let written: Vec<(Spot, fulgurite_codes::Signature)> = self
-            .layout
-            .segment_offsets(segment)
-            .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
-            .collect();
-        let disk = &self.nodes[tome].disk;
-        let is_good = |(spot, noted): &(Spot, fulgurite_codes::Signature)| {
-            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *noted)
-        };
-        if written.is_empty() || !written.iter().all(is_good) {
-            return;
-        }
-        for _ in 0..=self.below(2) {
-            let (spot, _) = written[self.below(written.len())];
-            if self.below(2) == 0 {
-                self.nodes[tome].disk.remove(&spot);
-            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&spot) {
-                bytes[7] ^= 0x20;
-            }
-            self.counts.bad += 1;
-        }
-    }
-
-    /// So many blocks of every segment of every tome go bad, if as many were written.
-    pub(super) fn spoil_all(&mut self, blocks: usize) {
-        for node in &mut self.nodes {
-            for (_, region) in node.awake.regions() {
-                for segment in 0..self.layout.parts().segments {
-                    let offsets = self.layout.segment_offsets(segment);
-                    let written: Vec<Spot> =
-                        offsets.filter_map(|offset| region.spot(offset)).collect();
-                    // Data and parity: every third one, from a place that differs.
-                    let first = segment as usize;
-                    for number in 0..blocks.min(written.len()) {
-                        let spot = written[(first + number * 3 + number / 2) % written.len()];
-                        node.disk.remove(&spot);
-                    }
-                }
-            }
+    /// Clients read everything.
+    pub(super) fn read_all(&mut self) {
+        let all: Vec<(usize, String)> = self.objects.keys().cloned().collect();
+        for (tome, name) in all {
+            self.get(tome, &name);
         }
     }
 

@@ -100,7 +100,9 @@ impl Tome {
             | Message::Query { .. }
             | Message::Status { .. }
             | Message::Report { .. }
-            | Message::Nodes { .. } => None,
+            | Message::Nodes { .. }
+            | Message::HoldingsWanted { .. }
+            | Message::Holdings { .. } => None,
         }
     }
 

@@ -19,6 +19,7 @@ use fulgurite_codes::signature;
 use fulgurite_units::{Instant, Outbox};
 
 use super::jobs::{At, Task};
+use super::mend::change_bytes;
 use super::{Alarm, Answer, Command, Tome};
 use crate::alone::xor;
 use crate::awake::{Awake, Region, Role, Row};
@@ -84,6 +85,22 @@ impl Deltas {
     pub(super) fn give_up(&mut self, region: RegionIndex, version: Version, parity: u8) {
         if let Some(sending) = self.0.get_mut(&(region, version, parity)) {
             *sending = Sending::Lost;
+        }
+    }
+
+    /// Changes that cannot be computed.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (RegionIndex, Version)> {
+        let lost = self.in_window().filter(|(_, sending)| **sending == Sending::Lost);
+        lost.map(|((region, version, _), _)| (*region, *version))
+    }
+
+    /// What could not be computed is tried again: one change of a region, or all.
+    pub(super) fn again(&mut self, region: RegionIndex, only: Option<Version>) {
+        for ((of, version, _), sending) in &mut self.0 {
+            let is_meant = *of == region && only.is_none_or(|only| only == *version);
+            if is_meant && *sending == Sending::Lost {
+                *sending = Sending::Send;
+            }
         }
     }
 
@@ -171,12 +188,11 @@ impl Tome {
     ) {
         let Some(pending) = self.pending(index, version) else { return };
         let latest = loaded.get(&(index, pending.offset)).cloned().map(Some);
-        let zeros = vec![0; self.block_len()];
-        let mut parts = latest.into_iter().chain(beside);
-        let sum = parts.try_fold(zeros, |sum, part| Some(xor(&sum, &part?)));
-        let Some(bytes) = sum.filter(|bytes| signature(bytes) == pending.change) else {
+        let parts: Vec<Option<Vec<u8>>> = latest.into_iter().chain(beside).collect();
+        let part = self.mends.part(index, version);
+        let Some(bytes) = change_bytes(pending.change, &parts, part, self.block_len()) else {
+            // The group is asked for what is bad.
             self.deltas.give_up(index, version, parity);
-            out.push(Command::Alarm(Alarm::ChangeLost { region: index, version }));
             return;
         };
         if !pending.is_sent {
@@ -233,6 +249,10 @@ impl Tome {
             Message::Report { .. } | Message::Nodes { .. } => {
                 self.came_of_check(from, message, out);
             }
+            Message::HoldingsWanted { round, offsets, is_whole, .. } => {
+                self.hold(from, (group, round, offsets, is_whole), out);
+            }
+            Message::Holdings { round, held, .. } => self.came_of_mend(from, round, held, out),
         }
     }
 
@@ -348,6 +368,7 @@ impl Tome {
         let before = self.pending(region, version);
         self.commit(vec![Row::Confirmed { region, version, parity }], out);
         let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
+        self.mends.forget(region, version);
         // The old block, and the new one if it was written again, are needed no more.
         let latest = self.awake.region(region).and_then(|region| region.spot(done.offset));
         let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
@@ -387,7 +408,7 @@ impl Tome {
                 return false;
             }
             let at = layout.in_segment(*offset);
-            at.is_ok_and(|at| !self.broken.contains(&(*index, at.segment)))
+            at.is_ok_and(|at| !self.broken.contains_key(&(*index, at.segment)))
         })
     }
 

@@ -45,6 +45,7 @@ impl Tome {
     pub(super) fn advance(&mut self, out: &mut Outbox<Command>) {
         self.ask_others(out);
         self.go_on_checking(out);
+        self.go_on_mending(out);
         match self.phase {
             Phase::Still => match self.need() {
                 Some(need) => {
@@ -103,6 +104,7 @@ impl Tome {
         let folds = self.folds();
         let sends = self.deltas.to_send();
         let pending = self.tasks.len() + folds + sends + usize::from(self.job.is_some());
+        let pending = pending + self.mends.pending();
         if pending == 0 && !self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks()) {
             return None;
         }
