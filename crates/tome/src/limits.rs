@@ -87,6 +87,10 @@ pub const MEND_BLOCKS_MAX: usize = 4;
 pub const MEND_WITHIN: Duration = Duration::from_secs(3600);
 /// What a group could not bring back is tried again after so long.
 pub const MEND_REST: Duration = Duration::from_secs(600);
+/// A rebuild waits so long for members that do not answer, if enough of them do.
+pub const BUILD_WAIT: Duration = Duration::from_secs(3600);
+/// Before a rebuild asks the next source, the one before has so long to put its disk down.
+pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
 /// Questions of other members for blocks that wait at a tome.
 pub const HOLDS_MAX: usize = 64;
 /// Times that a check begins anew since a region changed meanwhile.

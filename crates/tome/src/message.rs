@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::alone::Holding;
 use crate::consistency::{Change, Folded, Nodes, Report};
-use crate::{GroupId, Member, Offset, Version};
+use crate::group::{Group, Move};
+use crate::{Epoch, GroupId, Member, Offset, Version};
 
 /// From one tome to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +89,30 @@ pub enum Message {
         member: Member,
         /// The nodes.
         nodes: Nodes,
+    },
+    /// A seat is to move to who says so: the region shall not be written until it has.
+    Freeze(Move),
+    /// The answer, and said again from time to time while the region is frozen.
+    Ready {
+        /// For which move.
+        planned: Move,
+        /// Whose.
+        member: Member,
+        /// What it has.
+        report: Report,
+        /// Whether nothing is under way any more.
+        is_quiet: bool,
+    },
+    /// The seat does not move: from who was to have it.
+    Thaw(Move),
+    /// A seat has moved.
+    Moved(Group),
+    /// Who says so knows it.
+    Learned {
+        /// Of which group.
+        group: GroupId,
+        /// How often a seat of it has moved.
+        epoch: Epoch,
     },
     /// Asks what a member has of some offsets of one segment, to get a bad block back.
     HoldingsWanted {
@@ -178,7 +203,12 @@ impl Message {
             | Self::NodesWanted { group, .. }
             | Self::Nodes { group, .. }
             | Self::HoldingsWanted { group, .. }
-            | Self::Holdings { group, .. } => *group,
+            | Self::Holdings { group, .. }
+            | Self::Learned { group, .. } => *group,
+            Self::Freeze(planned) | Self::Ready { planned, .. } | Self::Thaw(planned) => {
+                planned.group
+            }
+            Self::Moved(group) => group.id(),
         }
     }
 }

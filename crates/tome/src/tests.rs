@@ -6,6 +6,7 @@ mod groups;
 mod layout;
 mod mends;
 mod nature;
+mod rebuilds;
 mod segment;
 mod set;
 mod single;

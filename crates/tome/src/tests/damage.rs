@@ -89,6 +89,16 @@ impl World {
         true
     }
 
+    /// Whether everything can be read, and every change be computed.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_there = |node: &super::world::Node| {
+            let lists = node.awake.regions().filter_map(|(_, region)| region.pending());
+            let mut old = lists.flat_map(|list| list.iter()).filter_map(|(_, pending)| pending.old);
+            old.all(|spot| node.disk.contains_key(&spot))
+        };
+        self.nodes.iter().all(is_there) && self.beyond_parity().is_empty()
+    }
+
     /// The block that a change is of goes bad before every parity has folded it.
     pub(super) fn spoil_old(&mut self) {
         let mut spots = Vec::new();

@@ -48,4 +48,11 @@ pub(super) struct Counts {
     pub(super) asked: u32,
     /// Blocks that a change is of and that were spoilt before it was folded.
     pub(super) old_bad: u32,
+    /// Changes of which the group could not tell the bytes at first.
+    pub(super) changes_lost: u32,
+    pub(super) rebuilt: u32,
+    pub(super) dropped: u32,
+    pub(super) seats_lost: u32,
+    /// Most disks that turned at a time.
+    pub(super) peak: usize,
 }

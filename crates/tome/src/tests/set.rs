@@ -201,6 +201,7 @@ proptest! {
         };
         prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);
         prop_assert!(world.checks.len() > 5);
+        prop_assert_eq!(world.counts.changes_lost, 0, "no old block went bad");
         prop_assert!(world.counts.crashes > 0 && world.counts.protected > 0);
     }
 }

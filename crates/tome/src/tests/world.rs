@@ -32,7 +32,11 @@ pub(super) struct Node {
     life: u64,
     /// Until when nothing reaches it.
     cut_until: Instant,
-    restart_at: Option<Instant>,
+    pub(super) restart_at: Option<Instant>,
+    /// Blocks written, and of those that were before them the ones that were read for it.
+    pub(super) writes: usize,
+    pub(super) reads: usize,
+    reading: BTreeSet<Spot>,
 }
 
 enum Happening {
@@ -84,6 +88,9 @@ impl World {
             life: 0,
             cut_until: Instant::ZERO,
             restart_at: Some(Instant::ZERO),
+            writes: 0,
+            reads: 0,
+            reading: BTreeSet::new(),
         };
         for number in 0..nature.tomes {
             groups.add_tome(TomeId::new(number), layout.parts().regions).unwrap();
@@ -129,7 +136,7 @@ impl World {
     }
 
     /// Stops a tome where it is; its disk stops with it.
-    fn crash(&mut self, tome: usize) {
+    pub(super) fn crash(&mut self, tome: usize) {
         let wait = Duration::from_secs(self.stream.below(300));
         let node = &mut self.nodes[tome];
         (node.tome, node.turning) = (None, None);
@@ -179,7 +186,10 @@ impl World {
         let from = TomeId::new(u32::try_from(index).unwrap());
         match command {
             Command::Commit(rows) => {
-                rows.iter().for_each(|row| self.nodes[index].awake.apply(row).unwrap());
+                for row in &rows {
+                    self.count_read(index, row);
+                    self.nodes[index].awake.apply(row).unwrap();
+                }
             }
             Command::SpinUp { token, epoch } => {
                 let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
@@ -194,12 +204,15 @@ impl World {
             Command::SpinDown => self.disk(index, 2_000, Event::Down),
             Command::Read { job, spots } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                self.nodes[index].reading = spots.iter().copied().collect();
                 let blocks =
                     spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
+                let node = &mut self.nodes[index];
+                node.writes += 1;
                 self.nodes[index].disk.insert(spot, bytes);
             }
             Command::Tell { to, message } => {
@@ -216,8 +229,22 @@ impl World {
             }
             Command::Answer { request, answer } => self.answered(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
+            // The group could not tell it yet, and is asked again.
+            Command::Alarm(Alarm::ChangeLost { .. }) => self.counts.changes_lost += 1,
+            Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
+            Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
+            Command::Alarm(Alarm::SeatLost { .. }) => self.counts.seats_lost += 1,
             Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.broken += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
+        }
+    }
+
+    /// A block is written anew: whether what lay there was read for it.
+    fn count_read(&mut self, tome: usize, row: &crate::awake::Row) {
+        let node = &mut self.nodes[tome];
+        if let crate::awake::Row::Block { region, offset, .. } = row {
+            let old = node.awake.region(*region).and_then(|region| region.spot(*offset));
+            node.reads += usize::from(old.is_some_and(|old| node.reading.contains(&old)));
         }
     }
 
@@ -367,16 +394,39 @@ impl World {
     }
 
     /// What holds after every step.
-    fn look(&self, index: usize) {
+    fn look(&mut self, index: usize) {
         let turning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.turning).collect();
         let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
         assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
         assert!(turning.len() <= token_count(self.nature.tomes) as usize);
+        self.counts.peak = self.counts.peak.max(turning.len());
         for (_, region) in self.nodes[index].awake.regions().filter(|_| !self.is_tampered) {
+            if !self.is_current(region) {
+                continue;
+            }
             let descent = self.check(region.group());
             assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
             assert_eq!(descent.findings(), []);
         }
+    }
+
+    /// Whether a region has its seat and knows of the last move in its group.
+    fn is_current(&self, region: &crate::awake::Region) -> bool {
+        let group = region.group();
+        let knows = |node: &Node| {
+            let known = node.awake.region_of(group.id());
+            known.is_some_and(|(_, other)| {
+                other.building().is_none() && other.group().epoch() > group.epoch()
+            })
+        };
+        let is_seated = region.is_member() || region.frozen().is_some();
+        is_seated && !self.nodes.iter().any(knows)
+    }
+
+    /// A tome stops and does not start again until it is told to.
+    pub(super) fn kill(&mut self, tome: usize) {
+        self.crash(tome);
+        self.nodes[tome].restart_at = None;
     }
 
     fn region(&self, seat: &RegionId) -> Option<&crate::awake::Region> {

@@ -27,6 +27,7 @@ use crate::consistency::{Change, Nodes};
 use crate::limits::{DELTA_WINDOW, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
 use crate::message::{Message, Status};
 use crate::pending::{Parities, Pending};
+use crate::standing::Standing;
 use crate::{Member, Offset, RegionIndex, Result, TomeError, TomeId, Version};
 
 /// A change for one parity.
@@ -69,6 +70,13 @@ impl Deltas {
                 self.0.entry(key).or_insert(Sending::Send);
             }
         }
+    }
+
+    /// A seat of a region's group moved: who has it now is asked.
+    pub(super) fn regrouped(&mut self, awake: &Awake, index: RegionIndex) {
+        self.0.retain(|(of, ..), _| *of != index);
+        let Some(region) = awake.region(index) else { return };
+        self.0.extend(keys(index, region).map(|key| (key, Sending::Ask { at: None })));
     }
 
     /// Whether something is to be sent, or was and nothing was heard.
@@ -132,7 +140,8 @@ impl Deltas {
 
 /// A region's changes, once for each parity that lacks them.
 fn keys(index: RegionIndex, region: &Region) -> impl Iterator<Item = Key> {
-    let pending = region.pending().into_iter().flat_map(|list| list.iter());
+    let is_seated = *region.standing() != Standing::Left;
+    let pending = region.pending().filter(|_| is_seated).into_iter().flat_map(|list| list.iter());
     pending.flat_map(move |(version, pending)| {
         pending.missing.numbers().map(move |parity| (index, version, parity))
     })
@@ -187,10 +196,12 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) {
         let Some(pending) = self.pending(index, version) else { return };
-        let latest = loaded.get(&(index, pending.offset)).cloned().map(Some);
-        let parts: Vec<Option<Vec<u8>>> = latest.into_iter().chain(beside).collect();
-        let part = self.mends.part(index, version);
-        let Some(bytes) = change_bytes(pending.change, &parts, part, self.block_len()) else {
+        let spot = self.awake.region(index).and_then(|region| region.spot(pending.offset));
+        let latest = loaded.get(&(index, pending.offset));
+        let new = latest.filter(|_| spot == Some(pending.new)).cloned().map(Some);
+        let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(beside).collect();
+        let (part, len) = (self.mends.part(index, version), self.block_len());
+        let Some(bytes) = change_bytes(pending.change, &parts, part, latest, len) else {
             // The group is asked for what is bad.
             self.deltas.give_up(index, version, parity);
             return;
@@ -210,13 +221,27 @@ impl Tome {
     /// Another tome said something.
     pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
         let group = message.group();
+        let Some(message) = self.told_of_seats(from, message, out) else { return };
         let Some((index, region)) = self.awake.region_of(group) else {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         };
+        if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
+            // It does not answer for the seat; only what a rebuild asked for is for it.
+            if let Message::Holdings { round, held, .. } = message
+                && self.builds.asked(round)
+            {
+                self.came_of_build(from, held, out);
+            }
+            return;
+        }
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
-                if !is_from(region, member, from) || !self.fits(&change, &bytes) {
+                if !is_from(region, member, from) {
+                    self.stranger(from, group, out);
+                    return;
+                }
+                if !self.fits(&change, &bytes) {
                     out.push(Command::Alarm(Alarm::Foreign { from, group }));
                     return;
                 }
@@ -228,7 +253,7 @@ impl Tome {
             }
             Message::Query { member, version, floor, .. } => {
                 if !is_from(region, member, from) {
-                    out.push(Command::Alarm(Alarm::Foreign { from, group }));
+                    self.stranger(from, group, out);
                     return;
                 }
                 self.raise(index, member, floor, out);
@@ -253,6 +278,11 @@ impl Tome {
                 self.hold(from, (group, round, offsets, is_whole), out);
             }
             Message::Holdings { round, held, .. } => self.came_of_mend(from, round, held, out),
+            Message::Freeze(_)
+            | Message::Ready { .. }
+            | Message::Thaw(_)
+            | Message::Moved(_)
+            | Message::Learned { .. } => {}
         }
     }
 
@@ -386,9 +416,12 @@ impl Tome {
 
     /// Lets parities forget what they keep for each other, when nothing is under way any more. If
     /// they do not hear it, they will with the next delta.
-    fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
+    pub(super) fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(region) else { return };
         let Some(pending) = region.pending().filter(|pending| pending.is_empty()) else { return };
+        if !Self::is_open(region) {
+            return;
+        }
         for parity in Parities::all(region.group().split()).numbers() {
             query(region, region.latest(), pending.floor(region.latest()), parity, out);
         }

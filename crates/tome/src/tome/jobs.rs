@@ -12,6 +12,7 @@ use crate::awake::{Object, Row};
 use crate::limits::{PENDING_MAX, RESEND};
 use crate::message::Message;
 use crate::pending::{Parities, Pending};
+use crate::rebuild::Step;
 use crate::segment::SegmentCode;
 use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
@@ -48,6 +49,13 @@ pub(super) enum Task {
         round: u64,
         offsets: Vec<Offset>,
     },
+    /// A segment of a source is added to a region that is made anew.
+    Build {
+        region: RegionIndex,
+        step: Step,
+        segment: u32,
+        blocks: Vec<Vec<u8>>,
+    },
     /// Blocks are read to see whether they can be; `next` is where a full scrub goes on then.
     Scrub {
         blocks: Vec<At>,
@@ -69,7 +77,11 @@ impl Task {
     const fn request(&self) -> Option<RequestId> {
         match self {
             Self::Put { request, .. } | Self::Get { request, .. } => Some(*request),
-            Self::Fold { .. } | Self::Send { .. } | Self::Hold { .. } | Self::Scrub { .. } => None,
+            Self::Fold { .. }
+            | Self::Send { .. }
+            | Self::Hold { .. }
+            | Self::Build { .. }
+            | Self::Scrub { .. } => None,
         }
     }
 }
@@ -95,6 +107,10 @@ impl Job {
     pub(super) const fn task(&self) -> &Task {
         &self.task
     }
+
+    pub(super) fn places(&self) -> &[At] {
+        &self.places
+    }
 }
 
 impl Tome {
@@ -105,6 +121,7 @@ impl Tome {
             .or_else(|| self.next_fold())
             .or_else(|| self.next_send())
             .or_else(|| self.next_mend())
+            .or_else(|| self.builds.next())
             .or_else(|| self.next_scrub())
     }
 
@@ -129,6 +146,7 @@ impl Tome {
 
     /// What a job reads.
     fn plan(&mut self, job: &mut Job) -> Result<()> {
+        let layout = *self.awake.layout();
         match &job.task {
             Task::Put { bytes, .. } => {
                 let blocks = bytes.len().div_ceil(self.block_len());
@@ -153,9 +171,10 @@ impl Tome {
                     // The new block is healed if need be, while it is the latest of its place.
                     let at = (*region, pending.offset);
                     let latest = self.awake.region(*region).and_then(|r| r.spot(pending.offset));
-                    if latest == Some(pending.new) {
+                    if latest == Some(pending.new) || part.is_some() {
                         job.wanted = BTreeSet::from([at]);
-                    } else {
+                    }
+                    if latest != Some(pending.new) {
                         job.beside.push(pending.new);
                     }
                     job.beside.extend(pending.old);
@@ -166,6 +185,10 @@ impl Tome {
                 let (index, _) = self.awake.region_of(*group).ok_or(no_group)?;
                 job.wanted = offsets.iter().map(|offset| (index, *offset)).collect();
                 job.beside = self.hold_spots(*group, offsets);
+            }
+            Task::Build { region, segment, .. } => {
+                let offsets = layout.segment_offsets(*segment);
+                job.wanted = offsets.map(|offset| (*region, offset)).collect();
             }
             Task::Scrub { blocks, .. } => job.wanted = blocks.iter().copied().collect(),
         }
@@ -355,6 +378,9 @@ impl Tome {
                 self.finish_hold((*to, *group, *round), offsets, &job.loaded, beside, out);
                 Ok(())
             }
+            Task::Build { region, step, segment, blocks } => {
+                self.finish_build(*region, (*step, *segment), blocks, &job.loaded, out)
+            }
             Task::Scrub { next, .. } => {
                 if let Some(next) = *next {
                     let scrubbed =
@@ -437,6 +463,8 @@ impl Tome {
         } else if let Task::Hold { to, group, round, .. } = job.task {
             let message = Message::Holdings { group, round, held: None };
             out.push(Command::Tell { to, message });
+        } else if let Task::Build { region, .. } = job.task {
+            self.failed_build(region, out);
         } else if let Task::Fold { .. } = job.task {
             // There was no room; or a segment is lost, and its deltas are left out from now on.
             self.folds_rest = Some(self.now + RESEND);
@@ -448,7 +476,9 @@ impl Tome {
         let layout = *self.awake.layout();
         let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
         for (index, region) in self.awake.regions() {
-            let Some(pending) = region.pending() else { continue };
+            let Some(pending) = region.pending().filter(|_| Self::is_open(region)) else {
+                continue;
+            };
             let free = self.used.get(&index).map_or(0, Bits::free);
             regions.push((free.min(PENDING_MAX - pending.len()), index));
         }

@@ -27,7 +27,8 @@ use crate::applied::Applied;
 use crate::awake::{Region, Role};
 use crate::limits::{HOLDS_MAX, MEND_BLOCKS_MAX, MEND_REST, MEND_WITHIN, RESEND};
 use crate::message::{Held, Message};
-use crate::{GroupId, Member, Offset, RegionIndex, Spot, TomeId, Version};
+use crate::standing::Standing;
+use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeId, Version};
 
 /// What is to be got back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,7 +145,12 @@ impl Tome {
         let rests = |subject: &Subject| {
             self.mends.tried.get(subject).is_some_and(|tried| self.now < tried.until)
         };
-        segments.chain(changes).find(|subject| !rests(subject))
+        let is_seated = |subject: &Subject| {
+            let (Subject::Segment(region, _) | Subject::Change(region, _)) = subject;
+            let standing = self.awake.region(*region).map(Region::standing);
+            matches!(standing, Some(Standing::Member | Standing::Frozen(_)))
+        };
+        segments.chain(changes).find(|subject| is_seated(subject) && !rests(subject))
     }
 
     fn begin_mending(&mut self, out: &mut Outbox<Command>) {
@@ -319,7 +325,11 @@ impl Tome {
         let latest = region.tree().block(pending.offset);
         let old = later.fold(latest, |sum, (_, pending)| sum ^ pending.change);
         let part = own.map(|change| change.bytes.clone());
-        let part = part.or_else(|| recovered(ask, region, 0, &[old, old ^ pending.change]));
+        let part = part.or_else(|| {
+            // The old block or the new one, or the latest without the change: parities may have
+            // folded a later one already.
+            recovered(ask, region, 0, &[old, old ^ pending.change, latest ^ pending.change])
+        });
         let Some(part) = part else { return false };
         self.mends.parts.insert((index, version), part);
         self.mends.rest(self.now, ask.subject);
@@ -360,10 +370,17 @@ impl Tome {
     ) {
         let (group, round, offsets, is_whole) = message;
         let Some((_, region)) = self.awake.region_of(group) else { return };
+        let is_target = region.frozen().is_some_and(|planned| planned.to.tome == from);
         let is_seat = region.group().seats().iter().any(|seat| seat.tome == from);
         let is_block = |offset: &Offset| self.awake.layout().in_segment(*offset).is_ok();
-        let fits = offsets.len() <= MEND_BLOCKS_MAX && offsets.iter().all(is_block);
-        if !is_seat || !fits {
+        let segment = self.awake.layout().segment().total() as usize;
+        let most = if is_target { segment } else { MEND_BLOCKS_MAX };
+        let fits = offsets.len() <= most && offsets.iter().all(is_block);
+        if !is_seat && !is_target {
+            self.stranger(from, group, out);
+            return;
+        }
+        if !fits {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         }
@@ -407,7 +424,19 @@ impl Tome {
         }
         let mut read = |spot| spots.get(&spot).cloned().flatten();
         let all = offsets.iter().map(|o| alone::holding(&self.awake, group, *o, &mut read));
-        let all: Option<Vec<Held>> = all.map(|held| held.ok().map(Held::from)).collect();
+        // A block that is ahead of the parities by a change whose bytes are lost is no help.
+        let waiting = |offset: Offset| {
+            let list = region.pending().into_iter().flat_map(|list| list.iter());
+            list.filter(|(_, pending)| pending.offset == offset).count()
+        };
+        let is_known = |(held, offset): &(Result<Holding>, &Offset)| {
+            let known = |held: &Holding| {
+                region.pending().is_none() || held.changes.len() == waiting(**offset)
+            };
+            held.as_ref().is_ok_and(known)
+        };
+        let known = all.zip(offsets).map(|pair| is_known(&pair).then_some(pair.0));
+        let all: Option<Vec<Held>> = known.map(|held| held?.ok().map(Held::from)).collect();
         out.push(Command::Tell { to, message: Message::Holdings { group, round, held: all } });
     }
 }
@@ -447,12 +476,13 @@ pub(super) fn change_bytes(
     noted: Signature,
     parts: &[Option<Vec<u8>>],
     part: Option<&Vec<u8>>,
+    latest: Option<&Vec<u8>>,
     block_len: usize,
 ) -> Option<Vec<u8>> {
     let mut all = parts.iter();
     let sum = all.try_fold(vec![0; block_len], |sum, part| Some(xor(&sum, part.as_ref()?)));
     let with = |part: &Vec<u8>| {
-        let good = parts.iter().flatten().map(|block| xor(block, part));
+        let good = parts.iter().flatten().chain(latest).map(|block| xor(block, part));
         [part.clone()].into_iter().chain(good).collect::<Vec<_>>()
     };
     let others = part.map(with).unwrap_or_default();
