@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use super::nature::{Known, Nature};
 use super::set::{lived, promises_hold};
 use super::world::World;
+use crate::awake::Row;
 use crate::group::{Group, Move};
+use crate::message::Message;
 use crate::standing::Standing;
 use crate::{Event, RegionId, RegionIndex, TomeId};
 
@@ -108,6 +110,26 @@ fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_w
         let news = world.nodes[to].awake.region(moved.to.index).unwrap();
         assert_eq!(news.untold().count(), 0, "everybody knows");
     }
+}
+
+#[test]
+fn a_checkpoint_and_a_seat_that_moved_come_back_as_they_were_written() {
+    let (mut world, group) = filled(LARGE);
+    let moved = begin(&mut world, &group, 1);
+    let checkpoint = |world: &World| {
+        let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+        region.building().filter(|building| building.segment == 1).cloned()
+    };
+    while checkpoint(&world).is_none() {
+        world.pass(Duration::from_millis(20));
+    }
+    let building = checkpoint(&world).unwrap();
+    let row = Row::Building { region: moved.to.index, building };
+    let text = serde_json::to_string(&row).unwrap();
+    assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+    let message = Message::Moved(group.after(&moved).unwrap());
+    let text = serde_json::to_string(&message).unwrap();
+    assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
 }
 
 #[test]

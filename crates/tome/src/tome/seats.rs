@@ -114,7 +114,10 @@ impl Tome {
         let Some((index, region)) = self.awake.region_of(group.id()) else { return };
         let (id, epoch) = (group.id(), group.epoch());
         let is_member = |tome| group.seats().iter().any(|seat| seat.tome == tome);
-        if !is_member(from) || group.split() != region.group().split() {
+        // Seats that are too few, or of one tome twice, are no group.
+        let is_whole = Group::new(id, group.split(), group.seats().to_vec()).is_ok();
+        let fits = is_whole && group.split() == region.group().split();
+        if !is_member(from) || !fits {
             out.push(Command::Alarm(Alarm::Foreign { from, group: id }));
             return;
         }
