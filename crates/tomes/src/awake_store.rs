@@ -245,6 +245,18 @@ impl<'a> Changes<'a> {
             Row::Scrubbed(scrubbed) => {
                 self.put(SCRUB, SCRUB_KEY.to_vec(), &ScrubRow(*scrubbed))?;
             }
+            // No set begins to make a region anew yet. A tome that is told to is given up before
+            // it answers, for these would be lost at the next start.
+            Row::Frozen { region, .. }
+            | Row::Building { region, .. }
+            | Row::Cleared { region }
+            | Row::Seated { region }
+            | Row::Dropped { region }
+            | Row::Learned { region, .. }
+            | Row::Regroup { region, .. } => {
+                let what = format!("region {region} is to be made anew, which no set keeps yet");
+                return Err(TomesError::Invalid { what });
+            }
         }
         Ok(())
     }

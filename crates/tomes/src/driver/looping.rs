@@ -348,6 +348,15 @@ impl Loop {
             Alarm::ChangeLost { region, version } => {
                 format!("change {version} of region {region} cannot be computed any more")
             }
+            Alarm::Rebuilt { region, group } => {
+                format!("region {region} was made anew and has its seat in group {group}")
+            }
+            Alarm::RebuildDropped { region, group } => {
+                format!("region {region} is not made anew: its seat in group {group} is back")
+            }
+            Alarm::SeatLost { region, group } => {
+                format!("another tome has the seat of region {region} in group {group}")
+            }
             Alarm::Foreign { from, group } => {
                 format!("tome {from} said of group {group} what is not its to say, or not true")
             }
