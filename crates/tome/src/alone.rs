@@ -154,6 +154,31 @@ pub fn recover(
     Ok(made)
 }
 
+/// The block of a member as it should be by what it has folded: one with parity may lack changes
+/// that others know, and its own signature is without them.
+///
+/// # Errors
+/// As [`recover`].
+pub fn recover_as(
+    group: GroupId,
+    split: Split,
+    target: Member,
+    folded: &[Folded],
+    holdings: &[Holding],
+) -> Result<Vec<u8>> {
+    let mut made = recover(group, split, target, holdings)?;
+    let data = split.data() as usize;
+    let Some(parity) = target.as_usize().checked_sub(data) else { return Ok(made) };
+    let code = SegmentCode::new(split)?;
+    let known: BTreeMap<_, _> = holdings.iter().flat_map(|held| &held.changes).collect();
+    for ((member, version), bytes) in known {
+        if !folded.get(member.as_usize()).is_some_and(|folded| folded.has(*version)) {
+            made = xor(&made, &code.scaled(parity, member.as_usize(), bytes)?);
+        }
+    }
+    Ok(made)
+}
+
 /// A member's block with every change that is known and that it lacks.
 fn complete(
     code: &SegmentCode,

@@ -59,6 +59,12 @@ impl Applied {
         }
     }
 
+    /// Everything below this version is there, and nothing is known from there on.
+    #[must_use]
+    pub const fn up_to(floor: Version) -> Self {
+        Self { floor, above: BTreeMap::new() }
+    }
+
     /// Forgets what is below a floor that the data member told; it never goes down.
     pub fn raise(&mut self, floor: Version) {
         if floor > self.floor {

@@ -15,138 +15,24 @@
 //!
 //! Not here: bytes of blocks, and anything that may be forgotten.
 
-use std::collections::BTreeMap;
+mod row;
 
-use fulgurite_codes::{Checksum, Signature};
-use fulgurite_units::Duration;
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::Signature;
 
 use crate::applied::Applied;
 use crate::consistency::{Change, Report, Side};
-use crate::group::Group;
-use crate::pending::{Pending, PendingList};
+use crate::group::{Group, Move};
+use crate::pending::PendingList;
+use crate::standing::{Building, Standing};
 use crate::tree::SignatureTree;
 use crate::{
     Epoch, GroupId, Layout, Member, Offset, RegionId, RegionIndex, Result, Spot, TomeError, TomeId,
     Version,
 };
 
-/// Something that changes in the awake store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Row {
-    /// A region is a member of a group.
-    Seat {
-        /// Which region.
-        region: RegionIndex,
-        /// Of which group.
-        group: Group,
-    },
-    /// A block lies in another spot, and has another signature if it changed.
-    Block {
-        /// Of which region.
-        region: RegionIndex,
-        /// Which.
-        offset: Offset,
-        /// Where it lies now.
-        spot: Spot,
-        /// The write that it is of.
-        version: Version,
-        /// The signature of the change.
-        #[serde(with = "crate::wire::signature")]
-        change: Signature,
-    },
-    /// A change of a data block waits for parities.
-    Pending {
-        /// Of which region.
-        region: RegionIndex,
-        /// Its version.
-        version: Version,
-        /// The change.
-        pending: Pending,
-    },
-    /// A parity may have heard of a change.
-    Sent {
-        /// Of which region.
-        region: RegionIndex,
-        /// Its version.
-        version: Version,
-    },
-    /// A parity has folded a change.
-    Confirmed {
-        /// Of which region.
-        region: RegionIndex,
-        /// Its version.
-        version: Version,
-        /// Which parity.
-        parity: u8,
-    },
-    /// A delta came that is to be folded.
-    Stored {
-        /// Into which region.
-        region: RegionIndex,
-        /// Of which data member.
-        member: Member,
-        /// Which change.
-        change: Change,
-        /// The bytes of it, before any coefficient.
-        bytes: Vec<u8>,
-    },
-    /// A delta that came is folded.
-    Folded {
-        /// Into which region.
-        region: RegionIndex,
-        /// Of which data member.
-        member: Member,
-        /// Which change.
-        version: Version,
-    },
-    /// A data member says that every parity has all changes below a version.
-    Floor {
-        /// In which region it is noted.
-        region: RegionIndex,
-        /// Of which data member.
-        member: Member,
-        /// The version.
-        floor: Version,
-    },
-    /// An object is there.
-    Object {
-        /// Its name.
-        name: String,
-        /// The object.
-        object: Object,
-    },
-    /// An object is not there any more.
-    Removed {
-        /// Its name.
-        name: String,
-    },
-    /// How far the disk was read to see whether it can be.
-    Scrubbed(Scrubbed),
-}
-
-/// An object of a tome.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Object {
-    /// Its blocks, in order.
-    pub blocks: Vec<(RegionIndex, Offset)>,
-    /// Its bytes; the last block is filled up with zeros.
-    pub bytes: u64,
-    /// The BLAKE3 of them: signatures are no proof against who makes bytes for them.
-    pub digest: Checksum,
-}
-
-/// How far a full scrub is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scrubbed {
-    /// Blocks of the disk before this one were read in this pass.
-    pub next: u64,
-    /// How long the pass has been going on.
-    pub spent: Duration,
-    /// Passes that reached the end.
-    pub passes: u64,
-}
+pub use row::{Object, Row, Scrubbed};
 
 /// A delta that came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -188,6 +74,10 @@ pub struct Region {
     latest: Version,
     epoch: Epoch,
     role: Role,
+    standing: Standing,
+    /// Whether its blocks were made anew: they are kept though no object here has them.
+    is_rebuilt: bool,
+    untold: BTreeSet<TomeId>,
 }
 
 /// All that a tome keeps awake.
@@ -311,6 +201,13 @@ impl Awake {
                 applied[member.as_usize()].raise(*floor);
                 stored.retain(|(of, version), _| of != member || version >= floor);
             }
+            Row::Frozen { .. }
+            | Row::Building { .. }
+            | Row::Cleared { .. }
+            | Row::Seated { .. }
+            | Row::Dropped { .. }
+            | Row::Learned { .. }
+            | Row::Regroup { .. } => self.stand(row)?,
             Row::Object { name, object } => {
                 self.objects.insert(name.clone(), object.clone());
             }
@@ -343,8 +240,73 @@ impl Awake {
             latest: Version::NONE,
             epoch: Epoch::default(),
             role,
+            standing: Standing::Member,
+            is_rebuilt: false,
+            untold: BTreeSet::new(),
         };
         self.regions.entry(index).or_insert(region);
+        Ok(())
+    }
+
+    /// Rows about seats that move.
+    fn stand(&mut self, row: &Row) -> Result<()> {
+        let (blocks, bytes) = (self.layout.region_blocks(), self.layout.block_bytes());
+        match row {
+            Row::Frozen { region, planned } => {
+                let standing = planned.map_or(Standing::Member, Standing::Frozen);
+                self.region_mut(*region)?.standing = standing;
+            }
+            Row::Building { region, building } => {
+                let region = self.region_mut(*region)?;
+                // What its tome wrote before it was lost had versions up to there.
+                let own = building.latest.get(region.member.as_usize());
+                region.latest = region.latest.max(own.copied().unwrap_or_default());
+                region.standing = Standing::Building(Box::new(building.clone()));
+            }
+            Row::Cleared { region } => {
+                let region = self.region_mut(*region)?;
+                region.tree = SignatureTree::zeros(blocks, bytes)?;
+                region.spots = vec![0; blocks as usize];
+            }
+            Row::Seated { region } => {
+                let region = self.region_mut(*region)?;
+                let Standing::Building(building) = std::mem::take(&mut region.standing) else {
+                    return Ok(());
+                };
+                region.untold = building.to_tell(&region.group);
+                region.is_rebuilt = true;
+                if let Role::Parity { applied, .. } = &mut region.role {
+                    let floors = building.latest.iter().map(|latest| latest.next());
+                    *applied =
+                        floors.map(|floor| Applied::up_to(floor.unwrap_or_default())).collect();
+                }
+            }
+            Row::Dropped { region } => {
+                self.regions.remove(region);
+            }
+            Row::Learned { region, tome } => {
+                self.region_mut(*region)?.untold.remove(tome);
+            }
+            Row::Regroup { region: index, group } => {
+                let own = RegionId { tome: self.id, index: *index };
+                let is_member = group.member(own).is_some();
+                let region = self.region_mut(*index)?;
+                region.group = group.clone();
+                region.standing = if is_member { Standing::Member } else { Standing::Left };
+                region.untold.retain(|tome| group.seats().iter().any(|seat| seat.tome == *tome));
+            }
+            Row::Seat { .. }
+            | Row::Block { .. }
+            | Row::Pending { .. }
+            | Row::Sent { .. }
+            | Row::Confirmed { .. }
+            | Row::Stored { .. }
+            | Row::Folded { .. }
+            | Row::Floor { .. }
+            | Row::Object { .. }
+            | Row::Removed { .. }
+            | Row::Scrubbed(_) => {}
+        }
         Ok(())
     }
 
@@ -399,6 +361,48 @@ impl Region {
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// How it stands in its group.
+    #[must_use]
+    pub const fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Whether it answers for its seat, and may be written.
+    #[must_use]
+    pub const fn is_member(&self) -> bool {
+        matches!(self.standing, Standing::Member)
+    }
+
+    /// Its checkpoint, if it is being made anew.
+    #[must_use]
+    pub const fn building(&self) -> Option<&Building> {
+        match &self.standing {
+            Standing::Building(building) => Some(building),
+            Standing::Member | Standing::Frozen(_) | Standing::Left => None,
+        }
+    }
+
+    /// The move that it is frozen for.
+    #[must_use]
+    pub const fn frozen(&self) -> Option<&Move> {
+        match &self.standing {
+            Standing::Frozen(planned) => Some(planned),
+            Standing::Member | Standing::Building(_) | Standing::Left => None,
+        }
+    }
+
+    /// Tomes that are to be told that it took its seat.
+    pub fn untold(&self) -> impl Iterator<Item = TomeId> {
+        self.untold.iter().copied()
+    }
+
+    /// Blocks of data that were made anew and are not zeros: some object had them, whose name is
+    /// not known here.
+    pub fn kept(&self) -> impl Iterator<Item = Offset> {
+        let all = (0..self.spots.len()).map(Offset::at).filter(|_| self.is_rebuilt);
+        all.filter(|offset| self.tree.block(*offset) != Signature::ZERO)
     }
 
     /// What it does in its group.

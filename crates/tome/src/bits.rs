@@ -22,6 +22,10 @@ impl Bits {
         self.places - self.taken
     }
 
+    pub(crate) fn has(&self, place: usize) -> bool {
+        self.words[place / 64] >> (place % 64) & 1 == 1
+    }
+
     pub(crate) fn take(&mut self, place: usize) {
         let (word, bit) = (place / 64, 1 << (place % 64));
         assert!(place < self.places, "place {place} is one of {}", self.places);

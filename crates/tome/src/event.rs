@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::awake::Row;
 use crate::consistency::Finding;
-use crate::group::Group;
+use crate::group::{Group, Move};
 use crate::message::Message;
 use crate::token::{FromKeeper, ToKeeper, TokenId};
 use crate::{Epoch, GroupId, RegionIndex, Spot, TomeError, TomeId, Version};
@@ -21,6 +21,13 @@ pub enum Event {
         /// Which region.
         region: RegionIndex,
         /// Of which group.
+        group: Group,
+    },
+    /// A region that is in no group is to take a seat whose tome was lost, and is made anew for it.
+    Rebuild {
+        /// Which seat it takes: the region is `to`, of this tome.
+        planned: Move,
+        /// The group as it is.
         group: Group,
     },
     /// A client brings an object.
@@ -156,26 +163,50 @@ pub enum Answer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alarm {
-    /// So many blocks were bad and were made anew out of their segments.
+    /// So many blocks were bad and were made anew: out of their segments, or of the group where
+    /// those were not enough.
     Healed {
         /// Of which region.
         region: RegionIndex,
         /// How many.
         blocks: usize,
     },
-    /// More of a segment is bad than its parity brings back: the group has to.
+    /// More of a segment is bad than its parity brings back. The group is asked for it; `Healed`
+    /// follows when it is whole again.
     SegmentLost {
         /// Of which region.
         region: RegionIndex,
         /// Which.
         segment: u32,
     },
-    /// A change cannot be computed any more, since its old block cannot be read.
+    /// A change cannot be computed any more, since a block that it is of cannot be read, and the
+    /// group does not have it either. It is asked again from time to time.
     ChangeLost {
         /// Of which region.
         region: RegionIndex,
         /// Which.
         version: Version,
+    },
+    /// A region was made anew and has its seat.
+    Rebuilt {
+        /// Which region.
+        region: RegionIndex,
+        /// Of which group.
+        group: GroupId,
+    },
+    /// A region is not made anew any more: the tome that had its seat is back.
+    RebuildDropped {
+        /// Which region.
+        region: RegionIndex,
+        /// Of which group.
+        group: GroupId,
+    },
+    /// Another tome has this one's seat in a group now.
+    SeatLost {
+        /// Which region had it.
+        region: RegionIndex,
+        /// Of which group.
+        group: GroupId,
     },
     /// A tome said something that is not its to say, or not true.
     Foreign {

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, Member, RegionId, RegionIndex, Result, Split, TomeError, TomeId};
+use crate::{Epoch, GroupId, Member, RegionId, RegionIndex, Result, Split, TomeError, TomeId};
 
 /// Who is in a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,9 @@ pub struct Group {
     id: GroupId,
     split: Split,
     seats: Vec<RegionId>,
+    /// How often a seat moved.
+    #[serde(default)]
+    epoch: Epoch,
 }
 
 impl Group {
@@ -41,7 +44,7 @@ impl Group {
         let mut tomes = BTreeSet::new();
         match seats.iter().find(|seat| !tomes.insert(seat.tome)) {
             Some(seat) => Err(TomeError::SameTome { group: id, tome: seat.tome }),
-            None => Ok(Self { id, split, seats }),
+            None => Ok(Self { id, split, seats, epoch: Epoch::default() }),
         }
     }
 
@@ -61,6 +64,31 @@ impl Group {
     #[must_use]
     pub fn seats(&self) -> &[RegionId] {
         &self.seats
+    }
+
+    /// How often a seat moved: who knows of a later one knows better.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The group after a seat moved.
+    ///
+    /// # Errors
+    /// [`TomeError::ClaimedTwice`] when the seat is not the one that is to be left,
+    /// [`TomeError::SameTome`] when the tome has a seat already.
+    pub fn after(&self, planned: &Move) -> Result<Self> {
+        let Move { group, member, from, to } = *planned;
+        if group != self.id || self.seats.get(member.as_usize()) != Some(&from) {
+            return Err(TomeError::ClaimedTwice { region: from });
+        }
+        if self.has(to.tome) {
+            return Err(TomeError::SameTome { group, tome: to.tome });
+        }
+        let mut after = self.clone();
+        after.seats[member.as_usize()] = to;
+        after.epoch = self.epoch.next();
+        Ok(after)
     }
 
     /// Which member a region is.
@@ -223,15 +251,9 @@ impl Groups {
     /// [`TomeError::NoGroup`], [`TomeError::SameTome`], and [`TomeError::ClaimedTwice`] when the
     /// seat is not the one that was to be left.
     pub fn moved(&mut self, done: Move) -> Result<()> {
-        let Move { group, member, from, to } = done;
+        let Move { group, from, .. } = done;
         let known = self.groups.get_mut(&group).ok_or(TomeError::NoGroup { group })?;
-        if known.seats.get(member.as_usize()) != Some(&from) {
-            return Err(TomeError::ClaimedTwice { region: from });
-        }
-        if known.has(to.tome) {
-            return Err(TomeError::SameTome { group, tome: to.tome });
-        }
-        known.seats[member.as_usize()] = to;
+        *known = known.after(&done)?;
         self.give_back(from);
         Ok(())
     }

@@ -12,6 +12,7 @@
 //! tome         the state machine of one, with its events, commands and messages
 //! token        who may turn its disk: few, each for a time
 //! rebuild      a region made anew, one source after the other    scaled   its arithmetic
+//! standing     what a region may do while a seat of its group moves
 //! ```
 //!
 //! After Pergamum (FAST 2008). A tome keeps its index and the signatures of its blocks where they
@@ -36,6 +37,7 @@ pub mod rebuild;
 pub mod scaled;
 pub mod segment;
 mod split;
+pub mod standing;
 pub mod token;
 mod tome;
 pub mod tree;

@@ -81,6 +81,18 @@ pub const SCRUB_SCAN: u64 = 65_536;
 pub const FULL_SCRUB: Duration = Duration::from_secs(335 * 24 * 3600);
 /// The disk is woken when one such part of all blocks is overdue.
 pub const SCRUB_LATE: u64 = 24;
+/// Blocks of a segment that a group is asked for at a time: members keep them in memory.
+pub const MEND_BLOCKS_MAX: usize = 4;
+/// A member that is asked for its blocks and does not tell them in so long is passed over.
+pub const MEND_WITHIN: Duration = Duration::from_secs(3600);
+/// What a group could not bring back is tried again after so long.
+pub const MEND_REST: Duration = Duration::from_secs(600);
+/// A rebuild waits so long for members that do not answer, if enough of them do.
+pub const BUILD_WAIT: Duration = Duration::from_secs(3600);
+/// Before a rebuild asks the next source, the one before has so long to put its disk down.
+pub const BUILD_PAUSE: Duration = Duration::from_nanos(IDLE.as_nanos() + STOP_WITHIN.as_nanos());
+/// Questions of other members for blocks that wait at a tome.
+pub const HOLDS_MAX: usize = 64;
 /// Times that a check begins anew since a region changed meanwhile.
 pub const CHECK_TRIES_MAX: u32 = 8;
 /// A check that is not done by then is given up.
@@ -99,5 +111,7 @@ const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < OFFER.as_nanos(), "an offer may
 const _: () = assert!(ASK_AGAIN.as_nanos() * 2 < WAIT_FORGOTTEN.as_nanos(), "who asks is heard");
 const _: () = assert!(LEASE_GRACE.as_nanos() * 100 >= LEASE.as_nanos(), "clocks differ by 1 %");
 const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
+const _: () = assert!(RESEND.as_nanos() * 10 < MEND_WITHIN.as_nanos(), "a question may be lost");
+const _: () = assert!(MEND_BLOCKS_MAX > 0 && HOLDS_MAX > 0, "what is bad is got back");
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
 const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");

@@ -6,8 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::consistency::{Change, Nodes, Report};
-use crate::{GroupId, Member, Version};
+use crate::alone::Holding;
+use crate::consistency::{Change, Folded, Nodes, Report};
+use crate::group::{Group, Move};
+use crate::{Epoch, GroupId, Member, Offset, Version};
 
 /// From one tome to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +90,90 @@ pub enum Message {
         /// The nodes.
         nodes: Nodes,
     },
+    /// A seat is to move to who says so: the region shall not be written until it has.
+    Freeze(Move),
+    /// The answer, and said again from time to time while the region is frozen.
+    Ready {
+        /// For which move.
+        planned: Move,
+        /// Whose.
+        member: Member,
+        /// What it has.
+        report: Report,
+        /// Whether nothing is under way any more.
+        is_quiet: bool,
+    },
+    /// The seat does not move: from who was to have it.
+    Thaw(Move),
+    /// A seat has moved.
+    Moved(Group),
+    /// Who says so knows it.
+    Learned {
+        /// Of which group.
+        group: GroupId,
+        /// How often a seat of it has moved.
+        epoch: Epoch,
+    },
+    /// Asks what a member has of some offsets of one segment, to get a bad block back.
+    HoldingsWanted {
+        /// Of which group.
+        group: GroupId,
+        /// A number of who asks, for the answer.
+        round: u64,
+        /// Of which blocks.
+        offsets: Vec<Offset>,
+        /// Whether its disk is to turn; if not, it tells what it keeps awake.
+        is_whole: bool,
+    },
+    /// The answer.
+    Holdings {
+        /// Of which group.
+        group: GroupId,
+        /// To which question.
+        round: u64,
+        /// What it has of each; nothing when it cannot read them itself.
+        held: Option<Vec<Held>>,
+    },
+}
+
+/// What a member has of an offset: a [`Holding`] as it travels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its block; empty when only what is kept awake was asked for.
+    pub block: Vec<u8>,
+    /// Changes at the offset that it knows the bytes of.
+    pub changes: Vec<Known>,
+    /// What it has folded of each data member, if it has parity.
+    pub folded: Vec<Folded>,
+}
+
+/// A change whose bytes are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Of which data member.
+    pub member: Member,
+    /// Which.
+    pub version: Version,
+    /// Its bytes, before any coefficient.
+    pub bytes: Vec<u8>,
+}
+
+impl From<Holding> for Held {
+    fn from(holding: Holding) -> Self {
+        let known = |((member, version), bytes)| Known { member, version, bytes };
+        let changes = holding.changes.into_iter().map(known).collect();
+        Self { block: holding.block, changes, folded: holding.folded }
+    }
+}
+
+impl Held {
+    /// The same, of the member that told it.
+    #[must_use]
+    pub fn holding(self, member: Member) -> Holding {
+        let known = |known: Known| ((known.member, known.version), known.bytes);
+        let changes = self.changes.into_iter().map(known).collect();
+        Holding { member, block: self.block, changes, folded: self.folded }
+    }
 }
 
 /// How far a parity is with a change.
@@ -115,7 +201,14 @@ impl Message {
             | Self::ReportWanted { group, .. }
             | Self::Report { group, .. }
             | Self::NodesWanted { group, .. }
-            | Self::Nodes { group, .. } => *group,
+            | Self::Nodes { group, .. }
+            | Self::HoldingsWanted { group, .. }
+            | Self::Holdings { group, .. }
+            | Self::Learned { group, .. } => *group,
+            Self::Freeze(planned) | Self::Ready { planned, .. } | Self::Thaw(planned) => {
+                planned.group
+            }
+            Self::Moved(group) => group.id(),
         }
     }
 }

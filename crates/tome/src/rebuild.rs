@@ -123,6 +123,27 @@ impl Rebuild {
         Ok(Mending::Anew)
     }
 
+    /// The members that are read for it.
+    pub fn sources(&self) -> impl Iterator<Item = Member> {
+        self.factors.keys().copied()
+    }
+
+    /// Compares what was made with its sources: signatures of sums are sums of signatures.
+    ///
+    /// # Errors
+    /// [`TomeError::Misbuilt`] when it is another sum, or sources are missing in it.
+    pub fn verify_sum(&self, made: Signature, roots: &BTreeMap<Member, Signature>) -> Result<()> {
+        let terms = self.factors.iter().map(|(source, factor)| {
+            let root = roots.get(source).copied()?;
+            Some(root.scale8(*factor))
+        });
+        let sum = terms.into_iter().try_fold(Signature::ZERO, |sum, term| Some(sum ^ term?));
+        if self.next().is_none() && sum == Some(made) {
+            return Ok(());
+        }
+        Err(TomeError::Misbuilt { group: self.group })
+    }
+
     /// Compares what was made with the code word. `roots` has that of each member, what was made
     /// in the place of the target.
     ///

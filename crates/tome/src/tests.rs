@@ -1,9 +1,12 @@
 //! Layouts and segments; trees and groups; tokens; a tome by itself, and a set of them.
 
 mod consistency;
+mod damage;
 mod groups;
 mod layout;
+mod mends;
 mod nature;
+mod rebuilds;
 mod segment;
 mod set;
 mod single;

@@ -20,11 +20,14 @@
 //! Nothing is read or written but while the disk turns, and that it does under a token only. When a
 //! lease ends the disk is put down whatever waits; before, not while deltas are unsent.
 
+mod build;
 mod checks;
 mod deltas;
 mod jobs;
+mod mend;
 mod power;
 mod scrub;
+mod seats;
 mod stage;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,6 +40,7 @@ use crate::event::{Alarm, Answer, Command, Event, RequestId};
 use crate::group::Group;
 use crate::limits::{PUT_BLOCKS_MAX, TASKS_MAX};
 use crate::segment::SegmentCode;
+use crate::standing::Standing;
 use crate::token::{Holder, ToKeeper};
 use crate::{Offset, RegionId, RegionIndex, Result, TomeError};
 use deltas::Deltas;
@@ -57,12 +61,16 @@ pub struct Tome {
     spots: Bits,
     /// Data blocks that objects have, by region.
     used: BTreeMap<RegionIndex, Bits>,
-    /// Segments of which more is bad than their parity brings back.
-    broken: BTreeSet<(RegionIndex, u32)>,
+    /// Segments of which more is bad than their parity brings back, and which blocks.
+    broken: BTreeMap<(RegionIndex, u32), Vec<Offset>>,
     tasks: VecDeque<(Instant, Task)>,
     job: Option<Job>,
     jobs: u64,
     deltas: Deltas,
+    mends: mend::Mends,
+    builds: build::Builds,
+    /// When others were told about seats last.
+    seats_told: Option<Instant>,
     /// Who is to be told when an object is protected.
     watched: BTreeMap<String, RequestId>,
     scrub: scrub::Scrub,
@@ -101,13 +109,17 @@ impl Tome {
                 pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
             let taken: BTreeSet<_> = region.spots().chain(kept).collect();
             taken.iter().for_each(|spot| spots.take(spot.get() as usize));
-            used.insert(index, Bits::new(awake.layout().region_blocks() as usize));
+            let mut bits = Bits::new(awake.layout().region_blocks() as usize);
+            region.kept().for_each(|offset| bits.take(offset.as_usize()));
+            used.insert(index, bits);
         }
         let blocks = awake.objects().flat_map(|(_, object)| &object.blocks);
         for (region, offset) in blocks {
             let id = RegionId { tome: awake.id(), index: *region };
             let bits = used.get_mut(region).ok_or(TomeError::NoRegion { region: id })?;
-            bits.take(offset.as_usize());
+            if !bits.has(offset.as_usize()) {
+                bits.take(offset.as_usize());
+            }
         }
         let deltas = Deltas::of(&awake);
         let scrub = scrub::Scrub::new(now, awake.scrubbed(), seed.child(b"scrub").stream());
@@ -120,11 +132,14 @@ impl Tome {
             rest: power::Rest::default(),
             spots,
             used,
-            broken: BTreeSet::new(),
+            broken: BTreeMap::new(),
             tasks: VecDeque::new(),
             job: None,
             jobs: 0,
             deltas,
+            mends: mend::Mends::default(),
+            builds: build::Builds::default(),
+            seats_told: None,
             watched: BTreeMap::new(),
             scrub,
             folds_rest: None,
@@ -148,7 +163,8 @@ impl Tome {
     /// What its groups do not protect yet.
     #[must_use]
     pub fn unprotected(&self) -> Unprotected {
-        let lists = || self.awake.regions().filter_map(|(_, region)| region.pending());
+        let seated = || self.awake.regions().filter(|(_, r)| *r.standing() != Standing::Left);
+        let lists = || seated().filter_map(|(_, region)| region.pending());
         let blocks: BTreeSet<(usize, Offset)> = lists()
             .enumerate()
             .flat_map(|(at, list)| list.iter().map(move |(_, pending)| (at, pending.offset)))
@@ -249,6 +265,10 @@ impl Controller for Tome {
                 self.join(region, group, out);
                 None
             }
+            Event::Rebuild { planned, group } => {
+                self.rebuild(planned, &group, out);
+                None
+            }
             Event::Told { from, message } => {
                 self.told(from, message, out);
                 None
@@ -279,6 +299,9 @@ impl Controller for Tome {
             self.deltas.deadline(),
             self.folds_rest.filter(|until| *until > self.now),
             self.check_deadline(),
+            self.build_deadline(),
+            self.seats_deadline(),
+            self.mends.deadline(self.now).filter(|_| self.tasks.is_empty()),
         ];
         own.into_iter().flatten().chain([self.scrub.deadline(self.now)]).min()
     }

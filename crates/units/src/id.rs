@@ -79,3 +79,7 @@ id!(
     /// One blob of a rack: what one write put there.
     BlobId
 );
+id!(
+    /// One set of tomes: what was made together, and whose disks it names.
+    TomeSetId
+);

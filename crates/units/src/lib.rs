@@ -19,7 +19,7 @@ pub use bytes::{ByteCount, ParseByteCountError};
 pub use clock::{Clock, ManualClock};
 pub use controller::{Controller, Outbox};
 pub use error::{ErrorKind, error_chain};
-pub use id::{ArchiveId, BlobId, ObjectId, PlatterId, RackId, SetId, UploadId};
+pub use id::{ArchiveId, BlobId, ObjectId, PlatterId, RackId, SetId, TomeSetId, UploadId};
 pub use index::{DriveIndex, LayerIndex, ShuttleIndex, SlotIndex, TrackIndex};
 pub use ratio::{Ratio, RatioError};
 pub use seed::{RandomStream, Seed};

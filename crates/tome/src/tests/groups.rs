@@ -234,6 +234,14 @@ fn a_place_is_written_by_each_source_and_read_by_all_but_the_first() {
     }
     assert_eq!((writes, reads), (13, 12));
     assert_eq!(sum, blocks[4]);
+    // Compared with its sources alone, when not all others are there.
+    let of_sources = rebuild.sources().map(|source| (source, roots(&blocks)[source.as_usize()]));
+    let of_sources: BTreeMap<Member, Signature> = of_sources.collect();
+    assert_eq!(rebuild.verify_sum(signature(&sum), &of_sources), Ok(()));
+    sum[7] ^= 1;
+    assert!(rebuild.verify_sum(signature(&sum), &of_sources).is_err(), "another sum");
+    let first = of_sources.into_iter().skip(1).collect();
+    assert!(rebuild.verify_sum(signature(&blocks[4]), &first).is_err(), "a source is missing");
     let mut wrong = roots(&blocks);
     wrong[4] ^= Signature([1; 8]);
     let misbuilt = rebuild.verify(&wrong).unwrap_err();

@@ -42,4 +42,17 @@ pub(super) struct Counts {
     pub(super) spins: u32,
     pub(super) restarts: u32,
     pub(super) bad: u32,
+    /// Segments that were found to be beyond their parity.
+    pub(super) broken: u32,
+    /// Questions of members for blocks of others.
+    pub(super) asked: u32,
+    /// Blocks that a change is of and that were spoilt before it was folded.
+    pub(super) old_bad: u32,
+    /// Changes of which the group could not tell the bytes at first.
+    pub(super) changes_lost: u32,
+    pub(super) rebuilt: u32,
+    pub(super) dropped: u32,
+    pub(super) seats_lost: u32,
+    /// Most disks that turned at a time.
+    pub(super) peak: usize,
 }

@@ -17,7 +17,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A world in which clients and nature have done something for so many minutes.
-fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
+pub(super) fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
     let mut world = World::new(nature, seed);
     for _ in 0..minutes {
         world.stir();
@@ -28,7 +28,7 @@ fn lived(nature: Nature, seed: u64, minutes: u32) -> World {
 
 /// Every object that was acknowledged is read from its own tome, and every one that was as
 /// protected is got back without any two tomes. How many were got back.
-fn promises_hold(world: &World) -> u32 {
+pub(super) fn promises_hold(world: &World) -> u32 {
     for ((tome, name), (bytes, known)) in &world.objects {
         if matches!(known, Known::Local | Known::Protected) {
             let node = &world.nodes[*tome];
@@ -201,6 +201,7 @@ proptest! {
         };
         prop_assert!(world.checks.iter().all(agreed), "{:?}", world.checks);
         prop_assert!(world.checks.len() > 5);
+        prop_assert_eq!(world.counts.changes_lost, 0, "no old block went bad");
         prop_assert!(world.counts.crashes > 0 && world.counts.protected > 0);
     }
 }

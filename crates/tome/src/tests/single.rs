@@ -340,6 +340,65 @@ fn what_there_is_no_room_for_is_refused() {
     assert_eq!(refused(&said).kind(), ErrorKind::Unavailable);
 }
 
+/// Whom the tome asks for blocks, with the number of the question.
+fn asked(said: &[Command]) -> Option<(TomeId, u64, bool)> {
+    for command in said {
+        if let Command::Tell { to, message } = command
+            && let Message::HoldingsWanted { round, is_whole, .. } = message
+        {
+            return Some((*to, *round, *is_whole));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_change_whose_old_block_went_bad_is_asked_for_and_told_when_nobody_has_it() {
+    let mut desk = Desk::new(0);
+    desk.put("first", 1);
+    (0..2).for_each(|parity| {
+        desk.status(parity, 1, Status::Folded);
+    });
+    desk.tell(Event::Delete { request: RequestId(3), name: "first".to_owned() });
+    desk.put("another", 1);
+    let region = desk.awake.region(REGION).unwrap();
+    let (version, pending) = region.pending().unwrap().iter().next().unwrap();
+    let (version, pending) = (version.get(), *pending);
+    let sum = super::xor(&desk.disk[&pending.new], &desk.disk[&pending.old.unwrap()]);
+    desk.disk.remove(&pending.old.unwrap());
+    let mut said = desk.status(0, version, Status::Unknown);
+    let mut order = Vec::new();
+    while let Some((to, round, is_whole)) = asked(&said) {
+        assert_eq!(alarms(&said), []);
+        let message = Message::Holdings { group: GROUP, round, held: None };
+        assert_eq!(desk.tell(Event::Told { from: TomeId::new(2 + to.get()), message }), []);
+        let message = Message::Holdings { group: GROUP, round, held: None };
+        order.push((to.get(), is_whole));
+        said = desk.tell(Event::Told { from: to, message });
+    }
+    let whole = [1, 2, 3, 4].map(|tome| (tome, true));
+    assert_eq!(order, [&[(3, false), (4, false)], &whole[..]].concat(), "awake stores first");
+    let lost = Alarm::ChangeLost { region: REGION, version: Version::new(version) };
+    assert_eq!(alarms(&said), [lost]);
+    // Later a parity is back that has it: no other disk turns, and it is not told twice.
+    let said = desk.pass(crate::limits::MEND_REST);
+    let (from, round, _) = asked(&said).unwrap();
+    let known = crate::message::Known {
+        member: Member::new(0),
+        version: Version::new(version),
+        bytes: sum.clone(),
+    };
+    let held = crate::message::Held { block: Vec::new(), changes: vec![known], folded: Vec::new() };
+    let message = Message::Holdings { group: GROUP, round, held: Some(vec![held]) };
+    let said = desk.tell(Event::Told { from, message });
+    assert!(alarms(&said).is_empty());
+    let sent = said.iter().any(|command| {
+        matches!(command, Command::Tell { message: Message::Delta { bytes, .. }, .. }
+            if *bytes == sum)
+    });
+    assert!(sent, "{said:?}");
+}
+
 /// Two data members and the update of one were lost between the folds of two parities.
 #[test]
 fn an_update_that_half_the_parities_have_takes_no_other_block_along() {

@@ -27,12 +27,16 @@ pub(super) struct Node {
     pub(super) awake: Awake,
     pub(super) disk: BTreeMap<Spot, Vec<u8>>,
     /// The token under which the disk turns.
-    turning: Option<TokenId>,
+    pub(super) turning: Option<TokenId>,
     /// Which start of the tome this is: what its disk answers is for one.
     life: u64,
     /// Until when nothing reaches it.
     cut_until: Instant,
-    restart_at: Option<Instant>,
+    pub(super) restart_at: Option<Instant>,
+    /// Blocks written, and of those that were before them the ones that were read for it.
+    pub(super) writes: usize,
+    pub(super) reads: usize,
+    reading: BTreeSet<Spot>,
 }
 
 enum Happening {
@@ -56,6 +60,8 @@ pub(super) struct World {
     pub(super) objects: BTreeMap<(usize, String), (Vec<u8>, Known)>,
     requests: BTreeMap<RequestId, (usize, String)>,
     pub(super) stream: RandomStream,
+    /// What was asked of other members, by tome, start and number.
+    questions: BTreeSet<(usize, u64, u64)>,
     /// What checks of groups found.
     pub(super) checks: Vec<Answer>,
     /// Whether groups are not as tomes made them.
@@ -82,6 +88,9 @@ impl World {
             life: 0,
             cut_until: Instant::ZERO,
             restart_at: Some(Instant::ZERO),
+            writes: 0,
+            reads: 0,
+            reading: BTreeSet::new(),
         };
         for number in 0..nature.tomes {
             groups.add_tome(TomeId::new(number), layout.parts().regions).unwrap();
@@ -101,6 +110,7 @@ impl World {
             objects: BTreeMap::new(),
             requests: BTreeMap::new(),
             stream: Seed::new(seed).stream(),
+            questions: BTreeSet::new(),
             checks: Vec::new(),
             is_tampered: false,
             counts: Counts::default(),
@@ -126,7 +136,7 @@ impl World {
     }
 
     /// Stops a tome where it is; its disk stops with it.
-    fn crash(&mut self, tome: usize) {
+    pub(super) fn crash(&mut self, tome: usize) {
         let wait = Duration::from_secs(self.stream.below(300));
         let node = &mut self.nodes[tome];
         (node.tome, node.turning) = (None, None);
@@ -176,7 +186,10 @@ impl World {
         let from = TomeId::new(u32::try_from(index).unwrap());
         match command {
             Command::Commit(rows) => {
-                rows.iter().for_each(|row| self.nodes[index].awake.apply(row).unwrap());
+                for row in &rows {
+                    self.count_read(index, row);
+                    self.nodes[index].awake.apply(row).unwrap();
+                }
             }
             Command::SpinUp { token, epoch } => {
                 let before = self.fence.admit(token, epoch, from).expect("a lease that is one");
@@ -191,15 +204,23 @@ impl World {
             Command::SpinDown => self.disk(index, 2_000, Event::Down),
             Command::Read { job, spots } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is read that is still");
+                self.nodes[index].reading = spots.iter().copied().collect();
                 let blocks =
                     spots.iter().map(|spot| self.nodes[index].disk.get(spot).cloned()).collect();
                 self.disk(index, 40, Event::Read { job, blocks });
             }
             Command::Write { spot, bytes } => {
                 assert!(self.nodes[index].turning.is_some(), "no disk is written that is still");
+                let node = &mut self.nodes[index];
+                node.writes += 1;
                 self.nodes[index].disk.insert(spot, bytes);
             }
             Command::Tell { to, message } => {
+                if let Message::HoldingsWanted { round, .. } = message {
+                    let life = self.nodes[index].life;
+                    let is_new = self.questions.insert((index, life, round));
+                    self.counts.asked += u32::from(is_new);
+                }
                 let to = to.get() as usize;
                 self.send(|| Happening::Letter { from, to, message: message.clone() });
             }
@@ -208,7 +229,22 @@ impl World {
             }
             Command::Answer { request, answer } => self.answered(index, request, answer),
             Command::Alarm(Alarm::Healed { blocks, .. }) => self.counts.healed += blocks,
+            // The group could not tell it yet, and is asked again.
+            Command::Alarm(Alarm::ChangeLost { .. }) => self.counts.changes_lost += 1,
+            Command::Alarm(Alarm::Rebuilt { .. }) => self.counts.rebuilt += 1,
+            Command::Alarm(Alarm::RebuildDropped { .. }) => self.counts.dropped += 1,
+            Command::Alarm(Alarm::SeatLost { .. }) => self.counts.seats_lost += 1,
+            Command::Alarm(Alarm::SegmentLost { .. }) => self.counts.broken += 1,
             Command::Alarm(alarm) => panic!("tome {index}: {alarm:?}"),
+        }
+    }
+
+    /// A block is written anew: whether what lay there was read for it.
+    fn count_read(&mut self, tome: usize, row: &crate::awake::Row) {
+        let node = &mut self.nodes[tome];
+        if let crate::awake::Row::Block { region, offset, .. } = row {
+            let old = node.awake.region(*region).and_then(|region| region.spot(*offset));
+            node.reads += usize::from(old.is_some_and(|old| node.reading.contains(&old)));
         }
     }
 
@@ -268,6 +304,12 @@ impl World {
             }
             // It was removed while somebody wanted to read it.
             Answer::Refused(TomeError::NoObject { .. }) => assert_eq!(*known, Known::Removing),
+            // It lies in a segment of which too much is bad, until the group has brought it back.
+            Answer::Refused(TomeError::SegmentLost { .. }) if self.counts.broken > 0 => {
+                if *known == Known::Asked {
+                    self.objects.remove(&key);
+                }
+            }
             Answer::Refused(error) => panic!("object {key:?}: {error}"),
         }
     }
@@ -352,16 +394,39 @@ impl World {
     }
 
     /// What holds after every step.
-    fn look(&self, index: usize) {
+    fn look(&mut self, index: usize) {
         let turning: Vec<TokenId> = self.nodes.iter().filter_map(|node| node.turning).collect();
         let distinct: BTreeSet<TokenId> = turning.iter().copied().collect();
         assert_eq!(distinct.len(), turning.len(), "a token is one tome's");
         assert!(turning.len() <= token_count(self.nature.tomes) as usize);
+        self.counts.peak = self.counts.peak.max(turning.len());
         for (_, region) in self.nodes[index].awake.regions().filter(|_| !self.is_tampered) {
+            if !self.is_current(region) {
+                continue;
+            }
             let descent = self.check(region.group());
             assert_eq!(descent.wants(), None, "parity is the code word, or a list explains it");
             assert_eq!(descent.findings(), []);
         }
+    }
+
+    /// Whether a region has its seat and knows of the last move in its group.
+    fn is_current(&self, region: &crate::awake::Region) -> bool {
+        let group = region.group();
+        let knows = |node: &Node| {
+            let known = node.awake.region_of(group.id());
+            known.is_some_and(|(_, other)| {
+                other.building().is_none() && other.group().epoch() > group.epoch()
+            })
+        };
+        let is_seated = region.is_member() || region.frozen().is_some();
+        is_seated && !self.nodes.iter().any(knows)
+    }
+
+    /// A tome stops and does not start again until it is told to.
+    pub(super) fn kill(&mut self, tome: usize) {
+        self.crash(tome);
+        self.nodes[tome].restart_at = None;
     }
 
     fn region(&self, seat: &RegionId) -> Option<&crate::awake::Region> {
@@ -463,56 +528,11 @@ impl World {
         }
     }
 
-    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
-    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
-    /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
-    fn spoil(&mut self, tome: usize) {
-        if self.nodes[tome].turning.is_some() {
-            return;
-        }
-        let regions: Vec<_> = self.nodes[tome].awake.regions().map(|(index, _)| index).collect();
-        let index = regions[self.below(regions.len())];
-        let segment = u32::try_from(self.below(3)).unwrap();
-        let region = self.nodes[tome].awake.region(index).unwrap();
-        let written: Vec<(Spot, fulgurite_codes::Signature)> = self
-            .layout
-            .segment_offsets(segment)
-            .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
-            .collect();
-        let disk = &self.nodes[tome].disk;
-        let is_good = |(spot, noted): &(Spot, fulgurite_codes::Signature)| {
-            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *noted)
-        };
-        if written.is_empty() || !written.iter().all(is_good) {
-            return;
-        }
-        for _ in 0..=self.below(2) {
-            let (spot, _) = written[self.below(written.len())];
-            if self.below(2) == 0 {
-                self.nodes[tome].disk.remove(&spot);
-            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&spot) {
-                bytes[7] ^= 0x20;
-            }
-            self.counts.bad += 1;
-        }
-    }
-
-    /// So many blocks of every segment of every tome go bad, if as many were written.
-    pub(super) fn spoil_all(&mut self, blocks: usize) {
-        for node in &mut self.nodes {
-            for (_, region) in node.awake.regions() {
-                for segment in 0..self.layout.parts().segments {
-                    let offsets = self.layout.segment_offsets(segment);
-                    let written: Vec<Spot> =
-                        offsets.filter_map(|offset| region.spot(offset)).collect();
-                    // Data and parity: every third one, from a place that differs.
-                    let first = segment as usize;
-                    for number in 0..blocks.min(written.len()) {
-                        let spot = written[(first + number * 3 + number / 2) % written.len()];
-                        node.disk.remove(&spot);
-                    }
-                }
-            }
+    /// Clients read everything.
+    pub(super) fn read_all(&mut self) {
+        let all: Vec<(usize, String)> = self.objects.keys().cloned().collect();
+        for (tome, name) in all {
+            self.get(tome, &name);
         }
     }
 

@@ -9,6 +9,7 @@ use super::{Answer, Command, RequestId, Tome};
 use crate::consistency::{Descent, Nodes, Report};
 use crate::limits::{CHECK_TRIES_MAX, CHECK_WITHIN, RESEND};
 use crate::message::Message;
+use crate::standing::Standing;
 use crate::{GroupId, Member, Result, TomeError, TomeId};
 
 /// A check that is under way.
@@ -39,6 +40,9 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) -> Result<()> {
         let (_, region) = self.awake.region_of(group).ok_or(TomeError::NoGroup { group })?;
+        if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
+            return Err(TomeError::NoGroup { group });
+        }
         if self.checking.is_some() {
             return Err(TomeError::Full { what: "checks at a time" });
         }
@@ -100,7 +104,14 @@ impl Tome {
             | Message::Query { .. }
             | Message::Status { .. }
             | Message::Report { .. }
-            | Message::Nodes { .. } => None,
+            | Message::Nodes { .. }
+            | Message::HoldingsWanted { .. }
+            | Message::Holdings { .. }
+            | Message::Freeze(_)
+            | Message::Ready { .. }
+            | Message::Thaw(_)
+            | Message::Moved(_)
+            | Message::Learned { .. } => None,
         }
     }
 

@@ -19,6 +19,7 @@ use fulgurite_codes::signature;
 use fulgurite_units::{Instant, Outbox};
 
 use super::jobs::{At, Task};
+use super::mend::change_bytes;
 use super::{Alarm, Answer, Command, Tome};
 use crate::alone::xor;
 use crate::awake::{Awake, Region, Role, Row};
@@ -26,6 +27,7 @@ use crate::consistency::{Change, Nodes};
 use crate::limits::{DELTA_WINDOW, DESCENT_NODES_MAX, FOLD_BATCH, POLL, RESEND};
 use crate::message::{Message, Status};
 use crate::pending::{Parities, Pending};
+use crate::standing::Standing;
 use crate::{Member, Offset, RegionIndex, Result, TomeError, TomeId, Version};
 
 /// A change for one parity.
@@ -70,6 +72,13 @@ impl Deltas {
         }
     }
 
+    /// A seat of a region's group moved: who has it now is asked.
+    pub(super) fn regrouped(&mut self, awake: &Awake, index: RegionIndex) {
+        self.0.retain(|(of, ..), _| *of != index);
+        let Some(region) = awake.region(index) else { return };
+        self.0.extend(keys(index, region).map(|key| (key, Sending::Ask { at: None })));
+    }
+
     /// Whether something is to be sent, or was and nothing was heard.
     pub(super) fn has_unsent(&self) -> bool {
         let unsent = |sending: &Sending| matches!(sending, Sending::Send | Sending::Sent { .. });
@@ -84,6 +93,22 @@ impl Deltas {
     pub(super) fn give_up(&mut self, region: RegionIndex, version: Version, parity: u8) {
         if let Some(sending) = self.0.get_mut(&(region, version, parity)) {
             *sending = Sending::Lost;
+        }
+    }
+
+    /// Changes that cannot be computed.
+    pub(super) fn lost(&self) -> impl Iterator<Item = (RegionIndex, Version)> {
+        let lost = self.in_window().filter(|(_, sending)| **sending == Sending::Lost);
+        lost.map(|((region, version, _), _)| (*region, *version))
+    }
+
+    /// What could not be computed is tried again: one change of a region, or all.
+    pub(super) fn again(&mut self, region: RegionIndex, only: Option<Version>) {
+        for ((of, version, _), sending) in &mut self.0 {
+            let is_meant = *of == region && only.is_none_or(|only| only == *version);
+            if is_meant && *sending == Sending::Lost {
+                *sending = Sending::Send;
+            }
         }
     }
 
@@ -115,7 +140,8 @@ impl Deltas {
 
 /// A region's changes, once for each parity that lacks them.
 fn keys(index: RegionIndex, region: &Region) -> impl Iterator<Item = Key> {
-    let pending = region.pending().into_iter().flat_map(|list| list.iter());
+    let is_seated = *region.standing() != Standing::Left;
+    let pending = region.pending().filter(|_| is_seated).into_iter().flat_map(|list| list.iter());
     pending.flat_map(move |(version, pending)| {
         pending.missing.numbers().map(move |parity| (index, version, parity))
     })
@@ -170,13 +196,14 @@ impl Tome {
         out: &mut Outbox<Command>,
     ) {
         let Some(pending) = self.pending(index, version) else { return };
-        let latest = loaded.get(&(index, pending.offset)).cloned().map(Some);
-        let zeros = vec![0; self.block_len()];
-        let mut parts = latest.into_iter().chain(beside);
-        let sum = parts.try_fold(zeros, |sum, part| Some(xor(&sum, &part?)));
-        let Some(bytes) = sum.filter(|bytes| signature(bytes) == pending.change) else {
+        let spot = self.awake.region(index).and_then(|region| region.spot(pending.offset));
+        let latest = loaded.get(&(index, pending.offset));
+        let new = latest.filter(|_| spot == Some(pending.new)).cloned().map(Some);
+        let parts: Vec<Option<Vec<u8>>> = new.into_iter().chain(beside).collect();
+        let (part, len) = (self.mends.part(index, version), self.block_len());
+        let Some(bytes) = change_bytes(pending.change, &parts, part, latest, len) else {
+            // The group is asked for what is bad.
             self.deltas.give_up(index, version, parity);
-            out.push(Command::Alarm(Alarm::ChangeLost { region: index, version }));
             return;
         };
         if !pending.is_sent {
@@ -194,13 +221,27 @@ impl Tome {
     /// Another tome said something.
     pub(super) fn told(&mut self, from: TomeId, message: Message, out: &mut Outbox<Command>) {
         let group = message.group();
+        let Some(message) = self.told_of_seats(from, message, out) else { return };
         let Some((index, region)) = self.awake.region_of(group) else {
             out.push(Command::Alarm(Alarm::Foreign { from, group }));
             return;
         };
+        if matches!(region.standing(), Standing::Building(_) | Standing::Left) {
+            // It does not answer for the seat; only what a rebuild asked for is for it.
+            if let Message::Holdings { round, held, .. } = message
+                && self.builds.asked(round)
+            {
+                self.came_of_build(from, held, out);
+            }
+            return;
+        }
         match message {
             Message::Delta { member, change, floor, bytes, .. } => {
-                if !is_from(region, member, from) || !self.fits(&change, &bytes) {
+                if !is_from(region, member, from) {
+                    self.stranger(from, group, out);
+                    return;
+                }
+                if !self.fits(&change, &bytes) {
                     out.push(Command::Alarm(Alarm::Foreign { from, group }));
                     return;
                 }
@@ -212,7 +253,7 @@ impl Tome {
             }
             Message::Query { member, version, floor, .. } => {
                 if !is_from(region, member, from) {
-                    out.push(Command::Alarm(Alarm::Foreign { from, group }));
+                    self.stranger(from, group, out);
                     return;
                 }
                 self.raise(index, member, floor, out);
@@ -233,6 +274,15 @@ impl Tome {
             Message::Report { .. } | Message::Nodes { .. } => {
                 self.came_of_check(from, message, out);
             }
+            Message::HoldingsWanted { round, offsets, is_whole, .. } => {
+                self.hold(from, (group, round, offsets, is_whole), out);
+            }
+            Message::Holdings { round, held, .. } => self.came_of_mend(from, round, held, out),
+            Message::Freeze(_)
+            | Message::Ready { .. }
+            | Message::Thaw(_)
+            | Message::Moved(_)
+            | Message::Learned { .. } => {}
         }
     }
 
@@ -348,6 +398,7 @@ impl Tome {
         let before = self.pending(region, version);
         self.commit(vec![Row::Confirmed { region, version, parity }], out);
         let Some(done) = before.filter(|_| self.pending(region, version).is_none()) else { return };
+        self.mends.forget(region, version);
         // The old block, and the new one if it was written again, are needed no more.
         let latest = self.awake.region(region).and_then(|region| region.spot(done.offset));
         let left = done.old.into_iter().chain([done.new]).filter(|spot| Some(*spot) != latest);
@@ -365,9 +416,12 @@ impl Tome {
 
     /// Lets parities forget what they keep for each other, when nothing is under way any more. If
     /// they do not hear it, they will with the next delta.
-    fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
+    pub(super) fn settle(&self, region: RegionIndex, out: &mut Outbox<Command>) {
         let Some(region) = self.awake.region(region) else { return };
         let Some(pending) = region.pending().filter(|pending| pending.is_empty()) else { return };
+        if !Self::is_open(region) {
+            return;
+        }
         for parity in Parities::all(region.group().split()).numbers() {
             query(region, region.latest(), pending.floor(region.latest()), parity, out);
         }
@@ -387,7 +441,7 @@ impl Tome {
                 return false;
             }
             let at = layout.in_segment(*offset);
-            at.is_ok_and(|at| !self.broken.contains(&(*index, at.segment)))
+            at.is_ok_and(|at| !self.broken.contains_key(&(*index, at.segment)))
         })
     }
 

@@ -10,8 +10,11 @@ use fulgurite_units::Outbox;
 use super::{Alarm, Answer, Bits, Command, RequestId, Tome};
 use crate::awake::{Object, Row};
 use crate::limits::{PENDING_MAX, RESEND};
+use crate::message::Message;
 use crate::pending::{Parities, Pending};
-use crate::{Member, Offset, RegionIndex, Result, Spot, TomeError, Version};
+use crate::rebuild::Step;
+use crate::segment::SegmentCode;
+use crate::{GroupId, Member, Offset, RegionIndex, Result, Spot, TomeError, TomeId, Version};
 
 /// A block of this tome.
 pub(super) type At = (RegionIndex, Offset);
@@ -39,6 +42,20 @@ pub(super) enum Task {
         version: Version,
         parity: u8,
     },
+    /// Another member is told what this one has of some offsets.
+    Hold {
+        to: TomeId,
+        group: GroupId,
+        round: u64,
+        offsets: Vec<Offset>,
+    },
+    /// A segment of a source is added to a region that is made anew.
+    Build {
+        region: RegionIndex,
+        step: Step,
+        segment: u32,
+        blocks: Vec<Vec<u8>>,
+    },
     /// Blocks are read to see whether they can be; `next` is where a full scrub goes on then.
     Scrub {
         blocks: Vec<At>,
@@ -60,7 +77,11 @@ impl Task {
     const fn request(&self) -> Option<RequestId> {
         match self {
             Self::Put { request, .. } | Self::Get { request, .. } => Some(*request),
-            Self::Fold { .. } | Self::Send { .. } | Self::Scrub { .. } => None,
+            Self::Fold { .. }
+            | Self::Send { .. }
+            | Self::Hold { .. }
+            | Self::Build { .. }
+            | Self::Scrub { .. } => None,
         }
     }
 }
@@ -86,6 +107,10 @@ impl Job {
     pub(super) const fn task(&self) -> &Task {
         &self.task
     }
+
+    pub(super) fn places(&self) -> &[At] {
+        &self.places
+    }
 }
 
 impl Tome {
@@ -95,6 +120,8 @@ impl Tome {
         client
             .or_else(|| self.next_fold())
             .or_else(|| self.next_send())
+            .or_else(|| self.next_mend())
+            .or_else(|| self.builds.next())
             .or_else(|| self.next_scrub())
     }
 
@@ -119,6 +146,7 @@ impl Tome {
 
     /// What a job reads.
     fn plan(&mut self, job: &mut Job) -> Result<()> {
+        let layout = *self.awake.layout();
         match &job.task {
             Task::Put { bytes, .. } => {
                 let blocks = bytes.len().div_ceil(self.block_len());
@@ -135,17 +163,32 @@ impl Tome {
                 job.wanted = self.with_parity(&places)?;
             }
             Task::Send { region, version, .. } => {
-                if let Some(pending) = self.pending(*region, *version) {
+                let part = self.mends.part(*region, *version).map(|part| signature(part));
+                let pending = self.pending(*region, *version);
+                if part.is_some() && part == pending.map(|pending| pending.change) {
+                    // A parity knew the change, and nothing has to be read for it.
+                } else if let Some(pending) = self.pending(*region, *version) {
                     // The new block is healed if need be, while it is the latest of its place.
                     let at = (*region, pending.offset);
                     let latest = self.awake.region(*region).and_then(|r| r.spot(pending.offset));
-                    if latest == Some(pending.new) {
+                    if latest == Some(pending.new) || part.is_some() {
                         job.wanted = BTreeSet::from([at]);
-                    } else {
+                    }
+                    if latest != Some(pending.new) {
                         job.beside.push(pending.new);
                     }
                     job.beside.extend(pending.old);
                 }
+            }
+            Task::Hold { group, offsets, .. } => {
+                let no_group = TomeError::NoGroup { group: *group };
+                let (index, _) = self.awake.region_of(*group).ok_or(no_group)?;
+                job.wanted = offsets.iter().map(|offset| (index, *offset)).collect();
+                job.beside = self.hold_spots(*group, offsets);
+            }
+            Task::Build { region, segment, .. } => {
+                let offsets = layout.segment_offsets(*segment);
+                job.wanted = offsets.map(|offset| (*region, offset)).collect();
             }
             Task::Scrub { blocks, .. } => job.wanted = blocks.iter().copied().collect(),
         }
@@ -256,11 +299,24 @@ impl Tome {
                     loaded.or_else(|| (!is_written(*offset)).then(zeros))
                 })
                 .collect();
+            let unread = SegmentCode::bad(&blocks, &signatures);
+            for position in &unread {
+                let found = self.mends.found((region, offsets[*position]));
+                blocks[*position] = found.cloned().or_else(|| blocks[*position].take());
+            }
             match self.code.rebuild(&mut blocks, &signatures) {
-                Ok(healed) => self.heal_segment(job, region, &offsets, &healed, &blocks, out)?,
+                Ok(_) => {
+                    self.heal_segment(job, region, &offsets, &unread, &blocks, out)?;
+                    self.mended(region, segment);
+                }
                 Err(error) => {
-                    self.broken.insert((region, segment));
-                    out.push(Command::Alarm(Alarm::SegmentLost { region, segment }));
+                    let bad = unread.iter().map(|position| offsets[*position]);
+                    // When signatures do not belong together, none of them says what to get back.
+                    let is_lost = matches!(error, TomeError::SegmentLost { .. });
+                    let bad = bad.filter(|_| is_lost).collect();
+                    if self.broken.insert((region, segment), bad).is_none() {
+                        out.push(Command::Alarm(Alarm::SegmentLost { region, segment }));
+                    }
                     if !matches!(job.task, Task::Scrub { .. }) {
                         return Err(error);
                     }
@@ -315,6 +371,15 @@ impl Tome {
                 let beside = std::mem::take(&mut job.loaded_beside);
                 self.finish_send((region, version, parity), beside, &job.loaded, out);
                 Ok(())
+            }
+            Task::Hold { to, group, round, offsets } => {
+                let spots = job.beside.iter().copied();
+                let beside = spots.zip(job.loaded_beside.iter().cloned()).collect();
+                self.finish_hold((*to, *group, *round), offsets, &job.loaded, beside, out);
+                Ok(())
+            }
+            Task::Build { region, step, segment, blocks } => {
+                self.finish_build(*region, (*step, *segment), blocks, &job.loaded, out)
             }
             Task::Scrub { next, .. } => {
                 if let Some(next) = *next {
@@ -395,6 +460,11 @@ impl Tome {
             out.push(Command::Answer { request, answer: Answer::Refused(error) });
         } else if let Task::Send { region, version, parity } = job.task {
             self.deltas.give_up(region, version, parity);
+        } else if let Task::Hold { to, group, round, .. } = job.task {
+            let message = Message::Holdings { group, round, held: None };
+            out.push(Command::Tell { to, message });
+        } else if let Task::Build { region, .. } = job.task {
+            self.failed_build(region, out);
         } else if let Task::Fold { .. } = job.task {
             // There was no room; or a segment is lost, and its deltas are left out from now on.
             self.folds_rest = Some(self.now + RESEND);
@@ -406,7 +476,9 @@ impl Tome {
         let layout = *self.awake.layout();
         let mut regions: Vec<(usize, RegionIndex)> = Vec::new();
         for (index, region) in self.awake.regions() {
-            let Some(pending) = region.pending() else { continue };
+            let Some(pending) = region.pending().filter(|_| Self::is_open(region)) else {
+                continue;
+            };
             let free = self.used.get(&index).map_or(0, Bits::free);
             regions.push((free.min(PENDING_MAX - pending.len()), index));
         }
@@ -418,7 +490,7 @@ impl Tome {
             let is_good = |place: usize| {
                 let offset = Offset::at(place);
                 let segment = layout.in_segment(offset).map_or(0, |at| at.segment);
-                !layout.is_parity(offset) && !broken.contains(&(region, segment))
+                !layout.is_parity(offset) && !broken.contains_key(&(region, segment))
             };
             let most = room.min(count - chosen.len());
             let places = (0..most).map_while(|_| bits.take_first(is_good));

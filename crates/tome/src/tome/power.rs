@@ -45,6 +45,9 @@ impl Tome {
     pub(super) fn advance(&mut self, out: &mut Outbox<Command>) {
         self.ask_others(out);
         self.go_on_checking(out);
+        self.go_on_mending(out);
+        self.tell_of_seats(out);
+        self.go_on_building(out);
         match self.phase {
             Phase::Still => match self.need() {
                 Some(need) => {
@@ -103,6 +106,7 @@ impl Tome {
         let folds = self.folds();
         let sends = self.deltas.to_send();
         let pending = self.tasks.len() + folds + sends + usize::from(self.job.is_some());
+        let pending = pending + self.mends.pending() + usize::from(self.builds.has_piece());
         if pending == 0 && !self.scrub.is_late(self.now, self.awake.scrubbed(), self.blocks()) {
             return None;
         }
@@ -110,7 +114,7 @@ impl Tome {
         let oldest_change = (folds + sends > 0).then(|| self.unprotected().age);
         Some(Need {
             age: oldest_task.max(oldest_change).unwrap_or(Duration::ZERO),
-            rebuild: false,
+            rebuild: self.builds.has_piece(),
             read: self.tasks.iter().any(|(_, task)| task.reads()),
             pending: u32::try_from(pending).unwrap_or(u32::MAX),
             still: self.rest.still.map(|still| self.now.since(still)),

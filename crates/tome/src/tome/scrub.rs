@@ -106,7 +106,7 @@ impl Tome {
         let index = RegionIndex::new(u32::try_from(place / blocks).ok()?);
         let offset = Offset::new(u32::try_from(place % blocks).ok()?);
         let segment = layout.in_segment(offset).ok()?.segment;
-        let is_good = !self.broken.contains(&(index, segment));
+        let is_good = !self.broken.contains_key(&(index, segment));
         self.awake.region(index)?.spot(offset).filter(|_| is_good).map(|_| (index, offset))
     }
 }

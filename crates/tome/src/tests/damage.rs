@@ -1,0 +1,137 @@
+//! Blocks of a world of tomes that go bad.
+
+use super::world::World;
+use crate::Spot;
+
+impl World {
+    /// Blocks of one segment go bad, as many as its parity brings back, if none was before. The
+    /// disk stands still meanwhile: an old block that goes bad after it was read for the write that
+    /// replaces it is what a tome cannot mend by itself (`Alarm::ChangeLost`).
+    pub(super) fn spoil(&mut self, tome: usize) {
+        if self.nodes[tome].turning.is_some() {
+            return;
+        }
+        let regions: Vec<_> = self.nodes[tome].awake.regions().map(|(index, _)| index).collect();
+        let index = regions[self.below(regions.len())];
+        let segment = u32::try_from(self.below(3)).unwrap();
+        let region = self.nodes[tome].awake.region(index).unwrap();
+        let written: Vec<(Spot, fulgurite_codes::Signature)> = self
+            .layout
+            .segment_offsets(segment)
+            .filter_map(|offset| Some((region.spot(offset)?, region.tree().block(offset))))
+            .collect();
+        let disk = &self.nodes[tome].disk;
+        let is_good = |(spot, noted): &(Spot, fulgurite_codes::Signature)| {
+            disk.get(spot).is_some_and(|bytes| fulgurite_codes::signature(bytes) == *noted)
+        };
+        if written.is_empty() || !written.iter().all(is_good) {
+            return;
+        }
+        for _ in 0..=self.below(2) {
+            let (spot, _) = written[self.below(written.len())];
+            if self.below(2) == 0 {
+                self.nodes[tome].disk.remove(&spot);
+            } else if let Some(bytes) = self.nodes[tome].disk.get_mut(&spot) {
+                bytes[7] ^= 0x20;
+            }
+            self.counts.bad += 1;
+        }
+    }
+
+    /// Segments of which more is bad than their parity brings back, with the tome of each.
+    pub(super) fn beyond_parity(&self) -> Vec<(usize, u32)> {
+        let mut found = Vec::new();
+        for (tome, node) in self.nodes.iter().enumerate() {
+            for (_, region) in node.awake.regions() {
+                for segment in 0..self.layout.parts().segments {
+                    let offsets = self.layout.segment_offsets(segment);
+                    let is_bad = |offset: &crate::Offset| {
+                        let Some(spot) = region.spot(*offset) else { return false };
+                        let bytes = node.disk.get(&spot).map(|b| fulgurite_codes::signature(b));
+                        bytes != Some(region.tree().block(*offset))
+                    };
+                    if offsets.filter(is_bad).count() > 2 {
+                        found.push((tome, segment));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// More of a segment goes bad than its parity brings back, where everything is protected.
+    /// Whether there was such a segment.
+    pub(super) fn hurt(&mut self, tome: usize) -> bool {
+        let node = &mut self.nodes[tome];
+        let mut segments = Vec::new();
+        for (_, region) in node.awake.regions() {
+            for segment in 0..self.layout.parts().segments {
+                let offsets = || self.layout.segment_offsets(segment);
+                let waits = |offset| {
+                    region.pending().is_some_and(|l| l.iter().any(|(_, p)| p.offset == offset))
+                };
+                let spots: Vec<Spot> = offsets().filter_map(|o| region.spot(o)).collect();
+                if spots.len() > 3 && !offsets().any(waits) {
+                    segments.push(spots);
+                }
+            }
+        }
+        if segments.is_empty() || node.turning.is_some() {
+            return false;
+        }
+        let at = self.below(segments.len());
+        let count = 3 + self.below(segments[at].len() - 2);
+        let first = self.below(segments[at].len());
+        let spots = segments[at].iter().cycle().skip(first).take(count);
+        spots.for_each(|spot| {
+            self.nodes[tome].disk.remove(spot);
+        });
+        true
+    }
+
+    /// Whether everything can be read, and every change be computed.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_there = |node: &super::world::Node| {
+            let lists = node.awake.regions().filter_map(|(_, region)| region.pending());
+            let mut old = lists.flat_map(|list| list.iter()).filter_map(|(_, pending)| pending.old);
+            old.all(|spot| node.disk.contains_key(&spot))
+        };
+        self.nodes.iter().all(is_there) && self.beyond_parity().is_empty()
+    }
+
+    /// The block that a change is of goes bad before every parity has folded it.
+    pub(super) fn spoil_old(&mut self) {
+        let mut spots = Vec::new();
+        for (tome, node) in self.nodes.iter().enumerate() {
+            for (_, region) in node.awake.regions() {
+                let list = || region.pending().into_iter().flat_map(|list| list.iter());
+                let alone = |of| list().filter(|(_, pending)| pending.offset == of).count() == 1;
+                let old = list().filter(|(_, pending)| alone(pending.offset));
+                spots.extend(old.filter_map(|(_, pending)| Some((tome, pending.old?))));
+            }
+        }
+        if !spots.is_empty() {
+            let (tome, spot) = spots[self.below(spots.len())];
+            self.counts.old_bad += u32::from(self.nodes[tome].disk.remove(&spot).is_some());
+        }
+    }
+
+    /// So many blocks of every segment of every tome go bad, if as many were written.
+    pub(super) fn spoil_all(&mut self, blocks: usize) {
+        for node in &mut self.nodes {
+            for (_, region) in node.awake.regions() {
+                for segment in 0..self.layout.parts().segments {
+                    let offsets = self.layout.segment_offsets(segment);
+                    let written: Vec<Spot> =
+                        offsets.filter_map(|offset| region.spot(offset)).collect();
+                    // Data and parity: every third one, from a place that differs.
+                    let first = segment as usize;
+                    for number in 0..blocks.min(written.len()) {
+                        let spot = written[(first + number * 3 + number / 2) % written.len()];
+                        node.disk.remove(&spot);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Regions made anew over messages, for seats whose tomes were lost.
+
+use fulgurite_units::Duration;
+use proptest::prelude::*;
+
+use super::nature::{Known, Nature};
+use super::set::{lived, promises_hold};
+use super::world::World;
+use crate::awake::Row;
+use crate::group::{Group, Move};
+use crate::message::Message;
+use crate::standing::Standing;
+use crate::{Event, RegionId, RegionIndex, TomeId};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A set with a few free regions, and three tokens.
+const LARGE: Nature = Nature { tomes: 61, ..Nature::CALM };
+
+/// How a seat of a group could move, to a tome that has a free region.
+fn planned(world: &World, group: &Group, member: usize) -> Move {
+    let mut free = Vec::new();
+    for (number, node) in (0..).zip(&world.nodes) {
+        let indexes = (0..world.layout.parts().regions).map(RegionIndex::new);
+        let own = indexes.filter(|index| node.awake.region(*index).is_none());
+        free.extend(own.map(|index| RegionId { tome: TomeId::new(number), index }));
+    }
+    let is_in = |to: &RegionId| group.seats().iter().any(|seat| seat.tome == to.tome);
+    let to = *free.iter().find(|to| !is_in(to)).unwrap();
+    let member_id = crate::Member::at(member);
+    Move { group: group.id(), member: member_id, from: group.seats()[member], to }
+}
+
+fn at(id: RegionId) -> usize {
+    id.tome.get() as usize
+}
+
+/// A world in which every data member of its first group has objects, all of them protected.
+fn filled(nature: Nature) -> (World, Group) {
+    let mut world = lived(nature, 7, 10);
+    let group = world.groups.iter().next().unwrap().clone();
+    for seat in &group.seats()[..3] {
+        (0..12).for_each(|_| world.put(at(*seat)));
+    }
+    (0..4).for_each(|_| world.pass(HOUR));
+    assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
+    (world, group)
+}
+
+fn begin(world: &mut World, group: &Group, member: usize) -> Move {
+    let planned = planned(world, group, member);
+    world.kill(at(planned.from));
+    world.step(at(planned.to), Event::Rebuild { planned, group: group.clone() });
+    planned
+}
+
+fn root(world: &World, id: RegionId) -> fulgurite_codes::Signature {
+    world.nodes[at(id)].awake.region(id.index).unwrap().tree().root()
+}
+
+/// Every block that the lost tome had written is at the target; new ones may be beside them.
+fn has_all(world: &World, planned: &Move) -> bool {
+    let region = |id: RegionId| world.nodes[at(id)].awake.region(id.index).unwrap();
+    let zero = fulgurite_codes::Signature::ZERO;
+    (0..world.layout.region_blocks()).map(crate::Offset::new).all(|offset| {
+        let lost = region(planned.from).tree().block(offset);
+        let is_data = !world.layout.is_parity(offset);
+        !is_data || lost == zero || lost == region(planned.to).tree().block(offset)
+    })
+}
+
+/// All members are members of the group as it is after a move.
+fn has_moved(world: &World, group: &Group, planned: &Move) -> bool {
+    let after = group.after(planned).unwrap();
+    after.seats().iter().all(|seat| {
+        let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+        *region.group() == after && region.is_member()
+    })
+}
+
+#[test]
+fn a_region_is_made_anew_by_two_disks_at_a_time_each_place_read_once_less_than_written() {
+    for member in [1, 4] {
+        let (mut world, group) = filled(LARGE);
+        let moved = planned(&world, &group, member);
+        let to = at(moved.to);
+        let before = (world.nodes[to].writes, world.nodes[to].reads);
+        world.counts.peak = 0;
+        begin(&mut world, &group, member);
+        (0..4).for_each(|_| world.pass(HOUR));
+        assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
+        assert_eq!(root(&world, moved.to), root(&world, moved.from), "member {member}");
+        let node = &world.nodes[to];
+        let places = world.layout.region_blocks() as usize;
+        assert_eq!(node.writes - before.0, 3 * places, "n writes a place");
+        assert_eq!(node.reads - before.1, 2 * places, "and n - 1 reads");
+        assert_eq!(world.counts.peak, 2, "the target and one source");
+        assert!(has_moved(&world, &group, &moved));
+        // The set goes on with it: what is written now has its parity there.
+        world.put(at(group.seats()[0]));
+        (0..2).for_each(|_| world.pass(HOUR));
+        assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
+        // The tome that had the seat comes back, and is told that it has it no more.
+        world.nodes[at(moved.from)].restart_at = Some(world.now);
+        world.pass(HOUR);
+        assert_eq!(world.counts.seats_lost, 1);
+        let left = world.nodes[at(moved.from)].awake.region(moved.from.index).unwrap();
+        assert_eq!(*left.standing(), Standing::Left);
+        let news = world.nodes[to].awake.region(moved.to.index).unwrap();
+        assert_eq!(news.untold().count(), 0, "everybody knows");
+    }
+}
+
+#[test]
+fn a_checkpoint_and_a_seat_that_moved_come_back_as_they_were_written() {
+    let (mut world, group) = filled(LARGE);
+    let moved = begin(&mut world, &group, 1);
+    let checkpoint = |world: &World| {
+        let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+        region.building().filter(|building| building.segment == 1).cloned()
+    };
+    while checkpoint(&world).is_none() {
+        world.pass(Duration::from_millis(20));
+    }
+    let building = checkpoint(&world).unwrap();
+    let row = Row::Building { region: moved.to.index, building };
+    let text = serde_json::to_string(&row).unwrap();
+    assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+    let message = Message::Moved(group.after(&moved).unwrap());
+    let text = serde_json::to_string(&message).unwrap();
+    assert_eq!(serde_json::from_str::<Message>(&text).unwrap(), message);
+}
+
+#[test]
+fn a_tome_that_was_only_off_line_keeps_its_seat_and_gets_what_it_missed() {
+    for member in [0, 3] {
+        let (mut world, group) = filled(LARGE);
+        let moved = begin(&mut world, &group, member);
+        world.pass(MINUTE);
+        world.put(at(group.seats()[1]));
+        assert!(world.nodes[at(moved.to)].awake.region(moved.to.index).is_some());
+        let frozen = world.nodes[at(group.seats()[2])].awake.region_of(group.id()).unwrap().1;
+        assert_eq!(frozen.frozen(), Some(&moved), "the region is not written meanwhile");
+        // It is back before its seat has moved.
+        world.nodes[at(moved.from)].restart_at = Some(world.now);
+        (0..4).for_each(|_| world.pass(HOUR));
+        assert_eq!((world.counts.dropped, world.counts.rebuilt), (1, 0));
+        assert_eq!(world.nodes[at(moved.to)].awake.region(moved.to.index), None);
+        for seat in group.seats() {
+            let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+            assert!(region.is_member() && *region.group() == group);
+        }
+        world.put(at(group.seats()[1]));
+        (0..2).for_each(|_| world.pass(HOUR));
+        assert!(world.objects.values().all(|(_, known)| *known == Known::Protected));
+    }
+}
+
+#[test]
+fn a_source_that_fails_and_a_target_that_crashes_midway_do_not_end_it() {
+    for folded in [0, 1] {
+        let (mut world, group) = filled(LARGE);
+        let moved = begin(&mut world, &group, 1);
+        let plan = |world: &World| {
+            let region = world.nodes[at(moved.to)].awake.region(moved.to.index).unwrap();
+            region.building().map(|b| (b.plan.clone(), b.segment))
+        };
+        // The first source is in the sum whole, or one segment of it.
+        let is_there = |world: &World| match plan(world) {
+            Some((Some(plan), segment)) => match folded {
+                0 => segment == 1,
+                _ => plan.next().is_some_and(|step| step.reads && segment == 0),
+            },
+            _ => false,
+        };
+        while !is_there(&world) {
+            world.pass(Duration::from_millis(20));
+        }
+        let next = plan(&world).unwrap().0.unwrap().next().unwrap().source;
+        world.crash(at(moved.to));
+        world.kill(at(group.seats()[next.as_usize()]));
+        (0..6).for_each(|_| world.pass(HOUR));
+        assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
+        assert_eq!(root(&world, moved.to), root(&world, moved.from));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn a_seat_moves_in_a_rough_world_and_nothing_is_lost(seed: u64) {
+        let mut world = World::new(Nature { tomes: 13, ..Nature::ROUGH }, seed);
+        for _ in 0..60 {
+            world.stir();
+            world.pass(MINUTE);
+        }
+        let member = world.below(5);
+        let group = world.groups.iter().next().unwrap().clone();
+        let moved = planned(&world, &group, member);
+        // What half the parities have of a lost member, nobody gives to the others yet.
+        let pending = |world: &World| {
+            let region = world.nodes[at(moved.from)].awake.region(moved.from.index);
+            region.unwrap().pending().is_some_and(|list| !list.is_empty())
+        };
+        while pending(&world) {
+            world.pass(MINUTE);
+        }
+        world.kill(at(moved.from));
+        world.step(at(moved.to), Event::Rebuild { planned: moved, group: group.clone() });
+        for _ in 0..60 {
+            world.stir();
+            world.pass(Duration::from_secs(300));
+            world.step(at(moved.to), Event::Rebuild { planned: moved, group: group.clone() });
+        }
+        world.calm();
+        (0..12).for_each(|_| world.pass(HOUR));
+        prop_assert_eq!(world.counts.rebuilt, 1, "{:?}", world.counts);
+        prop_assert!(has_moved(&world, &group, &moved));
+        prop_assert!(world.check(&group.after(&moved).unwrap()).wants().is_none());
+        if member < 3 {
+            prop_assert!(has_all(&world, &moved));
+        }
+        for seat in group.after(&moved).unwrap().seats() {
+            let region = world.nodes[at(*seat)].awake.region(seat.index).unwrap();
+            prop_assert!(region.pending().is_none_or(|list| list.is_empty()), "all is protected");
+        }
+        promises_hold(&world);
+    }
+}

@@ -1,0 +1,406 @@
+//! A region made anew out of the others of its group, for a seat whose tome was lost.
+//!
+//! ```text
+//! settle    all others frozen and quiet, or enough of them for an hour     Freeze, Ready
+//! stream    one source after the other, a segment at a time                HoldingsWanted
+//!           sum += factor * block; the commit that writes it is the checkpoint
+//! verify    roots of the sources against that of the sum                   Freeze, Ready
+//! seat      the region is a member, and says so                            Moved
+//! ```
+//!
+//! (Pergamum (FAST 2008), section 4.3.2.) The source and the target turn, and no other disk. What
+//! comes twice is known by the number of the question, and a segment is added once since the
+//! checkpoint is in the same commit. A source that is lost before its first segment has those in
+//! the sum spin again with the difference of their factors; later the rebuild begins anew. Not
+//! here: what members do ([`super::seats`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::Signature;
+use fulgurite_units::{Instant, Outbox};
+
+use super::jobs::{At, Task};
+use super::{Alarm, Bits, Command, Tome};
+use crate::awake::{Region, Row};
+use crate::consistency::{Folded, Report, Side};
+use crate::group::{Group, Move};
+use crate::limits::{BUILD_PAUSE, BUILD_WAIT, MEND_WITHIN, RESEND};
+use crate::message::{Held, Message};
+use crate::rebuild::{Mending, Rebuild, Step};
+use crate::scaled::Scaled;
+use crate::standing::Building;
+use crate::{Member, Offset, RegionIndex, Result, TomeId, Version};
+
+/// What of a rebuild may be forgotten.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Builds {
+    /// When others were asked last, and since when what is waited for is.
+    asked: Option<Instant>,
+    since: Option<Instant>,
+    /// Members that are quiet, with what they told.
+    reports: BTreeMap<Member, Report>,
+    /// The source before has until then to put its disk down.
+    pause: Option<Instant>,
+    /// The question for a segment.
+    round: Option<u64>,
+    /// A segment that came and is to be added.
+    piece: Option<Task>,
+}
+
+impl Builds {
+    /// Whether the disk is needed.
+    pub(super) const fn has_piece(&self) -> bool {
+        self.piece.is_some()
+    }
+
+    pub(super) fn next(&mut self) -> Option<Task> {
+        self.piece.take()
+    }
+
+    /// Whether an answer is to a question of a rebuild.
+    pub(super) fn asked(&self, round: u64) -> bool {
+        self.round == Some(round)
+    }
+}
+
+impl Tome {
+    /// A region is to take a seat.
+    pub(super) fn rebuild(&mut self, planned: Move, group: &Group, out: &mut Outbox<Command>) {
+        let region = planned.to.index;
+        let known = self.awake.region(region).map(Region::group);
+        if known
+            .is_some_and(|known| known.id() == planned.group && known.seats().contains(&planned.to))
+        {
+            // It is on its way, or done.
+            return;
+        }
+        let after = group.after(&planned).ok().filter(|_| planned.to.tome == self.awake.id());
+        let is_free = self.awake.region(region).is_none() && !self.has_seat(group);
+        let Some(group) = after.filter(|_| is_free) else {
+            let from = self.awake.id();
+            out.push(Command::Alarm(Alarm::Foreign { from, group: planned.group }));
+            return;
+        };
+        let seat = Row::Seat { region, group };
+        let building = Building::new(planned, self.now);
+        if self.awake.clone().apply(&seat).is_ok() {
+            self.commit(vec![seat, Row::Building { region, building }], out);
+            self.used.insert(region, Bits::new(self.awake.layout().region_blocks() as usize));
+        }
+    }
+
+    fn has_seat(&self, group: &Group) -> bool {
+        self.awake.region_of(group.id()).is_some()
+    }
+
+    /// The region that is made anew first.
+    fn build(&self) -> Option<(RegionIndex, &Region, &Building)> {
+        self.awake.regions().find_map(|(index, region)| Some((index, region, region.building()?)))
+    }
+
+    /// Asks for what the rebuild needs next, while no client waits for the disk.
+    pub(super) fn go_on_building(&mut self, out: &mut Outbox<Command>) {
+        let Some((index, _, building)) = self.build() else { return };
+        let works = self.job.as_ref().is_some_and(|job| matches!(job.task(), Task::Build { .. }));
+        let pauses = self.builds.pause.is_some_and(|until| self.now < until);
+        if works || pauses || self.builds.has_piece() || !self.tasks.is_empty() {
+            return;
+        }
+        let step = building.plan.as_ref().and_then(Rebuild::next);
+        let since = *self.builds.since.get_or_insert(self.now);
+        let is_late = step.is_some() && self.now.since(since) >= MEND_WITHIN;
+        if let (true, Some(step)) = (is_late, step) {
+            self.source_lost(index, step.source, out);
+            return;
+        }
+        if step.is_none() && self.now.since(since) >= BUILD_WAIT {
+            self.settled(index, out);
+        }
+        if self.builds.asked.is_some_and(|at| self.now.since(at) < RESEND) {
+            return;
+        }
+        self.builds.asked = Some(self.now);
+        match step {
+            Some(step) => self.ask_segment(index, step, out),
+            None => self.ask_ready(index, out),
+        }
+    }
+
+    pub(super) fn build_deadline(&self) -> Option<Instant> {
+        self.build().filter(|_| self.tasks.is_empty() && !self.builds.has_piece())?;
+        let asks = self.builds.asked.map_or(self.now, |at| at + RESEND);
+        Some(self.builds.pause.map_or(asks, |until| asks.max(until)))
+    }
+
+    fn ask_segment(&mut self, index: RegionIndex, step: Step, out: &mut Outbox<Command>) {
+        self.rounds += 1;
+        let Some(region) = self.awake.region(index) else { return };
+        let Some(building) = region.building() else { return };
+        // A question that is said again is the same one.
+        let round = *self.builds.round.get_or_insert(self.rounds);
+        let offsets = self.data_offsets(building.segment);
+        let to = region.group().seats()[step.source.as_usize()].tome;
+        let group = region.group().id();
+        let message = Message::HoldingsWanted { group, round, offsets, is_whole: true };
+        out.push(Command::Tell { to, message });
+    }
+
+    fn data_offsets(&self, segment: u32) -> Vec<Offset> {
+        let layout = self.awake.layout();
+        layout.segment_offsets(segment).take(layout.segment().data() as usize).collect()
+    }
+
+    fn ask_ready(&self, index: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(index) else { return };
+        let Some(building) = region.building() else { return };
+        let seats = region.group().seats().iter().enumerate();
+        let silent = seats.filter(|(at, _)| !self.builds.reports.contains_key(&Member::at(*at)));
+        let tomes = silent.map(|(_, seat)| seat.tome).filter(|tome| *tome != self.awake.id());
+        for to in tomes.chain([building.planned.from.tome]) {
+            out.push(Command::Tell { to, message: Message::Freeze(building.planned) });
+        }
+    }
+
+    /// A member is frozen, and perhaps quiet.
+    pub(super) fn ready(
+        &mut self,
+        from: TomeId,
+        planned: Move,
+        (member, report, is_quiet): (Member, Report, bool),
+        out: &mut Outbox<Command>,
+    ) {
+        let known = self.awake.region_of(planned.group);
+        let own = known.filter(|(index, _)| *index == planned.to.index);
+        let Some((index, region)) = own.filter(|_| planned.to.tome == self.awake.id()) else {
+            out.push(Command::Tell { to: from, message: Message::Thaw(planned) });
+            return;
+        };
+        if region.building().map(|building| building.planned) != Some(planned) {
+            out.push(Command::Tell { to: from, message: Message::Moved(region.group().clone()) });
+            return;
+        }
+        if from == planned.from.tome {
+            // It was only off-line: it has its seat, and what it missed is sent to it.
+            self.drop_build(index, out);
+            return;
+        }
+        let seat = region.group().seats().get(member.as_usize());
+        let is_next = region.building().and_then(|b| b.plan.as_ref()?.next()).is_some();
+        if seat.is_some_and(|seat| seat.tome == from) && is_quiet && !is_next {
+            self.builds.reports.insert(member, report);
+            if self.builds.reports.len() + 1 == region.group().seats().len() {
+                self.settled(index, out);
+            }
+        }
+    }
+
+    /// Enough members are quiet: sources are chosen, or what was made is compared with them.
+    fn settled(&mut self, index: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(index) else { return };
+        let (group, member, made) = (region.group(), region.member(), region.tree().root());
+        let reports = &self.builds.reports;
+        let Some(latest) = agreed(group, reports) else { return };
+        let Some(mut building) = region.building().cloned() else { return };
+        let available: BTreeSet<Member> = reports.keys().copied().collect();
+        let Some(plan) = &building.plan else {
+            let plan = Rebuild::new(group.id(), group.split(), member, &available);
+            let Ok(plan) = plan else { return };
+            (building.plan, building.latest, building.available) = (Some(plan), latest, available);
+            self.checkpoint(index, building, Vec::new(), out);
+            return;
+        };
+        if !plan.sources().all(|source| available.contains(&source)) {
+            if self.builds.since.is_some_and(|since| self.now.since(since) >= MEND_WITHIN) {
+                self.begin_anew(index, None, out);
+            }
+            return;
+        }
+        let mut roots: BTreeMap<Member, Signature> =
+            reports.iter().map(|(member, report)| (*member, report.root)).collect();
+        let is_sum = plan.verify_sum(made, &roots).is_ok();
+        roots.insert(member, made);
+        let is_all = roots.len() == group.seats().len();
+        let word: Vec<Signature> = roots.into_values().collect();
+        if is_sum && (!is_all || plan.verify(&word).is_ok()) {
+            self.seat(index, out);
+        } else {
+            self.begin_anew(index, None, out);
+        }
+    }
+
+    /// What was made is right: the region has its seat.
+    fn seat(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
+        self.commit(vec![Row::Seated { region }], out);
+        self.builds = Builds::default();
+        self.seats_told = None;
+        let Some(known) = self.awake.region(region) else { return };
+        if let Some(used) = self.used.get_mut(&region) {
+            known.kept().for_each(|offset| used.take(offset.as_usize()));
+        }
+        let group = known.group().id();
+        out.push(Command::Alarm(Alarm::Rebuilt { region, group }));
+        self.tell_of_seats(out);
+    }
+
+    /// Notes how far the rebuild is, with the blocks that belong to it.
+    fn checkpoint(
+        &mut self,
+        region: RegionIndex,
+        building: Building,
+        mut rows: Vec<Row>,
+        out: &mut Outbox<Command>,
+    ) {
+        rows.push(Row::Building { region, building });
+        self.commit(rows, out);
+        self.builds = Builds::default();
+    }
+
+    /// What was made so far is thrown away.
+    fn begin_anew(
+        &mut self,
+        region: RegionIndex,
+        plan: Option<Rebuild>,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some(known) = self.awake.region(region) else { return };
+        let Some(mut building) = known.building().cloned() else { return };
+        known.spots().for_each(|spot| self.spots.give_back(spot.get() as usize));
+        (building.plan, building.segment) = (plan, 0);
+        self.broken.retain(|(of, _), _| *of != region);
+        self.checkpoint(region, building, vec![Row::Cleared { region }], out);
+    }
+
+    /// A source does not answer, or cannot read what is asked for.
+    fn source_lost(&mut self, region: RegionIndex, source: Member, out: &mut Outbox<Command>) {
+        let known = self.awake.region(region).and_then(Region::building);
+        let Some(mut building) = known.cloned() else { return };
+        building.available.remove(&source);
+        let Some(plan) = building.plan.as_mut().filter(|_| building.segment == 0) else {
+            self.begin_anew(region, None, out);
+            return;
+        };
+        match plan.lost(&building.available) {
+            Ok(Mending::None | Mending::Again(_)) => {
+                self.checkpoint(region, building, Vec::new(), out);
+            }
+            Ok(Mending::Anew) => {
+                let plan = building.plan.take();
+                self.begin_anew(region, plan, out);
+            }
+            Err(_) => self.begin_anew(region, None, out),
+        }
+    }
+
+    /// The tome that had the seat is back, or another one has it.
+    pub(super) fn drop_build(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
+        let Some(known) = self.awake.region(region) else { return };
+        let Some(building) = known.building() else { return };
+        let (group, planned) = (known.group().id(), building.planned);
+        let tomes = building.to_tell(known.group());
+        known.spots().for_each(|spot| self.spots.give_back(spot.get() as usize));
+        self.commit(vec![Row::Dropped { region }], out);
+        self.used.remove(&region);
+        self.broken.retain(|(of, _), _| *of != region);
+        self.builds = Builds::default();
+        for to in tomes {
+            out.push(Command::Tell { to, message: Message::Thaw(planned) });
+        }
+        out.push(Command::Alarm(Alarm::RebuildDropped { region, group }));
+    }
+
+    /// A source told a segment.
+    pub(super) fn came_of_build(
+        &mut self,
+        from: TomeId,
+        held: Option<Vec<Held>>,
+        out: &mut Outbox<Command>,
+    ) {
+        let Some((index, region, building)) = self.build() else { return };
+        let Some(step) = building.plan.as_ref().and_then(Rebuild::next) else { return };
+        if region.group().seats()[step.source.as_usize()].tome != from {
+            return;
+        }
+        let (segment, count) = (building.segment, self.awake.layout().segment().data() as usize);
+        let fits = |held: &Vec<Held>| {
+            held.len() == count && held.iter().all(|held| held.block.len() == self.block_len())
+        };
+        match held.filter(fits) {
+            Some(held) => {
+                let blocks = held.into_iter().map(|held| held.block).collect();
+                let piece = Task::Build { region: index, step, segment, blocks };
+                (self.builds.piece, self.builds.round) = (Some(piece), None);
+            }
+            None => self.source_lost(index, step.source, out),
+        }
+    }
+
+    /// A segment of a source is added to the sum, and noted, in one commit.
+    pub(super) fn finish_build(
+        &mut self,
+        index: RegionIndex,
+        (step, segment): (Step, u32),
+        blocks: &[Vec<u8>],
+        loaded: &BTreeMap<At, Vec<u8>>,
+        out: &mut Outbox<Command>,
+    ) -> Result<()> {
+        let Some(region) = self.awake.region(index) else { return Ok(()) };
+        let Some(mut building) = region.building().cloned() else { return Ok(()) };
+        let Some(plan) = building.plan.as_mut() else { return Ok(()) };
+        if plan.next() != Some(step) || building.segment != segment {
+            return Ok(());
+        }
+        let scaled = Scaled::new(step.factor)?;
+        let mut changes = BTreeMap::new();
+        for (offset, block) in self.data_offsets(segment).into_iter().zip(blocks) {
+            let mut change = vec![0; block.len()];
+            scaled.add(block, &mut change)?;
+            changes.insert(offset, change);
+        }
+        building.segment += 1;
+        if building.segment == self.awake.layout().parts().segments {
+            plan.folded(step.source);
+            building.segment = 0;
+        }
+        let staged = self.stage(&BTreeMap::from([(index, changes)]), loaded, out)?;
+        let is_last = building.segment == 0;
+        self.checkpoint(index, building, staged.rows, out);
+        self.builds.pause = is_last.then(|| self.now + BUILD_PAUSE);
+        for (region, spots) in &staged.left {
+            self.leave(*region, spots);
+        }
+        Ok(())
+    }
+
+    /// A segment could not be added: of the sum itself too much is bad, or there is no room.
+    pub(super) fn failed_build(&mut self, region: RegionIndex, out: &mut Outbox<Command>) {
+        if self.broken.keys().any(|(of, _)| *of == region) {
+            self.begin_anew(region, None, out);
+        }
+    }
+}
+
+/// The last version of each data member, if members that are quiet have the same of all others.
+fn agreed(group: &Group, reports: &BTreeMap<Member, Report>) -> Option<Vec<Version>> {
+    let split = group.split();
+    let mut latest = Vec::new();
+    for data in (0..split.data() as usize).map(Member::at) {
+        if let Some(Side::Data { latest: known, .. }) = reports.get(&data).map(|r| &r.side) {
+            latest.push(*known);
+            continue;
+        }
+        let mut folded: Vec<&Folded> = Vec::new();
+        for report in reports.values() {
+            if let Side::Parity(all) = &report.side {
+                folded.extend(all.get(data.as_usize()));
+            }
+        }
+        let versions: BTreeSet<Version> =
+            folded.iter().flat_map(|f| &f.above).map(|change| change.version).collect();
+        if !folded.iter().all(|folded| versions.iter().all(|version| folded.has(*version))) {
+            return None;
+        }
+        let below = |folded: &&Folded| Version::new(folded.floor.get().saturating_sub(1));
+        latest.push(folded.iter().map(below).chain(versions.last().copied()).max()?);
+    }
+    (reports.len() >= split.data() as usize).then_some(latest)
+}

@@ -1,0 +1,201 @@
+//! A seat of a group moves: what members do about it.
+//!
+//! ```text
+//! target                       member
+//!   Freeze ------------------->  committed; its region is not written from now on
+//!   <-------------------- Ready  again from time to time, and quiet when nothing is under way
+//!   Moved -------------------->  committed; it is written again, or has lost its seat
+//!   <------------------ Learned  until then it is told again, be it away ever so long
+//! ```
+//!
+//! The tome that had the seat is asked as well: if it answers, it was only off-line, and the move
+//! is dropped. Not here: what the target does ([`super::build`]).
+
+use fulgurite_units::{Instant, Outbox};
+
+use super::{Alarm, Command, Task, Tome};
+use crate::awake::{Region, Role, Row};
+use crate::group::{Group, Move};
+use crate::limits::POLL;
+use crate::message::Message;
+use crate::standing::Standing;
+use crate::{GroupId, RegionId, RegionIndex, TomeId};
+
+impl Tome {
+    /// Another tome said something about a seat.
+    pub(super) fn told_of_seats(
+        &mut self,
+        from: TomeId,
+        message: Message,
+        out: &mut Outbox<Command>,
+    ) -> Option<Message> {
+        match message {
+            Message::Freeze(planned) => self.freeze(from, planned, out),
+            Message::Ready { planned, member, report, is_quiet } => {
+                self.ready(from, planned, (member, report, is_quiet), out);
+            }
+            Message::Thaw(planned) => self.thaw(from, planned, out),
+            Message::Moved(group) => self.seat_moved(from, group, out),
+            Message::Learned { group, epoch } => {
+                let known = self.awake.region_of(group);
+                let news = known.filter(|(_, region)| region.group().epoch() == epoch);
+                let region = news.filter(|(_, r)| r.untold().any(|tome| tome == from));
+                if let Some((region, _)) = region {
+                    self.commit(vec![Row::Learned { region, tome: from }], out);
+                    self.settle(region, out);
+                }
+            }
+            other @ (Message::Delta { .. }
+            | Message::Query { .. }
+            | Message::Status { .. }
+            | Message::ReportWanted { .. }
+            | Message::Report { .. }
+            | Message::NodesWanted { .. }
+            | Message::Nodes { .. }
+            | Message::HoldingsWanted { .. }
+            | Message::Holdings { .. }) => return Some(other),
+        }
+        None
+    }
+
+    fn freeze(&mut self, from: TomeId, planned: Move, out: &mut Outbox<Command>) {
+        let Some((index, region)) = self.awake.region_of(planned.group) else {
+            out.push(Command::Alarm(Alarm::Foreign { from, group: planned.group }));
+            return;
+        };
+        let (group, own) = (region.group(), RegionId { tome: self.awake.id(), index });
+        let is_valid = planned.to.tome == from && group.after(&planned).is_ok();
+        if !is_valid || !matches!(region.standing(), Standing::Member | Standing::Frozen(_)) {
+            // It may be a late one, of a move that was done.
+            let is_known = group.seats().contains(&planned.to);
+            if !is_known && group.epoch().get() > 0 {
+                out.push(Command::Tell { to: from, message: Message::Moved(group.clone()) });
+            } else if !is_known {
+                out.push(Command::Alarm(Alarm::Foreign { from, group: planned.group }));
+            }
+            return;
+        }
+        if planned.from != own && region.frozen() != Some(&planned) {
+            self.commit(vec![Row::Frozen { region: index, planned: Some(planned) }], out);
+        }
+        self.say_ready(index, planned, out);
+    }
+
+    fn say_ready(&self, index: RegionIndex, planned: Move, out: &mut Outbox<Command>) {
+        let Some(region) = self.awake.region(index) else { return };
+        let (member, report) = (region.member(), region.report());
+        let is_quiet = self.is_quiet(index, region, &planned);
+        let message = Message::Ready { planned, member, report, is_quiet };
+        out.push(Command::Tell { to: planned.to.tome, message });
+    }
+
+    /// Whether nothing is under way but what the lost member alone lacks.
+    fn is_quiet(&self, index: RegionIndex, region: &Region, planned: &Move) -> bool {
+        let works = self.job.as_ref().is_some_and(|job| job.writes(index));
+        let data = region.group().split().data();
+        let quiet = match region.role() {
+            Role::Data(pending) => pending.iter().all(|(_, pending)| {
+                let mut missing = pending.missing.numbers();
+                missing.all(|parity| u32::from(parity) + data == u32::from(planned.member.get()))
+            }),
+            Role::Parity { stored, .. } => stored.values().all(|stored| stored.is_folded),
+        };
+        quiet && !works
+    }
+
+    fn thaw(&mut self, from: TomeId, planned: Move, out: &mut Outbox<Command>) {
+        let Some((region, known)) = self.awake.region_of(planned.group) else { return };
+        if planned.to.tome == from && known.frozen() == Some(&planned) {
+            self.commit(vec![Row::Frozen { region, planned: None }], out);
+        }
+    }
+
+    fn seat_moved(&mut self, from: TomeId, group: Group, out: &mut Outbox<Command>) {
+        let Some((index, region)) = self.awake.region_of(group.id()) else { return };
+        let (id, epoch) = (group.id(), group.epoch());
+        let is_member = |tome| group.seats().iter().any(|seat| seat.tome == tome);
+        // Seats that are too few, or of one tome twice, are no group.
+        let is_whole = Group::new(id, group.split(), group.seats().to_vec()).is_ok();
+        let fits = is_whole && group.split() == region.group().split();
+        if !is_member(from) || !fits {
+            out.push(Command::Alarm(Alarm::Foreign { from, group: id }));
+            return;
+        }
+        let own = RegionId { tome: self.awake.id(), index };
+        let is_own = group.member(own) == Some(region.member());
+        if region.building().is_some() && !is_own {
+            // Another one has the seat that this one was made for.
+            self.drop_build(index, out);
+        } else if epoch > region.group().epoch() && region.building().is_none() {
+            self.commit(vec![Row::Regroup { region: index, group }], out);
+            self.deltas.regrouped(&self.awake, index);
+            if !is_own {
+                out.push(Command::Alarm(Alarm::SeatLost { region: index, group: id }));
+            }
+        }
+        out.push(Command::Tell { to: from, message: Message::Learned { group: id, epoch } });
+    }
+
+    /// A tome that is in no seat says something: perhaps it has lost it and does not know.
+    pub(super) fn stranger(&self, from: TomeId, group: GroupId, out: &mut Outbox<Command>) {
+        let known = self.awake.region_of(group).map(|(_, region)| region.group());
+        match known.filter(|group| group.epoch().get() > 0) {
+            Some(group) => {
+                out.push(Command::Tell { to: from, message: Message::Moved(group.clone()) });
+            }
+            None => out.push(Command::Alarm(Alarm::Foreign { from, group })),
+        }
+    }
+
+    /// Says again what others may not have heard.
+    pub(super) fn tell_of_seats(&mut self, out: &mut Outbox<Command>) {
+        let waits: Vec<RegionIndex> = self.restless().collect();
+        if waits.is_empty() || self.seats_told.is_some_and(|at| self.now.since(at) < POLL) {
+            return;
+        }
+        self.seats_told = Some(self.now);
+        for index in waits {
+            let Some(region) = self.awake.region(index) else { continue };
+            for to in region.untold() {
+                let message = Message::Moved(region.group().clone());
+                out.push(Command::Tell { to, message });
+            }
+            if let Some(planned) = region.frozen() {
+                self.say_ready(index, *planned, out);
+            }
+        }
+    }
+
+    fn restless(&self) -> impl Iterator<Item = RegionIndex> {
+        let all = self.awake.regions();
+        let waits = |region: &Region| region.frozen().is_some() || region.untold().next().is_some();
+        all.filter(move |(_, region)| waits(region)).map(|(index, _)| index)
+    }
+
+    pub(super) fn seats_deadline(&self) -> Option<Instant> {
+        self.restless().next()?;
+        Some(self.seats_told.map_or(self.now, |at| at + POLL))
+    }
+
+    /// Whether a region takes new blocks: it has its seat, and its parities know it.
+    pub(super) fn is_open(region: &Region) -> bool {
+        let seats = region.group().seats();
+        let is_told = |tome| !seats.iter().any(|seat| seat.tome == tome);
+        region.is_member() && region.untold().all(is_told)
+    }
+}
+
+impl super::jobs::Job {
+    /// Whether it is about to write to a region.
+    fn writes(&self, region: RegionIndex) -> bool {
+        match self.task() {
+            Task::Put { .. } => self.places().iter().any(|(of, _)| *of == region),
+            Task::Fold { region: of, .. } => *of == region,
+            Task::Get { .. }
+            | Task::Send { .. }
+            | Task::Hold { .. }
+            | Task::Build { .. }
+            | Task::Scrub { .. } => false,
+        }
+    }
+}

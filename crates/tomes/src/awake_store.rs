@@ -1,0 +1,333 @@
+//! The awake store of one tome: the rows of its core, kept where no disk sleeps.
+//!
+//! ```text
+//! Command::Commit(rows) --> each row changes what is kept --> one batch, synced --> only then on
+//! start: what is kept   --> rows that make the same Awake --> Tome::new
+//! ```
+//!
+//! What is kept is the state and not the history: as many rows as there are blocks, changes under
+//! way and objects, however often they were written. Of what [`Awake`] knows only the epochs of
+//! its regions are not kept: they begin anew, and a check that is under way over a start begins
+//! anew with them. Nothing is kept twice in memory: a row that changes another is read first.
+//! Not here: what rows mean ([`Awake`]), and what a failed commit leads to (the driver).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use fulgurite_catalog::row;
+use fulgurite_catalog::{
+    Batch, CatalogError, Direction, FjallConfig, FjallStore, KeyRange, KeyValue as _, ReadView,
+    Space,
+};
+use fulgurite_codes::Signature;
+use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_tome::pending::PendingList;
+use fulgurite_tome::{Offset, RegionIndex, TomeId};
+use rustix::fs::FlockOperation;
+
+use crate::fail_point::FailPoints;
+use crate::identity::TomeIdentity;
+use crate::limits::{AWAKE_BLOCK_CACHE, AWAKE_WRITE_BUFFER, LOAD_PAGE_MAX};
+use crate::rows::{
+    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
+    SCRUB, SCRUB_KEY, SEATS, SPACES, ScrubRow, SeatRow, TOME, TOME_KEY, TomeRow, block_key,
+    delta_key, member_key, object_key, pending_key, region_key,
+};
+use crate::{Result, TomesError, load};
+
+/// The file that a process locks while it has the store.
+const LOCK: &str = "lock";
+/// The folder of the store itself.
+const STORE: &str = "awake";
+
+/// What one tome keeps awake, on stable storage.
+#[derive(Debug)]
+pub struct AwakeStore {
+    tome: TomeId,
+    store: FjallStore,
+    _lock: File,
+}
+
+impl AwakeStore {
+    /// Opens the store in a folder, or makes one where none is.
+    ///
+    /// # Errors
+    /// [`TomesError::InUse`] when another process has it, [`TomesError::WrongStore`] when it is
+    /// that of another tome, set or layout; then nothing of it was changed.
+    pub fn init(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(TomesError::io("make", folder))?;
+        Self::start(folder, identity, true)
+    }
+
+    /// Opens a store that was made.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongStore`] when there is none, and those of [`Self::init`].
+    pub fn open(folder: &Path, identity: &TomeIdentity) -> Result<Self> {
+        Self::start(folder, identity, false)
+    }
+
+    /// Opens a store that was made, and says whose it is.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_any(folder: &Path) -> Result<(Self, TomeIdentity)> {
+        let lock = lock(folder)?;
+        let mut found = None;
+        let store = open_store(folder, |view| {
+            found = row::get::<TomeRow>(view, TOME, TOME_KEY)?;
+            found.as_ref().map(|_| ()).ok_or_else(|| nothing(folder))
+        })?;
+        let TomeRow { set, tome, layout } = found.ok_or_else(|| nothing(folder))?;
+        Ok((Self { tome, store, _lock: lock }, TomeIdentity::new(set, tome, layout)))
+    }
+
+    fn start(folder: &Path, identity: &TomeIdentity, may_make: bool) -> Result<Self> {
+        let lock = lock(folder)?;
+        let own = TomeRow { set: identity.set, tome: identity.tome, layout: identity.layout };
+        if !may_make && !folder.join(STORE).is_dir() {
+            return Err(nothing(folder));
+        }
+        let mut is_made = false;
+        let store = open_store(folder, |view| {
+            let found = row::get::<TomeRow>(view, TOME, TOME_KEY)?;
+            let Some(TomeRow { set, tome, layout }) = found else {
+                return if may_make { Ok(()) } else { Err(nothing(folder)) };
+            };
+            is_made = true;
+            let other = identity.differs(&TomeIdentity::new(set, tome, layout));
+            other.map_or(Ok(()), |what| Err(wrong(folder, format!("one {what}"))))
+        })?;
+        if !is_made {
+            let mut batch = Batch::new();
+            batch.put(TOME, TOME_KEY, row::encode(&own)?)?;
+            store.apply(batch)?;
+        }
+        Ok(Self { tome: identity.tome, store, _lock: lock })
+    }
+
+    /// What the tome knows.
+    ///
+    /// # Errors
+    /// [`TomesError::Awake`] when the rows do not fit each other.
+    pub fn load(&self, identity: &TomeIdentity) -> Result<Awake> {
+        load::awake(&*self.store.snapshot(), identity.tome, identity.layout)
+    }
+
+    /// Keeps rows of the core, all or none; they are on stable storage when it returns.
+    ///
+    /// # Errors
+    /// When they could not be kept. Whether they are is then not known until the store is opened
+    /// anew.
+    pub fn commit(&self, rows: &[Row], fail: &FailPoints) -> Result<()> {
+        let mut changes = Changes::new(self);
+        for row in rows {
+            changes.take(row)?;
+        }
+        let batch = changes.into_batch()?;
+        fail.pass("tomes-commit-begun");
+        self.store.apply(batch)?;
+        fail.pass("tomes-committed");
+        Ok(())
+    }
+}
+
+fn open_store(
+    folder: &Path,
+    accept: impl FnOnce(&dyn ReadView) -> Result<()>,
+) -> Result<FjallStore> {
+    let path = folder.join(STORE);
+    match FjallStore::open_if(&path, &SPACES, &config(), accept) {
+        Err(TomesError::Catalog(CatalogError::Locked { path })) => Err(TomesError::InUse { path }),
+        opened => opened,
+    }
+}
+
+/// How much of memory and threads a store of a tome takes: there is one for each.
+pub(crate) const fn config() -> FjallConfig {
+    FjallConfig {
+        block_cache: AWAKE_BLOCK_CACHE,
+        write_buffer: AWAKE_WRITE_BUFFER,
+        worker_count: 1,
+    }
+}
+
+/// Locks a folder for this process.
+///
+/// # Errors
+/// [`TomesError::InUse`] when another has it.
+pub(crate) fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK);
+    if !folder.is_dir() {
+        return Err(nothing(folder));
+    }
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(TomesError::io("open", &path))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(TomesError::InUse { path }),
+        Err(errno) => Err(TomesError::io("lock", &path)(errno.into())),
+    }
+}
+
+fn nothing(folder: &Path) -> TomesError {
+    wrong(folder, "none of a tome".to_owned())
+}
+
+fn wrong(folder: &Path, what: String) -> TomesError {
+    TomesError::WrongStore { path: PathBuf::from(folder), what }
+}
+
+/// What a commit changes, on top of what is kept.
+struct Changes<'a> {
+    tome: TomeId,
+    store: &'a FjallStore,
+    rows: BTreeMap<(Space, Vec<u8>), Option<Vec<u8>>>,
+    /// Changes under way of regions that it touches: as they were, and as they are.
+    pending: BTreeMap<RegionIndex, (PendingList, PendingList)>,
+}
+
+impl<'a> Changes<'a> {
+    fn new(of: &'a AwakeStore) -> Self {
+        Self { tome: of.tome, store: &of.store, rows: BTreeMap::new(), pending: BTreeMap::new() }
+    }
+
+    fn take(&mut self, row: &Row) -> Result<()> {
+        match row {
+            Row::Seat { region, group } => {
+                let key = region_key(*region).finish();
+                if self.get::<SeatRow>(SEATS, &key)?.is_none() {
+                    self.put(SEATS, key, &SeatRow(group.clone()))?;
+                }
+            }
+            Row::Block { region, offset, spot, version, change } => {
+                let row = BlockRow { spot: *spot, version: *version, signature: change.0 };
+                self.block(*region, *offset, row)?;
+            }
+            Row::Pending { region, version, pending } => {
+                self.pending(*region)?.push(*version, *pending)?;
+            }
+            Row::Sent { region, version } => self.pending(*region)?.sent(*version),
+            Row::Confirmed { region, version, parity } => {
+                self.pending(*region)?.confirm(*version, *parity);
+            }
+            Row::Stored { region, member, change, bytes } => {
+                let key = delta_key(*region, *member, change.version);
+                let row = DeltaRow { change: *change, is_folded: false, bytes: bytes.clone() };
+                self.put(DELTAS, key, &row)?;
+            }
+            Row::Folded { region, member, version } => {
+                let key = delta_key(*region, *member, *version);
+                if let Some(row) = self.get::<DeltaRow>(DELTAS, &key)? {
+                    self.put(DELTAS, key, &DeltaRow { is_folded: true, ..row })?;
+                }
+            }
+            Row::Floor { region, member, floor } => {
+                let below = KeyRange::between(
+                    member_key(*region, *member).finish(),
+                    delta_key(*region, *member, *floor),
+                );
+                self.remove_deltas(&below)?;
+                let key = member_key(*region, *member).finish();
+                let before = self.get::<FloorRow>(FLOORS, &key)?;
+                if before.is_none_or(|FloorRow(before)| before < *floor) {
+                    self.put(FLOORS, key, &FloorRow(*floor))?;
+                }
+            }
+            Row::Object { name, object } => {
+                self.put(OBJECTS, object_key(name), &ObjectRow(object.clone()))?;
+            }
+            Row::Removed { name } => {
+                self.rows.insert((OBJECTS, object_key(name)), None);
+            }
+            Row::Scrubbed(scrubbed) => {
+                self.put(SCRUB, SCRUB_KEY.to_vec(), &ScrubRow(*scrubbed))?;
+            }
+            // No set begins to make a region anew yet. A tome that is told to is given up before
+            // it answers, for these would be lost at the next start.
+            Row::Frozen { region, .. }
+            | Row::Building { region, .. }
+            | Row::Cleared { region }
+            | Row::Seated { region }
+            | Row::Dropped { region }
+            | Row::Learned { region, .. }
+            | Row::Regroup { region, .. } => {
+                let what = format!("region {region} is to be made anew, which no set keeps yet");
+                return Err(TomesError::Invalid { what });
+            }
+        }
+        Ok(())
+    }
+
+    /// A block lies elsewhere, and has another signature by what `row` says is added to it.
+    fn block(&mut self, region: RegionIndex, offset: Offset, mut row: BlockRow) -> Result<()> {
+        let key = block_key(region, offset);
+        if let Some(before) = self.get::<BlockRow>(BLOCKS, &key)? {
+            row.signature = (Signature(before.signature) ^ Signature(row.signature)).0;
+            // A block that was only made anew elsewhere: changes are computed from there.
+            if before.version == row.version {
+                self.pending(region)?.moved(before.spot, row.spot);
+            }
+        }
+        self.put(BLOCKS, key, &row)
+    }
+
+    /// The changes of a region that parities lack.
+    fn pending(&mut self, region: RegionIndex) -> Result<&mut PendingList> {
+        if !self.pending.contains_key(&region) {
+            let list = load::pending(self.store, region)?;
+            self.pending.insert(region, (list.clone(), list));
+        }
+        let found = self.pending.get_mut(&region).map(|(_, list)| list);
+        found.ok_or_else(|| load::damaged(self.tome, format!("no changes of region {region}")))
+    }
+
+    fn remove_deltas(&mut self, range: &KeyRange) -> Result<()> {
+        let kept = self.store.range(DELTAS, range, Direction::Ascending, LOAD_PAGE_MAX)?;
+        let staged =
+            self.rows.keys().filter(|(space, key)| *space == DELTAS && range.contains(key));
+        let staged: Vec<Vec<u8>> = staged.map(|(_, key)| key.clone()).collect();
+        for key in kept.into_iter().map(|(key, _)| key).chain(staged) {
+            self.rows.insert((DELTAS, key), None);
+        }
+        Ok(())
+    }
+
+    fn get<T: row::Row>(&self, space: Space, key: &[u8]) -> Result<Option<T>> {
+        match self.rows.get(&(space, key.to_vec())) {
+            Some(staged) => {
+                Ok(staged.as_ref().map(|bytes| row::decode(space, bytes)).transpose()?)
+            }
+            None => Ok(row::get(self.store, space, key)?),
+        }
+    }
+
+    fn put<T: row::Row>(&mut self, space: Space, key: Vec<u8>, row: &T) -> Result<()> {
+        self.rows.insert((space, key), Some(row::encode(row)?));
+        Ok(())
+    }
+
+    fn into_batch(self) -> Result<Batch> {
+        let mut batch = Batch::new();
+        for (region, (before, after)) in self.pending {
+            for (version, _) in before.iter().filter(|(version, _)| after.get(*version).is_none()) {
+                batch.delete(PENDING, pending_key(region, version))?;
+            }
+            for (version, pending) in after.iter() {
+                if before.get(version) != Some(pending) {
+                    let bytes = row::encode(&PendingRow(*pending))?;
+                    batch.put(PENDING, pending_key(region, version), bytes)?;
+                }
+            }
+        }
+        for ((space, key), value) in self.rows {
+            match value {
+                Some(bytes) => batch.put(space, key, bytes)?,
+                None => batch.delete(space, key)?,
+            }
+        }
+        Ok(batch)
+    }
+}

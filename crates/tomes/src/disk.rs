@@ -1,0 +1,253 @@
+//! The blocks of a tome on its disk, at fixed places, each with a label that says what it is.
+//!
+//! ```text
+//! spot s  ->  file blocks-(s / n), slot s % n        n: the blocks of a region
+//! file        header | slot | slot | ...
+//! slot        label: set, tome, spot, region, offset, version, signature | block
+//! ```
+//!
+//! docs/formats/tome.md has it byte by byte. A label that is not that of its place makes a block
+//! one that cannot be read: then it is made anew out of its segment. Not here: which block lies in
+//! which spot, which the awake store knows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fulgurite_codes::{crc32c, signature};
+use fulgurite_disks::{DiskFile, DisksError, Lease};
+use fulgurite_tome::{Layout, Offset, RegionIndex, Spot, Version};
+use fulgurite_units::ErrorKind;
+
+use crate::fail_point::FailPoints;
+use crate::identity::{self, BLOCKS_PREFIX, TomeIdentity};
+use crate::limits::{HEADER_BYTES, LABEL_BYTES};
+use crate::{Result, TomesError};
+
+const HEADER_MAGIC: &[u8; 8] = b"FULGTOMF";
+const LABEL_MAGIC: &[u8; 8] = b"FULGTOMB";
+const VERSION: u32 = 1;
+
+/// Which block it is that lies in a spot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Label {
+    /// Of which region.
+    pub region: RegionIndex,
+    /// Which.
+    pub offset: Offset,
+    /// The write that it is of.
+    pub version: Version,
+}
+
+impl Label {
+    /// Of a block that nobody had named when it was written.
+    pub const UNKNOWN: Self = Self {
+        region: RegionIndex::new(u32::MAX),
+        offset: Offset::new(u32::MAX),
+        version: Version::NONE,
+    };
+}
+
+/// The blocks of a disk that turns.
+#[derive(Debug)]
+pub struct Disk {
+    lease: Lease,
+    identity: TomeIdentity,
+    files: BTreeMap<u32, DiskFile>,
+    /// Files that were written to and not synced.
+    unsynced: BTreeSet<u32>,
+}
+
+impl Disk {
+    /// The blocks of this disk, if it is the one that belongs here.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongDisk`] with what it is instead.
+    pub fn open(lease: Lease, identity: &TomeIdentity) -> Result<Self> {
+        identity::check(&lease, identity)?;
+        let (identity, files, unsynced) = (identity.clone(), BTreeMap::new(), BTreeSet::new());
+        Ok(Self { lease, identity, files, unsynced })
+    }
+
+    /// The block in a spot with its label; nothing when it cannot be read or another lies there.
+    ///
+    /// # Errors
+    /// When that is not the disk's fault: it stands still, or nothing more can be opened.
+    pub fn read(&mut self, spot: Spot) -> Result<Option<(Label, Vec<u8>)>> {
+        let (number, at) = self.place(spot);
+        let mut slot = vec![0; slot_bytes(&self.identity.layout)];
+        let file = match self.file(number) {
+            Ok(Some(file)) => file,
+            Ok(None) | Err(TomesError::Damaged { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match file.read_exact_at(&mut slot, at) {
+            Ok(()) => {}
+            Err(error @ DisksError::Io { .. }) if !error.is_exhausted() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let block = slot.split_off(LABEL_BYTES);
+        let label = self.parse(spot, &slot, &block);
+        Ok(label.map(|label| (label, block)))
+    }
+
+    /// Writes a block to a spot; it is on stable storage after [`Self::sync`].
+    ///
+    /// # Errors
+    /// When it cannot be written. Then nobody knows what lies there.
+    pub fn write(
+        &mut self,
+        spot: Spot,
+        label: Label,
+        block: &[u8],
+        fail: &FailPoints,
+    ) -> Result<()> {
+        assert_eq!(block.len() as u64, self.identity.layout.block_bytes(), "a whole block");
+        let (number, at) = self.place(spot);
+        let slot = self.label(spot, label, &signature(block).0);
+        if self.file(number)?.is_none() {
+            self.create(number, fail)?;
+        }
+        self.unsynced.insert(number);
+        let Some(file) = self.files.get(&number) else { return self.lost(number) };
+        file.write_all_at(&slot, at)?;
+        fail.pass("tomes-label-written");
+        file.write_all_at(block, at + slot.len() as u64)?;
+        fail.pass("tomes-block-written");
+        Ok(())
+    }
+
+    /// Whether something was written and is not synced.
+    #[must_use]
+    pub fn is_unsynced(&self) -> bool {
+        !self.unsynced.is_empty()
+    }
+
+    /// Has everything that was written on stable storage.
+    ///
+    /// # Errors
+    /// When the disk did not say so. It is not asked again: that would say nothing.
+    pub fn sync(&mut self) -> Result<()> {
+        for number in std::mem::take(&mut self.unsynced) {
+            match self.files.get(&number) {
+                Some(file) => file.sync()?,
+                None => return self.lost(number),
+            }
+        }
+        Ok(())
+    }
+
+    fn lost<T>(&self, number: u32) -> Result<T> {
+        let what = format!("{} was written and is not open", file_name(number));
+        Err(TomesError::Damaged { tome: self.identity.tome, what })
+    }
+
+    /// Which file a spot is in, and where.
+    fn place(&self, spot: Spot) -> (u32, u64) {
+        let layout = &self.identity.layout;
+        assert!(u64::from(spot.get()) < layout.spots(), "a spot of this layout");
+        let (number, slot) =
+            (spot.get() / layout.region_blocks(), spot.get() % layout.region_blocks());
+        let slots = u64::from(slot) * slot_bytes(layout) as u64;
+        (number, HEADER_BYTES as u64 + slots)
+    }
+
+    /// The file, opened if need be; nothing when there is none.
+    fn file(&mut self, number: u32) -> Result<Option<&DiskFile>> {
+        if !self.files.contains_key(&number) {
+            let name = file_name(number);
+            let file = match self.lease.open_to_write(&name) {
+                Ok(file) => file,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let mut found = vec![0; HEADER_BYTES];
+            let read = file.read_exact_at(&mut found, 0);
+            match read {
+                Err(error) if error.is_exhausted() => return Err(error.into()),
+                Ok(()) if found == self.header(number) => {}
+                Ok(()) | Err(_) => {
+                    let what = format!("{name} does not begin as a file of this tome");
+                    return Err(TomesError::Damaged { tome: self.identity.tome, what });
+                }
+            }
+            self.files.insert(number, file);
+        }
+        Ok(self.files.get(&number))
+    }
+
+    /// Makes a file with its header; it has its name when that is whole.
+    fn create(&mut self, number: u32, fail: &FailPoints) -> Result<()> {
+        let name = file_name(number);
+        let new = format!("{name}.new");
+        self.lease.remove(&new)?;
+        let file = self.lease.create_new(&new)?;
+        file.write_all_at(&self.header(number), 0)?;
+        file.sync()?;
+        fail.pass("tomes-file-begun");
+        drop(file);
+        self.lease.rename_new(&new, &name)?;
+        self.lease.sync_folder("")?;
+        fail.pass("tomes-file-made");
+        self.file(number)?;
+        Ok(())
+    }
+
+    fn header(&self, number: u32) -> Vec<u8> {
+        let TomeIdentity { set, tome, layout, .. } = &self.identity;
+        let parts = layout.parts();
+        let mut bytes = Vec::with_capacity(HEADER_BYTES);
+        bytes.extend(HEADER_MAGIC);
+        bytes.extend([VERSION, number].map(u32::to_le_bytes).as_flattened());
+        bytes.extend(set.to_bytes());
+        bytes.extend([tome.get(), layout.region_blocks()].map(u32::to_le_bytes).as_flattened());
+        bytes.extend(layout.block_bytes().to_le_bytes());
+        let (data, parity) = (parts.segment.data(), parts.segment.parity());
+        let numbers = [data, parity, parts.segments, parts.regions, parts.spares];
+        bytes.extend(numbers.map(u32::to_le_bytes).as_flattened());
+        sealed(bytes, HEADER_BYTES)
+    }
+
+    fn label(&self, spot: Spot, label: Label, signature: &[u8; 8]) -> Vec<u8> {
+        let TomeIdentity { set, tome, layout, .. } = &self.identity;
+        let mut bytes = Vec::with_capacity(LABEL_BYTES);
+        bytes.extend(LABEL_MAGIC);
+        bytes.extend(set.to_bytes());
+        let Label { region, offset, version } = label;
+        let numbers = [tome.get(), spot.get(), region.get(), offset.get(), version.get(), 0];
+        bytes.extend(numbers.map(u32::to_le_bytes).as_flattened());
+        bytes.extend(layout.block_bytes().to_le_bytes());
+        bytes.extend(signature);
+        sealed(bytes, LABEL_BYTES)
+    }
+
+    /// The label in these bytes, if it is one of this spot and its block that of it.
+    fn parse(&self, spot: Spot, bytes: &[u8], block: &[u8]) -> Option<Label> {
+        let number = |at: usize| {
+            let bytes = bytes.get(at..at + 4)?.try_into().ok()?;
+            Some(u32::from_le_bytes(bytes))
+        };
+        let label = Label {
+            region: RegionIndex::new(number(32)?),
+            offset: Offset::new(number(36)?),
+            version: Version::new(number(40)?),
+        };
+        let expected = self.label(spot, label, &signature(block).0);
+        (expected == bytes).then_some(label)
+    }
+}
+
+/// The name of a file with blocks.
+fn file_name(number: u32) -> String {
+    format!("{BLOCKS_PREFIX}{number:05}")
+}
+
+fn slot_bytes(layout: &Layout) -> usize {
+    LABEL_BYTES + usize::try_from(layout.block_bytes()).unwrap_or(usize::MAX - LABEL_BYTES)
+}
+
+/// Zeros up to the length, and the sum of all before in the last four bytes.
+fn sealed(mut bytes: Vec<u8>, length: usize) -> Vec<u8> {
+    bytes.resize(length - 4, 0);
+    let sum = crc32c(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}

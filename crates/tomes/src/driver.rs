@@ -1,0 +1,191 @@
+//! The live driver of one tome: a thread that tells the core what happened and does what it says.
+//!
+//! ```text
+//! clients, network --> inbox --> Tome::step --> commands, one after the other:
+//!                        ^                       Write: labelled, synced before what follows
+//!                        |                       Commit: on stable storage before what follows
+//!     a stage of the disk is over,               Read: its answer is the next event
+//!     time passed                                SpinUp: the gate, the ledger, then the disk
+//!                                                Tell, Answer: only then
+//! ```
+//!
+//! Whatever cannot be written or synced has the tome given up: its disk is put down, who waits is
+//! told, and nothing more is done until it is opened anew. The core's times are counted from 1970,
+//! so that ages go on over a start. Not here: which tomes there are.
+
+mod hand;
+mod looping;
+mod status;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fulgurite_disks::{Backend, Guard, LedgerFile};
+use fulgurite_tome::TomeId;
+use fulgurite_tome::awake::Awake;
+use fulgurite_tome::message::Message;
+use fulgurite_tome::token::FromKeeper;
+use fulgurite_units::{Clock, Seed};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+pub use status::TomeStatus;
+
+use self::hand::Ended;
+use self::looping::Loop;
+use crate::awake_store::AwakeStore;
+use crate::fail_point::FailPoints;
+use crate::identity::TomeIdentity;
+use crate::injected::Injected;
+use crate::limits::INBOX_MAX;
+use crate::network::Network;
+use crate::spin_gate::SpinGate;
+use crate::{Result, TomesError};
+
+/// Where an answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
+
+/// What is done on the tome's thread when something ended, whether anybody waits for it or not.
+pub(crate) struct Done(Box<dyn FnOnce(Result<()>) + Send>);
+
+impl Done {
+    pub(crate) fn new(done: impl FnOnce(Result<()>) + Send + 'static) -> Self {
+        Self(Box::new(done))
+    }
+
+    fn tell(self, result: Result<()>) {
+        (self.0)(result);
+    }
+}
+
+impl std::fmt::Debug for Done {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Done")
+    }
+}
+
+/// What a client wants.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// Done when it is local. What it takes of memory is held meanwhile.
+    Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done },
+    /// Answered with its bytes.
+    Get { name: String, reply: Reply<Vec<u8>> },
+    /// Done when its name is gone for good.
+    Delete { name: String, done: Done },
+    /// Answered when every parity has it.
+    Protected { name: String, reply: Reply<()> },
+    /// Answered at once.
+    Status(oneshot::Sender<TomeStatus>),
+}
+
+/// What the driver's thread is told.
+#[derive(Debug)]
+pub(crate) enum Letter {
+    Told {
+        from: TomeId,
+        message: Message,
+    },
+    Keeper(FromKeeper),
+    Ask(Ask),
+    /// A stage of the disk is over, but for a time.
+    Stage(Ended),
+    /// The hands of the clock were turned.
+    Turned,
+    Stop,
+}
+
+/// What a driver is started with.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) identity: TomeIdentity,
+    pub(crate) store: AwakeStore,
+    pub(crate) awake: Awake,
+    pub(crate) ledger: LedgerFile,
+    pub(crate) guard: Guard,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) gate: Arc<SpinGate>,
+    pub(crate) network: Arc<dyn Network>,
+    pub(crate) clock: Clock,
+    /// Another at each start.
+    pub(crate) seed: Seed,
+    pub(crate) fail: Arc<FailPoints>,
+    pub(crate) injected: Injected,
+}
+
+/// The inbox of a tome's thread, and what of it goes on.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    tome: TomeId,
+    inbox: SyncSender<Letter>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    is_given_up: Arc<AtomicBool>,
+}
+
+impl Driver {
+    /// Starts it. Its disk is not touched before something needs it. `inbox` makes what the network
+    /// brings letters to.
+    ///
+    /// # Errors
+    /// When there can be no thread, or the core refuses what was kept.
+    pub(crate) fn start(parts: Parts, known: impl FnOnce(SyncSender<Letter>)) -> Result<Self> {
+        let (inbox, letters) = sync_channel(INBOX_MAX);
+        known(inbox.clone());
+        let turned = inbox.clone();
+        // Full is as good: it looks at the clock after each letter.
+        parts.clock.listen(move || drop(turned.try_send(Letter::Turned)));
+        let tome = parts.identity.tome;
+        let is_given_up = Arc::<AtomicBool>::default();
+        let driver = Loop::new(parts, inbox.clone(), Arc::clone(&is_given_up))?;
+        let thread = std::thread::Builder::new()
+            .name(format!("tome-{tome}"))
+            .spawn(move || driver.run(&letters))
+            .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
+        Ok(Self { tome, inbox, thread: Mutex::new(Some(thread)), is_given_up })
+    }
+
+    /// Whether it does nothing any more until it is opened anew.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.is_given_up.load(Ordering::Acquire)
+    }
+
+    /// Why there is no answer of it any more.
+    pub(crate) fn gone(&self) -> TomesError {
+        match &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => TomesError::Stopped,
+            Some(_) => {
+                self.is_given_up.store(true, Ordering::Release);
+                let why = "its thread ended, and the log says why".to_owned();
+                TomesError::GivenUp { tome: self.tome, why }
+            }
+        }
+    }
+
+    /// Asks for something.
+    ///
+    /// # Errors
+    /// [`TomesError::Busy`] when too much waits; then nothing was asked for.
+    pub(crate) fn ask(&self, ask: Ask) -> Result<()> {
+        self.inbox.try_send(Letter::Ask(ask)).map_err(|refused| match refused {
+            TrySendError::Full(_) => TomesError::Busy { tome: self.tome },
+            TrySendError::Disconnected(_) => self.gone(),
+        })
+    }
+
+    /// Has the disk put down, and ends the thread when it is; whoever waits is told so.
+    pub(crate) fn stop(&self) {
+        // It may be gone already.
+        let _ = self.inbox.send(Letter::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!(tome = %self.tome, "the thread of a tome panicked");
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,581 @@
+//! The thread of a tome: letters to events, commands to deeds.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+
+use fulgurite_disks::{Cause, Observed, PlaceId, Power, Wake};
+use fulgurite_tome::awake::Row;
+use fulgurite_tome::token::TokenId;
+use fulgurite_tome::{
+    Alarm, Answer, Command, Epoch, Event, RequestId, Spot, Tome, TomeError, TomeId,
+};
+use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::hand::{Ended, Stage, begin};
+use super::status::TomeStatus;
+use super::{Ask, Done, Letter, Parts, Reply};
+use crate::disk::{Disk, Label};
+use crate::injected::Failing;
+use crate::limits::{ALARMS_KEPT, SPIN_UP_REST, SPIN_UP_TRIES_MAX, TIMER_REST};
+use crate::{Result, TomesError};
+
+/// How long it sleeps when nothing is to come.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// What the thread owns.
+pub(super) struct Loop {
+    parts: Parts,
+    tome: Tome,
+    inbox: SyncSender<Letter>,
+    /// The time of day at the start, as nanoseconds since 1970, and what had passed then.
+    start: (Instant, Instant),
+    /// Open while the disk turns.
+    disk: Option<Disk>,
+    /// What is done when time has passed.
+    alarm: Option<(Instant, Due)>,
+    tries: u32,
+    /// The core is told that time passed no sooner.
+    timer_from: Instant,
+    next_request: u64,
+    waiting: BTreeMap<RequestId, Waiter>,
+    /// Who waits for an object to be protected.
+    protecting: BTreeMap<String, Vec<Reply<()>>>,
+    trouble: Option<String>,
+    /// The same, for whoever chooses a tome.
+    is_given_up: Arc<AtomicBool>,
+    alarms: VecDeque<String>,
+    healed: u64,
+    is_stopping: bool,
+}
+
+/// What comes next of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Begin(Stage),
+    Up,
+    UpFailed,
+    Down,
+}
+
+/// Who waits for the answer to a request.
+enum Waiter {
+    Put { done: Done, held: OwnedSemaphorePermit },
+    Get(Reply<Vec<u8>>),
+    Delete(Done),
+}
+
+impl Loop {
+    pub(super) fn new(
+        parts: Parts,
+        inbox: SyncSender<Letter>,
+        is_given_up: Arc<AtomicBool>,
+    ) -> Result<Self> {
+        let (clock, awake) = (&parts.clock, parts.awake.clone());
+        let wall = Instant::from_nanos(clock.now().as_millis().saturating_mul(1_000_000));
+        let tome = Tome::new(wall, awake, parts.seed)?;
+        Ok(Self {
+            tome,
+            inbox,
+            start: (wall, clock.passed()),
+            disk: None,
+            alarm: None,
+            tries: 0,
+            timer_from: Instant::ZERO,
+            next_request: 0,
+            waiting: BTreeMap::new(),
+            protecting: BTreeMap::new(),
+            trouble: None,
+            is_given_up,
+            alarms: VecDeque::new(),
+            healed: 0,
+            is_stopping: false,
+            parts,
+        })
+    }
+
+    pub(super) fn run(mut self, letters: &Receiver<Letter>) {
+        self.begin_still();
+        // What it has to do of itself is found by asking it.
+        self.step(Event::Timer);
+        while !(self.is_stopping && self.is_still()) {
+            match self.next(letters) {
+                Ok(letter) => self.take(letter),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            self.pass_time();
+        }
+        self.refuse_all(|| TomesError::Stopped);
+    }
+
+    fn id(&self) -> TomeId {
+        self.parts.identity.tome
+    }
+
+    fn place(&self) -> PlaceId {
+        PlaceId::new(self.id().get())
+    }
+
+    fn power(&self) -> Power {
+        self.parts.guard.power(self.place()).unwrap_or(Power::Absent)
+    }
+
+    fn is_still(&self) -> bool {
+        !self.power().turns()
+    }
+
+    /// On the axis of the core: since 1970.
+    fn now(&self) -> Instant {
+        self.start.0 + self.parts.clock.passed().since(self.start.1)
+    }
+
+    /// The next letter, or none when something is due before one comes.
+    fn next(&self, letters: &Receiver<Letter>) -> Result<Letter, RecvTimeoutError> {
+        let now = self.now();
+        let core = self.tome.deadline().map(|at| at.max(self.timer_from));
+        let core = core.filter(|_| self.trouble.is_none() && !self.is_stopping);
+        let due = core.into_iter().chain(self.alarm.map(|(at, _)| at)).min();
+        let until = due.unwrap_or(now + IDLE);
+        match self.parts.clock.sleep_until(self.start.1 + until.since(self.start.0)) {
+            Some(time) => letters.recv_timeout(time.into()),
+            // Nobody but whoever turns the hands lets time pass, and says so.
+            None if due.is_some_and(|due| due <= now) => Err(RecvTimeoutError::Timeout),
+            None => letters.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn take(&mut self, letter: Letter) {
+        match letter {
+            Letter::Told { from, message } => self.step(Event::Told { from, message }),
+            Letter::Keeper(message) => self.step(Event::Keeper(message)),
+            Letter::Ask(ask) => self.asked(ask),
+            Letter::Stage(ended) => self.ended(ended),
+            Letter::Turned => {}
+            Letter::Stop => {
+                self.is_stopping = true;
+                self.put_down();
+            }
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let now = self.now();
+        while let Some((_, due)) = self.alarm.take_if(|(at, _)| *at <= now) {
+            match due {
+                Due::Begin(stage) => self.begin(stage),
+                Due::Up => self.up(),
+                Due::UpFailed => self.step(Event::UpFailed),
+                Due::Down => self.down(),
+            }
+        }
+        let is_due = |at: Instant| at <= now && self.timer_from <= now;
+        if self.tome.deadline().is_some_and(is_due) {
+            self.timer_from = now + TIMER_REST;
+            self.step(Event::Timer);
+        }
+    }
+
+    fn asked(&mut self, ask: Ask) {
+        let refusal = match (&self.trouble, self.is_stopping) {
+            (_, true) => Some(TomesError::Stopped),
+            (Some(why), _) => Some(TomesError::GivenUp { tome: self.id(), why: why.clone() }),
+            (None, false) => None,
+        };
+        if let Ask::Status(reply) = ask {
+            // Who asked may have gone.
+            let _ = reply.send(self.status());
+        } else if let Some(error) = refusal {
+            refuse(ask, error);
+        } else {
+            self.wanted(ask);
+        }
+    }
+
+    fn wanted(&mut self, ask: Ask) {
+        self.next_request += 1;
+        let request = RequestId(self.next_request);
+        match ask {
+            Ask::Put { name, bytes, held, done } => {
+                self.waiting.insert(request, Waiter::Put { done, held });
+                self.step(Event::Put { request, name, bytes });
+            }
+            Ask::Get { name, reply } => {
+                self.waiting.insert(request, Waiter::Get(reply));
+                self.step(Event::Get { request, name });
+            }
+            Ask::Delete { name, done } => {
+                self.waiting.insert(request, Waiter::Delete(done));
+                self.step(Event::Delete { request, name });
+            }
+            Ask::Protected { name, reply } => {
+                self.protecting.entry(name).or_default().push(reply);
+                self.look_for_protected();
+            }
+            Ask::Status(_) => {}
+        }
+    }
+
+    /// Tells the core, does what it says, and what comes of that.
+    fn step(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            if self.trouble.is_some() || self.is_stopping {
+                return;
+            }
+            let mut out = Outbox::new();
+            self.tome.step(self.now(), event, &mut out);
+            let commands: VecDeque<Command> = out.drain().collect();
+            if let Err(error) = self.carry_out(commands, &mut events) {
+                self.give_up(&error);
+            }
+        }
+    }
+
+    /// Does what is to be done, in order; each is on stable storage before what follows.
+    fn carry_out(
+        &mut self,
+        mut commands: VecDeque<Command>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<()> {
+        let mut has_confirmed = false;
+        while let Some(command) = commands.pop_front() {
+            // Blocks that are written one after the other share a sync: no two lie in one spot, and
+            // nothing names them yet.
+            if !matches!(command, Command::Write { .. }) {
+                self.sync()?;
+            }
+            match command {
+                Command::Write { spot, bytes } => {
+                    let label = label_of(spot, &commands);
+                    let (tome, fail) = (self.id(), &self.parts.fail);
+                    self.parts.injected.pass(tome, Failing::Write)?;
+                    self.parts.injected.pass(tome, Failing::Room)?;
+                    open(&mut self.disk, tome)?.write(spot, label, &bytes, fail)?;
+                }
+                Command::Commit(rows) => {
+                    self.parts.injected.pass(self.id(), Failing::Commit)?;
+                    self.parts.store.commit(&rows, &self.parts.fail)?;
+                    let is_one =
+                        |row: &Row| matches!(row, Row::Confirmed { .. } | Row::Removed { .. });
+                    has_confirmed |= rows.iter().any(is_one);
+                }
+                Command::Read { job, spots } => {
+                    let tome = self.id();
+                    let disk = open(&mut self.disk, tome)?;
+                    let read = |spot| Ok(disk.read(spot)?.map(|(_, block)| block));
+                    let blocks = spots.into_iter().map(read).collect::<Result<_>>()?;
+                    events.push_back(Event::Read { job, blocks });
+                }
+                Command::SpinUp { token, epoch } => self.spin_up(token, epoch)?,
+                Command::SpinDown => self.put_down(),
+                Command::Tell { to, message } => {
+                    self.parts.fail.pass("tomes-telling");
+                    self.parts.network.tell(self.id(), to, message);
+                }
+                Command::Keeper(message) => self.parts.network.tell_keeper(self.id(), message),
+                Command::Answer { request, answer } => self.answer(request, answer),
+                Command::Alarm(alarm) => self.alarmed(&alarm),
+            }
+        }
+        self.sync()?;
+        if has_confirmed {
+            self.look_for_protected();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let Some(disk) = self.disk.as_mut().filter(|disk| disk.is_unsynced()) else {
+            return Ok(());
+        };
+        self.parts.injected.pass(self.parts.identity.tome, Failing::Sync)?;
+        disk.sync()?;
+        self.parts.fail.pass("tomes-synced");
+        Ok(())
+    }
+
+    fn answer(&mut self, request: RequestId, answer: Answer) {
+        // That it is protected is told to who asks for it, whenever it was put.
+        if answer == Answer::Protected {
+            return;
+        }
+        self.parts.fail.pass("tomes-answering");
+        let Some(waiter) = self.waiting.remove(&request) else { return };
+        let wrong = || TomesError::Invalid { what: "another answer than was asked for".to_owned() };
+        // Who asked may have gone.
+        match (waiter, answer) {
+            (waiter, Answer::Refused(error)) => waiter.refuse(error.into()),
+            (Waiter::Put { done, held }, Answer::Local) => {
+                done.tell(Ok(()));
+                drop(held);
+            }
+            (Waiter::Get(reply), Answer::Bytes(bytes)) => drop(reply.send(Ok(bytes))),
+            (Waiter::Delete(done), Answer::Deleted) => done.tell(Ok(())),
+            (waiter, _) => waiter.refuse(wrong()),
+        }
+    }
+
+    /// Tells those who wait for objects that are protected now, or gone.
+    fn look_for_protected(&mut self) {
+        let awake = self.tome.awake();
+        for (name, replies) in std::mem::take(&mut self.protecting) {
+            match awake.object(&name) {
+                Some(_) if !awake.is_protected(&name) => {
+                    self.protecting.insert(name, replies);
+                }
+                Some(_) => replies.into_iter().for_each(|reply| drop(reply.send(Ok(())))),
+                None => replies.into_iter().for_each(|reply| {
+                    let error = TomeError::NoObject { name: name.clone() };
+                    drop(reply.send(Err(error.into())));
+                }),
+            }
+        }
+    }
+
+    fn alarmed(&mut self, alarm: &Alarm) {
+        let text = match alarm {
+            Alarm::Healed { region, blocks } => {
+                tracing::warn!(tome = %self.id(), %region, blocks, "bad blocks were made anew");
+                self.healed += *blocks as u64;
+                return;
+            }
+            Alarm::SegmentLost { region, segment } => {
+                format!("segment {segment} of region {region} is beyond its parity")
+            }
+            Alarm::ChangeLost { region, version } => {
+                format!("change {version} of region {region} cannot be computed any more")
+            }
+            Alarm::Rebuilt { region, group } => {
+                format!("region {region} was made anew and has its seat in group {group}")
+            }
+            Alarm::RebuildDropped { region, group } => {
+                format!("region {region} is not made anew: its seat in group {group} is back")
+            }
+            Alarm::SeatLost { region, group } => {
+                format!("another tome has the seat of region {region} in group {group}")
+            }
+            Alarm::Foreign { from, group } => {
+                format!("tome {from} said of group {group} what is not its to say, or not true")
+            }
+        };
+        tracing::error!(tome = %self.id(), "{text}");
+        if self.alarms.len() == ALARMS_KEPT {
+            self.alarms.pop_front();
+        }
+        self.alarms.push_back(text);
+    }
+
+    fn spin_up(&mut self, token: TokenId, epoch: Epoch) -> Result<()> {
+        let tome = self.id();
+        if let Err(error) = self.parts.gate.admit(token, epoch, tome) {
+            tracing::warn!(%tome, "not let to turn: {error}");
+            self.alarm = Some((self.now() + SPIN_UP_REST, Due::UpFailed));
+            return Ok(());
+        }
+        let (at, cause) = (self.parts.clock.now(), self.cause());
+        self.parts.ledger.note(Wake { at, group: None, places: vec![self.place()], cause })?;
+        self.parts.fail.pass("tomes-wake-noted");
+        self.parts.guard.turn(self.place(), Power::SpinningUp)?;
+        self.begin(Stage::SpinUp);
+        Ok(())
+    }
+
+    /// What the disk is woken for: who waited first, else what came from others, else a scrub.
+    fn cause(&self) -> Cause {
+        let of = |(request, waiter): (&RequestId, &Waiter)| match waiter {
+            Waiter::Put { .. } => Cause::Write(request.0),
+            Waiter::Get(_) => Cause::Request(request.0),
+            Waiter::Delete(_) => Cause::Delete(request.0),
+        };
+        let mut regions = self.tome.awake().regions();
+        let has_deltas = regions.any(|(_, region)| {
+            let has_pending = region.pending().is_some_and(|pending| !pending.is_empty());
+            has_pending || region.stored().any(|(_, _, stored)| !stored.is_folded)
+        });
+        let own = if has_deltas { Cause::Write(0) } else { Cause::Scrub };
+        self.waiting.first_key_value().map_or(own, of)
+    }
+
+    fn begin(&mut self, stage: Stage) {
+        if let Err(error) = begin(stage, self.place(), &self.parts.backend, &self.inbox) {
+            // As a disk that does not answer.
+            let place = self.place();
+            let reason = error_chain(&error);
+            let after = Err(fulgurite_disks::DisksError::SpinUp { place, reason });
+            self.ended(Ended { stage, after });
+        }
+    }
+
+    /// A stage of the disk is over.
+    fn ended(&mut self, ended: Ended) {
+        let Ended { stage, after } = ended;
+        let next = match (stage, &after) {
+            (Stage::SpinUp, Ok(_)) => Due::Begin(Stage::Mount),
+            (Stage::Mount, Ok(_)) => Due::Up,
+            (Stage::Unmount, _) => Due::Begin(Stage::SpinDown),
+            (Stage::SpinDown, _) => Due::Down,
+            (Stage::SpinUp | Stage::Mount, Err(error)) => return self.not_up(&error_chain(error)),
+        };
+        let wait = after.unwrap_or_else(|error| {
+            self.give_up_for(error_chain(&error));
+            Duration::ZERO
+        });
+        self.alarm = Some((self.now() + wait, next));
+    }
+
+    /// The disk does not turn up: it is told to again, so many times.
+    fn not_up(&mut self, why: &str) {
+        tracing::warn!(tome = %self.id(), "{why}");
+        self.stand();
+        self.tries += 1;
+        if self.tries < SPIN_UP_TRIES_MAX {
+            self.alarm = Some((self.now() + SPIN_UP_REST, Due::UpFailed));
+            return;
+        }
+        self.give_up_for(why.to_owned());
+    }
+
+    /// The disk is up: it is looked at, and then used.
+    fn up(&mut self) {
+        let opened = self.enter();
+        match opened {
+            Ok(disk) => {
+                self.parts.fail.pass("tomes-up");
+                (self.disk, self.tries) = (Some(disk), 0);
+                if self.is_stopping || self.trouble.is_some() {
+                    return self.put_down();
+                }
+                self.step(Event::Up);
+            }
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    fn enter(&self) -> Result<Disk> {
+        self.parts.guard.turn(self.place(), Power::Active)?;
+        Disk::open(self.parts.guard.enter(self.place())?, &self.parts.identity)
+    }
+
+    /// Has the disk put down, if it is up. One on its way up is put down when it is there.
+    fn put_down(&mut self) {
+        self.disk = None;
+        if self.power() != Power::Active {
+            return;
+        }
+        match self.parts.guard.turn(self.place(), Power::Unmounting) {
+            Ok(()) => self.begin(Stage::Unmount),
+            Err(error) => tracing::error!(tome = %self.id(), "{}", error_chain(&error)),
+        }
+    }
+
+    /// A disk that turns before anybody let it, since the process before was killed, is put down.
+    fn begin_still(&mut self) {
+        let (place, backend) = (self.place(), &self.parts.backend);
+        if !backend.observe(place).is_ok_and(|observed| observed == Observed::Turning) {
+            return;
+        }
+        tracing::warn!(tome = %self.id(), "its disk turns, and is put down");
+        if let Err(error) = backend.spin_down(place) {
+            self.give_up_for(error_chain(&error));
+        }
+    }
+
+    fn down(&mut self) {
+        self.stand();
+        self.parts.fail.pass("tomes-down");
+        self.step(Event::Down);
+    }
+
+    /// The disk stands still.
+    fn stand(&self) {
+        if self.power() != Power::Standby
+            && let Err(error) = self.parts.guard.turn(self.place(), Power::Standby)
+        {
+            tracing::error!(tome = %self.id(), "{}", error_chain(&error));
+        }
+        self.parts.gate.stopped(self.id());
+    }
+
+    fn give_up(&mut self, error: &TomesError) {
+        self.give_up_for(error_chain(error));
+    }
+
+    fn give_up_for(&mut self, why: String) {
+        tracing::error!(tome = %self.id(), "given up: {why}");
+        let why = self.trouble.get_or_insert(why).clone();
+        let tome = self.id();
+        self.is_given_up.store(true, Ordering::Release);
+        self.refuse_all(|| TomesError::GivenUp { tome, why: why.clone() });
+        self.put_down();
+        if self.is_still() {
+            self.parts.gate.stopped(tome);
+        }
+    }
+
+    fn refuse_all(&mut self, error: impl Fn() -> TomesError) {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.into_values().for_each(|waiter| waiter.refuse(error()));
+        let protecting = std::mem::take(&mut self.protecting);
+        for reply in protecting.into_values().flatten() {
+            drop(reply.send(Err(error())));
+        }
+    }
+
+    fn status(&self) -> TomeStatus {
+        let (awake, place) = (self.tome.awake(), self.place());
+        TomeStatus {
+            tome: self.id(),
+            power: self.power(),
+            token: self.parts.gate.token_of(self.id()),
+            objects: awake.objects().count() as u64,
+            unprotected: self.tome.unprotected(),
+            scrubbed: awake.scrubbed(),
+            wakes: self.parts.ledger.ledger().of(place).map_or(0, |totals| totals.life()),
+            healed: self.healed,
+            trouble: self.trouble.clone(),
+            alarms: self.alarms.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Waiter {
+    fn refuse(self, error: TomesError) {
+        // Who asked may have gone.
+        match self {
+            Self::Put { done, .. } | Self::Delete(done) => done.tell(Err(error)),
+            Self::Get(reply) => drop(reply.send(Err(error))),
+        }
+    }
+}
+
+fn refuse(ask: Ask, error: TomesError) {
+    match ask {
+        Ask::Put { done, .. } | Ask::Delete { done, .. } => done.tell(Err(error)),
+        Ask::Protected { reply, .. } => drop(reply.send(Err(error))),
+        Ask::Get { reply, .. } => drop(reply.send(Err(error))),
+        Ask::Status(_) => {}
+    }
+}
+
+fn open(disk: &mut Option<Disk>, tome: TomeId) -> Result<&mut Disk> {
+    let why = "its disk is to be used and does not turn".to_owned();
+    disk.as_mut().ok_or(TomesError::GivenUp { tome, why })
+}
+
+/// What is written to a spot, by the commit that follows.
+fn label_of(spot: Spot, after: &VecDeque<Command>) -> Label {
+    for command in after {
+        let Command::Commit(rows) = command else { continue };
+        for row in rows {
+            if let Row::Block { region, offset, spot: of, version, .. } = row
+                && *of == spot
+            {
+                return Label { region: *region, offset: *offset, version: *version };
+            }
+        }
+    }
+    Label::UNKNOWN
+}

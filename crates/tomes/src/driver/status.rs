@@ -1,0 +1,59 @@
+//! What a tome says of itself.
+
+use fulgurite_disks::Power;
+use fulgurite_tome::awake::Scrubbed;
+use fulgurite_tome::token::TokenId;
+use fulgurite_tome::{TomeId, Unprotected};
+use fulgurite_units::{ByteCount, Duration};
+
+/// What one tome does, and what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TomeStatus {
+    /// Which.
+    pub tome: TomeId,
+    /// What its disk does.
+    pub power: Power,
+    /// The token under which it does, if it turns.
+    pub token: Option<TokenId>,
+    /// Objects that it has.
+    pub objects: u64,
+    /// What of them its groups do not protect yet.
+    pub unprotected: Unprotected,
+    /// How far its disk was read to see whether it can be.
+    pub scrubbed: Scrubbed,
+    /// Times that its disk was woken.
+    pub wakes: u64,
+    /// Blocks that were bad and were made anew, since it was opened.
+    pub healed: u64,
+    /// Why it is given up, until it is opened anew.
+    pub trouble: Option<String>,
+    /// What somebody should look at, the latest last.
+    pub alarms: Vec<String>,
+}
+
+impl TomeStatus {
+    /// Of a tome that could not be opened.
+    pub(crate) fn lost(tome: TomeId, why: String) -> Self {
+        let unprotected = Unprotected { bytes: ByteCount::ZERO, age: Duration::ZERO };
+        Self {
+            tome,
+            power: Power::Absent,
+            token: None,
+            objects: 0,
+            unprotected,
+            scrubbed: Scrubbed::default(),
+            wakes: 0,
+            healed: 0,
+            trouble: Some(why),
+            alarms: Vec::new(),
+        }
+    }
+
+    /// Why it is not well; nothing when it is.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
+        let given_up = self.trouble.iter().map(|why| format!("given up: {why}"));
+        let all = given_up.chain(self.alarms.iter().cloned());
+        all.map(|why| format!("tome {}: {why}", self.tome)).collect()
+    }
+}

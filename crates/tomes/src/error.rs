@@ -1,0 +1,73 @@
+//! What can go wrong with live tomes, with the ids a caller needs to act.
+
+use std::path::{Path, PathBuf};
+
+use fulgurite_catalog::CatalogError;
+use fulgurite_disks::DisksError;
+use fulgurite_tome::{TomeError, TomeId};
+use fulgurite_units::ErrorKind;
+
+/// An operation on a set of tomes failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum TomesError {
+    #[error("{what}")]
+    Invalid { what: String },
+    #[error("the disk of tome {tome} is not used: it is {what}")]
+    WrongDisk { tome: TomeId, what: String },
+    #[error("the awake store \"{path}\" is not used: it is {what}")]
+    WrongStore { path: PathBuf, what: String },
+    #[error("the awake store of tome {tome} is damaged: {what}")]
+    Awake { tome: TomeId, what: String },
+    #[error("a file of tome {tome} is damaged: {what}")]
+    Damaged { tome: TomeId, what: String },
+    #[error("\"{path}\" is in use by another process")]
+    InUse { path: PathBuf },
+    #[error("tome {tome} is given up: {why}")]
+    GivenUp { tome: TomeId, why: String },
+    #[error("the disk of tome {tome} turns still under token {token}")]
+    Turns { tome: TomeId, token: u32 },
+    #[error("tome {tome} has more to do than it takes: try again later")]
+    Busy { tome: TomeId },
+    #[error("the set is stopped")]
+    Stopped,
+    #[error(transparent)]
+    Tome(#[from] TomeError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Disks(#[from] DisksError),
+    #[error("cannot {action} \"{path}\"")]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+}
+
+/// The result of an operation on a set of tomes.
+pub type Result<T, E = TomesError> = std::result::Result<T, E>;
+
+impl TomesError {
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::WrongDisk { .. } | Self::WrongStore { .. } | Self::InUse { .. } => {
+                ErrorKind::Conflict
+            }
+            Self::Awake { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
+            Self::GivenUp { .. } | Self::Turns { .. } | Self::Busy { .. } | Self::Stopped => {
+                ErrorKind::Unavailable
+            }
+            Self::Tome(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+            Self::Disks(error) => error.kind(),
+            Self::Io { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// An I/O error with the path it happened at.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+}

@@ -1,0 +1,143 @@
+//! The live keeper of tokens: a thread that writes down who has which before anybody is told.
+//!
+//! One that cannot write is given up: tokens come back when their leases end, nobody gets another,
+//! and the set says why. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome::token::{Command, Event, Keeper, ToKeeper};
+use fulgurite_units::{Clock, Controller as _, Duration, Outbox, error_chain};
+
+use crate::fail_point::FailPoints;
+use crate::limits::KEEPER_INBOX_MAX;
+use crate::network::Network;
+use crate::set_store::SetStore;
+use crate::{Result, TomesError};
+
+/// How long it sleeps when nothing is to come.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// What its thread is told.
+#[derive(Debug)]
+pub(crate) enum Note {
+    Told { tome: TomeId, message: ToKeeper },
+    Turned,
+    Stop,
+}
+
+/// The handle of its thread.
+#[derive(Debug)]
+pub(crate) struct KeeperDriver {
+    inbox: SyncSender<Note>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+struct Loop {
+    keeper: Keeper,
+    store: SetStore,
+    network: Arc<dyn Network>,
+    clock: Clock,
+    fail: Arc<FailPoints>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+impl KeeperDriver {
+    /// Starts the keeper of a set of so many tomes.
+    ///
+    /// # Errors
+    /// When what it wrote down cannot be read, or there can be no thread.
+    pub(crate) fn start(
+        store: SetStore,
+        tomes: u32,
+        network: Arc<dyn Network>,
+        clock: Clock,
+        fail: Arc<FailPoints>,
+        known: impl FnOnce(SyncSender<Note>),
+    ) -> Result<Self> {
+        let (inbox, notes) = sync_channel(KEEPER_INBOX_MAX);
+        known(inbox.clone());
+        let turned = inbox.clone();
+        clock.listen(move || drop(turned.try_send(Note::Turned)));
+        let keeper = Keeper::new(clock.passed(), tomes, &store.tokens()?);
+        let trouble = Arc::<Mutex<Option<String>>>::default();
+        let keeping = Loop { keeper, store, network, clock, fail, trouble: Arc::clone(&trouble) };
+        let thread = std::thread::Builder::new()
+            .name("tokens".to_owned())
+            .spawn(move || keeping.run(&notes))
+            .map_err(|error| TomesError::Invalid { what: format!("no thread: {error}") })?;
+        Ok(Self { inbox, thread: Mutex::new(Some(thread)), trouble })
+    }
+
+    /// Why nobody gets a token any more.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn stop(&self) {
+        // It may be gone already.
+        let _ = self.inbox.send(Note::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if thread.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread of the keeper of tokens panicked");
+        }
+    }
+}
+
+impl Drop for KeeperDriver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Loop {
+    fn run(mut self, notes: &Receiver<Note>) {
+        loop {
+            match self.next(notes) {
+                Ok(Note::Told { tome, message }) => self.step(Event::Told { tome, message }),
+                Ok(Note::Turned) => {}
+                Err(RecvTimeoutError::Timeout) => self.step(Event::Timer),
+                Ok(Note::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let now = self.clock.passed();
+            if self.keeper.deadline().is_some_and(|at| at <= now) {
+                self.step(Event::Timer);
+            }
+        }
+    }
+
+    fn next(&self, notes: &Receiver<Note>) -> Result<Note, RecvTimeoutError> {
+        let due = self.keeper.deadline().unwrap_or_else(|| self.clock.passed() + IDLE);
+        match self.clock.sleep_until(due) {
+            Some(time) => notes.recv_timeout(time.into()),
+            None => notes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return;
+        }
+        let mut out = Outbox::new();
+        self.keeper.step(self.clock.passed(), event, &mut out);
+        for command in out.drain() {
+            match command {
+                Command::Commit { token, kept } => {
+                    if let Err(error) = self.store.keep(token, kept) {
+                        let why = format!("no tokens are given any more: {}", error_chain(&error));
+                        tracing::error!("{why}");
+                        let mut trouble =
+                            self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+                        *trouble = Some(why);
+                        return;
+                    }
+                    self.fail.pass("tomes-token-kept");
+                }
+                Command::Tell { tome, message } => self.network.tell_holder(tome, message),
+            }
+        }
+    }
+}

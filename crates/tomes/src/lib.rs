@@ -1,0 +1,45 @@
+//! Live tomes: a set of them on real bytes, in one process.
+//!
+//! ```text
+//! identity     which tome a disk is          disk         its blocks, at fixed places
+//! rows, load   what is kept awake            awake_store  kept before anything is answered
+//! pulled       a tome read alone            driver       does what the core of a tome says
+//! network      between tomes                spin_gate    what a spin-up has to pass
+//! keeper       of tokens                    set_store    what a set knows of itself
+//! set          the whole, to be asked for objects
+//! ```
+//!
+//! What a tome does is decided in `fulgurite-tome`; here is what it knows only through events: the
+//! disk and its files, stable storage, time. Design note 0029; formats in docs/formats/tome.md.
+
+mod awake_store;
+mod disk;
+mod driver;
+mod error;
+pub mod fail_point;
+mod identity;
+mod injected;
+mod keeper;
+pub mod limits;
+mod load;
+mod network;
+mod pulled;
+mod rows;
+mod set;
+mod set_store;
+mod spin_gate;
+
+pub use awake_store::AwakeStore;
+pub use disk::{Disk, Label};
+pub use driver::TomeStatus;
+pub use error::{Result, TomesError};
+pub use identity::{
+    TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
+};
+pub use injected::{Failing, Injected};
+pub use network::Network;
+pub use pulled::Pulled;
+pub use set::{Entropy, SetOptions, SetStatus, TomeSet};
+
+#[cfg(test)]
+mod tests;

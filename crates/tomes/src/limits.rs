@@ -1,0 +1,55 @@
+//! Every bound of a live set of tomes by name, and the relations between them.
+
+use fulgurite_catalog::limits::VALUE_BYTES_MAX;
+use fulgurite_tome::limits::PUT_BLOCKS_MAX;
+use fulgurite_units::{ByteCount, Duration};
+
+/// Largest block of a live tome: a delta that waits is one row of the awake store.
+pub const BLOCK_BYTES_MAX: ByteCount = ByteCount::mib(4);
+/// Bytes in front of each block on a disk. A multiple of a sector, so that blocks stay whole ones.
+pub const LABEL_BYTES: usize = 512;
+/// Bytes in front of the blocks of a file.
+pub const HEADER_BYTES: usize = 4096;
+/// Bytes of the file that says which tome a disk is.
+pub const IDENTITY_BYTES_MAX: u64 = 4096;
+/// Bytes of an object's name. It is a key, in which a zero byte takes two.
+pub const NAME_BYTES_MAX: usize = 1024;
+/// Rows of an awake store that are read at a time.
+pub const LOAD_PAGE_MAX: usize = 4096;
+/// Rows in memory before the awake store of a tome writes them to a table.
+pub const AWAKE_WRITE_BUFFER: ByteCount = ByteCount::mib(8);
+/// Bytes of tables that the awake store of a tome keeps in memory beside the tome's own.
+pub const AWAKE_BLOCK_CACHE: ByteCount = ByteCount::mib(2);
+
+/// A disk that did not turn up, or was not let to, is told to again after so long.
+pub const SPIN_UP_REST: Duration = Duration::from_secs(10);
+/// Letters that wait at a tome. What the network brings beyond that is lost, and what clients ask
+/// for is refused.
+pub const INBOX_MAX: usize = 256;
+/// Notes that wait at the keeper of tokens.
+pub const KEEPER_INBOX_MAX: usize = 4096;
+/// Tomes of a set in one process.
+pub const TOMES_MAX: u32 = 1024;
+/// Groups of a set.
+pub const GROUPS_MAX: usize = 65_536;
+/// Bytes of objects that are being put, over all tomes of a process.
+pub const PUT_BYTES_MAX: ByteCount = ByteCount::mib(512);
+/// They are counted in grains of so many.
+pub const PUT_GRAIN_BYTES: ByteCount = ByteCount::kib(4);
+/// A set is not well when something is unprotected for longer. The paper has what is written
+/// protected in 8 h (Pergamum (FAST 2008), section 5.2).
+pub const UNPROTECTED_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The core is told no sooner again that time passed.
+pub const TIMER_REST: Duration = Duration::from_millis(100);
+/// Alarms of a tome that are told with its status.
+pub const ALARMS_KEPT: usize = 16;
+/// Times that it is told to before it is given up.
+pub const SPIN_UP_TRIES_MAX: u32 = 5;
+
+const _: () = assert!(BLOCK_BYTES_MAX.get() * 2 <= VALUE_BYTES_MAX as u64, "a delta is a row");
+const _: () = assert!(
+    BLOCK_BYTES_MAX.get() * PUT_BLOCKS_MAX as u64 <= PUT_BYTES_MAX.get(),
+    "the largest object can be put"
+);
+const _: () = assert!(INBOX_MAX * 4 <= KEEPER_INBOX_MAX, "many tomes may ask at once");
+const _: () = assert!(LABEL_BYTES.is_multiple_of(512) && HEADER_BYTES.is_multiple_of(512));

@@ -1,0 +1,188 @@
+//! What an awake store keeps, as the rows that the core makes the same [`Awake`] of.
+//!
+//! Everything that comes from the store is compared with the layout before the core sees it, so
+//! that damage is told and does not end the process. Not here: what is written ([`crate::rows`]).
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use fulgurite_catalog::keys::KeyReader;
+use fulgurite_catalog::row::{self, rows_in};
+use fulgurite_catalog::{Direction, KeyRange, ReadView, Space};
+use fulgurite_codes::Signature;
+use fulgurite_tome::awake::{Awake, Region, Role, Row};
+use fulgurite_tome::limits::PENDING_MAX;
+use fulgurite_tome::pending::PendingList;
+use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
+
+use crate::rows::{
+    BLOCKS, BlockRow, DELTAS, DeltaRow, FLOORS, FloorRow, OBJECTS, ObjectRow, PENDING, PendingRow,
+    SCRUB, SCRUB_KEY, SEATS, ScrubRow, SeatRow, region_key,
+};
+use crate::{Result, TomesError};
+
+/// All that a tome knows.
+///
+/// # Errors
+/// [`TomesError::Awake`] when the rows do not fit the layout or each other.
+pub(crate) fn awake(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
+    let loaded = loaded(view, tome, layout);
+    // What the core refuses was not its own.
+    if let Err(TomesError::Tome(error)) = loaded {
+        return Err(damaged(tome, error.to_string()));
+    }
+    loaded
+}
+
+fn loaded(view: &dyn ReadView, tome: TomeId, layout: Layout) -> Result<Awake> {
+    let mut awake = Awake::new(tome, layout);
+    each(view, SEATS, |key, SeatRow(group)| {
+        let region = RegionIndex::new(key.u32()?);
+        within(tome, "region", region.get(), layout.parts().regions)?;
+        Ok(awake.apply(&Row::Seat { region, group })?)
+    })?;
+    each(view, BLOCKS, |key, BlockRow { spot, version, signature }| {
+        let (region, offset) = (RegionIndex::new(key.u32()?), Offset::new(key.u32()?));
+        within(tome, "offset", offset.get(), layout.region_blocks())?;
+        within_spots(tome, spot, &layout)?;
+        let change = Signature(signature);
+        Ok(awake.apply(&Row::Block { region, offset, spot, version, change })?)
+    })?;
+    each(view, FLOORS, |key, FloorRow(floor)| {
+        let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));
+        of_data(&awake, region, member)?;
+        Ok(awake.apply(&Row::Floor { region, member, floor })?)
+    })?;
+    each(view, DELTAS, |key, DeltaRow { change, is_folded, bytes }| {
+        let (region, member) = (RegionIndex::new(key.u32()?), Member::new(key.u8()?));
+        let version = change.version;
+        of_data(&awake, region, member)?;
+        within(tome, "offset", change.offset.get(), layout.region_blocks())?;
+        if bytes.len() as u64 != layout.block_bytes() || key.u32()? != version.get() {
+            return Err(damaged(tome, format!("a delta of region {region} is not one")));
+        }
+        awake.apply(&Row::Stored { region, member, change, bytes })?;
+        if is_folded {
+            awake.apply(&Row::Folded { region, member, version })?;
+        }
+        Ok(())
+    })?;
+    each(view, PENDING, |key, PendingRow(pending)| {
+        let (region, version) = (RegionIndex::new(key.u32()?), Version::new(key.u32()?));
+        within(tome, "offset", pending.offset.get(), layout.region_blocks())?;
+        for spot in pending.old.into_iter().chain([pending.new]) {
+            within_spots(tome, spot, &layout)?;
+        }
+        Ok(awake.apply(&Row::Pending { region, version, pending })?)
+    })?;
+    each(view, OBJECTS, |key, ObjectRow(object)| {
+        let name = key.string()?;
+        Ok(awake.apply(&Row::Object { name, object })?)
+    })?;
+    if let Some(ScrubRow(scrubbed)) = row::get(view, SCRUB, SCRUB_KEY)? {
+        awake.apply(&Row::Scrubbed(scrubbed))?;
+    }
+    compare(&awake)?;
+    Ok(awake)
+}
+
+/// The changes of one region that parities lack.
+///
+/// # Errors
+/// When a row is none.
+pub(crate) fn pending(view: &dyn ReadView, region: RegionIndex) -> Result<PendingList> {
+    let range = KeyRange::prefix(&region_key(region).finish());
+    let mut list = PendingList::default();
+    for (key, PendingRow(pending)) in rows_in(view, PENDING, &range, PENDING_MAX)? {
+        let mut key = KeyReader::new(&key);
+        key.u32()?;
+        list.push(Version::new(key.u32()?), pending)?;
+    }
+    Ok(list)
+}
+
+/// An awake store whose rows do not fit.
+pub(crate) fn damaged(tome: TomeId, what: String) -> TomesError {
+    TomesError::Awake { tome, what }
+}
+
+/// Has every row of a space taken, and says which could not be.
+fn each<T: row::Row>(
+    view: &dyn ReadView,
+    space: Space,
+    mut take: impl FnMut(&mut KeyReader<'_>, T) -> Result<()>,
+) -> Result<()> {
+    let mut taken = Ok(());
+    view.scan(space, &KeyRange::all(), Direction::Ascending, &mut |key, value| {
+        let mut key = KeyReader::new(key);
+        let row = row::decode(space, value).map_err(TomesError::from);
+        taken = row.and_then(|row| take(&mut key, row)).and_then(|()| Ok(key.finish()?));
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    taken
+}
+
+fn within(tome: TomeId, what: &str, number: u32, count: u32) -> Result<()> {
+    if number < count {
+        return Ok(());
+    }
+    Err(damaged(tome, format!("{what} {number} is not below {count}")))
+}
+
+fn within_spots(tome: TomeId, spot: Spot, layout: &Layout) -> Result<()> {
+    if u64::from(spot.get()) < layout.spots() {
+        return Ok(());
+    }
+    Err(damaged(tome, format!("spot {spot} is not below {}", layout.spots())))
+}
+
+/// Looks whether a region has parity, and the member that it is of data.
+fn of_data(awake: &Awake, index: RegionIndex, member: Member) -> Result<()> {
+    let region = awake.region(index);
+    let fits = |region: &Region| match region.role() {
+        Role::Parity { applied, .. } => member.as_usize() < applied.len(),
+        Role::Data(_) => false,
+    };
+    if region.is_some_and(fits) {
+        return Ok(());
+    }
+    let what = format!("region {index} has nothing of member {member} of its group");
+    Err(damaged(awake.id(), what))
+}
+
+/// What rows say together: no two blocks lie in one spot, and none is of two objects.
+fn compare(awake: &Awake) -> Result<()> {
+    let layout = awake.layout();
+    let mut spots = vec![false; usize::try_from(layout.spots()).unwrap_or(usize::MAX)];
+    for (index, region) in awake.regions() {
+        let pending = region.pending().into_iter().flat_map(PendingList::iter);
+        let kept = pending.flat_map(|(_, pending)| pending.old.into_iter().chain([pending.new]));
+        let own: BTreeSet<Spot> = region.spots().chain(kept).collect();
+        for spot in own {
+            if std::mem::replace(&mut spots[spot.get() as usize], true) {
+                let what = format!("spot {spot} of region {index} is another region's as well");
+                return Err(damaged(awake.id(), what));
+            }
+        }
+        one_block_a_spot(awake.id(), index, region)?;
+    }
+    let mut used = BTreeSet::new();
+    for (name, object) in awake.objects() {
+        for at in &object.blocks {
+            let is_there = at.1.get() < layout.region_blocks() && awake.region(at.0).is_some();
+            if !is_there || !used.insert(*at) {
+                let what = format!("block {} of region {} is not object {name:?}'s", at.1, at.0);
+                return Err(damaged(awake.id(), what));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one_block_a_spot(tome: TomeId, index: RegionIndex, region: &Region) -> Result<()> {
+    let own: BTreeSet<Spot> = region.spots().collect();
+    if own.len() == region.spots().count() {
+        return Ok(());
+    }
+    Err(damaged(tome, format!("two blocks of region {index} lie in one spot")))
+}

@@ -1,0 +1,147 @@
+//! Rows of an awake store: what is written under which key, and how. docs/formats/tome.md has them.
+//!
+//! ```text
+//! space     key                       row
+//! tome      "tome"                    TomeRow: whose it is
+//! seats     region                    SeatRow: the group that the region is in
+//! blocks    region, offset            BlockRow: where the block lies, its version and signature
+//! pending   region, version           PendingRow: a change that parities lack
+//! deltas    region, member, version   DeltaRow: a change that came
+//! floors    region, member            FloorRow: below it every parity has everything
+//! objects   name                      ObjectRow
+//! scrub     "scrub"                   ScrubRow
+//! ```
+//!
+//! Numbers of keys are big-endian, so rows come in their order. Each kind has a version of its own.
+
+use fulgurite_catalog::Space;
+use fulgurite_catalog::keys::KeyWriter;
+use fulgurite_catalog::row::Row;
+use fulgurite_codes::SIGNATURE_BYTES;
+use fulgurite_tome::awake::{Object, Scrubbed};
+use fulgurite_tome::consistency::Change;
+use fulgurite_tome::group::Group;
+use fulgurite_tome::pending::Pending;
+use fulgurite_tome::{Layout, Member, Offset, RegionIndex, Spot, TomeId, Version};
+use fulgurite_units::TomeSetId;
+use serde::{Deserialize, Serialize};
+
+pub(crate) const TOME: Space = Space::new("tome");
+pub(crate) const SEATS: Space = Space::new("seats");
+pub(crate) const BLOCKS: Space = Space::new("blocks");
+pub(crate) const PENDING: Space = Space::new("pending");
+pub(crate) const DELTAS: Space = Space::new("deltas");
+pub(crate) const FLOORS: Space = Space::new("floors");
+pub(crate) const OBJECTS: Space = Space::new("objects");
+pub(crate) const SCRUB: Space = Space::new("scrub");
+
+/// Every space of an awake store.
+pub(crate) const SPACES: [Space; 8] =
+    [TOME, SEATS, BLOCKS, PENDING, DELTAS, FLOORS, OBJECTS, SCRUB];
+
+/// The key of the one row of its space.
+pub(crate) const TOME_KEY: &[u8] = b"tome";
+/// The key of the one row of its space.
+pub(crate) const SCRUB_KEY: &[u8] = b"scrub";
+
+/// Whose an awake store is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TomeRow {
+    pub(crate) set: TomeSetId,
+    pub(crate) tome: TomeId,
+    pub(crate) layout: Layout,
+}
+
+/// The group of a region.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SeatRow(pub(crate) Group);
+
+/// A block that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BlockRow {
+    pub(crate) spot: Spot,
+    pub(crate) version: Version,
+    pub(crate) signature: [u8; SIGNATURE_BYTES],
+}
+
+/// A change that parities lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PendingRow(pub(crate) Pending);
+
+/// A change that came from a data member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeltaRow {
+    pub(crate) change: Change,
+    pub(crate) is_folded: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Below it every parity has everything of a data member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FloorRow(pub(crate) Version);
+
+/// An object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ObjectRow(pub(crate) Object);
+
+/// How far the full scrub is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ScrubRow(pub(crate) Scrubbed);
+
+impl Row for TomeRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for SeatRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for BlockRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for PendingRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for DeltaRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for FloorRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for ObjectRow {
+    const VERSION: u8 = 1;
+}
+
+impl Row for ScrubRow {
+    const VERSION: u8 = 1;
+}
+
+/// The key of a region, and what those of its rows begin with.
+pub(crate) fn region_key(region: RegionIndex) -> KeyWriter {
+    KeyWriter::new().u32(region.get())
+}
+
+pub(crate) fn block_key(region: RegionIndex, offset: Offset) -> Vec<u8> {
+    region_key(region).u32(offset.get()).finish()
+}
+
+pub(crate) fn pending_key(region: RegionIndex, version: Version) -> Vec<u8> {
+    region_key(region).u32(version.get()).finish()
+}
+
+/// The key of a data member's floor, and what those of its deltas begin with.
+pub(crate) fn member_key(region: RegionIndex, member: Member) -> KeyWriter {
+    region_key(region).u8(member.get())
+}
+
+pub(crate) fn delta_key(region: RegionIndex, member: Member, version: Version) -> Vec<u8> {
+    member_key(region, member).u32(version.get()).finish()
+}
+
+pub(crate) fn object_key(name: &str) -> Vec<u8> {
+    KeyWriter::new().string(name).finish()
+}

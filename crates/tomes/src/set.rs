@@ -1,0 +1,281 @@
+//! A set of tomes in one process: made, opened, and asked for objects.
+//!
+//! ```text
+//! put(name) --> a tome with room, one that turns if there is --> Local: on its disk
+//!                                                    '--> protected(name): in every parity
+//! get, delete, protected --> the tome that has the name
+//! ```
+//!
+//! Names are known without a disk: they are read of the awake stores when the set is opened. What a
+//! client is told holds over whatever becomes of the process:
+//!
+//! | told | what holds |
+//! | --- | --- |
+//! | [`TomeSet::put`] | `local`: on one disk with parity of its segments, and lost with that tome |
+//! | [`TomeSet::protected`] | as many lost tomes as groups have parities, and bad blocks beside |
+//! | [`TomeSet::delete`] | its name is gone; its bytes stay until they are written over |
+//! | an error of a tome given up | nothing is known until the set is opened anew |
+//!
+//! Not here: a network between processes ([`crate::Network`] is where one is
+//! plugged in).
+
+mod local;
+mod names;
+mod options;
+mod start;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_disks::{Guard, PlaceId, Power};
+use fulgurite_tome::limits::PUT_BLOCKS_MAX;
+use fulgurite_tome::{Layout, TomeError, TomeId};
+use fulgurite_units::TomeSetId;
+use tokio::sync::{Semaphore, oneshot};
+
+pub use options::{Entropy, SetOptions};
+
+use self::names::Names;
+use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
+use crate::keeper::KeeperDriver;
+use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
+use crate::{Result, TomesError};
+
+/// A set of tomes.
+#[derive(Debug)]
+pub struct TomeSet {
+    set: TomeSetId,
+    layout: Layout,
+    tomes: BTreeMap<TomeId, Seat>,
+    names: Arc<Mutex<Names>>,
+    guard: Guard,
+    /// Bytes of objects that are being put, in grains.
+    room: Arc<Semaphore>,
+    keeper: KeeperDriver,
+}
+
+/// A tome of the set, or why there is none.
+#[derive(Debug)]
+enum Seat {
+    Live(Driver),
+    Lost(String),
+}
+
+/// What goes on in a set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetStatus {
+    /// Each tome.
+    pub tomes: Vec<TomeStatus>,
+    /// Why it is not well, a line each; none when it is.
+    pub reasons: Vec<String>,
+}
+
+impl SetStatus {
+    /// The one bit.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}
+
+impl TomeSet {
+    /// Makes a set: its groups, its awake stores, and a file on each disk that says whose it is,
+    /// for which each disk is woken once. Done already where it is; what was cut short goes on.
+    ///
+    /// # Errors
+    /// [`TomesError::WrongDisk`] for a disk that is somebody else's, which stays as it is, and all
+    /// of [`Self::open`].
+    pub fn init(options: SetOptions) -> Result<Self> {
+        start::start(options, true)
+    }
+
+    /// Opens a set that was made. No disk is touched before something needs it. A tome whose awake
+    /// store cannot be used is told in the status, and the others go on without it.
+    ///
+    /// # Errors
+    /// When there is none, another process has it, or it is not divided so.
+    pub fn open(options: SetOptions) -> Result<Self> {
+        start::start(options, false)
+    }
+
+    /// Which set it is.
+    #[must_use]
+    pub const fn id(&self) -> TomeSetId {
+        self.set
+    }
+
+    /// Puts an object, and returns when it is `local`; says which tome has it.
+    ///
+    /// # Errors
+    /// Kind `Conflict` when its name is taken, `Invalid` when it is empty or too large,
+    /// `Unavailable` when no tome has room. After [`TomesError::GivenUp`] it may be there or not,
+    /// and its name is taken until the set is opened anew.
+    pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
+        let block = self.layout.block_bytes();
+        let max = PUT_BLOCKS_MAX as u64 * block;
+        let length = bytes.len() as u64;
+        if !(1..=max).contains(&length) {
+            let name = name.to_owned();
+            return Err(TomeError::ObjectBytes { name, bytes: length, max }.into());
+        }
+        if !(1..=NAME_BYTES_MAX).contains(&name.len()) {
+            let what =
+                format!("a name of {} bytes is not one of 1 to {NAME_BYTES_MAX}", name.len());
+            return Err(TomesError::Invalid { what });
+        }
+        let grains = u32::try_from(length.div_ceil(PUT_GRAIN_BYTES.get())).unwrap_or(u32::MAX);
+        let held = Arc::clone(&self.room).acquire_many_owned(grains).await;
+        let held = held.map_err(|_| TomesError::Stopped)?;
+        let tome = self.reserve(name, length.div_ceil(block))?;
+        let (names, of) = (Arc::clone(&self.names), name.to_owned());
+        let put = |reply: Reply<()>| {
+            let named = of.clone();
+            let done = Done::new(move |done| {
+                // Given up or stopped: nobody knows whether it is there, and its name stays taken.
+                if done.as_ref().is_err_and(is_refusal) {
+                    lock(&names).remove(&named);
+                }
+                // Who asked may have gone.
+                let _ = reply.send(done);
+            });
+            Ask::Put { name: of, bytes, held, done }
+        };
+        let done = self.asked(tome, put).await;
+        if matches!(done, Err(TomesError::Busy { .. })) {
+            // It was not asked for.
+            lock(&self.names).remove(name);
+        }
+        done.map(|()| tome)
+    }
+
+    /// The bytes of an object. Its disk is woken.
+    ///
+    /// # Errors
+    /// Kind `NotFound`, `Unavailable` when its tome is given up, `Corrupt` when more of a segment
+    /// is bad than its parity brings back.
+    pub async fn get(&self, name: &str) -> Result<Vec<u8>> {
+        let of = name.to_owned();
+        self.asked(self.tome_of(name)?, |reply| Ask::Get { name: of, reply }).await
+    }
+
+    /// Removes an object; returns when its name is gone for good.
+    ///
+    /// # Errors
+    /// Kind `NotFound`, or `Unavailable` when its tome is given up.
+    pub async fn delete(&self, name: &str) -> Result<()> {
+        let (names, of) = (Arc::clone(&self.names), name.to_owned());
+        let delete = |reply: Reply<()>| {
+            let named = of.clone();
+            let done = Done::new(move |done| {
+                if done.is_ok() {
+                    lock(&names).remove(&named);
+                }
+                // Who asked may have gone.
+                let _ = reply.send(done);
+            });
+            Ask::Delete { name: of, done }
+        };
+        self.asked(self.tome_of(name)?, delete).await
+    }
+
+    /// Returns when every parity of its groups has an object, whenever it was put.
+    ///
+    /// # Errors
+    /// Kind `NotFound`, also when it is removed meanwhile, or `Unavailable` when its tome is given
+    /// up.
+    pub async fn protected(&self, name: &str) -> Result<()> {
+        let of = name.to_owned();
+        self.asked(self.tome_of(name)?, |reply| Ask::Protected { name: of, reply }).await
+    }
+
+    /// The tome that has an object; no disk is woken.
+    ///
+    /// # Errors
+    /// Kind `NotFound`.
+    pub fn tome_of(&self, name: &str) -> Result<TomeId> {
+        let none = || TomeError::NoObject { name: name.to_owned() };
+        Ok(lock(&self.names).tome_of(name).ok_or_else(none)?)
+    }
+
+    /// The names of all objects, in order; no disk is woken.
+    #[must_use]
+    pub fn list(&self) -> Vec<String> {
+        lock(&self.names).list()
+    }
+
+    /// What goes on; no disk is woken.
+    pub async fn status(&self) -> SetStatus {
+        let mut tomes = Vec::with_capacity(self.tomes.len());
+        for (tome, seat) in &self.tomes {
+            tomes.push(match seat {
+                Seat::Live(driver) => status_of(*tome, driver).await,
+                Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
+            });
+        }
+        let mut reasons: Vec<String> = tomes.iter().flat_map(TomeStatus::reasons).collect();
+        for tome in tomes.iter().filter(|tome| tome.unprotected.age > UNPROTECTED_AGE_MAX) {
+            let bytes = tome.unprotected.bytes;
+            let age = tome.unprotected.age.as_secs_f64() / 3600.0;
+            reasons.push(format!("tome {}: {bytes} unprotected for {age:.0} h", tome.tome));
+        }
+        reasons.extend(self.keeper.trouble());
+        SetStatus { tomes, reasons }
+    }
+
+    /// Has all disks put down, and returns when they are. Who waits is told so.
+    pub fn stop(&self) {
+        self.room.close();
+        for seat in self.tomes.values() {
+            if let Seat::Live(driver) = seat {
+                driver.stop();
+            }
+        }
+        self.keeper.stop();
+    }
+
+    /// Takes a name for a tome that has room: one that turns, of those the one with the most.
+    fn reserve(&self, name: &str, blocks: u64) -> Result<TomeId> {
+        let is_live = |tome: TomeId| match self.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => !driver.is_given_up(),
+            Some(Seat::Lost(_)) | None => false,
+        };
+        let turns =
+            |tome: TomeId| self.guard.power(PlaceId::new(tome.get())) == Some(Power::Active);
+        Ok(lock(&self.names).reserve(name, blocks, is_live, turns)?)
+    }
+
+    async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
+        let driver = match self.tomes.get(&tome) {
+            Some(Seat::Live(driver)) => driver,
+            Some(Seat::Lost(why)) => return Err(TomesError::GivenUp { tome, why: why.clone() }),
+            None => return Err(TomeError::NoTome { tome }.into()),
+        };
+        let (reply, answer) = oneshot::channel();
+        driver.ask(ask(reply))?;
+        answer.await.unwrap_or_else(|_| Err(driver.gone()))
+    }
+}
+
+/// Whether a put that ended so has left nothing.
+fn is_refusal(error: &TomesError) -> bool {
+    !matches!(error, TomesError::GivenUp { .. } | TomesError::Stopped)
+}
+
+fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
+    let (reply, answer) = oneshot::channel();
+    let asked = driver.ask(Ask::Status(reply));
+    let why = match asked {
+        Ok(()) => match answer.await {
+            Ok(status) => return status,
+            Err(_) => driver.gone().to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    TomeStatus::lost(tome, why)
+}
+
+const _: () = assert!(PUT_BYTES_MAX.get().is_multiple_of(PUT_GRAIN_BYTES.get()), "whole grains");

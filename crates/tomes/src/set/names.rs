@@ -1,0 +1,76 @@
+//! Which tome has which object, and how much room each has: of what awake stores say.
+//!
+//! Not here: whether an object's tome can be used.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use fulgurite_tome::{TomeError, TomeId};
+
+/// Names of a set, each of one tome.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    names: BTreeMap<String, Named>,
+    /// Data blocks that no object has.
+    free: BTreeMap<TomeId, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    tome: TomeId,
+    blocks: u64,
+}
+
+impl Names {
+    /// A tome with so many data blocks.
+    pub(super) fn add_tome(&mut self, tome: TomeId, blocks: u64) {
+        self.free.insert(tome, blocks);
+    }
+
+    /// An object that is there. If another tome has one of its name, that stays the one: two come
+    /// of a put whose end nobody knew, and a later one.
+    pub(super) fn add(&mut self, name: &str, tome: TomeId, blocks: u64) -> bool {
+        let free = self.free.entry(tome).or_default();
+        *free = free.saturating_sub(blocks);
+        match self.names.entry(name.to_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Named { tome, blocks });
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
+
+    /// Takes a name for the tome with the most room of those that turn, or of all.
+    pub(super) fn reserve(
+        &mut self,
+        name: &str,
+        blocks: u64,
+        is_live: impl Fn(TomeId) -> bool,
+        turns: impl Fn(TomeId) -> bool,
+    ) -> Result<TomeId, TomeError> {
+        if self.names.contains_key(name) {
+            return Err(TomeError::ObjectExists { name: name.to_owned() });
+        }
+        let with_room = self.free.iter().filter(|(tome, free)| **free >= blocks && is_live(**tome));
+        let most =
+            with_room.max_by_key(|(tome, free)| (turns(**tome), **free, std::cmp::Reverse(**tome)));
+        let tome = most.map(|(tome, _)| *tome).ok_or(TomeError::Full { what: "objects" })?;
+        self.add(name, tome, blocks);
+        Ok(tome)
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        if let Some(Named { tome, blocks }) = self.names.remove(name) {
+            *self.free.entry(tome).or_default() += blocks;
+        }
+    }
+
+    pub(super) fn tome_of(&self, name: &str) -> Option<TomeId> {
+        self.names.get(name).map(|named| named.tome)
+    }
+
+    pub(super) fn list(&self) -> Vec<String> {
+        self.names.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,58 @@
+//! What a set is opened with.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fulgurite_disks::Backend;
+use fulgurite_tome::{Layout, Split, TomeId};
+use fulgurite_units::Clock;
+
+use crate::fail_point::FailPoints;
+use crate::injected::Injected;
+
+/// Draws 16 bytes that nobody can guess: ids and the seeds of each start are made of them.
+#[derive(Clone)]
+pub struct Entropy(Arc<dyn Fn() -> [u8; 16] + Send + Sync>);
+
+impl Entropy {
+    /// What draws them.
+    #[must_use]
+    pub fn new(draw: impl Fn() -> [u8; 16] + Send + Sync + 'static) -> Self {
+        Self(Arc::new(draw))
+    }
+
+    pub(super) fn draw(&self) -> [u8; 16] {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for Entropy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Entropy")
+    }
+}
+
+/// What a set is opened with.
+#[derive(Debug)]
+pub struct SetOptions {
+    /// Where awake stores, ledgers and what the set knows of itself are: storage that does not
+    /// sleep.
+    pub directory: PathBuf,
+    /// Where the disk of each tome has its files. Tomes are numbered from zero.
+    pub roots: BTreeMap<TomeId, PathBuf>,
+    /// How each disk is divided.
+    pub layout: Layout,
+    /// How many of each group have data and parity.
+    pub split: Split,
+    /// What turns the disks, each in the place of its tome's number.
+    pub backend: Arc<dyn Backend>,
+    /// The one clock.
+    pub clock: Clock,
+    /// What ids and seeds are made of.
+    pub entropy: Entropy,
+    /// Where the process may be killed, for tests.
+    pub fail: FailPoints,
+    /// Faults that tests want.
+    pub injected: Injected,
+}

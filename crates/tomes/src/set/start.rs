@@ -1,0 +1,243 @@
+//! How a set comes to be: made or found, its tomes opened one by one, its keeper last.
+//!
+//! A tome that cannot be opened is lost to this start and not to the set: the others go on.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use fulgurite_disks::{Cause, Guard, LedgerFile, Pacer, PlaceId, Power, Wake};
+use fulgurite_tome::awake::{Awake, Row};
+use fulgurite_tome::group::Group;
+use fulgurite_tome::{TomeError, TomeId};
+use fulgurite_units::{Seed, TomeSetId, error_chain};
+use tokio::sync::Semaphore;
+
+use super::local::Local;
+use super::names::Names;
+use super::{Seat, SetOptions, TomeSet};
+use crate::awake_store::AwakeStore;
+use crate::driver::{Driver, Parts};
+use crate::fail_point::FailPoints;
+use crate::identity::{self, TomeIdentity};
+use crate::keeper::KeeperDriver;
+use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
+use crate::network::Network;
+use crate::set_store::{SetRow, SetStore};
+use crate::spin_gate::SpinGate;
+use crate::{Result, TomesError};
+
+/// The ledger of a tome, beside its awake store.
+const LEDGER: &str = "wakes.jsonl";
+
+/// What all tomes of a start have in common.
+struct Start {
+    options: SetOptions,
+    fail: Arc<FailPoints>,
+    set: TomeSetId,
+    groups: Vec<Group>,
+    guard: Guard,
+    gate: Arc<SpinGate>,
+    network: Arc<Local>,
+}
+
+/// A tome whose awake store is open.
+struct Opened {
+    identity: TomeIdentity,
+    store: AwakeStore,
+    ledger: LedgerFile,
+}
+
+/// Opens a set, or makes it.
+pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
+    let tomes = check(&options)?;
+    let wanted = SetRow {
+        set: TomeSetId::from_random(options.entropy.draw()),
+        layout: options.layout,
+        split: options.split,
+        tomes,
+    };
+    let (store, row) = SetStore::open(&options.directory, &wanted, is_new)?;
+    let fail = Arc::new(std::mem::take(&mut options.fail));
+    fail.pass("tomes-set-made");
+    let start = Start {
+        fail,
+        set: row.set,
+        groups: store.groups()?,
+        guard: Guard::new(),
+        gate: Arc::default(),
+        network: Arc::default(),
+        options,
+    };
+    start.guard_disks();
+    let mut opened = BTreeMap::new();
+    for tome in (0..tomes).map(TomeId::new) {
+        opened.insert(tome, start.open(tome, is_new)?);
+    }
+    let network = Arc::clone(&start.network);
+    let keeper = KeeperDriver::start(
+        store,
+        tomes,
+        Arc::clone(&start.network) as Arc<dyn Network>,
+        start.options.clock.clone(),
+        Arc::clone(&start.fail),
+        |inbox| network.set_keeper(inbox),
+    )?;
+    let mut names = Names::default();
+    let mut seats = BTreeMap::new();
+    for (tome, opened) in opened {
+        let seat = opened.and_then(|opened| {
+            let driver = start.drive(opened, &mut names);
+            driver.map_err(|error| error_chain(&error))
+        });
+        seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
+    }
+    let grains = PUT_BYTES_MAX.get() / PUT_GRAIN_BYTES.get();
+    Ok(TomeSet {
+        set: row.set,
+        layout: row.layout,
+        tomes: seats,
+        names: Arc::new(Mutex::new(names)),
+        guard: start.guard,
+        room: Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS))),
+        keeper,
+    })
+}
+
+/// How many tomes it is to have.
+fn check(options: &SetOptions) -> Result<u32> {
+    let invalid = |what: String| Err(TomesError::Invalid { what });
+    let count = options.roots.len();
+    let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
+        return invalid(format!("{count} tomes are more than {TOMES_MAX}"));
+    };
+    if !options.roots.keys().map(|tome| tome.get()).eq(0..tomes) {
+        return invalid("tomes are numbered from zero, with none left out".to_owned());
+    }
+    let block = options.layout.parts().block;
+    if block > BLOCK_BYTES_MAX {
+        return invalid(format!("blocks of {block} are larger than {BLOCK_BYTES_MAX}"));
+    }
+    Ok(tomes)
+}
+
+impl Start {
+    fn guard_disks(&self) {
+        let pacer = self.options.backend.pace();
+        let pacer = pacer.map(|pace| Pacer::new(self.options.clock.clone(), pace));
+        for (tome, root) in &self.options.roots {
+            let place = PlaceId::new(tome.get());
+            match &pacer {
+                Some(pacer) => self.guard.add_paced(place, root, pacer.clone()),
+                None => self.guard.add(place, root),
+            }
+        }
+    }
+
+    /// Opens what a tome keeps awake; when the set is made, that and its disk are made. A tome that
+    /// cannot be opened is told why, and one that cannot be made is an error.
+    fn open(&self, tome: TomeId, is_new: bool) -> Result<Result<Opened, String>> {
+        let folder = self.folder(tome);
+        let identity = TomeIdentity::new(self.set, tome, self.options.layout);
+        let open = || -> Result<Opened> {
+            let opened = if is_new { AwakeStore::init } else { AwakeStore::open };
+            let store = opened(&folder, &identity)?;
+            let (ledger, reloaded) = LedgerFile::open_or_set_aside(&folder.join(LEDGER))?;
+            if let Some((path, problem)) = reloaded.set_aside {
+                tracing::error!(%tome, "ledger set aside as \"{}\": {problem}", path.display());
+            }
+            Ok(Opened { identity: identity.clone(), store, ledger })
+        };
+        match open() {
+            Ok(mut opened) => {
+                if is_new {
+                    self.make_disk(&mut opened)?;
+                }
+                Ok(Ok(opened))
+            }
+            Err(error) if !is_new => {
+                tracing::error!(%tome, "not opened: {}", error_chain(&error));
+                Ok(Err(error_chain(&error)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn folder(&self, tome: TomeId) -> PathBuf {
+        self.options.directory.join(format!("tome-{:04}", tome.get()))
+    }
+
+    /// Wakes a disk to have it say whose it is, and puts it down again.
+    fn make_disk(&self, opened: &mut Opened) -> Result<()> {
+        let Opened { identity, ledger, .. } = opened;
+        let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
+        let at = self.options.clock.now();
+        ledger.note(Wake { at, group: None, places: vec![place], cause: Cause::Init })?;
+        self.guard.turn(place, Power::SpinningUp)?;
+        let up = backend.spin_up(place).and_then(|_| backend.mount(place, 0));
+        let made = match up {
+            Ok(_) => {
+                self.guard.turn(place, Power::Active)?;
+                let made = self.guard.enter(place).map_err(TomesError::from);
+                let made = made.and_then(|lease| identity::make(&lease, identity, &self.fail));
+                self.guard.turn(place, Power::Unmounting)?;
+                backend.unmount(place)?;
+                made
+            }
+            Err(error) => Err(error.into()),
+        };
+        backend.spin_down(place)?;
+        self.guard.turn(place, Power::Standby)?;
+        made
+    }
+
+    /// Starts a tome, with its seats in groups noted.
+    fn drive(&self, opened: Opened, names: &mut Names) -> Result<Driver> {
+        let Opened { identity, store, ledger } = opened;
+        let tome = identity.tome;
+        let mut awake = store.load(&identity)?;
+        let seats = self.seats(&awake)?;
+        if !seats.is_empty() {
+            store.commit(&seats, &self.fail)?;
+            seats.iter().try_for_each(|seat| awake.apply(seat))?;
+        }
+        let data = awake.regions().filter(|(_, region)| region.pending().is_some()).count() as u64;
+        names.add_tome(tome, data * u64::from(self.options.layout.region_data_blocks()));
+        for (name, object) in awake.objects() {
+            if !names.add(name, tome, object.blocks.len() as u64) {
+                tracing::error!(%tome, name, "another tome has an object of this name as well");
+            }
+        }
+        let number = self.options.entropy.draw();
+        let parts = Parts {
+            identity,
+            store,
+            awake,
+            ledger,
+            guard: self.guard.clone(),
+            backend: Arc::clone(&self.options.backend),
+            gate: Arc::clone(&self.gate),
+            network: Arc::clone(&self.network) as Arc<dyn Network>,
+            clock: self.options.clock.clone(),
+            seed: Seed::new(u64::from(tome.get())).child(&number),
+            fail: Arc::clone(&self.fail),
+            injected: self.options.injected.clone(),
+        };
+        Driver::start(parts, |inbox| self.network.add(tome, inbox))
+    }
+
+    /// Rows for seats that a tome does not know of yet.
+    fn seats(&self, awake: &Awake) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for group in &self.groups {
+            for seat in group.seats().iter().filter(|seat| seat.tome == awake.id()) {
+                match awake.region(seat.index) {
+                    Some(region) if region.group() == group => {}
+                    Some(_) => return Err(TomeError::ClaimedTwice { region: *seat }.into()),
+                    None => rows.push(Row::Seat { region: seat.index, group: group.clone() }),
+                }
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,174 @@
+//! A set of tomes whose process is killed at every step: what was acknowledged is there when it is
+//! opened anew, what was acknowledged as protected survives two tomes' directories as they were
+//! left, and what was not acknowledged is there whole or not at all.
+//!
+//! It runs itself as the process that is killed, so it has a `main` of its own.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "it/shelf.rs"]
+mod shelf;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::fail_point::{FAIL_POINTS, FailPoints};
+use fulgurite_tomes::{Pulled, SetOptions, TomeSet};
+use fulgurite_units::{ByteCount, ErrorKind};
+
+use shelf::{BLOCK, Shelf, noise, pull, recovered, tomes};
+
+/// The first argument of the process that is killed; then come the folder, the point and its count.
+const VICTIM: &str = "victim";
+
+/// Which passages of a point a process is killed at.
+const PASSAGES: [u32; 2] = [0, 7];
+
+/// Processes that are killed side by side.
+const AT_A_TIME: usize = 3;
+
+const NAMES: [&str; 4] = ["0", "1", "2", "3"];
+
+const LENGTH: usize = 2 * BLOCK + 7;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments.get(1).map(String::as_str) == Some(VICTIM) {
+        let fail = FailPoints::armed(&arguments[3], arguments[4].parse().unwrap()).unwrap();
+        run(be_killed(&Shelf::at(Path::new(&arguments[2])), fail));
+        return;
+    }
+    // As a harness does: whoever runs one test of another name runs none of these.
+    let filter = arguments.iter().skip(1).find(|argument| !argument.starts_with('-'));
+    if filter.is_some_and(|filter| !"crash".contains(filter.as_str())) {
+        return;
+    }
+    // They wait more than they work.
+    let all = || FAIL_POINTS.into_iter().flat_map(|point| PASSAGES.map(|count| (point, count)));
+    let killed = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for first in 0..AT_A_TIME {
+            let killed = &killed;
+            scope.spawn(move || {
+                for (point, count) in all().skip(first).step_by(AT_A_TIME) {
+                    if check(point, count) {
+                        killed.lock().unwrap().insert(point);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(killed.into_inner().unwrap(), BTreeSet::from(FAIL_POINTS), "every point is passed");
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_time().build().unwrap().block_on(future)
+}
+
+/// Has a process killed at a passage of a point and looks at what it left. Whether it was killed.
+fn check(point: &str, count: u32) -> bool {
+    let shelf = Shelf::new();
+    let victim = Command::new(std::env::current_exe().unwrap())
+        .args([VICTIM, shelf.folder.to_str().unwrap(), point, &count.to_string()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(victim.stdout).unwrap();
+    let said: Vec<&str> = text.lines().collect();
+    let was_killed = victim.status.code().is_none();
+    let error = String::from_utf8_lossy(&victim.stderr);
+    assert!(was_killed || said.last() == Some(&"done"), "{point}: {} {error}", victim.status);
+    let context = format!("{point}, passage {count}");
+    without_two(&shelf, &said, &context);
+    run(look(&shelf, &said, &context));
+    was_killed
+}
+
+/// Puts, protects and deletes, and says what was acknowledged.
+async fn be_killed(shelf: &Shelf, fail: FailPoints) {
+    let set = TomeSet::init(SetOptions { fail, ..shelf.options() }).unwrap();
+    let say = |what: &str| {
+        let mut out = std::io::stdout();
+        out.write_all(format!("{what}\n").as_bytes()).unwrap();
+        out.flush().unwrap();
+    };
+    for name in ["0", "1"] {
+        let tome = shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
+        say(&format!("put {name}"));
+        shelf.wait(set.protected(name)).await.unwrap();
+        say(&format!("protected {name} {tome}"));
+    }
+    shelf.settle(&set).await;
+    say("deleting 1");
+    shelf.wait(set.delete("1")).await.unwrap();
+    say("deleted 1");
+    for name in ["2", "3"] {
+        shelf.wait(set.put(name, noise(name, LENGTH))).await.unwrap();
+        say(&format!("put {name}"));
+    }
+    let tome = set.tome_of("3").unwrap();
+    shelf.wait(set.protected("3")).await.unwrap();
+    say(&format!("protected 3 {tome}"));
+    set.stop();
+    drop(set);
+    let set = shelf.open();
+    assert_eq!(shelf.wait(set.get("0")).await.unwrap(), noise("0", LENGTH));
+    say("done");
+}
+
+/// What was acknowledged as protected is got back without its tome and any other.
+fn without_two(shelf: &Shelf, said: &[&str], context: &str) {
+    let protected: Vec<(&str, TomeId)> = said
+        .iter()
+        .filter_map(|line| line.strip_prefix("protected ")?.split_once(' '))
+        .filter(|(name, _)| !said.contains(&format!("deleting {name}").as_str()))
+        .map(|(name, tome)| (name, TomeId::new(tome.parse().unwrap())))
+        .collect();
+    if protected.is_empty() {
+        return;
+    }
+    let mut all: BTreeMap<TomeId, Pulled> =
+        tomes().map(|tome| (tome, pull(&shelf.folder, tome))).collect();
+    for (name, tome) in protected {
+        let object = all[&tome].awake().object(name).unwrap().clone();
+        for other in tomes().filter(|other| *other != tome) {
+            let lost = BTreeSet::from([tome, other]);
+            let bytes = recovered(&mut all, &lost, tome, &object);
+            assert_eq!(bytes, noise(name, LENGTH), "{context}: {name} without {lost:?}");
+        }
+    }
+}
+
+async fn look(shelf: &Shelf, said: &[&str], context: &str) {
+    // What was cut short goes on.
+    let set = shelf.init();
+    for name in NAMES {
+        let found = match shelf.wait(set.get(name)).await {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => panic!("{context}: {name}: {error}"),
+        };
+        let was_put = said.contains(&format!("put {name}").as_str());
+        let is_wanted = was_put && !said.contains(&format!("deleting {name}").as_str());
+        assert!(found.is_some() || !is_wanted, "{context}: {name} was acknowledged");
+        let is_gone = said.contains(&format!("deleted {name}").as_str());
+        assert!(found.is_none() || !is_gone, "{context}: {name} is back");
+        let is_same = |found: &Vec<u8>| *found == noise(name, LENGTH);
+        assert!(found.as_ref().is_none_or(is_same), "{context}: {name}");
+    }
+    shelf.wait(set.put("last", noise("last", LENGTH))).await.unwrap();
+    for name in set.list() {
+        shelf.wait(set.protected(&name)).await.unwrap();
+    }
+    shelf.settle(&set).await;
+    let status = set.status().await;
+    assert!(status.is_well(), "{context}: {:?}", status.reasons);
+    let unprotected = status.tomes.iter().map(|tome| tome.unprotected.bytes).sum();
+    assert_eq!(ByteCount::ZERO, unprotected, "{context}: nothing is forgotten");
+}

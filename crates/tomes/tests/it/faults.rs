@@ -1,0 +1,128 @@
+//! Full disks, failed syncs, disks that do not turn and those of others: told, and nothing that was
+//! acknowledged is lost.
+
+use fulgurite_disks::{Fault, PlaceId, Power};
+use fulgurite_tomes::{Failing, TOME_FILE, TOME_FILE_COPY, TomeSet};
+use fulgurite_units::ErrorKind;
+
+use crate::shelf::{BLOCK, Shelf, awake, noise, root};
+
+async fn reasons(set: &TomeSet) -> Vec<String> {
+    let status = set.status().await;
+    assert_eq!(status.is_well(), status.reasons.is_empty());
+    status.reasons
+}
+
+#[tokio::test]
+async fn a_tome_that_cannot_write_is_given_up_until_it_is_opened_anew() {
+    for failing in [Failing::Write, Failing::Room, Failing::Sync, Failing::Commit] {
+        let shelf = Shelf::new();
+        let set = shelf.init();
+        let tome = shelf.wait(set.put("before", noise("before", 3 * BLOCK))).await.unwrap();
+        shelf.wait(set.protected("before")).await.unwrap();
+        shelf.settle(&set).await;
+        // All would take what comes next; this one is the first to be woken.
+        for other in crate::shelf::tomes() {
+            shelf.injected.inject(other, failing);
+        }
+        let error = shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{failing:?}: {error}");
+        let failed = set.tome_of("after").unwrap();
+        let told = reasons(&set).await;
+        assert_eq!(told.len(), 1, "{failing:?}: {told:?}");
+        assert!(told[0].starts_with(&format!("tome {failed}: given up: ")), "{told:?}");
+        let again = set.get("after").await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Unavailable, "nobody knows whether it is there");
+        shelf.settle(&set).await;
+        set.stop();
+        drop(set);
+        crate::shelf::tomes().for_each(|tome| shelf.injected.mend(tome));
+        let set = shelf.open();
+        assert_eq!(reasons(&set).await, [] as [&str; 0]);
+        assert_eq!(set.tome_of("before").unwrap(), tome);
+        let read = shelf.wait(set.get("before")).await.unwrap();
+        assert_eq!(read, noise("before", 3 * BLOCK), "{failing:?}");
+        assert_eq!(set.tome_of("after").unwrap_err().kind(), ErrorKind::NotFound);
+        shelf.wait(set.put("after", noise("after", BLOCK))).await.unwrap();
+        shelf.wait(set.protected("after")).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn others_go_on_without_a_disk_that_does_not_turn() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
+    shelf.settle(&set).await;
+    let place = PlaceId::new(tome.get());
+    // A few times are borne.
+    shelf.disks.inject(place, Fault::SpinUpFails(2)).unwrap();
+    assert_eq!(shelf.wait(set.get("first")).await.unwrap(), noise("first", BLOCK));
+    shelf.settle(&set).await;
+    assert_eq!(reasons(&set).await, [] as [&str; 0]);
+    shelf.disks.inject(place, Fault::Dead).unwrap();
+    let error = shelf.wait(set.get("first")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable);
+    assert!(error.to_string().contains("given up"), "{error}");
+    let other = shelf.wait(set.put("second", noise("second", BLOCK))).await.unwrap();
+    assert_ne!(other, tome, "it goes to another");
+    assert_eq!(shelf.wait(set.get("second")).await.unwrap(), noise("second", BLOCK));
+    assert_eq!(reasons(&set).await.len(), 1);
+}
+
+#[tokio::test]
+async fn the_disk_of_another_is_named_and_not_written_to() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
+    shelf.settle(&set).await;
+    let other = crate::shelf::tomes().find(|other| *other != tome).unwrap();
+    let (own, others) = (root(&shelf.folder, tome), root(&shelf.folder, other));
+    for name in [TOME_FILE, TOME_FILE_COPY] {
+        std::fs::copy(others.join(name), own.join(name)).unwrap();
+    }
+    let before = std::fs::read(own.join("blocks-00000")).unwrap();
+    let error = shelf.wait(set.get("first")).await.unwrap_err();
+    let said = format!("of tome {other}, and tome {tome} belongs here");
+    assert!(error.to_string().contains(&said), "{error}");
+    shelf.settle(&set).await;
+    let status = set.status().await;
+    assert_eq!(status.tomes[tome.get() as usize].power, Power::Standby);
+    assert_eq!(std::fs::read(own.join("blocks-00000")).unwrap(), before);
+    drop(set);
+    assert_eq!(TomeSet::init(shelf.options()).unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+#[tokio::test]
+async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
+    let shelf = Shelf::new();
+    assert_eq!(TomeSet::open(shelf.options()).unwrap_err().kind(), ErrorKind::Invalid);
+    let set = shelf.init();
+    let tome = shelf.wait(set.put("first", noise("first", BLOCK))).await.unwrap();
+    let twice = TomeSet::open(shelf.options()).unwrap_err();
+    assert!(twice.to_string().contains("in use by another process"), "{twice}");
+    let mut names = vec![];
+    while names.len() < 3 {
+        let name = format!("object {}", names.len());
+        shelf.wait(set.put(&name, noise(&name, 4 * BLOCK))).await.unwrap();
+        names.push(name);
+        shelf.settle(&set).await;
+    }
+    let kept: Vec<_> =
+        names.into_iter().filter(|name| set.tome_of(name).unwrap() != tome).collect();
+    assert!(!kept.is_empty(), "more than one tome has objects");
+    set.stop();
+    drop(set);
+    let mut options = shelf.options();
+    options.split = "2+2".parse().unwrap();
+    assert_eq!(TomeSet::open(options).unwrap_err().kind(), ErrorKind::Invalid);
+    std::fs::remove_dir_all(awake(&shelf.folder, tome)).unwrap();
+    let set = shelf.open();
+    let told = reasons(&set).await;
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("none of a tome"), "{told:?}");
+    for name in kept {
+        assert_eq!(shelf.wait(set.get(&name)).await.unwrap(), noise(&name, 4 * BLOCK));
+    }
+    assert_eq!(set.tome_of("first").unwrap_err().kind(), ErrorKind::NotFound);
+}

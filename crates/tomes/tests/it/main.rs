@@ -1,0 +1,9 @@
+//! A set of tomes on directories, with simulated disks, as whoever has it sees it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod faults;
+mod kept;
+mod pulled;
+mod shelf;
+mod traced;

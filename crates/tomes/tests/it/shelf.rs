@@ -1,0 +1,185 @@
+//! A set of tomes on directories whose disks are simulated and take no time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_disks::{Guard, Lease, PlaceId, Power, Simulated, Times};
+use fulgurite_tome::alone;
+use fulgurite_tome::awake::Object;
+use fulgurite_tome::{Layout, Parts, RegionId, TomeId};
+use fulgurite_tomes::fail_point::FailPoints;
+use fulgurite_tomes::{Entropy, Injected, Pulled, SetOptions, TomeSet};
+use fulgurite_units::{ByteCount, Duration, ManualClock, Ratio, Seed, UnixTime};
+use tempfile::TempDir;
+
+/// Tomes of all sets here.
+pub(crate) const TOMES: u32 = 8;
+/// What a block has.
+pub(crate) const BLOCK: usize = 512;
+/// How far the hands are turned at a time, a millisecond or so. Were it more, a lease would be over
+/// before a slow machine has done what it was for.
+const STEP: Duration = Duration::from_secs(2);
+/// Turns of the hands that anything may take.
+const TURNS_MAX: u32 = 20_000;
+
+/// Directories for a set, and what its disks are simulated by.
+pub(crate) struct Shelf {
+    pub(crate) folder: PathBuf,
+    /// Removed with it, if it made the folder.
+    _made: Option<TempDir>,
+    pub(crate) disks: Arc<Simulated>,
+    pub(crate) injected: Injected,
+    pub(crate) clock: ManualClock,
+}
+
+pub(crate) fn tomes() -> impl Iterator<Item = TomeId> {
+    (0..TOMES).map(TomeId::new)
+}
+
+pub(crate) fn root(folder: &Path, tome: TomeId) -> PathBuf {
+    folder.join(format!("disk-{tome}"))
+}
+
+pub(crate) fn awake(folder: &Path, tome: TomeId) -> PathBuf {
+    folder.join(format!("set/tome-{:04}", tome.get()))
+}
+
+pub(crate) fn layout() -> Layout {
+    let (block, segment) = (ByteCount::new(BLOCK as u64), "4+2".parse().unwrap());
+    Layout::new(Parts { block, segment, segments: 3, regions: 4, spares: 60 }).unwrap()
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Self {
+        let made = tempfile::tempdir().unwrap();
+        let shelf = Self::at(made.path());
+        Self { _made: Some(made), ..shelf }
+    }
+
+    pub(crate) fn at(folder: &Path) -> Self {
+        let places = (0..TOMES).map(PlaceId::new);
+        let disks = Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1));
+        Self {
+            folder: folder.to_owned(),
+            _made: None,
+            disks: Arc::new(disks),
+            injected: Injected::default(),
+            clock: ManualClock::at(UnixTime::from_millis(1_700_000_000_000)),
+        }
+    }
+
+    pub(crate) fn options(&self) -> SetOptions {
+        let folder = &self.folder;
+        SetOptions {
+            directory: folder.join("set"),
+            roots: tomes().map(|tome| (tome, root(folder, tome))).collect(),
+            layout: layout(),
+            split: "3+2".parse().unwrap(),
+            backend: Arc::clone(&self.disks) as _,
+            clock: self.clock.clock(),
+            entropy: Entropy::new(draw),
+            fail: FailPoints::default(),
+            injected: self.injected.clone(),
+        }
+    }
+
+    pub(crate) fn init(&self) -> TomeSet {
+        TomeSet::init(self.options()).unwrap()
+    }
+
+    pub(crate) fn open(&self) -> TomeSet {
+        TomeSet::open(self.options()).unwrap()
+    }
+
+    /// What comes of something, while time passes.
+    pub(crate) async fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        for _ in 0..TURNS_MAX {
+            let step = std::time::Duration::from_millis(1);
+            if let Ok(done) = tokio::time::timeout(step, &mut future).await {
+                return done;
+            }
+            self.clock.advance(STEP);
+        }
+        panic!("it does not end");
+    }
+
+    /// Lets time pass until all disks stand still and nothing is left to be protected.
+    pub(crate) async fn settle(&self, set: &TomeSet) {
+        for _ in 0..TURNS_MAX {
+            let status = set.status().await;
+            let is_still =
+                status.tomes.iter().all(|tome| !tome.power.turns() && tome.token.is_none());
+            let left = status.tomes.iter().filter(|tome| tome.trouble.is_none());
+            let left: ByteCount = left.map(|tome| tome.unprotected.bytes).sum();
+            if is_still && left == ByteCount::ZERO {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            self.clock.advance(STEP);
+        }
+        panic!("disks turn on");
+    }
+}
+
+/// Bytes that nobody else draws, another process neither.
+fn draw() -> [u8; 16] {
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    let number = u64::from(std::process::id()) << 32 | DRAWN.fetch_add(1, Ordering::Relaxed);
+    let mut bytes = [0; 16];
+    Seed::new(number).stream().fill(&mut bytes);
+    bytes
+}
+
+/// A tome by its two directories.
+pub(crate) fn pull(folder: &Path, tome: TomeId) -> Pulled {
+    Pulled::open(&awake(folder, tome), turned(folder, tome)).unwrap()
+}
+
+/// A disk that turns.
+pub(crate) fn turned(folder: &Path, tome: TomeId) -> Lease {
+    let (guard, place) = (Guard::new(), PlaceId::new(tome.get()));
+    guard.add(place, root(folder, tome));
+    guard.turn(place, Power::SpinningUp).unwrap();
+    guard.turn(place, Power::Active).unwrap();
+    guard.enter(place).unwrap()
+}
+
+/// The bytes of a lost tome's object out of tomes that are not lost.
+pub(crate) fn recovered(
+    all: &mut BTreeMap<TomeId, Pulled>,
+    lost: &BTreeSet<TomeId>,
+    of: TomeId,
+    object: &Object,
+) -> Vec<u8> {
+    assert!(lost.contains(&of), "else it is read");
+    let mut bytes = Vec::new();
+    for (index, offset) in &object.blocks {
+        let seat = RegionId { tome: of, index: *index };
+        let group = {
+            let left = all.iter().filter(|(tome, _)| !lost.contains(tome));
+            let regions = left.flat_map(|(_, tome)| tome.awake().regions());
+            let mut groups = regions.map(|(_, region)| region.group());
+            groups.find(|group| group.member(seat).is_some()).unwrap().clone()
+        };
+        let mut holdings = Vec::new();
+        for seat in group.seats().iter().filter(|seat| !lost.contains(&seat.tome)) {
+            let tome = all.get_mut(&seat.tome).unwrap();
+            holdings.push(tome.holding(group.id(), *offset).unwrap());
+        }
+        let member = group.member(seat).unwrap();
+        bytes.extend(alone::recover(group.id(), group.split(), member, &holdings).unwrap());
+    }
+    bytes.truncate(usize::try_from(object.bytes).unwrap());
+    bytes
+}
+
+/// Bytes that look random and repeat for a name.
+pub(crate) fn noise(name: &str, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    Seed::new(name.bytes().map(u64::from).sum()).stream().fill(&mut bytes);
+    bytes
+}
