@@ -124,10 +124,15 @@ fn definition(
     (sides[0] / sides[1]).ln()
 }
 
+/// The least probability drawn: a multiple of the gap between the floats below 1, for proptest
+/// 1.12 fails an assertion of its own, once in some hundred runs, when it draws the last gap of a
+/// range that begins within one.
+const LEAST: f32 = 1.0 / 1_048_576.0;
+
 proptest! {
     #[test]
     fn soft_bits_are_the_definition(
-        which in 0usize..48, raw in vec(1e-6f32..1.0, 256), scale in 0.5f32..3.0,
+        which in 0usize..48, raw in vec(LEAST..1.0, 256), scale in 0.5f32..3.0,
     ) {
         let alphabets = alphabets();
         let alphabet = &alphabets[which % alphabets.len()];
