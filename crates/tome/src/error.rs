@@ -61,6 +61,8 @@ pub enum TomeError {
     ObjectBytes { name: String, bytes: u64, max: u64 },
     #[error("no room is left for {what}")]
     Full { what: &'static str },
+    #[error("no room is left for {what} until more of what waits is done")]
+    Backlog { what: &'static str },
     #[error("version {version} is another change of offset {offset} than was folded")]
     OtherChange { offset: Offset, version: Version },
     #[error("{have} tomes have room where a group needs {need}")]
@@ -94,9 +96,11 @@ impl TomeError {
             | Self::Misbuilt { .. }
             | Self::Digest { .. }
             | Self::GroupLost { .. } => ErrorKind::Corrupt,
-            Self::Moved | Self::Silent { .. } | Self::TooFewTomes { .. } | Self::Full { .. } => {
-                ErrorKind::Unavailable
-            }
+            Self::Moved
+            | Self::Silent { .. }
+            | Self::TooFewTomes { .. }
+            | Self::Full { .. }
+            | Self::Backlog { .. } => ErrorKind::Unavailable,
             Self::ClaimedTwice { .. }
             | Self::TwoTomes { .. }
             | Self::TwoGroups { .. }

@@ -70,6 +70,8 @@ pub const RESEND: Duration = Duration::from_secs(20);
 pub const POLL: Duration = Duration::from_secs(600);
 /// A disk that does nothing is put down after so long.
 pub const IDLE: Duration = Duration::from_secs(60);
+/// The same while others wait for its token.
+pub const IDLE_WANTED: Duration = Duration::from_secs(2);
 /// Blocks of the limited scrub at each spin-up: "a few hundred" (Pergamum (FAST 2008), section
 /// 4.3.2).
 pub const LIMITED_SCRUB: usize = 256;
@@ -114,4 +116,5 @@ const _: () = assert!(PUT_BLOCKS_MAX <= PENDING_MAX, "a whole object may wait");
 const _: () = assert!(RESEND.as_nanos() * 10 < MEND_WITHIN.as_nanos(), "a question may be lost");
 const _: () = assert!(MEND_BLOCKS_MAX > 0 && HOLDS_MAX > 0, "what is bad is got back");
 const _: () = assert!(DELTA_WINDOW > 0 && FOLD_BATCH > 0, "deltas get on");
+const _: () = assert!(IDLE_WANTED.as_nanos() < IDLE.as_nanos(), "others wait less");
 const _: () = assert!(IDLE.as_nanos() < LEASE.as_nanos(), "who is idle lets others before its end");

@@ -84,7 +84,7 @@ impl PendingList {
     /// Notes a change. If the one before of the same block was not sent, both become one.
     ///
     /// # Errors
-    /// [`TomeError::Full`] when too many wait; nothing was noted.
+    /// [`TomeError::Backlog`] when too many wait; nothing was noted.
     pub fn push(&mut self, version: Version, mut pending: Pending) -> Result<()> {
         let unsent = self.unsent_of(pending.offset);
         if let Some(before) = unsent.and_then(|version| self.0.remove(&version)) {
@@ -92,7 +92,7 @@ impl PendingList {
             pending.change ^= before.change;
             pending.since = before.since;
         } else if self.0.len() >= PENDING_MAX {
-            return Err(TomeError::Full { what: "changes that wait for parity" });
+            return Err(TomeError::Backlog { what: "changes that wait for parity" });
         }
         self.0.insert(version, pending);
         Ok(())

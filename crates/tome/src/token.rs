@@ -139,6 +139,13 @@ pub enum FromKeeper {
         /// The epoch that is none any more.
         epoch: Epoch,
     },
+    /// Others wait for it: a disk that turns for nothing is put down sooner.
+    Wanted {
+        /// Which.
+        token: TokenId,
+        /// Of which epoch.
+        epoch: Epoch,
+    },
 }
 
 /// How long the keeper takes a claim to hold.

@@ -209,6 +209,11 @@ impl Tome {
         if is_put || self.awake.object(&name).is_some() {
             return Err(TomeError::ObjectExists { name });
         }
+        // No disk is woken for what has no room.
+        let (blocks, split) =
+            (bytes.len().div_ceil(self.block_len()), self.awake.layout().segment());
+        let segments = blocks.div_ceil(split.data() as usize);
+        self.room_for(blocks + segments * split.parity() as usize)?;
         self.queue(Task::Put { request, name, bytes })
     }
 
@@ -221,7 +226,7 @@ impl Tome {
 
     fn queue(&mut self, task: Task) -> Result<()> {
         if self.tasks.len() >= TASKS_MAX {
-            return Err(TomeError::Full { what: "requests" });
+            return Err(TomeError::Backlog { what: "requests" });
         }
         self.tasks.push_back((self.now, task));
         Ok(())

@@ -65,6 +65,12 @@ impl TomesError {
         }
     }
 
+    /// Whether a put was refused since its tome has too much on its way to parities: that passes.
+    #[must_use]
+    pub const fn is_backlog(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Tome(TomeError::Backlog { .. }))
+    }
+
     /// An I/O error with the path it happened at.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();

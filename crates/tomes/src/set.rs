@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fulgurite_disks::{Guard, PlaceId, Power};
 use fulgurite_tome::limits::PUT_BLOCKS_MAX;
 use fulgurite_tome::{Layout, TomeError, TomeId};
-use fulgurite_units::TomeSetId;
+use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
 pub use options::{Entropy, SetOptions};
@@ -112,7 +112,7 @@ impl TomeSet {
     /// and its name is taken until the set is opened anew.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<TomeId> {
         let block = self.layout.block_bytes();
-        let max = PUT_BLOCKS_MAX as u64 * block;
+        let max = self.object_bytes_max().get();
         let length = bytes.len() as u64;
         if !(1..=max).contains(&length) {
             let name = name.to_owned();
@@ -201,6 +201,34 @@ impl TomeSet {
     #[must_use]
     pub fn list(&self) -> Vec<String> {
         lock(&self.names).list()
+    }
+
+    /// Those of them that begin so.
+    #[must_use]
+    pub fn list_prefix(&self, prefix: &str) -> Vec<String> {
+        lock(&self.names).list_prefix(prefix)
+    }
+
+    /// The largest object that can be put: with the parity of its segments it fits in the spare
+    /// spots of a disk.
+    #[must_use]
+    pub fn object_bytes_max(&self) -> ByteCount {
+        let (parts, segment) = (self.layout.parts(), self.layout.parts().segment);
+        let spots = |blocks: u64| {
+            // It may begin and end within a segment.
+            let segments = blocks / u64::from(segment.data()) + 2;
+            blocks + segments * u64::from(segment.parity())
+        };
+        let most = (1..=PUT_BLOCKS_MAX as u64).rev();
+        let blocks = most.clone().find(|blocks| spots(*blocks) <= u64::from(parts.spares));
+        ByteCount::new(blocks.unwrap_or(1) * self.layout.block_bytes())
+    }
+
+    /// What each disk of this process does, all at one moment.
+    #[must_use]
+    pub fn powers(&self) -> Vec<(TomeId, Power)> {
+        let powers = self.guard.powers().into_iter();
+        powers.map(|(place, power)| (TomeId::new(place.get()), power)).collect()
     }
 
     /// What goes on; no disk is woken.

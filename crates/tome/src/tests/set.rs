@@ -11,7 +11,7 @@ use crate::awake::Row;
 use crate::consistency::Finding;
 use crate::group::Group;
 use crate::word::Verdict;
-use crate::{Answer, Event, Offset, TomeError};
+use crate::{Answer, Event, Offset, RegionId, TomeError};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -135,7 +135,12 @@ fn is_in(group: &Group, tome: usize) -> bool {
 fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
     let mut world = lived(Nature::CALM, 3, 60);
     (0..2).for_each(|_| world.pass(HOUR));
-    let group = world.groups.iter().next().unwrap().clone();
+    let written = |region: RegionId| {
+        let known = world.nodes[region.tome.get() as usize].awake.region(region.index)?;
+        (0..18).map(Offset::new).find(|offset| known.spot(*offset).is_some())
+    };
+    let first = |group: &Group| Some((group.clone(), written(group.seats()[1])?));
+    let (group, offset) = world.groups.iter().find_map(first).unwrap();
     let (wrong, other) = (group.seats()[1], group.seats()[4]);
     let asks = other.tome.get() as usize;
     let check = Event::Check { request: CHECK, group: group.id() };
@@ -143,7 +148,6 @@ fn a_tome_that_lost_an_update_is_named_by_another_while_all_sleep() {
     world.pass(MINUTE);
     let agreed = Answer::Checked { findings: Vec::new(), exchanged: 5 };
     assert_eq!(world.checks, [agreed]);
-    let offset = Offset::new(7);
     let tome = wrong.tome.get() as usize;
     let region = world.nodes[tome].awake.region(wrong.index).unwrap();
     let row = Row::Block {

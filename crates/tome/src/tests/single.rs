@@ -10,7 +10,7 @@ use crate::alone::{Holding, recover};
 use crate::awake::{Awake, Row};
 use crate::consistency::{Change, Folded};
 use crate::group::Group;
-use crate::limits::{IDLE, LEASE, PUT_BLOCKS_MAX, RESEND, STOP_WITHIN, TASKS_MAX};
+use crate::limits::{IDLE, IDLE_WANTED, LEASE, PUT_BLOCKS_MAX, RESEND, STOP_WITHIN, TASKS_MAX};
 use crate::message::{Message, Status};
 use crate::token::{FromKeeper, ToKeeper, TokenId};
 use crate::{
@@ -173,6 +173,40 @@ fn bad_blocks_up_to_the_parity_are_healed_and_one_more_is_told() {
     assert_eq!(answers(&said), [&Answer::Refused(lost.clone())]);
     assert_eq!(alarms(&said), [Alarm::SegmentLost { region: REGION, segment: 0 }]);
     assert_eq!(lost.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_disk_that_turns_for_nothing_is_put_down_sooner_when_others_wait() {
+    for (epoch, is_own) in [(0, false), (1, true)] {
+        let mut desk = Desk::new(0);
+        desk.get("nothing");
+        desk.put("object", 1);
+        [0, 1].map(|parity| desk.status(parity, 1, Status::Folded));
+        desk.pass(Duration::from_secs(1));
+        let wanted = FromKeeper::Wanted { token: TokenId(0), epoch: Epoch::new(epoch) };
+        desk.tell(Event::Keeper(wanted));
+        desk.pass(IDLE_WANTED);
+        assert_eq!(desk.turning, !is_own, "of epoch {epoch}");
+    }
+}
+
+#[test]
+fn what_is_refused_keeps_no_disk_turning() {
+    let mut desk = Desk::new(0);
+    desk.put("first", 60);
+    for version in 1..=60 {
+        [0, 1].map(|parity| desk.status(parity, version, Status::Folded));
+    }
+    assert!(desk.turning);
+    for number in 0..60 {
+        let (_, said) = desk.put(&format!("second {number}"), 63);
+        assert!(matches!(answers(&said)[..], [Answer::Refused(_)]));
+        desk.pass(Duration::from_secs(2));
+        if !desk.turning {
+            return;
+        }
+    }
+    panic!("the disk turns on for what is refused");
 }
 
 #[test]

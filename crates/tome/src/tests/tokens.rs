@@ -240,6 +240,26 @@ fn an_offer_that_nobody_takes_goes_to_the_next() {
     assert_eq!(step(&mut keeper, after + 1, late), told);
 }
 
+#[test]
+fn who_holds_a_token_is_told_now_and_then_that_others_wait() {
+    let mut keeper = Keeper::new(Instant::ZERO, 3, &BTreeMap::new());
+    let mut out = Outbox::new();
+    let mut step = |seconds: u64, tome, message| {
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        keeper.step(now, Event::Told { tome: TomeId::new(tome), message }, &mut out);
+        out.drain().collect::<Vec<_>>()
+    };
+    let (token, epoch) = (TokenId(0), Epoch::new(1));
+    let ask = ToKeeper::Ask { need: need(1), nonce: 5 };
+    step(0, 0, ask);
+    step(0, 0, ToKeeper::Claim { token, epoch, sent: Instant::ZERO });
+    let told =
+        [Command::Tell { tome: TomeId::new(0), message: FromKeeper::Wanted { token, epoch } }];
+    assert_eq!(step(1, 1, ask), told);
+    assert_eq!(step(2, 2, ask), []);
+    assert_eq!(step(1 + ASK_AGAIN.as_nanos() / 1_000_000_000, 2, ask), told);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 

@@ -299,7 +299,7 @@ impl World {
                 self.objects.remove(&key);
             }
             Answer::Checked { .. } => panic!("an object is not checked"),
-            Answer::Refused(TomeError::Full { .. }) => {
+            Answer::Refused(TomeError::Full { .. } | TomeError::Backlog { .. }) => {
                 self.objects.remove(&key);
             }
             // It was removed while somebody wanted to read it.

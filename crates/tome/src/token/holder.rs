@@ -14,6 +14,8 @@ pub struct Holder {
     state: State,
     /// Of the latest time that a token was wanted.
     nonce: u64,
+    /// The lease that others wait for the end of.
+    wanted: Option<Lease>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Holder {
     /// Has no token. `nonce` is drawn at random, anew at each start.
     #[must_use]
     pub const fn new(nonce: u64) -> Self {
-        Self { state: State::None, nonce }
+        Self { state: State::None, nonce, wanted: None }
     }
 
     /// The token under which the disk may turn now.
@@ -116,7 +118,17 @@ impl Holder {
                 }
                 None
             }
+            FromKeeper::Wanted { token, epoch } => {
+                self.wanted = Some(Lease { token, epoch });
+                None
+            }
         }
+    }
+
+    /// Whether others wait for the token that it holds.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        matches!(self.state, State::Held { lease, .. } if self.wanted == Some(lease))
     }
 
     fn offered(&mut self, now: Instant, offered: Lease) -> Option<ToKeeper> {

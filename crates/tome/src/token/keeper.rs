@@ -10,7 +10,7 @@ use fulgurite_units::{Controller, Instant, Outbox};
 use serde::{Deserialize, Serialize};
 
 use super::{FromKeeper, Need, ToKeeper, TokenId, kept, token_count};
-use crate::limits::{HOLD_MAX, OFFER, WAIT_FORGOTTEN};
+use crate::limits::{ASK_AGAIN, HOLD_MAX, OFFER, WAIT_FORGOTTEN};
 use crate::{Epoch, TomeId};
 
 /// What is known of one token after a start.
@@ -72,6 +72,8 @@ struct Lease {
     nonce: Option<u64>,
     /// Since when the holder has had the token, under whatever epoch.
     since: Instant,
+    /// When it was told last that others wait.
+    told: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +106,7 @@ impl Keeper {
                 is_claimed: true,
                 nonce: None,
                 since: now,
+                told: None,
             };
             Slot { epoch: known.epoch, lease: known.holder.map(lease) }
         };
@@ -189,8 +192,34 @@ impl Keeper {
             let Some((&tome, &Waiting { nonce, .. })) = most else { continue };
             self.waiting.remove(&tome);
             let nonce = Some(nonce);
-            let lease = Lease { holder: tome, until: now, is_claimed: false, nonce, since: now };
+            let lease = Lease {
+                holder: tome,
+                until: now,
+                is_claimed: false,
+                nonce,
+                since: now,
+                told: None,
+            };
             self.offer(index, lease, out);
+        }
+    }
+
+    /// Tells those who hold tokens that somebody waits, so that none is held for nothing.
+    fn tell_wanted(&mut self, tome: TomeId, out: &mut Outbox<Command>) {
+        if !self.waiting.contains_key(&tome) {
+            return;
+        }
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let epoch = slot.epoch;
+            let Some(lease) = slot.lease.as_mut().filter(|lease| lease.is_claimed) else {
+                continue;
+            };
+            if lease.told.is_some_and(|at| self.now.since(at) < ASK_AGAIN) {
+                continue;
+            }
+            lease.told = Some(self.now);
+            let message = FromKeeper::Wanted { token: token(index), epoch };
+            out.push(Command::Tell { tome: lease.holder, message });
         }
     }
 
@@ -214,9 +243,13 @@ impl Controller for Keeper {
 
     fn step(&mut self, now: Instant, event: Event, out: &mut Outbox<Command>) {
         self.now = self.now.max(now);
+        let mut asks = None;
         if let Event::Told { tome, message } = event {
             match message {
-                ToKeeper::Ask { need, nonce } => self.asked(tome, need, nonce, out),
+                ToKeeper::Ask { need, nonce } => {
+                    self.asked(tome, need, nonce, out);
+                    asks = Some(tome);
+                }
                 ToKeeper::Claim { token, epoch, sent } => {
                     let message = self.claimed(tome, token, epoch, sent);
                     out.push(Command::Tell { tome, message });
@@ -225,6 +258,9 @@ impl Controller for Keeper {
             }
         }
         self.give(out);
+        if let Some(tome) = asks {
+            self.tell_wanted(tome, out);
+        }
     }
 
     fn deadline(&self) -> Option<Instant> {

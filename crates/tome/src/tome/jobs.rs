@@ -125,8 +125,9 @@ impl Tome {
             .or_else(|| self.next_scrub())
     }
 
-    /// Begins a task: reads what it needs.
-    pub(super) fn begin(&mut self, task: Task, out: &mut Outbox<Command>) {
+    /// Begins a task: reads what it needs. Says whether it did; what is refused keeps no disk
+    /// turning.
+    pub(super) fn begin(&mut self, task: Task, out: &mut Outbox<Command>) -> bool {
         self.jobs += 1;
         let mut job = Job {
             id: self.jobs,
@@ -139,8 +140,14 @@ impl Tome {
             loaded_beside: Vec::new(),
         };
         match self.plan(&mut job) {
-            Ok(()) => self.load(job, out),
-            Err(error) => self.fail(job, error, out),
+            Ok(()) => {
+                self.load(job, out);
+                true
+            }
+            Err(error) => {
+                self.fail(job, error, out);
+                false
+            }
         }
     }
 
@@ -152,6 +159,7 @@ impl Tome {
                 let blocks = bytes.len().div_ceil(self.block_len());
                 job.places = self.choose(blocks)?;
                 job.wanted = self.with_parity(&job.places)?;
+                self.room_for(job.wanted.len())?;
             }
             Task::Get { name, .. } => {
                 let no_object = || TomeError::NoObject { name: name.clone() };

@@ -5,7 +5,7 @@
 use fulgurite_units::{Duration, Instant, Outbox};
 
 use super::{Command, Tome, tell_keeper};
-use crate::limits::IDLE;
+use crate::limits::{IDLE, IDLE_WANTED};
 use crate::token::Need;
 
 /// What the disk does.
@@ -74,8 +74,9 @@ impl Tome {
         }
         while self.job.is_none() {
             let Some(task) = self.next_task() else { break };
-            self.rest.idle = None;
-            self.begin(task, out);
+            if self.begin(task, out) {
+                self.rest.idle = None;
+            }
         }
         if self.job.is_some() {
             let need = self.need().unwrap_or_default();
@@ -86,7 +87,7 @@ impl Tome {
         if self.deltas.has_unsent() {
             // What was sent and not heard of is sent again from here.
             tell_keeper(self.holder.want(self.now, Need::default()), out);
-        } else if self.now.since(idle) >= IDLE {
+        } else if self.now.since(idle) >= self.patience() {
             self.sink(out);
         }
     }
@@ -98,7 +99,12 @@ impl Tome {
 
     /// When a disk that turns for nothing is put down.
     pub(super) fn idle_ends(&self) -> Option<Instant> {
-        self.rest.idle.filter(|_| self.phase == Phase::Turning).map(|since| since + IDLE)
+        self.rest.idle.filter(|_| self.phase == Phase::Turning).map(|since| since + self.patience())
+    }
+
+    /// How long a disk turns for nothing: less when others wait for its token.
+    fn patience(&self) -> Duration {
+        if self.holder.is_wanted() { IDLE_WANTED } else { IDLE }
     }
 
     /// What the disk is needed for, if it is.

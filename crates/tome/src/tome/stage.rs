@@ -102,13 +102,13 @@ impl Tome {
     /// Whether so many blocks can be written.
     pub(super) fn room_for(&self, blocks: usize) -> Result<()> {
         let fits = self.spots.free() >= blocks;
-        if fits { Ok(()) } else { Err(TomeError::Full { what: "blocks that are written anew" }) }
+        if fits { Ok(()) } else { Err(TomeError::Backlog { what: "blocks that are written anew" }) }
     }
 
     /// Writes a block where nothing lies.
     pub(super) fn write(&mut self, bytes: Vec<u8>, out: &mut Outbox<Command>) -> Result<Spot> {
         let place = self.spots.take_first(|_| true).and_then(|place| u32::try_from(place).ok());
-        let full = TomeError::Full { what: "blocks that are written anew" };
+        let full = TomeError::Backlog { what: "blocks that are written anew" };
         let spot = Spot::new(place.ok_or(full)?);
         out.push(Command::Write { spot, bytes });
         Ok(spot)

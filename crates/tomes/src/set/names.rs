@@ -70,6 +70,11 @@ impl Names {
         self.names.get(name).map(|named| named.tome)
     }
 
+    pub(super) fn list_prefix(&self, prefix: &str) -> Vec<String> {
+        let from = self.names.range(prefix.to_owned()..);
+        from.map(|(name, _)| name).take_while(|name| name.starts_with(prefix)).cloned().collect()
+    }
+
     pub(super) fn list(&self) -> Vec<String> {
         self.names.keys().cloned().collect()
     }

@@ -22,7 +22,9 @@ impl Entropy {
         Self(Arc::new(draw))
     }
 
-    pub(super) fn draw(&self) -> [u8; 16] {
+    /// Draws.
+    #[must_use]
+    pub fn draw(&self) -> [u8; 16] {
         (self.0)()
     }
 }
