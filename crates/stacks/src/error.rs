@@ -5,6 +5,7 @@ use std::path::Path;
 use fulgurite_catalog::CatalogError;
 use fulgurite_codes::CodeError;
 use fulgurite_disks::DisksError;
+use fulgurite_keyed::{Failure, Mode, Sort};
 use fulgurite_units::{BlobId, ErrorKind};
 
 use crate::Fault;
@@ -73,7 +74,30 @@ pub enum StacksError {
 /// The result of an operation on blobs.
 pub type Result<T, E = StacksError> = std::result::Result<T, E>;
 
+impl Failure for StacksError {
+    const STORE: &'static str = "Rack";
+
+    fn sort(&self) -> Sort {
+        match self {
+            Self::NotFound { .. } => Sort::NotFound,
+            Self::Exists { .. } => Sort::Exists,
+            Self::Changed { .. } => Sort::Changed,
+            _ => Sort::Other,
+        }
+    }
+}
+
 impl StacksError {
+    /// A put whose condition is not met.
+    pub(crate) fn refused(mode: Mode, key: &str) -> Self {
+        match mode {
+            Mode::Create => Self::Exists { key: key.to_owned() },
+            Mode::Overwrite | Mode::Update(_) | Mode::Never => {
+                Self::Changed { key: key.to_owned() }
+            }
+        }
+    }
+
     /// What the caller should do.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

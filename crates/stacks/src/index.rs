@@ -25,6 +25,7 @@ use fulgurite_catalog::{
     Committer, Direction, FjallConfig, FjallStore, KeyRange, KeyValue, ReadView, Space, Transaction,
 };
 use fulgurite_disks::{GroupId, PlaceId};
+pub use fulgurite_keyed::{From, Mode};
 use fulgurite_units::{BlobId, ByteCount, Clock, RackId};
 
 use rows::{BEGUN, BLOBS, BegunRow, DISKS, OBJECTS, RACK, SCRUB, SPACES, UNWANTED, UnwantedRow};
@@ -34,17 +35,6 @@ use totals::change_totals;
 use crate::format::Coding;
 use crate::limits::{INDEX_PAGE_MAX, SEQUENCES_PER_MS};
 use crate::{Result, StacksError};
-
-/// On what condition an object is put under a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// In place of whatever is there.
-    Overwrite,
-    /// When nothing is there.
-    Create,
-    /// When what is there has this sequence.
-    Update(u64),
-}
 
 /// What an object is, but for its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -537,17 +527,6 @@ impl Index {
     }
 }
 
-/// Where a page of objects begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
-    /// At the first.
-    Start,
-    /// Behind this key.
-    After(String),
-    /// At these bytes, which need not be a key.
-    AtOrAfter(Vec<u8>),
-}
-
 const RACK_KEY: &[u8] = b"rack";
 const SEQUENCE_KEY: &[u8] = b"sequence";
 
@@ -652,17 +631,8 @@ fn put_blob_object(
 ) -> Result<()> {
     let key = object_key(&object.key);
     let before = row::get::<ObjectRow>(tx, OBJECTS, &key)?;
-    let refused = match (mode, &before) {
-        (Mode::Create, Some(_)) => Some(StacksError::Exists { key: object.key.clone() }),
-        (Mode::Update(expected), before)
-            if before.as_ref().map(|before| before.sequence) != Some(expected) =>
-        {
-            Some(StacksError::Changed { key: object.key.clone() })
-        }
-        (Mode::Overwrite | Mode::Create | Mode::Update(_), _) => None,
-    };
-    if let Some(refused) = refused {
-        return Err(refused);
+    if !mode.is_met(before.as_ref().map(|before| before.sequence)) {
+        return Err(StacksError::refused(mode, &object.key));
     }
     if before.as_ref().is_some_and(|before| before.sequence > sequence) {
         // It was put before the one that is there, and came later: as if overwritten at once.

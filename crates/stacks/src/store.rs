@@ -172,13 +172,10 @@ impl Inner {
     /// What a commit would refuse now is not written first; the commit decides all the same.
     fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
         let found = self.index().object(key)?;
-        match mode {
-            Mode::Create if found.is_some() => Err(StacksError::Exists { key: key.to_owned() }),
-            Mode::Update(expected) if found.map(|row| row.sequence) != Some(expected) => {
-                Err(StacksError::Changed { key: key.to_owned() })
-            }
-            Mode::Overwrite | Mode::Create | Mode::Update(_) => Ok(()),
+        if mode.is_met(found.map(|row| row.sequence)) {
+            return Ok(());
         }
+        Err(StacksError::refused(mode, key))
     }
 
     /// Writes a blob to the group that blobs go to, and to the next when that one has no room.

@@ -3,34 +3,32 @@
 //! What is asked of names alone (head, list, delete, what is small) is the index's, and wakes no
 //! disk.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use fulgurite_keyed::{
+    Entry, Failure as _, From, Keys, Mode, attributes, list, list_with_delimiter, names,
+    put_result, told, told_of_none,
+};
 use fulgurite_units::{Due, UnixTime};
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
-use object_store::path::{DELIMITER, Path};
+use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, CopyMode, CopyOptions, GetOptions, GetResult, GetResultPayload,
-    ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions,
-    PutPayload, PutResult, UpdateVersion,
+    CopyMode, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 
+use super::RackStore;
 use super::reading::Body;
 use super::staging::Source;
 use super::upload::Upload;
-use super::{Inner, RackStore};
 use crate::StacksError;
 use crate::format::bytes;
-use crate::index::{Content, From, Mode, ObjectRow};
+use crate::index::{Content, ObjectRow};
 use crate::limits::STAGED_PIECE_BYTES;
-
-/// How this store is called in errors.
-const STORE: &str = "Rack";
 
 type Answer<T> = object_store::Result<T>;
 
@@ -48,7 +46,7 @@ impl ObjectStore for RackStore {
         payload: PutPayload,
         options: PutOptions,
     ) -> Answer<PutResult> {
-        let mode = mode(&options.mode, location)?;
+        let mode = condition(&options.mode)?;
         let length = bytes(payload.content_length());
         let source = Source::memory(payload);
         let put =
@@ -68,7 +66,7 @@ impl ObjectStore for RackStore {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
         let row = self.inner().object(location.as_ref()).map_err(|error| told(location, error))?;
-        let meta = meta(location.clone(), &row);
+        let meta = entry(location.to_string(), &row).meta()?;
         options.check_preconditions(&meta)?;
         let length = meta.size;
         let range = match &options.range {
@@ -104,7 +102,7 @@ impl ObjectStore for RackStore {
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
-        self.pages(prefix, From::Start)
+        list(self.clone(), prefix, From::Start)
     }
 
     fn list_with_offset(
@@ -112,32 +110,11 @@ impl ObjectStore for RackStore {
         prefix: Option<&Path>,
         offset: &Path,
     ) -> BoxStream<'static, Answer<ObjectMeta>> {
-        self.pages(prefix, From::After(offset.as_ref().to_owned()))
+        list(self.clone(), prefix, From::After(offset.as_ref().to_owned()))
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
-        let prefix = folder(prefix);
-        let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
-        let mut from = From::Start;
-        loop {
-            let page = self.inner().page(&prefix, &from).map_err(plain)?;
-            let Some((last, _)) = page.last() else { break };
-            from = From::After(last.clone());
-            for (key, row) in page {
-                let rest = key.get(prefix.len()..).unwrap_or_default();
-                let Some((name, _)) = rest.split_once(DELIMITER) else {
-                    objects.push(meta(path(&key)?, &row));
-                    continue;
-                };
-                // All that lies below it is told by its name: go on behind that.
-                let below = format!("{prefix}{name}");
-                folders.insert(path(&below)?);
-                from = From::AtOrAfter(behind(&below));
-                break;
-            }
-        }
-        let common_prefixes = folders.into_iter().collect();
-        Ok(ListResult { objects, common_prefixes, extensions: Default::default() })
+        list_with_delimiter(self, prefix)
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
@@ -198,152 +175,38 @@ impl RackStore {
             held += piece.len();
             waiting.push(piece);
             if held >= STAGED_PIECE_BYTES {
-                files.push(self.inner().stage(std::mem::take(&mut waiting)).await.map_err(plain)?);
+                files.push(
+                    self.inner().stage(std::mem::take(&mut waiting)).await.map_err(told_of_none)?,
+                );
                 held = 0;
             }
         }
-        files.push(self.inner().stage(waiting).await.map_err(plain)?);
+        files.push(self.inner().stage(waiting).await.map_err(told_of_none)?);
         Ok(Source::staged(files))
     }
+}
 
-    fn pages(&self, prefix: Option<&Path>, from: From) -> BoxStream<'static, Answer<ObjectMeta>> {
-        let (inner, prefix) = (Arc::clone(self.inner()), folder(prefix));
-        let page = move |from: Option<From>| {
-            let (inner, prefix) = (Arc::clone(&inner), prefix.clone());
-            async move {
-                let Some(from) = from else { return Ok(None) };
-                let page = inner.page(&prefix, &from).map_err(plain)?;
-                let next = page.last().map(|(last, _)| From::After(last.clone()));
-                let metas: Vec<_> =
-                    page.into_iter().map(|(key, row)| Ok(meta(path(&key)?, &row))).collect();
-                Ok::<_, object_store::Error>(Some((stream::iter(metas), next)))
-            }
-        };
-        stream::try_unfold(Some(from), page).try_flatten().boxed()
+impl Keys for RackStore {
+    type Failure = StacksError;
+
+    fn page(&self, prefix: &str, from: &From) -> crate::Result<Vec<Entry>> {
+        let page = self.inner().index().objects(prefix, from)?;
+        Ok(page.into_iter().map(|(key, row)| entry(key, &row)).collect())
     }
 }
 
-/// The beginning of keys below a prefix, which is a folder and no beginning of a name.
-fn folder(prefix: Option<&Path>) -> String {
-    match prefix.map(AsRef::as_ref) {
-        None | Some("") => String::new(),
-        Some(prefix) => format!("{prefix}{DELIMITER}"),
-    }
+fn entry(key: String, row: &ObjectRow) -> Entry {
+    let ObjectRow { sequence, modified_ms, length, .. } = *row;
+    Entry { key, sequence, modified_ms, length: length.get() }
 }
 
-/// The first bytes behind all keys of a folder.
-fn behind(folder: &str) -> Vec<u8> {
-    let mut bytes = folder.as_bytes().to_vec();
-    bytes.push(DELIMITER.as_bytes()[0] + 1);
-    bytes
-}
-
-fn path(key: &str) -> Answer<Path> {
-    Ok(Path::parse(key)?)
-}
-
-fn meta(location: Path, row: &ObjectRow) -> ObjectMeta {
-    let modified = SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(row.modified_ms);
-    ObjectMeta {
-        location,
-        last_modified: modified.into(),
-        size: row.length.get(),
-        e_tag: Some(tag(row.sequence)),
-        version: None,
-    }
-}
-
-fn tag(sequence: u64) -> String {
-    format!("\"{sequence}\"")
-}
-
-pub(super) fn put_result(sequence: u64) -> PutResult {
-    PutResult { e_tag: Some(tag(sequence)), version: None, extensions: Default::default() }
-}
-
-fn mode(mode: &PutMode, location: &Path) -> Answer<Mode> {
-    match mode {
-        PutMode::Overwrite => Ok(Mode::Overwrite),
-        PutMode::Create => Ok(Mode::Create),
-        PutMode::Update(UpdateVersion { e_tag, .. }) => {
-            let tag = e_tag.as_deref().map(|tag| tag.trim_matches('"').parse());
-            match tag {
-                Some(Ok(sequence)) => Ok(Mode::Update(sequence)),
-                Some(Err(_)) => {
-                    let error = StacksError::Changed { key: location.to_string() };
-                    Err(told(location, error))
-                }
-                None => {
-                    let what = "an update names the entity tag that it expects".to_owned();
-                    Err(plain(StacksError::Invalid { what }))
-                }
-            }
-        }
-    }
-}
-
-/// Attributes as they are kept, in the order of their names.
-fn names(attributes: &Attributes) -> Vec<(String, String)> {
-    let named = attributes.iter().filter_map(|(attribute, value)| {
-        let name = match attribute {
-            Attribute::ContentDisposition => "content-disposition".to_owned(),
-            Attribute::ContentEncoding => "content-encoding".to_owned(),
-            Attribute::ContentLanguage => "content-language".to_owned(),
-            Attribute::ContentType => "content-type".to_owned(),
-            Attribute::CacheControl => "cache-control".to_owned(),
-            Attribute::StorageClass => "storage-class".to_owned(),
-            Attribute::Metadata(name) => format!("{METADATA}{name}"),
-            // The enumeration is not ours, and may grow.
-            _ => return None,
-        };
-        Some((name, value.as_ref().to_owned()))
-    });
-    let mut named: Vec<_> = named.collect();
-    named.sort();
-    named
-}
-
-const METADATA: &str = "metadata-";
-
-fn attributes(names: &[(String, String)]) -> Attributes {
-    let attribute = |name: &str| match name {
-        "content-disposition" => Some(Attribute::ContentDisposition),
-        "content-encoding" => Some(Attribute::ContentEncoding),
-        "content-language" => Some(Attribute::ContentLanguage),
-        "content-type" => Some(Attribute::ContentType),
-        "cache-control" => Some(Attribute::CacheControl),
-        "storage-class" => Some(Attribute::StorageClass),
-        _ => name.strip_prefix(METADATA).map(|name| Attribute::Metadata(name.to_owned().into())),
-    };
-    let all = names.iter().filter_map(|(name, value)| Some((attribute(name)?, value.clone())));
-    all.collect()
-}
-
-/// An error of ours about an object, as one of `object_store`.
-pub(super) fn told(location: &Path, error: StacksError) -> object_store::Error {
-    let path = location.to_string();
-    if matches!(error, StacksError::NotFound { .. }) {
-        return object_store::Error::NotFound { path, source: Box::new(error) };
-    }
-    if matches!(error, StacksError::Exists { .. }) {
-        return object_store::Error::AlreadyExists { path, source: Box::new(error) };
-    }
-    if matches!(error, StacksError::Changed { .. }) {
-        return object_store::Error::Precondition { path, source: Box::new(error) };
-    }
-    plain(error)
-}
-
-fn plain(error: StacksError) -> object_store::Error {
-    generic(Box::new(error))
+fn condition(mode: &PutMode) -> Answer<Mode> {
+    fulgurite_keyed::mode(mode).ok_or_else(|| {
+        let what = "an update names the entity tag that it expects".to_owned();
+        told_of_none(StacksError::Invalid { what })
+    })
 }
 
 fn generic(source: Box<dyn std::error::Error + Send + Sync>) -> object_store::Error {
-    object_store::Error::Generic { store: STORE, source }
-}
-
-impl Inner {
-    fn page(&self, prefix: &str, from: &From) -> crate::Result<Vec<(String, ObjectRow)>> {
-        self.index().objects(prefix, from)
-    }
+    object_store::Error::Generic { store: StacksError::STORE, source }
 }

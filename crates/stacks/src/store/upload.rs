@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fulgurite_keyed::{put_result, told};
 use futures::FutureExt as _;
 use object_store::path::Path;
 use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
 
 use super::Inner;
-use super::objects::{put_result, told};
 use super::staging::{Source, Staged};
 use crate::StacksError;
 use crate::format::bytes;

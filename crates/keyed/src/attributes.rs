@@ -1,0 +1,44 @@
+//! Attributes of an object, as names with values in the order of their names.
+
+use object_store::{Attribute, Attributes};
+
+/// What begins the name of an attribute that is the writer's own.
+const METADATA: &str = "metadata-";
+
+/// Attributes as they are kept, in the order of their names.
+#[must_use]
+pub fn names(attributes: &Attributes) -> Vec<(String, String)> {
+    let named = attributes.iter().filter_map(|(attribute, value)| {
+        let name = match attribute {
+            Attribute::ContentDisposition => "content-disposition".to_owned(),
+            Attribute::ContentEncoding => "content-encoding".to_owned(),
+            Attribute::ContentLanguage => "content-language".to_owned(),
+            Attribute::ContentType => "content-type".to_owned(),
+            Attribute::CacheControl => "cache-control".to_owned(),
+            Attribute::StorageClass => "storage-class".to_owned(),
+            Attribute::Metadata(name) => format!("{METADATA}{name}"),
+            // The enumeration is not ours, and may grow.
+            _ => return None,
+        };
+        Some((name, value.as_ref().to_owned()))
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort();
+    named
+}
+
+/// Kept attributes as they were given.
+#[must_use]
+pub fn attributes(names: &[(String, String)]) -> Attributes {
+    let attribute = |name: &str| match name {
+        "content-disposition" => Some(Attribute::ContentDisposition),
+        "content-encoding" => Some(Attribute::ContentEncoding),
+        "content-language" => Some(Attribute::ContentLanguage),
+        "content-type" => Some(Attribute::ContentType),
+        "cache-control" => Some(Attribute::CacheControl),
+        "storage-class" => Some(Attribute::StorageClass),
+        _ => name.strip_prefix(METADATA).map(|name| Attribute::Metadata(name.to_owned().into())),
+    };
+    let all = names.iter().filter_map(|(name, value)| Some((attribute(name)?, value.clone())));
+    all.collect()
+}

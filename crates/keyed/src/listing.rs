@@ -1,0 +1,97 @@
+//! Listings, a page of an index at a time.
+
+use std::collections::BTreeSet;
+
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use object_store::path::{DELIMITER, Path};
+use object_store::{ListResult, ObjectMeta, Result};
+
+use crate::{Entry, Failure, told_of_none};
+
+/// Where a page of objects begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum From {
+    /// At the first.
+    Start,
+    /// Behind this key.
+    After(String),
+    /// At these bytes, which need not be a key.
+    AtOrAfter(Vec<u8>),
+}
+
+/// An index that says a page of its keys at a time.
+pub trait Keys: Send + Sync + 'static {
+    /// What can go wrong.
+    type Failure: Failure;
+
+    /// Some objects whose keys begin with `prefix`, in the order of their keys; none behind the
+    /// last.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn page(&self, prefix: &str, from: &From) -> Result<Vec<Entry>, Self::Failure>;
+}
+
+/// All objects in a folder and below.
+pub fn list<K: Keys + Clone>(
+    keys: K,
+    prefix: Option<&Path>,
+    from: From,
+) -> BoxStream<'static, Result<ObjectMeta>> {
+    let prefix = folder(prefix);
+    let page = move |from: Option<From>| {
+        let (keys, prefix) = (keys.clone(), prefix.clone());
+        async move {
+            let Some(from) = from else { return Ok(None) };
+            let page = keys.page(&prefix, &from).map_err(told_of_none)?;
+            let next = page.last().map(|last| From::After(last.key.clone()));
+            let metas: Vec<_> = page.iter().map(Entry::meta).collect();
+            Ok::<_, object_store::Error>(Some((stream::iter(metas), next)))
+        }
+    };
+    stream::try_unfold(Some(from), page).try_flatten().boxed()
+}
+
+/// Objects of a folder, and the folders in it.
+///
+/// # Errors
+/// When the index cannot be read.
+pub fn list_with_delimiter<K: Keys>(keys: &K, prefix: Option<&Path>) -> Result<ListResult> {
+    let prefix = folder(prefix);
+    let (mut objects, mut folders) = (Vec::new(), BTreeSet::new());
+    let mut from = From::Start;
+    loop {
+        let page = keys.page(&prefix, &from).map_err(told_of_none)?;
+        let Some(last) = page.last() else { break };
+        from = From::After(last.key.clone());
+        for entry in page {
+            let rest = entry.key.get(prefix.len()..).unwrap_or_default();
+            let Some((name, _)) = rest.split_once(DELIMITER) else {
+                objects.push(entry.meta()?);
+                continue;
+            };
+            // All that lies below it is told by its name: go on behind that.
+            let below = format!("{prefix}{name}");
+            folders.insert(Path::parse(&below)?);
+            from = From::AtOrAfter(behind(&below));
+            break;
+        }
+    }
+    let common_prefixes = folders.into_iter().collect();
+    Ok(ListResult { objects, common_prefixes, extensions: Default::default() })
+}
+
+/// The beginning of keys below a prefix, which is a folder and no beginning of a name.
+fn folder(prefix: Option<&Path>) -> String {
+    match prefix.map(AsRef::as_ref) {
+        None | Some("") => String::new(),
+        Some(prefix) => format!("{prefix}{DELIMITER}"),
+    }
+}
+
+/// The first bytes behind all keys of a folder.
+fn behind(folder: &str) -> Vec<u8> {
+    let mut bytes = folder.as_bytes().to_vec();
+    bytes.push(DELIMITER.as_bytes()[0] + 1);
+    bytes
+}

@@ -1,0 +1,42 @@
+//! On what condition an object is put.
+
+use object_store::{PutMode, UpdateVersion};
+
+/// On what condition an object is put under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In place of whatever is there.
+    Overwrite,
+    /// When nothing is there.
+    Create,
+    /// When what is there has this sequence.
+    Update(u64),
+    /// When what is there has a tag that no object has.
+    Never,
+}
+
+impl Mode {
+    /// Whether it is met by what is there, if anything is.
+    #[must_use]
+    pub fn is_met(self, there: Option<u64>) -> bool {
+        match self {
+            Self::Overwrite => true,
+            Self::Create => there.is_none(),
+            Self::Update(expected) => there == Some(expected),
+            Self::Never => false,
+        }
+    }
+}
+
+/// The condition of a put; none when it names no tag that it expects.
+#[must_use]
+pub fn mode(mode: &PutMode) -> Option<Mode> {
+    match mode {
+        PutMode::Overwrite => Some(Mode::Overwrite),
+        PutMode::Create => Some(Mode::Create),
+        PutMode::Update(UpdateVersion { e_tag, .. }) => {
+            let tag = e_tag.as_deref()?.trim_matches('"').parse();
+            Some(tag.map_or(Mode::Never, Mode::Update))
+        }
+    }
+}

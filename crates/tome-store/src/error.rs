@@ -1,0 +1,71 @@
+//! What can go wrong with objects on tomes.
+
+use fulgurite_catalog::CatalogError;
+use fulgurite_keyed::{Failure, Mode, Sort};
+use fulgurite_tomes::TomesError;
+use fulgurite_units::ErrorKind;
+
+/// An operation on objects failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each message says what the fields are")]
+pub enum StoreError {
+    #[error("{what}")]
+    Invalid { what: String },
+    #[error("there is nothing under {key:?}")]
+    NotFound { key: String },
+    #[error("there is something under {key:?} already")]
+    Exists { key: String },
+    #[error("what is under {key:?} is not what was expected")]
+    Changed { key: String },
+    #[error("{what}")]
+    Corrupt { what: String },
+    #[error("{what}")]
+    Unprotected { what: String },
+    #[error(transparent)]
+    Tomes(#[from] TomesError),
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// The result of an operation on objects.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+impl StoreError {
+    /// A put whose condition is not met.
+    pub(crate) fn refused(mode: Mode, key: &str) -> Self {
+        match mode {
+            Mode::Create => Self::Exists { key: key.to_owned() },
+            Mode::Overwrite | Mode::Update(_) | Mode::Never => {
+                Self::Changed { key: key.to_owned() }
+            }
+        }
+    }
+
+    /// What the caller should do.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::NotFound { .. } => ErrorKind::NotFound,
+            Self::Exists { .. } | Self::Changed { .. } => ErrorKind::Conflict,
+            Self::Corrupt { .. } => ErrorKind::Corrupt,
+            Self::Unprotected { .. } => ErrorKind::Unavailable,
+            Self::Tomes(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
+        }
+    }
+}
+
+impl Failure for StoreError {
+    const STORE: &'static str = "Tomes";
+
+    fn sort(&self) -> Sort {
+        match self {
+            Self::NotFound { .. } => Sort::NotFound,
+            Self::Exists { .. } => Sort::Exists,
+            Self::Changed { .. } => Sort::Changed,
+            _ => Sort::Other,
+        }
+    }
+}

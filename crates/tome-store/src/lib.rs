@@ -1,0 +1,32 @@
+//! The tome tier: a store of objects over a set of tomes.
+//!
+//! ```text
+//! put --> begun: its id --> pieces, each an object of the set --> in every parity --> its key
+//!                                                                names it --> the caller is told
+//! get --> its key's row --> the tomes that have the pieces, one after the other
+//! ```
+//!
+//! What is asked of names alone (head, list, delete) is the index's, which lies awake and wakes no
+//! disk. An object's last piece says what the object is, so that an index that was lost is made
+//! again out of the tomes. Formats in docs/formats/tome-index.md.
+//!
+//! ```text
+//! index     which objects there are, and of which pieces     pieces   where bytes of an object are
+//! header    what an object's last piece says of it           store    puts, removals, what was lost
+//! objects   `object_store`'s trait over these                upload   the same, in parts
+//! ```
+//!
+//! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
+
+mod error;
+mod header;
+mod index;
+pub mod limits;
+mod objects;
+mod pieces;
+mod reading;
+mod store;
+mod upload;
+
+pub use error::{Result, StoreError};
+pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};

@@ -1,0 +1,23 @@
+//! Every bound of the tome tier by name.
+
+use fulgurite_units::{ByteCount, Duration};
+
+/// Objects of one page of a listing.
+pub const INDEX_PAGE_MAX: usize = 1000;
+/// Puts of a millisecond that a sequence counts; more run ahead of the clock. With 1024 a sequence
+/// of this century is a whole number of a JSON reader that has only doubles.
+pub(crate) const SEQUENCES_PER_MS: u64 = 1024;
+/// Bytes of a key. S3 has as many.
+pub const KEY_BYTES_MAX: usize = 1024;
+/// Bytes of what an object's last piece says of it: key, attributes, parts.
+pub const HEADER_BYTES_MAX: ByteCount = ByteCount::kib(512);
+/// Pieces of one object that are put at a time.
+pub const PIECES_AT_ONCE: usize = 2;
+/// Pieces that nobody wants and that are removed behind one put or removal.
+pub const SWEEP_MAX: usize = 256;
+/// How long a put waits until every parity has it; then it is refused, to be tried again.
+pub const PROTECTED_WITHIN: Duration = Duration::from_secs(3600);
+/// What could not be removed, since its tome did not answer, is tried again after so long.
+pub const SWEEP_REST: Duration = Duration::from_secs(600);
+/// Parts of an upload. S3 has as many.
+pub const PARTS_MAX: usize = 10_000;

@@ -1,0 +1,181 @@
+//! `object_store`'s trait over the index and the pieces.
+//!
+//! What is asked of names alone (head, list, delete) is the index's, and wakes no disk.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use fulgurite_keyed::{
+    Entry, Failure as _, From, Keys, Mode, attributes, list, list_with_delimiter, names,
+    put_result, told, told_of_none,
+};
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use object_store::path::Path;
+use object_store::{
+    CopyMode, CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult,
+};
+
+use crate::StoreError;
+use crate::index::ObjectRow;
+use crate::reading::body;
+use crate::store::{Inner, TomeStore};
+use crate::upload::Upload;
+
+type Answer<T> = object_store::Result<T>;
+
+impl fmt::Display for TomeStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tomes({})", self.id())
+    }
+}
+
+#[async_trait]
+impl ObjectStore for TomeStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Answer<PutResult> {
+        let mode = condition(&options.mode)?;
+        let put = async {
+            let object = self.0.named(location.as_ref(), names(&options.attributes))?;
+            self.0.put(object, payload.into(), mode).await
+        };
+        put.await.map(put_result).map_err(|error| told(location, error))
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> Answer<Box<dyn MultipartUpload>> {
+        let begun = async {
+            let object = self.0.named(location.as_ref(), names(&options.attributes))?;
+            Ok(Upload::new(Arc::clone(&self.0), self.0.begin().await?, object))
+        };
+        let begun: crate::Result<Upload> = begun.await;
+        Ok(Box::new(begun.map_err(|error| told(location, error))?))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Answer<GetResult> {
+        let row = self.0.object(location.as_ref()).map_err(|error| told(location, error))?;
+        let meta = entry(location.to_string(), &row).meta()?;
+        options.check_preconditions(&meta)?;
+        let range = match &options.range {
+            Some(range) => range.as_range(meta.size).map_err(|error| generic(Box::new(error)))?,
+            None => 0..meta.size,
+        };
+        let attributes = attributes(&row.attributes);
+        let payload = if options.head || range.is_empty() {
+            stream::empty().boxed()
+        } else {
+            let of = location.clone();
+            let mut body = body(Arc::clone(&self.0), &row.pieces, &range);
+            // What is refused is refused before anything is given.
+            let first = body.next().await.transpose().map_err(|error| told(&of, error))?;
+            let first = stream::iter(first.map(Ok));
+            first.chain(body.map_err(move |error| told(&of, error))).boxed()
+        };
+        let payload = GetResultPayload::Stream(payload);
+        Ok(GetResult { payload, meta, range, attributes, extensions: Default::default() })
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Answer<Path>>,
+    ) -> BoxStream<'static, Answer<Path>> {
+        let inner = Arc::clone(&self.0);
+        let delete = move |location: Answer<Path>| {
+            let inner = Arc::clone(&inner);
+            async move {
+                let location = location?;
+                let deleted = inner.delete(location.as_ref()).await;
+                deleted.map_err(|error| told(&location, error))?;
+                Ok(location)
+            }
+        };
+        locations.then(delete).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Answer<ObjectMeta>> {
+        list(self.clone(), prefix, From::Start)
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Answer<ObjectMeta>> {
+        list(self.clone(), prefix, From::After(offset.as_ref().to_owned()))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Answer<ListResult> {
+        list_with_delimiter(self, prefix)
+    }
+
+    /// Bytes of its own: a copy outlives what it was made of.
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Answer<()> {
+        let mode = match options.mode {
+            CopyMode::Overwrite => Mode::Overwrite,
+            CopyMode::Create => Mode::Create,
+        };
+        let row = self.0.object(from.as_ref()).map_err(|error| told(from, error))?;
+        let copied = copy(&self.0, row, to.as_ref(), mode).await;
+        copied.map_err(|error| told(to, error))
+    }
+}
+
+/// Brings the bytes of an object to another key, a piece at a time.
+async fn copy(inner: &Arc<Inner>, row: ObjectRow, to: &str, mode: Mode) -> crate::Result<()> {
+    let object = inner.named(to, row.attributes)?;
+    inner.refuse_early(to, mode)?;
+    let length = row.pieces.length();
+    let mut body = body(Arc::clone(inner), &row.pieces, &(0..length));
+    if length <= inner.piece_bytes() {
+        let mut all = BytesMut::new();
+        while let Some(bytes) = body.try_next().await? {
+            all.extend_from_slice(&bytes);
+        }
+        return inner.put(object, all.freeze(), mode).await.map(drop);
+    }
+    let begun = inner.begin().await?;
+    let put = async {
+        let mut parts = Vec::new();
+        while let Some(bytes) = body.try_next().await? {
+            let length = bytes.len() as u64;
+            inner.put_part(begun.0, parts.len(), bytes).await?;
+            parts.push(length);
+        }
+        inner.finish(begun, object, parts, Bytes::new(), mode).await
+    };
+    inner.ended(begun.0, put.await).await
+}
+
+impl Keys for TomeStore {
+    type Failure = StoreError;
+
+    fn page(&self, prefix: &str, from: &From) -> crate::Result<Vec<Entry>> {
+        let page = self.0.index.objects(prefix, from)?;
+        Ok(page.into_iter().map(|(key, row)| entry(key, &row)).collect())
+    }
+}
+
+fn entry(key: String, row: &ObjectRow) -> Entry {
+    let ObjectRow { sequence, modified_ms, .. } = *row;
+    Entry { key, sequence, modified_ms, length: row.pieces.length() }
+}
+
+fn condition(mode: &PutMode) -> Answer<Mode> {
+    fulgurite_keyed::mode(mode).ok_or_else(|| {
+        let what = "an update names the entity tag that it expects".to_owned();
+        told_of_none(StoreError::Invalid { what })
+    })
+}
+
+fn generic(source: Box<dyn std::error::Error + Send + Sync>) -> object_store::Error {
+    object_store::Error::Generic { store: StoreError::STORE, source }
+}

@@ -1,0 +1,40 @@
+//! The bytes of an object as a stream: one piece is brought while the one before is taken.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt as _};
+
+use crate::pieces::{Piece, Pieces};
+use crate::store::Inner;
+use crate::{Result, StoreError};
+
+/// Pieces that are brought at a time.
+const AHEAD: usize = 2;
+
+/// The bytes `range` of an object.
+pub(crate) fn body(
+    inner: Arc<Inner>,
+    pieces: &Pieces,
+    range: &Range<u64>,
+) -> BoxStream<'static, Result<Bytes>> {
+    let bring = move |piece: Piece| {
+        let inner = Arc::clone(&inner);
+        async move { bring(&inner, piece).await }
+    };
+    stream::iter(pieces.of(range)).map(bring).buffered(AHEAD).boxed()
+}
+
+async fn bring(inner: &Inner, piece: Piece) -> Result<Bytes> {
+    let Piece { name, bytes, skip } = piece;
+    let whole = Bytes::from(inner.set().get(&name).await?);
+    let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    let wanted = at(skip)..at(skip + (bytes.end - bytes.start));
+    if wanted.end > whole.len() {
+        let what =
+            format!("piece {name} has {} bytes, and {} are looked for", whole.len(), wanted.end);
+        return Err(StoreError::Corrupt { what });
+    }
+    Ok(whole.slice(wanted))
+}

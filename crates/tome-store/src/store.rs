@@ -1,0 +1,363 @@
+//! A set of tomes with its index: how objects are put, removed, and found again.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use fulgurite_keyed::Mode;
+use fulgurite_tomes::{Entropy, SetStatus, TomeSet, TomesError};
+use fulgurite_units::{BlobId, Clock, ErrorKind, Instant, TomeSetId, error_chain};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use serde::{Deserialize, Serialize};
+
+use crate::header::Header;
+pub use crate::index::Totals;
+use crate::index::{Index, Object, ObjectRow};
+use crate::limits::{KEY_BYTES_MAX, PIECES_AT_ONCE, PROTECTED_WITHIN, SWEEP_MAX, SWEEP_REST};
+use crate::pieces::{self, Pieces};
+use crate::{Result, StoreError};
+
+/// Time is that of the clock; a tick says when to look at it.
+const TICK: std::time::Duration = std::time::Duration::from_millis(250);
+
+/// The folder of the index, beside what the set keeps.
+const INDEX: &str = "index";
+
+/// What holds when a put has returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Promise {
+    /// Each piece is on one disk with the parity of its segments; the loss of that tome loses it
+    /// until its groups have folded it.
+    Local,
+    /// Every parity of the groups has it: as many lost tomes as those have, and bad blocks beside.
+    #[default]
+    Protected,
+}
+
+/// What the store is opened with.
+#[derive(Debug)]
+pub struct StoreOptions {
+    /// Storage that does not sleep, for the index.
+    pub directory: PathBuf,
+    /// The one clock.
+    pub clock: Clock,
+    /// What ids are made of.
+    pub entropy: Entropy,
+    /// What a put waits for.
+    pub promise: Promise,
+}
+
+/// What was found on tomes by [`TomeStore::recover`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Objects that the index did not know.
+    pub objects: u64,
+    /// Objects that it knew, or later ones of their keys.
+    pub known: u64,
+    /// What cannot be read, and why.
+    pub problems: Vec<String>,
+}
+
+/// A set of tomes as a store of objects. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct TomeStore(pub(crate) Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    set: TomeSet,
+    pub(crate) index: Index,
+    clock: Clock,
+    entropy: Entropy,
+    promise: Promise,
+    /// When a removal failed last.
+    sweep_failed: Mutex<Option<Instant>>,
+}
+
+impl TomeStore {
+    /// Opens the store over a set; its index is made where there is none.
+    ///
+    /// # Errors
+    /// When the index is another set's, or cannot be opened.
+    pub fn open(set: TomeSet, options: StoreOptions) -> Result<Self> {
+        let StoreOptions { directory, clock, entropy, promise } = options;
+        let io = |source| TomesError::Io { action: "make", path: directory.clone(), source };
+        std::fs::create_dir_all(&directory).map_err(io)?;
+        let index = Index::open(&directory.join(INDEX), set.id(), clock.clone())?;
+        let sweep_failed = Mutex::default();
+        Ok(Self(Arc::new(Inner { set, index, clock, entropy, promise, sweep_failed })))
+    }
+
+    /// Which set it is.
+    #[must_use]
+    pub fn id(&self) -> TomeSetId {
+        self.0.set.id()
+    }
+
+    /// The set below it.
+    #[must_use]
+    pub fn set(&self) -> &TomeSet {
+        &self.0.set
+    }
+
+    /// What goes on; no disk is woken.
+    pub async fn status(&self) -> SetStatus {
+        self.0.set.status().await
+    }
+
+    /// How many objects there are; no disk is woken.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn totals(&self) -> Result<Totals> {
+        self.0.index.totals()
+    }
+
+    /// Looks through the heads of all objects for those that the index does not know, as when it
+    /// was lost or is an older copy. Wakes the tomes that have them.
+    ///
+    /// # Errors
+    /// When the index cannot be written; what cannot be read is a problem, and the rest goes on.
+    pub async fn recover(&self) -> Result<Found> {
+        let mut found = Found::default();
+        for name in self.0.set.list() {
+            let Some(id) = pieces::id_of_head(&name) else { continue };
+            let read = async {
+                let bytes = self.0.set.get(&name).await?;
+                let (key, row) = Header::read(id, &bytes)?;
+                self.0.lacking(&row.pieces)?;
+                Ok::<_, StoreError>((key, row))
+            };
+            match read.await {
+                Ok((key, row)) => match self.0.index.find(key, row).await? {
+                    true => found.objects += 1,
+                    false => found.known += 1,
+                },
+                Err(error) => found.problems.push(format!("{name}: {}", error_chain(&error))),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Has all disks put down, and returns when they are.
+    pub fn stop(&self) {
+        self.0.set.stop();
+    }
+}
+
+impl Inner {
+    /// What is under a key.
+    pub(crate) fn object(&self, key: &str) -> Result<ObjectRow> {
+        let missing = || StoreError::NotFound { key: key.to_owned() };
+        self.index.object(key)?.ok_or_else(missing)
+    }
+
+    pub(crate) fn set(&self) -> &TomeSet {
+        &self.set
+    }
+
+    /// Refuses an object some of whose pieces no tome has.
+    fn lacking(&self, pieces: &Pieces) -> Result<()> {
+        for piece in pieces.all() {
+            self.set.tome_of(&piece.name)?;
+        }
+        Ok(())
+    }
+
+    /// An object that is to be put now.
+    pub(crate) fn named(&self, key: &str, attributes: Vec<(String, String)>) -> Result<Object> {
+        if !(1..=KEY_BYTES_MAX).contains(&key.len()) {
+            let what = format!("a key of {} bytes is not one of 1 to {KEY_BYTES_MAX}", key.len());
+            return Err(StoreError::Invalid { what });
+        }
+        Ok(Object { key: key.to_owned(), modified_ms: self.clock.now().as_millis(), attributes })
+    }
+
+    /// What a commit would refuse now is not written first; the commit decides all the same.
+    pub(crate) fn refuse_early(&self, key: &str, mode: Mode) -> Result<()> {
+        if mode == Mode::Overwrite {
+            return Ok(());
+        }
+        let there = self.index.object(key)?.map(|row| row.sequence);
+        if mode.is_met(there) { Ok(()) } else { Err(StoreError::refused(mode, key)) }
+    }
+
+    /// Begins an object: its pieces may be put from now on.
+    pub(crate) async fn begin(&self) -> Result<(BlobId, u64)> {
+        let id = BlobId::from_random(self.entropy.draw());
+        Ok((id, self.index.begin(id).await?))
+    }
+
+    /// Puts the pieces of one part.
+    pub(crate) async fn put_part(&self, id: BlobId, part: usize, bytes: Bytes) -> Result<()> {
+        let size = usize::try_from(self.piece_bytes()).unwrap_or(usize::MAX);
+        let cut = (0..bytes.len()).step_by(size).enumerate();
+        let pieces: Vec<_> = cut
+            .map(|(number, from)| {
+                let piece = bytes.slice(from..(from + size).min(bytes.len()));
+                (pieces::name(id, part, number as u64), piece)
+            })
+            .collect();
+        let put =
+            |(name, piece): (String, Bytes)| async move { self.put_piece(&name, &piece).await };
+        stream::iter(pieces).map(put).buffer_unordered(PIECES_AT_ONCE).try_collect::<()>().await?;
+        Ok(())
+    }
+
+    /// Puts a piece. A tome that has no spots for it until its parities have more of what was put
+    /// before is waited for: that is a matter of minutes.
+    async fn put_piece(&self, name: &str, piece: &[u8]) -> Result<()> {
+        let begun = self.clock.passed();
+        loop {
+            let put = self.set.put(name, piece.to_vec()).await;
+            let is_late = || self.clock.passed().since(begun) > PROTECTED_WITHIN;
+            match put {
+                Err(error) if error.is_backlog() && !is_late() => tokio::time::sleep(TICK).await,
+                put => return Ok(put.map(drop)?),
+            }
+        }
+    }
+
+    /// Bytes of a piece.
+    pub(crate) fn piece_bytes(&self) -> u64 {
+        self.set.object_bytes_max().get()
+    }
+
+    /// Puts an object that is in memory; says its sequence.
+    pub(crate) async fn put(&self, object: Object, bytes: Bytes, mode: Mode) -> Result<u64> {
+        self.refuse_early(&object.key, mode)?;
+        let (id, sequence) = self.begin().await?;
+        let put = async {
+            let small = self.pieces(id, Vec::new(), bytes.len() as u64);
+            let header = Header::new(&object, sequence, &small).encode()?;
+            let (parts, tail) = if header.len() as u64 + small.tail <= small.piece_bytes {
+                (Vec::new(), bytes)
+            } else {
+                let length = bytes.len() as u64;
+                self.put_part(id, 0, bytes).await?;
+                (vec![length], Bytes::new())
+            };
+            self.finish((id, sequence), object, parts, tail, mode).await
+        };
+        self.ended(id, put.await).await?;
+        Ok(sequence)
+    }
+
+    fn pieces(&self, id: BlobId, parts: Vec<u64>, tail: u64) -> Pieces {
+        Pieces { id, piece_bytes: self.piece_bytes(), parts, tail, head: 0 }
+    }
+
+    /// Puts the head of an object whose parts are put, and has its key name it when all of it is
+    /// what is promised.
+    pub(crate) async fn finish(
+        &self,
+        (id, sequence): (BlobId, u64),
+        object: Object,
+        parts: Vec<u64>,
+        tail: Bytes,
+        mode: Mode,
+    ) -> Result<()> {
+        let mut pieces = self.pieces(id, parts, tail.len() as u64);
+        let mut head = Header::new(&object, sequence, &pieces).encode()?;
+        pieces.head = u32::try_from(head.len()).unwrap_or(u32::MAX);
+        head.extend_from_slice(&tail);
+        if head.len() as u64 > self.piece_bytes() {
+            let what = format!(
+                "{} bytes of key, attributes and parts do not fit in a piece of {}",
+                head.len(),
+                self.piece_bytes()
+            );
+            return Err(StoreError::Invalid { what });
+        }
+        self.put_piece(&pieces::head_name(id), &head).await?;
+        if self.promise == Promise::Protected {
+            self.protected(&pieces).await?;
+        }
+        let Object { key, modified_ms, attributes } = object;
+        self.index.put(key, ObjectRow { sequence, modified_ms, attributes, pieces }, mode).await
+    }
+
+    /// Returns when every parity has every piece.
+    async fn protected(&self, pieces: &Pieces) -> Result<()> {
+        let begun = self.clock.passed();
+        for piece in pieces.all() {
+            let mut waits = std::pin::pin!(self.set.protected(&piece.name));
+            loop {
+                if let Ok(done) = tokio::time::timeout(TICK, &mut waits).await {
+                    break done?;
+                }
+                if self.clock.passed().since(begun) > PROTECTED_WITHIN {
+                    return Err(self.unprotected(&piece.name));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unprotected(&self, name: &str) -> StoreError {
+        let tome = self.set.tome_of(name).map_or_else(|_| "?".to_owned(), |tome| tome.to_string());
+        let what = format!(
+            "a piece on tome {tome} is not in every parity of its group after {} s: see the status \
+             of the set for tomes that do not answer",
+            PROTECTED_WITHIN.as_secs_f64()
+        );
+        StoreError::Unprotected { what }
+    }
+
+    /// A put has ended: what of it is not wanted is removed, and what was replaced by it.
+    pub(crate) async fn ended(&self, id: BlobId, put: Result<()>) -> Result<()> {
+        if put.is_err()
+            && let Err(error) = self.index.give_up(id).await
+        {
+            // It is unwanted at the next start.
+            tracing::warn!(%id, "pieces stay until the next start: {}", error_chain(&error));
+        }
+        self.sweep().await;
+        put
+    }
+
+    /// Removes an object; done already when there is none.
+    pub(crate) async fn delete(&self, key: &str) -> Result<()> {
+        if self.index.delete(key).await? {
+            self.sweep().await;
+        }
+        Ok(())
+    }
+
+    /// Removes pieces that nobody wants. A tome that does not answer keeps them until it does.
+    async fn sweep(&self) {
+        let now = self.clock.passed();
+        let failed = *self.sweep_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.is_some_and(|at| now.since(at) < SWEEP_REST) {
+            return;
+        }
+        if let Err(error) = self.sweep_some().await {
+            *self.sweep_failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+            tracing::warn!("pieces are not removed yet: {}", error_chain(&error));
+        }
+    }
+
+    async fn sweep_some(&self) -> Result<()> {
+        let (mut gone, mut failed) = (Vec::new(), Ok(()));
+        let mut left = SWEEP_MAX;
+        for id in self.index.unwanted(SWEEP_MAX)? {
+            let prefix = pieces::prefix(id);
+            for name in self.set.list_prefix(&prefix).into_iter().take(left) {
+                left -= 1;
+                match self.set.delete(&name).await {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => failed = Err(error.into()),
+                }
+            }
+            // One that is still on its way to a tome has its name already.
+            if self.set.list_prefix(&prefix).is_empty() {
+                gone.push(id);
+            }
+        }
+        if !gone.is_empty() {
+            self.index.removed(gone).await?;
+        }
+        failed
+    }
+}

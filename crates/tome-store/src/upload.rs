@@ -1,0 +1,101 @@
+//! An upload in parts, each of which is put as it comes.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fulgurite_keyed::{Mode, put_result, told};
+use fulgurite_units::BlobId;
+use futures::FutureExt as _;
+use object_store::path::Path;
+use object_store::{MultipartUpload, PutPayload, PutResult, UploadPart};
+
+use crate::index::Object;
+use crate::limits::PARTS_MAX;
+use crate::store::Inner;
+use crate::{Result, StoreError};
+
+/// An upload that is under way.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    inner: Arc<Inner>,
+    begun: (BlobId, u64),
+    /// None when it was completed or given up.
+    object: Option<Object>,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    length: u64,
+    put: tokio::sync::oneshot::Receiver<()>,
+}
+
+impl Upload {
+    pub(crate) const fn new(inner: Arc<Inner>, begun: (BlobId, u64), object: Object) -> Self {
+        Self { inner, begun, object: Some(object), parts: Vec::new() }
+    }
+
+    fn location(&self) -> Path {
+        self.object.as_ref().map_or_else(Path::default, |object| object.key.as_str().into())
+    }
+
+    /// The bytes of each part, all of which were put.
+    fn lengths(&mut self) -> Result<Vec<u64>> {
+        let parts = std::mem::take(&mut self.parts);
+        let length = |(number, mut part): (usize, Part)| {
+            let what = format!("part {number} of the upload was not put");
+            part.put.try_recv().map_err(|_| StoreError::Invalid { what })?;
+            Ok(part.length)
+        };
+        parts.into_iter().enumerate().map(length).collect()
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, payload: PutPayload) -> UploadPart {
+        let (send, put) = tokio::sync::oneshot::channel();
+        let number = self.parts.len();
+        self.parts.push(Part { length: payload.content_length() as u64, put });
+        let (inner, location, id) = (Arc::clone(&self.inner), self.location(), self.begun.0);
+        async move {
+            if number >= PARTS_MAX {
+                let what = format!("an upload has at most {PARTS_MAX} parts");
+                return Err(told(&location, StoreError::Invalid { what }));
+            }
+            let put = inner.put_part(id, number, payload.into()).await;
+            put.map_err(|error| told(&location, error))?;
+            // Nobody has the upload any more: it is given up, and its pieces are removed.
+            let _ = send.send(());
+            Ok(())
+        }
+        .boxed()
+    }
+
+    async fn complete(&mut self) -> object_store::Result<PutResult> {
+        let location = self.location();
+        let ended = |what: &str| StoreError::Invalid { what: what.to_owned() };
+        let object = self.object.take().ok_or_else(|| ended("the upload has ended"));
+        let object = object.map_err(|error| told(&location, error))?;
+        let put = match self.lengths() {
+            Ok(parts) => {
+                let finish =
+                    self.inner.finish(self.begun, object, parts, Bytes::new(), Mode::Overwrite);
+                finish.await
+            }
+            Err(error) => Err(error),
+        };
+        let put = self.inner.ended(self.begun.0, put).await;
+        put.map(|()| put_result(self.begun.1)).map_err(|error| told(&location, error))
+    }
+
+    async fn abort(&mut self) -> object_store::Result<()> {
+        if self.object.take().is_some() {
+            let given_up = StoreError::Invalid { what: "the upload is given up".to_owned() };
+            // It ends as it was asked to.
+            let _ = self.inner.ended(self.begun.0, Err(given_up)).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! What is left when something is lost: the index, a tome, a process in mid-put.
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome_store::{Promise, TomeStore};
+use object_store::path::Path;
+use object_store::{Attribute, Attributes, ObjectStore as _, ObjectStoreExt as _, PutOptions};
+
+use crate::shelf::{Shelf, noise, remove};
+
+async fn put(store: &TomeStore, key: &str, seed: u64, length: usize) {
+    let attributes = Attributes::from_iter([(Attribute::ContentType, "text/x-test")]);
+    let options = PutOptions { attributes, ..PutOptions::default() };
+    store.put_opts(&Path::from(key), noise(seed, length).into(), options).await.unwrap();
+}
+
+async fn bytes(store: &TomeStore, key: &str) -> Vec<u8> {
+    store.get(&Path::from(key)).await.unwrap().bytes().await.unwrap().into()
+}
+
+#[tokio::test]
+async fn an_index_that_was_lost_is_made_again_out_of_the_tomes() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Local);
+    let large = 3 << 20;
+    put(&store, "a/small", 1, 100).await;
+    put(&store, "a/empty", 2, 0).await;
+    put(&store, "b/large", 3, large).await;
+    put(&store, "b/old", 4, 100).await;
+    put(&store, "b/old", 5, 200).await;
+    put(&store, "gone", 6, 100).await;
+    store.delete(&Path::from("gone")).await.unwrap();
+    let before = (store.totals().unwrap(), store.head(&Path::from("b/old")).await.unwrap());
+    store.stop();
+    drop(store);
+    remove(&shelf.directory().join("index"));
+
+    let store = shelf.open(Promise::Local);
+    assert_eq!(store.totals().unwrap().objects, 0);
+    let found = store.recover().await.unwrap();
+    assert_eq!((found.objects, found.known, found.problems), (4, 0, vec![]));
+    assert_eq!(before, (store.totals().unwrap(), store.head(&Path::from("b/old")).await.unwrap()));
+    assert_eq!(bytes(&store, "a/small").await, noise(1, 100));
+    assert_eq!(bytes(&store, "a/empty").await, noise(2, 0));
+    assert_eq!(bytes(&store, "b/large").await, noise(3, large));
+    let old = store.get(&Path::from("b/old")).await.unwrap();
+    assert_eq!(old.attributes.get(&Attribute::ContentType).unwrap().as_ref(), "text/x-test");
+    assert_eq!(old.bytes().await.unwrap(), noise(5, 200));
+    let again = store.recover().await.unwrap();
+    assert_eq!((again.objects, again.known), (0, 4));
+    store.stop();
+}
+
+#[tokio::test]
+async fn the_loss_of_a_tome_is_told_and_is_that_of_its_objects_alone() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Protected);
+    put(&store, "one", 1, 5000).await;
+    store.stop();
+    let name = store.set().list().remove(0);
+    let tome = store.set().tome_of(&name).unwrap();
+    drop(store);
+    let other = (0..).map(TomeId::new).find(|other| *other != tome).unwrap();
+    remove(&shelf.root(other));
+    remove(&shelf.awake(other));
+
+    let store = shelf.open(Promise::Local);
+    assert_eq!(bytes(&store, "one").await, noise(1, 5000));
+    let status = store.status().await;
+    assert!(!status.is_well());
+    let reason = format!("tome {other}: given up");
+    assert!(status.reasons.iter().any(|why| why.starts_with(&reason)), "{:?}", status.reasons);
+    store.stop();
+}
+
+#[tokio::test]
+async fn a_put_that_was_cut_short_leaves_nothing_behind() {
+    let shelf = Shelf::new();
+    let store = shelf.store(Promise::Local);
+    put(&store, "kept", 1, 5000).await;
+    let mut upload = store.put_multipart(&Path::from("cut")).await.unwrap();
+    upload.put_part(noise(2, 2 << 20).into()).await.unwrap();
+    assert_eq!(store.set().list().len(), 3, "two pieces of it, and what is kept");
+    store.stop();
+    drop((upload, store));
+
+    let store = shelf.open(Promise::Local);
+    // What was begun and not finished goes with the next removal or put.
+    put(&store, "next", 3, 10).await;
+    assert_eq!(store.set().list().len(), 2, "{:?}", store.set().list());
+    assert!(store.head(&Path::from("cut")).await.is_err());
+    assert_eq!(bytes(&store, "kept").await, noise(1, 5000));
+    store.stop();
+}
