@@ -1,4 +1,4 @@
-//! Live tomes: a set of them on real bytes, in one process.
+//! Live tomes: a set of them on real bytes, in one process or in several.
 //!
 //! ```text
 //! identity     which tome a disk is          disk         its blocks, at fixed places
@@ -6,6 +6,8 @@
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
+//! remote       a tome elsewhere, as its set sees it
+//! lone         a tome by itself, as it is elsewhere
 //! set          the whole, to be asked for objects
 //! ```
 //!
@@ -22,8 +24,10 @@ mod injected;
 mod keeper;
 pub mod limits;
 mod load;
+mod lone;
 mod network;
 mod pulled;
+mod remote;
 mod rows;
 mod set;
 mod set_store;
@@ -31,15 +35,17 @@ mod spin_gate;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::TomeStatus;
+pub use driver::{Ask, Done, Listed, Look, Reply, TomeStatus};
 pub use error::{Result, TomesError};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
 };
 pub use injected::{Failing, Injected};
+pub use lone::{LoneOptions, LoneTome, Visit};
 pub use network::Network;
 pub use pulled::Pulled;
-pub use set::{Entropy, SetOptions, SetStatus, TomeSet};
+pub use remote::{Greeting, Introduction, RemoteSeat};
+pub use set::{Charge, Entropy, SetOptions, SetStatus, TomeSet};
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use fulgurite_units::Clock;
 
 use crate::fail_point::FailPoints;
 use crate::injected::Injected;
+use crate::remote::RemoteSeat;
 
 /// Draws 16 bytes that nobody can guess: ids and the seeds of each start are made of them.
 #[derive(Clone)]
@@ -41,6 +42,8 @@ pub struct SetOptions {
     pub directory: PathBuf,
     /// Where the disk of each tome has its files. Tomes are numbered from zero.
     pub roots: BTreeMap<TomeId, PathBuf>,
+    /// Tomes in other processes; numbered with those that are here.
+    pub remotes: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
     /// How each disk is divided.
     pub layout: Layout,
     /// How many of each group have data and parity.

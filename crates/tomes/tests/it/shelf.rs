@@ -76,6 +76,7 @@ impl Shelf {
         SetOptions {
             directory: folder.join("set"),
             roots: tomes().map(|tome| (tome, root(folder, tome))).collect(),
+            remotes: BTreeMap::new(),
             layout: layout(),
             split: "3+2".parse().unwrap(),
             backend: Arc::clone(&self.disks) as _,

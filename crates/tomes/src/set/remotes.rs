@@ -1,0 +1,134 @@
+//! Tomes of a set that are in other processes: what they are told, and what is believed of them.
+//!
+//! ```text
+//! set --> Remotes --> RemoteSeat ~~~~~~~> a tome elsewhere
+//!  ^                       |
+//!  '------ Charge <--------'   what it has, what it tells tomes here and the keeper of tokens
+//! ```
+//!
+//! Not here: how anything travels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome::message::Message;
+use fulgurite_tome::token::{FromKeeper, ToKeeper};
+
+use super::local::Local;
+use super::names::Names;
+use crate::driver::{Letter, Listed};
+use crate::keeper::Note;
+use crate::network::Network;
+use crate::remote::{Greeting, Introduction, RemoteSeat};
+use crate::set_store::SetStore;
+use crate::{Result, TomesError};
+
+/// The network beyond the process of a set: one lane for each tome.
+#[derive(Debug, Default)]
+pub(super) struct Remotes {
+    seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,
+    /// Tomes that have a token, as far as was heard: their disks turn, or will.
+    holding: Mutex<BTreeSet<TomeId>>,
+}
+
+impl Remotes {
+    pub(super) fn new(seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>) -> Self {
+        Self { seats, holding: Mutex::default() }
+    }
+
+    pub(super) fn seats(&self) -> impl Iterator<Item = (TomeId, &Arc<dyn RemoteSeat>)> {
+        self.seats.iter().map(|(tome, seat)| (*tome, seat))
+    }
+
+    /// Whether it is likely that its disk turns.
+    pub(super) fn holds(&self, tome: TomeId) -> bool {
+        self.holding().contains(&tome)
+    }
+
+    fn holding(&self) -> MutexGuard<'_, BTreeSet<TomeId>> {
+        self.holding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network for Remotes {
+    fn tell(&self, from: TomeId, to: TomeId, message: Message) {
+        if let Some(seat) = self.seats.get(&to) {
+            seat.tell(from, message);
+        }
+    }
+
+    /// The keeper is in the process of the set, so nothing for it goes out of that.
+    fn tell_keeper(&self, _: TomeId, _: ToKeeper) {}
+
+    fn tell_holder(&self, to: TomeId, message: FromKeeper) {
+        match message {
+            FromKeeper::Held { .. } => self.holding().insert(to),
+            FromKeeper::Stale { .. } => self.holding().remove(&to),
+            FromKeeper::Offer { .. } => false,
+        };
+        if let Some(seat) = self.seats.get(&to) {
+            seat.tell_holder(message);
+        }
+    }
+}
+
+/// What a remote seat is charged with by its set. It keeps nothing of the set open.
+#[derive(Debug)]
+pub struct Charge {
+    pub(super) introduction: Introduction,
+    pub(super) store: Weak<SetStore>,
+    pub(super) names: Weak<Mutex<Names>>,
+    pub(super) local: Weak<Local>,
+    pub(super) remotes: Weak<Remotes>,
+}
+
+impl Charge {
+    /// What its tome is to be told first, each time.
+    ///
+    /// # Errors
+    /// [`TomesError::Stopped`] when the set is gone, and when what was kept of it cannot be read.
+    pub fn introduction(&self) -> Result<Introduction> {
+        let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
+        let may_make = self.introduction.may_make && !store.is_made(self.introduction.tome)?;
+        Ok(Introduction { may_make, ..self.introduction.clone() })
+    }
+
+    /// The tome answered, and all that it has is this.
+    ///
+    /// # Errors
+    /// [`TomesError::Stopped`] when the set is gone, and when it cannot be kept that it was made.
+    pub fn listed(&self, greeting: &Greeting, objects: &[Listed]) -> Result<()> {
+        let tome = self.introduction.tome;
+        let store = self.store.upgrade().ok_or(TomesError::Stopped)?;
+        if !store.is_made(tome)? {
+            store.note_made(tome)?;
+        }
+        let names = self.names.upgrade().ok_or(TomesError::Stopped)?;
+        let twice =
+            super::lock(&names).list_tome(tome, greeting.data_blocks, &greeting.under_way, objects);
+        for name in twice {
+            tracing::error!(%tome, name, "another tome has an object of this name as well");
+        }
+        Ok(())
+    }
+
+    /// The tome tells a tome that is in the process of the set.
+    pub fn told(&self, to: TomeId, message: Message) {
+        let from = self.introduction.tome;
+        if let Some(local) = self.local.upgrade() {
+            local.bring(to, Letter::Told { from, message });
+        }
+    }
+
+    /// The tome tells the keeper of tokens.
+    pub fn told_keeper(&self, message: ToKeeper) {
+        let tome = self.introduction.tome;
+        if let (ToKeeper::Release { .. }, Some(remotes)) = (&message, self.remotes.upgrade()) {
+            remotes.holding().remove(&tome);
+        }
+        if let Some(local) = self.local.upgrade() {
+            local.bring_keeper(Note::Told { tome, message });
+        }
+    }
+}
