@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fulgurite_disks::Backend;
 use fulgurite_tome::{Layout, Split, TomeId};
-use fulgurite_units::Clock;
+use fulgurite_units::{Clock, TomeSetId};
 
 use crate::fail_point::FailPoints;
 use crate::injected::Injected;
@@ -37,6 +37,8 @@ impl std::fmt::Debug for Entropy {
 /// What a set is opened with.
 #[derive(Debug)]
 pub struct SetOptions {
+    /// Which set it is, where others have to know before it is made; if none, its id is drawn.
+    pub set: Option<TomeSetId>,
     /// Where awake stores, ledgers and what the set knows of itself are: storage that does not
     /// sleep.
     pub directory: PathBuf,

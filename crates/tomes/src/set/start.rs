@@ -56,12 +56,16 @@ struct Opened {
 pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let tomes = check(&options)?;
     let wanted = SetRow {
-        set: TomeSetId::from_random(options.entropy.draw()),
+        set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
         layout: options.layout,
         split: options.split,
         tomes,
     };
     let (store, row) = SetStore::open(&options.directory, &wanted, is_new)?;
+    if let Some(set) = options.set.filter(|set| *set != row.set) {
+        let what = format!("the set is {}, and {set} is asked for", row.set);
+        return Err(TomesError::Invalid { what });
+    }
     let fail = Arc::new(std::mem::take(&mut options.fail));
     fail.pass("tomes-set-made");
     let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
@@ -144,6 +148,7 @@ pub(crate) fn start_alone(
         network: Arc::new(Local::new(network)),
         remotes,
         options: SetOptions {
+            set: Some(set),
             directory: options.directory,
             roots: BTreeMap::from([(tome, options.root)]),
             remotes: BTreeMap::new(),

@@ -74,6 +74,7 @@ impl Shelf {
     pub(crate) fn options(&self) -> SetOptions {
         let folder = &self.folder;
         SetOptions {
+            set: None,
             directory: folder.join("set"),
             roots: tomes().map(|tome| (tome, root(folder, tome))).collect(),
             remotes: BTreeMap::new(),
