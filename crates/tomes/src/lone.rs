@@ -214,6 +214,12 @@ impl LoneTome {
         self.local.bring(self.identity.tome, Letter::Keeper(message));
     }
 
+    /// How many objects are being put.
+    #[must_use]
+    pub fn puts_under_way(&self) -> usize {
+        lock(&self.puts).under_way.len()
+    }
+
     /// Has the disk put down, and returns when it is. Who waits is told so.
     pub fn stop(&self) {
         self.room.close();
