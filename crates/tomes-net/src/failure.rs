@@ -29,6 +29,7 @@ const NOT_ASKED: u32 = 4;
 const UNANSWERED: u32 = 5;
 
 /// An error as it travels.
+#[expect(clippy::wildcard_enum_match_arm, reason = "errors and kinds may become more")]
 pub(crate) fn status(error: &TomesError) -> Status {
     let (reason, text) = match error {
         TomesError::Tome(TomeError::NoObject { name }) => (NO_OBJECT, name.clone()),

@@ -35,7 +35,7 @@ pub const REST_MAX: Duration = Duration::from_secs(10);
 /// A connection that lasted so long begins the rests anew.
 pub const LASTED: Duration = Duration::from_secs(1);
 
-const _: () = assert!(BLOCK_BYTES_MAX.get() as usize * 4 <= WIRE_BYTES_MAX, "a change of a block");
+const _: () = assert!(BLOCK_BYTES_MAX.get() * 4 <= WIRE_BYTES_MAX as u64, "a change of a block");
 const _: () = assert!(PAGE_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "a page is a message");
 const _: () = assert!(PUTS_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "so is a greeting");
 const _: () = assert!(PART_BYTES <= WIRE_BYTES_MAX / 2);

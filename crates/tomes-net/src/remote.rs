@@ -142,6 +142,7 @@ impl RemoteSeat for RemoteTome {
 }
 
 /// Has an answer for who asks, be it that there is none.
+#[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
 async fn answer(tome: TomeId, here: Here, ask: Ask) {
     let Here { mut client, visit, over } = here;
     // Who asked may have gone, so answers may go nowhere.

@@ -6,8 +6,7 @@
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
-//! remote       a tome elsewhere, as its set sees it
-//! lone         a tome by itself, as it is elsewhere
+//! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
 //! ```
 //!
@@ -21,13 +20,13 @@ mod error;
 pub mod fail_point;
 mod identity;
 mod injected;
+mod introduction;
 mod keeper;
 pub mod limits;
 mod load;
 mod lone;
 mod network;
 mod pulled;
-mod remote;
 mod rows;
 mod set;
 mod set_store;
@@ -41,11 +40,11 @@ pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
 };
 pub use injected::{Failing, Injected};
-pub use lone::{LoneOptions, LoneTome, Visit};
+pub use introduction::{Greeting, Introduction};
+pub use lone::{LoneTome, Visit};
 pub use network::Network;
 pub use pulled::Pulled;
-pub use remote::{Greeting, Introduction, RemoteSeat};
-pub use set::{Charge, Entropy, SetOptions, SetStatus, TomeSet};
+pub use set::{Charge, Entropy, LoneOptions, RemoteSeat, SetOptions, SetStatus, TomeSet};
 
 #[cfg(test)]
 mod tests;

@@ -7,50 +7,20 @@
 //! messages, and who may ask.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fulgurite_disks::Backend;
 use fulgurite_tome::TomeId;
 use fulgurite_tome::message::Message;
 use fulgurite_tome::token::FromKeeper;
-use fulgurite_units::{Clock, TomeSetId};
+use fulgurite_units::TomeSetId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::driver::{Ask, Done, Driver, Letter, Look, Reply, TomeStatus};
-use crate::fail_point::FailPoints;
 use crate::identity::TomeIdentity;
-use crate::injected::Injected;
+use crate::introduction::{Greeting, Introduction};
 use crate::limits::{PUT_BYTES_MAX, PUT_GRAIN_BYTES, PUTS_MAX};
-use crate::network::Network;
-use crate::remote::{Greeting, Introduction};
-use crate::set::{Entropy, Local, put_room, start_alone};
+use crate::set::{Local, LoneOptions, put_room, start_alone};
 use crate::{Result, TomesError};
-
-/// What a tome by itself is opened with.
-#[derive(Debug)]
-pub struct LoneOptions {
-    /// Its set.
-    pub set: TomeSetId,
-    /// Which tome of it.
-    pub tome: TomeId,
-    /// Where its folder of what is awake is, named by its number as in the directory of a set.
-    pub directory: PathBuf,
-    /// Where its disk has its files.
-    pub root: PathBuf,
-    /// What turns the disk, in the place of its number.
-    pub backend: Arc<dyn Backend>,
-    /// What carries messages to other tomes and to the keeper of tokens.
-    pub network: Arc<dyn Network>,
-    /// The one clock.
-    pub clock: Clock,
-    /// What seeds are made of.
-    pub entropy: Entropy,
-    /// Where the process may be killed, for tests.
-    pub fail: FailPoints,
-    /// Faults that tests want.
-    pub injected: Injected,
-}
 
 /// A tome by itself.
 #[derive(Debug)]

@@ -16,8 +16,9 @@
 //! | [`TomeSet::delete`] | its name is gone; its bytes stay until they are written over |
 //! | an error of a tome given up | nothing is known until the set is opened anew |
 //!
-//! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and what
-//! is asked of it while it does not is refused. Not here: what carries messages between processes.
+//! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
+//! what is asked of it while it does not is refused. Not here: what carries messages between
+//! processes.
 
 mod local;
 mod names;
@@ -35,8 +36,8 @@ use fulgurite_units::TomeSetId;
 use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use local::Local;
-pub use options::{Entropy, SetOptions};
-pub use remotes::Charge;
+pub use options::{Entropy, LoneOptions, SetOptions};
+pub use remotes::{Charge, RemoteSeat};
 pub(crate) use start::{put_room, start_alone};
 
 use self::names::Names;
@@ -44,7 +45,6 @@ use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
-use crate::remote::RemoteSeat;
 use crate::{Result, TomesError};
 
 /// A set of tomes.

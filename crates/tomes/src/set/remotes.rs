@@ -6,9 +6,11 @@
 //!  '------ Charge <--------'   what it has, what it tells tomes here and the keeper of tokens
 //! ```
 //!
-//! Not here: how anything travels.
+//! Whoever carries calls between processes implements [`RemoteSeat`]; nothing here knows how. Not
+//! here: a tome that runs by itself ([`crate::LoneTome`]).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use fulgurite_tome::TomeId;
@@ -17,12 +19,36 @@ use fulgurite_tome::token::{FromKeeper, ToKeeper};
 
 use super::local::Local;
 use super::names::Names;
-use crate::driver::{Letter, Listed};
+use crate::driver::{Ask, Letter, Listed};
+use crate::introduction::{Greeting, Introduction};
 use crate::keeper::Note;
 use crate::network::Network;
-use crate::remote::{Greeting, Introduction, RemoteSeat};
 use crate::set_store::SetStore;
 use crate::{Result, TomesError};
+
+/// A tome in another process.
+pub trait RemoteSeat: Send + Sync + fmt::Debug {
+    /// Begins to ask for answers, and goes on until it is stopped. Each time that the tome answers,
+    /// [`Charge::listed`] is to be told what it has before anything is asked of it.
+    fn begin(&self, charge: Charge);
+
+    /// Asks for something. It never waits: what cannot be asked for now is refused with
+    /// [`crate::TomesError::Away`], and what ends without an answer with
+    /// [`crate::TomesError::Unanswered`].
+    fn ask(&self, ask: Ask);
+
+    /// A message of a tome that is in this process; it never waits, and may lose it.
+    fn tell(&self, from: TomeId, message: Message);
+
+    /// A message of the keeper of tokens; it never waits, and may lose it.
+    fn tell_holder(&self, message: FromKeeper);
+
+    /// Why it does not answer; nothing while it does.
+    fn away(&self) -> Option<String>;
+
+    /// Ends what was begun, and lets go of what it was charged with.
+    fn stop(&self);
+}
 
 /// The network beyond the process of a set: one lane for each tome.
 #[derive(Debug, Default)]
