@@ -15,7 +15,7 @@ use crate::wire::{
 };
 
 pub(crate) const LETTERS: &str = "/fulgurite.tome.v1.Tome/Letters";
-pub(crate) const VISIT: &str = "/fulgurite.tome.v1.Tome/Visit";
+pub(crate) const SESSION: &str = "/fulgurite.tome.v1.Tome/Session";
 pub(crate) const PUT: &str = "/fulgurite.tome.v1.Tome/Put";
 pub(crate) const GET: &str = "/fulgurite.tome.v1.Tome/Get";
 pub(crate) const DELETE: &str = "/fulgurite.tome.v1.Tome/Delete";
@@ -25,7 +25,7 @@ pub(crate) const LIST: &str = "/fulgurite.tome.v1.Tome/List";
 
 /// All of them, for the test that reads the file.
 #[cfg(test)]
-pub(crate) const CALLS: [&str; 8] = [LETTERS, VISIT, PUT, GET, DELETE, PROTECTED, STATUS, LIST];
+pub(crate) const CALLS: [&str; 8] = [LETTERS, SESSION, PUT, GET, DELETE, PROTECTED, STATUS, LIST];
 
 /// Who calls.
 #[derive(Clone, Debug)]
@@ -49,13 +49,13 @@ impl Client {
         Ok(done.await?.into_inner())
     }
 
-    pub(crate) async fn visit<S>(&mut self, said: S) -> Answered<Streaming<ToSet>>
+    pub(crate) async fn session<S>(&mut self, said: S) -> Answered<Streaming<ToSet>>
     where
         S: Stream<Item = FromSet> + Send + 'static,
     {
         self.ready().await?;
         let codec = ProstCodec::<FromSet, ToSet>::default();
-        let path = PathAndQuery::from_static(VISIT);
+        let path = PathAndQuery::from_static(SESSION);
         Ok(self.0.streaming(Request::new(said), path, codec).await?.into_inner())
     }
 

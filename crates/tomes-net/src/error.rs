@@ -1,6 +1,5 @@
 //! What can go wrong between tomes, with what a caller needs to act.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use fulgurite_tomes::TomesError;
@@ -22,7 +21,7 @@ pub enum NetError {
     #[error("a certificate names {what}")]
     Name { what: String },
     #[error("cannot listen at {address}")]
-    Listen { address: SocketAddr, source: std::io::Error },
+    Listen { address: String, source: std::io::Error },
     #[error("there is no connection to {address}: {what}")]
     Connect { address: String, what: String },
     #[error("{what} came in bytes that are none")]

@@ -35,12 +35,12 @@ pub struct TomesFile {
     /// Whose certificates.
     pub tls: TlsFiles,
     /// Where each tome is; all of them, numbered from zero.
-    pub tomes: BTreeMap<TomeId, Place>,
+    pub tomes: BTreeMap<TomeId, Whereabouts>,
 }
 
 /// Where a tome is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Whereabouts {
     /// In the process of the set, with its disk's files in this folder.
     Here(PathBuf),
     /// In a process of its own, which answers at this host and port.
@@ -52,12 +52,12 @@ pub enum Place {
 struct Raw {
     set: String,
     tls: TlsFiles,
-    tomes: BTreeMap<String, RawPlace>,
+    tomes: BTreeMap<String, RawWhereabouts>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawPlace {
+struct RawWhereabouts {
     address: Option<String>,
     root: Option<PathBuf>,
 }
@@ -96,9 +96,9 @@ impl TomesFile {
     /// Tomes in processes of their own, with their addresses.
     #[must_use]
     pub fn addresses(&self) -> BTreeMap<TomeId, String> {
-        let at = |(tome, place): (&TomeId, &Place)| match place {
-            Place::At(address) => Some((*tome, address.clone())),
-            Place::Here(_) => None,
+        let at = |(tome, place): (&TomeId, &Whereabouts)| match place {
+            Whereabouts::At(address) => Some((*tome, address.clone())),
+            Whereabouts::Here(_) => None,
         };
         self.tomes.iter().filter_map(at).collect()
     }
@@ -106,29 +106,29 @@ impl TomesFile {
     /// Tomes in the process of the set, with the folders of their disks.
     #[must_use]
     pub fn roots(&self) -> BTreeMap<TomeId, PathBuf> {
-        let here = |(tome, place): (&TomeId, &Place)| match place {
-            Place::Here(root) => Some((*tome, root.clone())),
-            Place::At(_) => None,
+        let here = |(tome, place): (&TomeId, &Whereabouts)| match place {
+            Whereabouts::Here(root) => Some((*tome, root.clone())),
+            Whereabouts::At(_) => None,
         };
         self.tomes.iter().filter_map(here).collect()
     }
 }
 
-fn place(tome: u32, raw: RawPlace, folder: &Path) -> Result<Place, String> {
+fn place(tome: u32, raw: RawWhereabouts, folder: &Path) -> Result<Whereabouts, String> {
     match (raw.address, raw.root) {
         (Some(address), None) => match address.parse::<http::uri::Authority>() {
             Ok(authority) if authority.port_u16().is_some() && !address.contains('@') => {
-                Ok(Place::At(address))
+                Ok(Whereabouts::At(address))
             }
             Ok(_) | Err(_) => Err(format!("tome {tome}: {address:?} is no host with a port")),
         },
-        (None, Some(root)) => Ok(Place::Here(folder.join(root))),
+        (None, Some(root)) => Ok(Whereabouts::Here(folder.join(root))),
         (Some(_), Some(_)) => Err(format!("tome {tome} has an address and a root: one is right")),
         (None, None) => Err(format!("tome {tome} has neither an address nor a root")),
     }
 }
 
-fn check(tomes: &BTreeMap<TomeId, Place>) -> Result<(), String> {
+fn check(tomes: &BTreeMap<TomeId, Whereabouts>) -> Result<(), String> {
     if tomes.is_empty() || tomes.len() > TOMES_MAX as usize {
         return Err(format!("{} tomes are not from 1 to {TOMES_MAX}", tomes.len()));
     }
@@ -141,8 +141,8 @@ fn check(tomes: &BTreeMap<TomeId, Place>) -> Result<(), String> {
     for (tome, place) in tomes {
         if !places.insert(place) {
             let at = match place {
-                Place::At(address) => address.clone(),
-                Place::Here(root) => root.display().to_string(),
+                Whereabouts::At(address) => address.clone(),
+                Whereabouts::Here(root) => root.display().to_string(),
             };
             return Err(format!("tome {tome}: another tome is at \"{at}\" as well"));
         }

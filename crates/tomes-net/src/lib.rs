@@ -6,9 +6,9 @@
 //! tls        whose certificate says which name        server    listens for one tome
 //! wire       messages, by hand                        served    answers for it, if one may ask
 //! client     calls, by hand: who makes them           remote    a tome, for its set
-//! service    and who answers                          visit     what goes on while it answers
+//! service    and who answers                          session     what goes on while it answers
 //! encoding   what is in their bytes, with versions    post      the network of one tome
-//! failure    errors over the wire and back            lane      its letters to one other
+//! failure    errors over the wire and back            route      its letters to one other
 //! dial       connections, and rests between them
 //! ```
 //!
@@ -22,21 +22,21 @@ mod encoding;
 mod error;
 mod failure;
 mod file;
-mod lane;
 pub mod limits;
 mod post;
 mod remote;
+mod route;
 mod serve;
 mod served;
 mod server;
 mod service;
+mod session;
 mod tls;
-mod visit;
 mod wire;
 
 pub use dial::Rests;
 pub use error::{NetError, Result};
-pub use file::{Place, TomesFile};
+pub use file::{TomesFile, Whereabouts};
 pub use remote::{RemoteOptions, RemoteTome};
 pub use serve::{ServeOptions, remotes, serve};
 pub use server::{Opening, ServerOptions, TomeServer};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use fulgurite_tomes::limits::{BLOCK_BYTES_MAX, NAME_BYTES_MAX, PUTS_MAX};
 
 /// Letters that wait for one peer. What does not fit is lost.
-pub const LANE_MAX: usize = 256;
+pub const ROUTE_MAX: usize = 256;
 /// Bytes of letters that wait for one peer, beyond the last that was taken.
-pub const LANE_BYTES_MAX: usize = 64 << 20;
+pub const ROUTE_BYTES_MAX: usize = 64 << 20;
 /// Bytes of one message of gRPC. A letter has some blocks at most; a larger one is lost.
 pub const WIRE_BYTES_MAX: usize = 64 << 20;
 /// Bytes of an object in one message.

@@ -1,5 +1,5 @@
-//! The network of a tome that is in a process of its own: a lane to each other such tome, and to
-//! the process of the set whatever visit it pays.
+//! The network of a tome that is in a process of its own: a route to each other such tome, and to
+//! the process of the set in the session that it began.
 //!
 //! Not here: what comes in.
 
@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::encoding::encode;
-use crate::lane::Lane;
+use crate::route::Route;
 use crate::wire::{Letter, ToSet};
 
 /// What goes to the set while it is there.
@@ -26,40 +26,40 @@ pub(crate) type Answers = mpsc::Sender<Result<ToSet, Status>>;
 #[derive(Debug)]
 pub(crate) struct Post {
     set: TomeSetId,
-    lanes: BTreeMap<TomeId, Lane>,
-    visitor: Mutex<Option<(u64, Answers)>>,
+    routes: BTreeMap<TomeId, Route>,
+    session: Mutex<Option<(u64, Answers)>>,
     lost: AtomicU64,
 }
 
 impl Post {
-    pub(crate) fn new(set: TomeSetId, lanes: BTreeMap<TomeId, Lane>) -> Self {
-        Self { set, lanes, visitor: Mutex::default(), lost: AtomicU64::new(0) }
+    pub(crate) fn new(set: TomeSetId, routes: BTreeMap<TomeId, Route>) -> Self {
+        Self { set, routes, session: Mutex::default(), lost: AtomicU64::new(0) }
     }
 
-    /// The set is there; who was before is not any more.
-    pub(crate) fn visited(&self, visit: u64, answers: Answers) {
-        *self.visitor() = Some((visit, answers));
+    /// A session begins; the one before is over.
+    pub(crate) fn joined(&self, session: u64, answers: Answers) {
+        *self.session() = Some((session, answers));
     }
 
-    /// The visit is over, unless there is a later one.
-    pub(crate) fn left(&self, visit: u64) {
-        self.visitor().take_if(|(last, _)| *last == visit);
+    /// The session is over, unless there is a later one.
+    pub(crate) fn left(&self, session: u64) {
+        self.session().take_if(|(last, _)| *last == session);
     }
 
-    /// Nobody visits any more.
+    /// Nobody is there any more.
     pub(crate) fn close(&self) {
-        *self.visitor() = None;
+        *self.session() = None;
     }
 
     /// Messages that were lost here.
     pub(crate) fn lost(&self) -> u64 {
-        let lanes: u64 = self.lanes.values().map(Lane::lost).sum();
-        lanes + self.lost.load(Ordering::Relaxed)
+        let routes: u64 = self.routes.values().map(Route::lost).sum();
+        routes + self.lost.load(Ordering::Relaxed)
     }
 
     fn to_set(&self, message: ToSet) {
         let is_sent = self
-            .visitor()
+            .session()
             .as_ref()
             .is_some_and(|(_, answers)| answers.try_send(Ok(message)).is_ok());
         if !is_sent {
@@ -67,16 +67,16 @@ impl Post {
         }
     }
 
-    fn visitor(&self) -> MutexGuard<'_, Option<(u64, Answers)>> {
-        self.visitor.lock().unwrap_or_else(PoisonError::into_inner)
+    fn session(&self) -> MutexGuard<'_, Option<(u64, Answers)>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Network for Post {
     fn tell(&self, from: TomeId, to: TomeId, message: Message) {
         let Some(letter) = letter(self.set, from, to, &message) else { return };
-        match self.lanes.get(&to) {
-            Some(lane) => lane.tell(letter),
+        match self.routes.get(&to) {
+            Some(route) => route.tell(letter),
             None => self.to_set(ToSet { letter: Some(letter), ..ToSet::default() }),
         }
     }

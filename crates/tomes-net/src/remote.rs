@@ -1,7 +1,7 @@
 //! A tome in another process, for its set: each question is a call, and each ends, whatever becomes
 //! of the connection.
 //!
-//! Not here: when it is visited ([`crate::visit`]).
+//! Not here: when a session begins ([`crate::session`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::client::Client;
 use crate::dial::Rests;
 use crate::encoding::encode;
 use crate::failure::error;
-use crate::limits::{ASKS_MAX, LANE_MAX, PART_BYTES};
+use crate::limits::{ASKS_MAX, PART_BYTES, ROUTE_MAX};
 use crate::post::letter;
+use crate::session::{Here, Seat, State, run};
 use crate::tls::Tls;
-use crate::visit::{Here, Seat, State, run};
 use crate::wire::{FromSet, PutPart, StatusReply};
 
 /// Where a tome is, and as whom it is asked.
@@ -60,7 +60,7 @@ impl RemoteTome {
     #[must_use]
     pub fn new(options: RemoteOptions) -> Self {
         let RemoteOptions { tome, address, tls, rests, clock, runtime } = options;
-        let (said, waiting) = mpsc::channel(LANE_MAX);
+        let (said, waiting) = mpsc::channel(ROUTE_MAX);
         let why = "it has not answered yet".to_owned();
         let state = Mutex::new(State::Away { since: clock.now(), why });
         let asks = Arc::new(Semaphore::new(ASKS_MAX));
@@ -144,11 +144,11 @@ impl RemoteSeat for RemoteTome {
 /// Has an answer for who asks, be it that there is none.
 #[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
 async fn answer(tome: TomeId, here: Here, ask: Ask) {
-    let Here { mut client, visit, over } = here;
+    let Here { mut client, session, over } = here;
     // Who asked may have gone, so answers may go nowhere.
     match ask {
         Ask::Put { name, bytes, held, done } => {
-            let put = put(tome, &mut client, visit, name, bytes);
+            let put = put(tome, &mut client, session, name, bytes);
             done.tell(until(tome, over, put).await);
             drop(held);
         }
@@ -176,7 +176,7 @@ async fn answer(tome: TomeId, here: Here, ask: Ask) {
     }
 }
 
-/// What comes of a call while the visit goes on.
+/// What comes of a call while the session goes on.
 async fn until<T>(
     tome: TomeId,
     mut over: watch::Receiver<bool>,
@@ -194,11 +194,11 @@ async fn until<T>(
 async fn put(
     tome: TomeId,
     client: &mut Client,
-    visit: u64,
+    session: u64,
     name: String,
     bytes: Vec<u8>,
 ) -> Result<(), TomesError> {
-    let first = PutPart { visit, name, length: bytes.len() as u64, bytes: Vec::new() };
+    let first = PutPart { session, name, length: bytes.len() as u64, bytes: Vec::new() };
     let mut at = 0;
     let mut first = Some(first);
     let parts = std::iter::from_fn(move || {

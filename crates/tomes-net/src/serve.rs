@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -32,7 +31,7 @@ pub struct ServeOptions {
     /// Which tome.
     pub tome: TomeId,
     /// Where it answers, if not where the file says that it is asked.
-    pub listen: Option<SocketAddr>,
+    pub listener: Option<TcpListener>,
     /// Where its folder of what is awake is.
     pub directory: PathBuf,
     /// Where its disk has its files.
@@ -51,7 +50,7 @@ pub struct ServeOptions {
 /// When the file has no address of it, its certificate is another's, or nothing can listen there.
 pub async fn serve(
     file: &TomesFile,
-    options: ServeOptions,
+    mut options: ServeOptions,
     shutdown: impl Future<Output = ()>,
 ) -> Result<()> {
     let tome = options.tome;
@@ -60,14 +59,13 @@ pub async fn serve(
     let own = others.get(&tome).ok_or_else(|| NetError::Refused {
         what: format!("tome {tome} has no address in the file of its set"),
     })?;
-    let listener = match options.listen {
-        Some(address) => TcpListener::bind(address).await,
-        None => TcpListener::bind(own).await,
+    let listener = match options.listener.take() {
+        Some(listener) => listener,
+        None => TcpListener::bind(own).await.map_err(|source| {
+            let address = own.clone();
+            NetError::Listen { address, source }
+        })?,
     };
-    let listener = listener.map_err(|error| NetError::Connect {
-        address: options.listen.map_or_else(|| own.clone(), |address| address.to_string()),
-        what: format!("cannot listen: {error}"),
-    })?;
     let server = TomeServer::start(ServerOptions {
         tome,
         listener,

@@ -3,7 +3,7 @@
 //! | call | who may |
 //! | --- | --- |
 //! | letters | a tome with a process of its own, from itself |
-//! | a visit | the process of the set, with letters of tomes that are there |
+//! | a session | the process of the set, with letters of tomes that are there |
 //! | all others | the process of the set |
 //!
 //! Who one is, is what its certificate says. Not here: sockets.
@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fulgurite_tome::TomeId;
-use fulgurite_tomes::{Introduction, LoneTome, TomeStatus, TomesError, Visit};
+use fulgurite_tomes::{Introduction, LoneTome, Session, TomeStatus, TomesError};
 use fulgurite_units::TomeSetId;
 use tokio::sync::{mpsc, watch};
 use tonic::{Request, Status, Streaming};
 
 use crate::encoding::{self, decode, encode};
 use crate::failure::status;
-use crate::limits::{LANE_MAX, PAGE_MAX, PART_BYTES};
+use crate::limits::{PAGE_MAX, PART_BYTES, ROUTE_MAX};
 use crate::post::Post;
 use crate::tls::Name;
 use crate::wire::{
@@ -83,7 +83,7 @@ impl Served {
     pub(crate) async fn letters(&self, letters: Request<Streaming<Letter>>) -> Answered<Nothing> {
         let from = match who(&letters)? {
             Name::Tome(tome) => tome,
-            Name::Keeper => return Err(refused("the set sends letters in its visits")),
+            Name::Keeper => return Err(refused("the set sends letters in its sessions")),
         };
         let mut letters = letters.into_inner();
         let mut stopping = self.stopping.clone();
@@ -115,7 +115,7 @@ impl Served {
         Ok(())
     }
 
-    pub(crate) async fn visit(
+    pub(crate) async fn session(
         self: &Arc<Self>,
         said: Request<Streaming<FromSet>>,
     ) -> Answered<mpsc::Receiver<Answered<ToSet>>> {
@@ -124,25 +124,25 @@ impl Served {
         let first = said.message().await?.ok_or_else(|| refused("nobody is introduced"))?;
         let introduction = encoding::introduction(&first.introduction).map_err(invalid)?;
         let lone = self.opened(Some(introduction.clone())).await.map_err(|e| status(&e))?;
-        let (visit, greeting) = lone.greet(&introduction).await.map_err(|e| status(&e))?;
-        let (answers, answered) = mpsc::channel(LANE_MAX);
+        let (session, greeting) = lone.greet(&introduction).await.map_err(|e| status(&e))?;
+        let (answers, answered) = mpsc::channel(ROUTE_MAX);
         let greeting = encode("a greeting", &greeting).map_err(invalid)?;
-        let greeting = ToSet { greeting, visit: visit.0, ..ToSet::default() };
+        let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
         // There is room: it is the first.
         let _ = answers.try_send(Ok(greeting));
-        tracing::info!(tome = %self.tome, visit = visit.0, "the set is there");
-        self.post.visited(visit.0, answers);
+        tracing::info!(tome = %self.tome, session = session.0, "the set is there");
+        self.post.joined(session.0, answers);
         let served = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = served.listen(&lone, said).await {
                 tracing::info!(tome = %served.tome, "the set is gone: {}", error.message());
             }
-            served.post.left(visit.0);
+            served.post.left(session.0);
         });
         Ok(answered)
     }
 
-    /// Hears what a visit says until it is over.
+    /// Hears what a session says until it is over.
     async fn listen(&self, lone: &LoneTome, mut said: Streaming<FromSet>) -> Answered<()> {
         let mut stopping = self.stopping.clone();
         loop {
@@ -176,7 +176,7 @@ impl Served {
         if bytes.len() != length {
             return Err(Status::invalid_argument("less comes than was said"));
         }
-        let done = lone.put(Visit(first.visit), first.name, bytes, held).await;
+        let done = lone.put(Session(first.session), first.name, bytes, held).await;
         done.map(|()| Nothing {}).map_err(|e| status(&e))
     }
 
@@ -226,7 +226,7 @@ impl Served {
     /// The tome, if it is the set that asks.
     fn asked<T>(&self, request: &Request<T>) -> Answered<Arc<LoneTome>> {
         of_keeper(request)?;
-        let why = "no set has visited it yet".to_owned();
+        let why = "no set has begun a session with it yet".to_owned();
         let away = TomesError::Away { tome: self.tome, why };
         self.lone().ok_or_else(|| status(&away))
     }

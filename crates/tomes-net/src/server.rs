@@ -24,14 +24,14 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use crate::Result;
 use crate::dial::Rests;
-use crate::lane::Lane;
 use crate::limits::{ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX};
 use crate::post::Post;
+use crate::route::Route;
 use crate::served::{Open, Served};
 use crate::service::Calls;
 use crate::tls::{Name, Tls};
+use crate::{NetError, Result};
 
 /// Opens the tome that is served: on the network that it is given, and with an introduction, if it
 /// was made before that or may be.
@@ -84,15 +84,15 @@ impl TomeServer {
         let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
         let address = listener.local_addr();
         let address = address.map_err(|source| {
-            let address = SocketAddr::from(([0, 0, 0, 0], 0));
-            crate::NetError::Listen { address, source }
+            let address = format!("the socket of tome {tome}");
+            NetError::Listen { address, source }
         })?;
-        let lane = |(to, at): (TomeId, String)| {
-            let lane = Lane::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
-            (to, lane)
+        let route = |(to, at): (TomeId, String)| {
+            let route = Route::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
+            (to, route)
         };
         let others = others.into_iter().filter(|(other, _)| *other != tome);
-        let post = Arc::new(Post::new(tls.set(), others.map(lane).collect()));
+        let post = Arc::new(Post::new(tls.set(), others.map(route).collect()));
         let network = Arc::clone(&post) as Arc<dyn Network>;
         let open: Arc<Open> = Arc::new(move |introduction: Option<&Introduction>| {
             open(Arc::clone(&network), introduction)

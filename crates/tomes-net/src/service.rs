@@ -13,7 +13,7 @@ use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use crate::client::{DELETE, GET, LETTERS, LIST, PROTECTED, PUT, STATUS, VISIT};
+use crate::client::{DELETE, GET, LETTERS, LIST, PROTECTED, PUT, SESSION, STATUS};
 use crate::limits::WIRE_BYTES_MAX;
 use crate::served::Served;
 use crate::wire::{
@@ -79,10 +79,10 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
             });
             grpc::<Bytes, Named>().server_streaming(call, request).await
         }
-        VISIT => {
+        SESSION => {
             let call = tower::service_fn(move |said: Request<Streaming<FromSet>>| {
                 let served = Arc::clone(&served);
-                async move { served.visit(said).await.map(ReceiverStream::new).map(Response::new) }
+                async move { served.session(said).await.map(ReceiverStream::new).map(Response::new) }
             });
             grpc::<ToSet, FromSet>().streaming(call, request).await
         }

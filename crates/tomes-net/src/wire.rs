@@ -32,13 +32,13 @@ pub(crate) struct FromSet {
     pub(crate) letter: Option<Letter>,
 }
 
-/// From a tome to its set: one of its fields, a greeting with its visit.
+/// From a tome to its set: one of its fields, a greeting with its session.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ToSet {
     #[prost(bytes = "vec", tag = "1")]
     pub(crate) greeting: Vec<u8>,
     #[prost(uint64, tag = "2")]
-    pub(crate) visit: u64,
+    pub(crate) session: u64,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) token: Vec<u8>,
     #[prost(message, optional, tag = "4")]
@@ -49,7 +49,7 @@ pub(crate) struct ToSet {
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct PutPart {
     #[prost(uint64, tag = "1")]
-    pub(crate) visit: u64,
+    pub(crate) session: u64,
     #[prost(string, tag = "2")]
     pub(crate) name: String,
     #[prost(uint64, tag = "3")]

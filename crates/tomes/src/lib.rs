@@ -41,7 +41,7 @@ pub use identity::{
 };
 pub use injected::{Failing, Injected};
 pub use introduction::{Greeting, Introduction};
-pub use lone::{LoneTome, Visit};
+pub use lone::{LoneTome, Session};
 pub use network::Network;
 pub use pulled::Pulled;
 pub use set::{Charge, Entropy, LoneOptions, RemoteSeat, SetOptions, SetStatus, TomeSet};

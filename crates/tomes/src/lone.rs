@@ -1,9 +1,9 @@
 //! One tome by itself: its awake store, its disk and its driver, on whatever network it is given.
 //!
 //! Its set is in another process, and asks for all that clients want. A set that comes again (it
-//! began anew, or lost the connection) is another visit: what the visit before still has under way
+//! began anew, or lost the connection) is another session: what the session before still has under way
 //! in the network is refused from then on, and puts that this tome has begun are told by name. So
-//! whoever lists the names of a visit misses none that comes later. Not here: what carries
+//! whoever lists the names of a session misses none that comes later. Not here: what carries
 //! messages, and who may ask.
 
 use std::collections::BTreeSet;
@@ -34,11 +34,11 @@ pub struct LoneTome {
 
 /// A number for each time that a set comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Visit(pub u64);
+pub struct Session(pub u64);
 
 #[derive(Debug, Default)]
 struct Puts {
-    visit: u64,
+    session: u64,
     under_way: BTreeSet<String>,
 }
 
@@ -63,11 +63,11 @@ impl LoneTome {
         &self.identity
     }
 
-    /// A set comes: what a visit before has not said yet is refused from now on.
+    /// A set comes: what a session before has not said yet is refused from now on.
     ///
     /// # Errors
     /// Kind `Conflict` when another set, tome or layout is meant.
-    pub async fn greet(&self, introduction: &Introduction) -> Result<(Visit, Greeting)> {
+    pub async fn greet(&self, introduction: &Introduction) -> Result<(Session, Greeting)> {
         meant(self.identity.set, self.identity.tome, introduction)?;
         let (own, told) = (self.identity.layout.parts(), introduction.layout.parts());
         if own != told {
@@ -75,13 +75,13 @@ impl LoneTome {
             return Err(TomesError::WrongDisk { tome: self.identity.tome, what });
         }
         // First who is under way: who is done by then is found by whoever looks after that.
-        let (visit, under_way) = {
+        let (session, under_way) = {
             let mut puts = lock(&self.puts);
-            puts.visit += 1;
-            (Visit(puts.visit), puts.under_way.iter().cloned().collect())
+            puts.session += 1;
+            (Session(puts.session), puts.under_way.iter().cloned().collect())
         };
         let look = self.look(None, 0).await?;
-        Ok((visit, Greeting { data_blocks: look.data_blocks, under_way }))
+        Ok((session, Greeting { data_blocks: look.data_blocks, under_way }))
     }
 
     /// Room for so many bytes, which is to be taken before they are.
@@ -98,18 +98,18 @@ impl LoneTome {
         held.map_err(|_| TomesError::Stopped)
     }
 
-    /// Puts an object of a visit; it is `local` when this returns.
+    /// Puts an object of a session; it is `local` when this returns.
     ///
     /// # Errors
-    /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the visit is over.
+    /// As those of [`crate::TomeSet::put`], and [`TomesError::Away`] when the session is over.
     pub async fn put(
         &self,
-        visit: Visit,
+        session: Session,
         name: String,
         bytes: Vec<u8>,
         held: OwnedSemaphorePermit,
     ) -> Result<()> {
-        self.begin_put(visit, &name)?;
+        self.begin_put(session, &name)?;
         let (puts, named) = (Arc::clone(&self.puts), name.clone());
         let put = |reply: Reply<()>| {
             let done = Done::new(move |done| {
@@ -196,10 +196,10 @@ impl LoneTome {
         self.driver.stop();
     }
 
-    fn begin_put(&self, visit: Visit, name: &str) -> Result<()> {
+    fn begin_put(&self, session: Session, name: &str) -> Result<()> {
         let tome = self.identity.tome;
         let mut puts = lock(&self.puts);
-        if puts.visit != visit.0 {
+        if puts.session != session.0 {
             let why = "its set came again after this was sent".to_owned();
             return Err(TomesError::Away { tome, why });
         }

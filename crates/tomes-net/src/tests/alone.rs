@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use crate::client::CALLS;
 use crate::failure::{error, status};
-use crate::{Place, TomesFile};
+use crate::{TomesFile, Whereabouts};
 
 const HEAD: &str = r#"set = "07070707-0707-4707-8707-070707070707"
 [tls]
@@ -32,7 +32,7 @@ fn the_file_says_where_each_tome_is() {
     assert_eq!(file.tls.ca, Path::new("/etc/f/ca.pem"));
     assert_eq!(file.tls.certificate, Path::new("/etc/own.pem"));
     assert_eq!(file.tomes.len(), 11);
-    assert_eq!(file.tomes[&TomeId::new(0)], Place::Here("/etc/f/disk-0".into()));
+    assert_eq!(file.tomes[&TomeId::new(0)], Whereabouts::Here("/etc/f/disk-0".into()));
     assert_eq!(file.roots().len(), 9);
     let addresses: Vec<_> = file.addresses().into_values().collect();
     assert_eq!(addresses, ["10.0.0.1:7443", "tome.example:7443"]);

@@ -17,9 +17,9 @@ use tonic::{Code, Request};
 use super::world::{Authority, BLOCK, RESTS, World, draw, noise};
 use crate::client::Client;
 use crate::dial::dial;
-use crate::lane::Lane;
-use crate::limits::LANE_MAX;
+use crate::limits::ROUTE_MAX;
 use crate::post::{Post, letter};
+use crate::route::Route;
 use crate::wire::{FromSet, Letter, PutPart};
 use crate::{Name, Tls};
 
@@ -53,7 +53,7 @@ async fn answers(address: &str, tls: &Tls) -> Result<Code, String> {
 #[tokio::test]
 async fn whoever_is_of_another_authority_or_set_is_not_answered() {
     let (world, address) = one().await;
-    // No set has visited it: that is an answer, to whoever may ask.
+    // No set began a session: that is an answer, to whoever may ask.
     assert_eq!(answers(&address, &world.tls(Name::Keeper)).await, Ok(Code::Unavailable));
     let of_tome = world.tls(Name::Tome(TomeId::new(3)));
     assert_eq!(answers(&address, &of_tome).await, Ok(Code::PermissionDenied));
@@ -153,7 +153,7 @@ async fn a_letter_is_from_its_sender_or_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_visit_ends_the_one_before() {
+async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_session_ends_the_one_before() {
     let mut world = World::new(6, 2).await;
     world.serve_all().await;
     let set = world.init().await;
@@ -176,33 +176,33 @@ async fn a_set_speaks_for_tomes_of_its_own_process_alone_and_a_visit_ends_the_on
         vec![first.clone(), FromSet { letter, ..FromSet::default() }]
     };
     let mut client = Client::new(dial(&address, Name::Tome(tome), &tls).await.unwrap());
-    // One that claims to be from a tome that is elsewhere ends the visit; one from here does not.
-    let visit = tokio_stream::iter(says(4));
-    let mut heard = client.visit(visit).await.unwrap();
+    // One that claims to be from a tome that is elsewhere ends the session; one from here does not.
+    let session = tokio_stream::iter(says(4));
+    let mut heard = client.session(session).await.unwrap();
     let greeting = heard.message().await.unwrap().unwrap();
-    assert!(greeting.visit > 0);
+    assert!(greeting.session > 0);
     while let Ok(Some(_)) = heard.message().await {}
     let (said, stream) = tokio::sync::mpsc::channel(4);
     for message in says(1) {
         said.send(message).await.unwrap();
     }
-    let visit = tokio_stream::wrappers::ReceiverStream::new(stream);
-    let mut heard = client.visit(visit).await.unwrap();
+    let session = tokio_stream::wrappers::ReceiverStream::new(stream);
+    let mut heard = client.session(session).await.unwrap();
     let later = heard.message().await.unwrap().unwrap();
-    assert!(later.visit > greeting.visit);
-    // A put of the visit before is refused, and nothing is put.
-    let part = |visit| PutPart { visit, name: "late".to_owned(), length: 1, bytes: Vec::new() };
-    let parts = vec![part(greeting.visit), PutPart { bytes: vec![1], ..PutPart::default() }];
+    assert!(later.session > greeting.session);
+    // A put of the session before is refused, and nothing is put.
+    let part = |session| PutPart { session, name: "late".to_owned(), length: 1, bytes: Vec::new() };
+    let parts = vec![part(greeting.session), PutPart { bytes: vec![1], ..PutPart::default() }];
     let late = client.put(tokio_stream::iter(parts)).await.unwrap_err();
     let late = crate::failure::error(tome, &late);
     assert!(late.to_string().contains("its set came again"), "{late}");
     // Nobody but the set puts.
     let tls = world.tls(Name::Tome(TomeId::new(3)));
     let mut other = Client::new(dial(&address, Name::Tome(tome), &tls).await.unwrap());
-    let put = other.put(tokio_stream::iter(vec![part(later.visit)])).await.unwrap_err();
+    let put = other.put(tokio_stream::iter(vec![part(later.session)])).await.unwrap_err();
     assert_eq!(put.code(), Code::PermissionDenied);
-    let visit = other.visit(tokio_stream::iter(vec![first.clone()])).await.unwrap_err();
-    assert_eq!(visit.code(), Code::PermissionDenied);
+    let session = other.session(tokio_stream::iter(vec![first.clone()])).await.unwrap_err();
+    assert_eq!(session.code(), Code::PermissionDenied);
     let read = other.get("first".to_owned()).await.unwrap_err();
     assert_eq!(read.code(), Code::PermissionDenied);
     drop((said, heard));
@@ -215,15 +215,15 @@ async fn what_does_not_fit_is_lost_and_counted_and_nobody_waits() {
     world.proxies[&to].cut();
     let at = world.proxies[&to].address.to_string();
     let tls = world.tls(Name::Tome(own));
-    let lane = Lane::new(Name::Tome(to), at, tls, RESTS, &Handle::current());
-    let post = Post::new(world.set, BTreeMap::from([(to, lane)]));
-    let all = LANE_MAX as u64 * 3;
+    let route = Route::new(Name::Tome(to), at, tls, RESTS, &Handle::current());
+    let post = Post::new(world.set, BTreeMap::from([(to, route)]));
+    let all = ROUTE_MAX as u64 * 3;
     for number in 0..all {
         post.tell(own, to, learned(u32::try_from(number).unwrap()));
     }
     // One may be on its way already.
     let kept = all - post.lost();
-    assert!((LANE_MAX as u64..=LANE_MAX as u64 + 1).contains(&kept), "{kept}");
+    assert!((ROUTE_MAX as u64..=ROUTE_MAX as u64 + 1).contains(&kept), "{kept}");
     // To a set that is not there.
     post.tell(own, TomeId::new(0), learned(0));
     assert_eq!(post.lost(), all - kept + 1);

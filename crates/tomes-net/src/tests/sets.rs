@@ -1,10 +1,14 @@
 //! Sets over sockets: what is put is kept, whoever stops or is cut off meanwhile.
 
-use fulgurite_tome::TomeId;
-use fulgurite_tomes::{TomeSet, TomeStatus, TomesError};
-use fulgurite_units::{ByteCount, ErrorKind};
+use std::sync::Arc;
 
-use super::world::{BLOCK, World, noise};
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Entropy, SetOptions, TomeSet, TomeStatus, TomesError};
+use fulgurite_units::{ByteCount, ErrorKind};
+use tokio::runtime::Handle;
+
+use super::world::{BLOCK, World, draw, noise};
+use crate::{Name, ServeOptions, TomesFile, remotes, serve};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_are_put_protected_read_and_deleted_over_sockets() {
@@ -220,4 +224,60 @@ async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
     assert!(!world.directory(tome).join("tome-0000").join("awake").exists());
     let unknown = set.get("first").await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Unavailable, "it may be at the tome that is away");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_go_by_one_file() {
+    let world = World::new(6, 0).await;
+    let mut listeners = Vec::new();
+    let mut tomes = String::new();
+    for tome in 0..6 {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tomes += &format!("{tome} = {{ address = \"{address}\" }}\n");
+        listeners.push(listener);
+    }
+    let file = |name: Name| {
+        let files = world.authority.issue(vec![name.in_set(world.set)]);
+        let (certificate, key) = (files.certificate.display(), files.key.display());
+        let text = format!(
+            "set = \"{}\"\n[tls]\nca = \"ca.pem\"\ncertificate = \"{certificate}\"\n\
+             key = \"{key}\"\n[tomes]\n{tomes}",
+            world.set
+        );
+        let path = world.folder.path().join("authority/tomes.toml");
+        std::fs::write(&path, text).unwrap();
+        TomesFile::read(&path).unwrap()
+    };
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let mut served = Vec::new();
+    for (tome, listener) in (0..6).map(TomeId::new).zip(listeners) {
+        let (file, mut stopping) = (file(Name::Tome(tome)), stopping.clone());
+        let options = ServeOptions {
+            tome,
+            listener: Some(listener),
+            directory: world.directory(tome),
+            root: world.root(tome),
+            backend: Arc::clone(&world.disks) as _,
+            clock: world.clock.clock(),
+            entropy: Entropy::new(draw),
+        };
+        served.push(tokio::spawn(async move {
+            serve(&file, options, async move {
+                stopping.wait_for(|is_stopping| *is_stopping).await.unwrap();
+            })
+            .await
+        }));
+    }
+    let file = file(Name::Keeper);
+    let remotes = remotes(&file, &world.clock.clock(), &Handle::current()).unwrap();
+    let set = TomeSet::init(SetOptions { remotes, ..world.options() }).unwrap();
+    world.wait(world.answer(&set)).await;
+    world.keep(&set, "first", noise("first", 2 * BLOCK)).await;
+    assert_eq!(world.wait(set.get("first")).await.unwrap(), noise("first", 2 * BLOCK));
+    stop.send(true).unwrap();
+    for served in served {
+        served.await.unwrap().unwrap();
+    }
+    assert_eq!(set.get("first").await.unwrap_err().kind(), ErrorKind::Unavailable);
 }

@@ -50,7 +50,7 @@ pub trait RemoteSeat: Send + Sync + fmt::Debug {
     fn stop(&self);
 }
 
-/// The network beyond the process of a set: one lane for each tome.
+/// The network beyond the process of a set: a way to each tome.
 #[derive(Debug, Default)]
 pub(super) struct Remotes {
     seats: BTreeMap<TomeId, Arc<dyn RemoteSeat>>,

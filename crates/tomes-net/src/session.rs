@@ -1,11 +1,11 @@
-//! What goes on between a set and a tome elsewhere: it is visited for as long as it answers, and
+//! What goes on between a set and a tome elsewhere: a session lasts for as long as it answers, and
 //! again when it does.
 //!
 //! ```text
 //! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
 //! ```
 //!
-//! Before it is visited again, all that was asked in the visit before has ended: so what is listed
+//! Before the next session begins, all that was asked in the one before has ended: so what is listed
 //! holds. Not here: what is asked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ use tonic::{Status, Streaming};
 use crate::client::Client;
 use crate::dial::{Rest, Rests, dial};
 use crate::encoding::{self, decode, encode};
-use crate::limits::{ASKS_MAX, LANE_MAX, PAGE_MAX};
+use crate::limits::{ASKS_MAX, PAGE_MAX, ROUTE_MAX};
 use crate::tls::{Name, Tls};
 use crate::wire::{FromSet, ListRequest, ToSet};
 use crate::{NetError, Result};
@@ -46,11 +46,11 @@ pub(crate) enum State {
     Here(Here),
 }
 
-/// A visit.
+/// A session.
 #[derive(Clone, Debug)]
 pub(crate) struct Here {
     pub(crate) client: Client,
-    pub(crate) visit: u64,
+    pub(crate) session: u64,
     /// Becomes true.
     pub(crate) over: watch::Receiver<bool>,
 }
@@ -84,23 +84,23 @@ impl Seat {
     }
 }
 
-/// Visits it again and again, until it is stopped.
+/// Has one session after the other, until it is stopped.
 pub(crate) async fn run(seat: Arc<Seat>, charge: Charge, mut said: mpsc::Receiver<FromSet>) {
     let mut rest = Rest::new(seat.rests);
     loop {
         rest.begin();
         let mut was_there = false;
         let ended = tokio::select! {
-            ended = visit(&seat, &charge, &mut said, &mut was_there) => ended,
+            ended = session(&seat, &charge, &mut said, &mut was_there) => ended,
             () = seat.stopped() => Err(NetError::Ended { what: "its set is stopped".to_owned() }),
         };
         let why = match ended {
             Ok(()) => "the connection ended".to_owned(),
             Err(error) => fulgurite_units::error_chain(&error),
         };
-        tracing::debug!(tome = %seat.tome, "a visit ended: {why}");
+        tracing::debug!(tome = %seat.tome, "a session ended: {why}");
         seat.away(why);
-        // Who was asked and has not answered is told of by now, or soon: the visit is over.
+        // Who was asked and has not answered is told of by now, or soon: the session is over.
         let all = u32::try_from(ASKS_MAX).unwrap_or(u32::MAX);
         drop(seat.asks.acquire_many(all).await);
         if *seat.stopping.borrow() {
@@ -113,7 +113,7 @@ pub(crate) async fn run(seat: Arc<Seat>, charge: Charge, mut said: mpsc::Receive
     }
 }
 
-async fn visit(
+async fn session(
     seat: &Seat,
     charge: &Charge,
     said: &mut mpsc::Receiver<FromSet>,
@@ -121,10 +121,10 @@ async fn visit(
 ) -> Result<()> {
     let mut client = Client::new(dial(&seat.address, Name::Tome(seat.tome), &seat.tls).await?);
     let introduction = encode("an introduction", &charge.introduction()?)?;
-    let (saying, stream) = mpsc::channel(LANE_MAX);
+    let (saying, stream) = mpsc::channel(ROUTE_MAX);
     // There is room: it is the first.
     let _ = saying.try_send(FromSet { introduction, ..FromSet::default() });
-    let mut heard = client.visit(ReceiverStream::new(stream)).await.map_err(|e| why(seat, &e))?;
+    let mut heard = client.session(ReceiverStream::new(stream)).await.map_err(|e| why(seat, &e))?;
     let first = heard.message().await.map_err(|e| why(seat, &e))?;
     let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
     let greeting: Greeting = decode("a greeting", &first.greeting)?;
@@ -135,7 +135,7 @@ async fn visit(
     while said.try_recv().is_ok() {}
     let (over, is_over) = watch::channel(false);
     tracing::info!(tome = %seat.tome, objects = objects.len(), "answers at {}", seat.address);
-    *seat.state() = State::Here(Here { client, visit: first.visit, over: is_over });
+    *seat.state() = State::Here(Here { client, session: first.session, over: is_over });
     let ended = talk(seat, charge, said, &saying, heard).await;
     // Nobody may listen.
     let _ = over.send(true);
@@ -171,10 +171,14 @@ async fn talk(
     mut heard: Streaming<ToSet>,
 ) -> Result<()> {
     loop {
+        // What waits for a connection that takes nothing waits where it is counted when it is lost.
+        let next = async {
+            let room = saying.reserve().await.ok()?;
+            Some((room, said.recv().await?))
+        };
         tokio::select! {
-            next = said.recv() => match next {
-                // What does not fit is lost, as on any network.
-                Some(next) => drop(saying.try_send(next)),
+            next = next => match next {
+                Some((room, next)) => room.send(next),
                 None => return Ok(()),
             },
             next = heard.message() => match next.map_err(|e| why(seat, &e))? {

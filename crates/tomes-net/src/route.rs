@@ -14,24 +14,24 @@ use tonic::Request;
 
 use crate::client::Client;
 use crate::dial::{Rest, Rests, dial};
-use crate::limits::{LANE_BYTES_MAX, LANE_MAX};
+use crate::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
 use crate::tls::{Name, Tls};
 use crate::wire::Letter;
 use crate::{NetError, Result};
 
 /// The way to one tome. What is under way ends with it.
 #[derive(Debug)]
-pub(crate) struct Lane {
+pub(crate) struct Route {
     letters: mpsc::Sender<Letter>,
     bytes: Arc<AtomicUsize>,
     lost: AtomicU64,
     _over: watch::Sender<()>,
 }
 
-impl Lane {
+impl Route {
     /// The way to this tome.
     pub(crate) fn new(name: Name, address: String, tls: Tls, rests: Rests, on: &Handle) -> Self {
-        let (letters, waiting) = mpsc::channel(LANE_MAX);
+        let (letters, waiting) = mpsc::channel(ROUTE_MAX);
         let bytes = Arc::<AtomicUsize>::default();
         let (over, ended) = watch::channel(());
         let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
@@ -43,7 +43,7 @@ impl Lane {
     pub(crate) fn tell(&self, letter: Letter) {
         let length = letter.body.len();
         let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
-        let fits = waiting == 0 || waiting.saturating_add(length) <= LANE_BYTES_MAX;
+        let fits = waiting == 0 || waiting.saturating_add(length) <= ROUTE_BYTES_MAX;
         if !fits || self.letters.try_send(letter).is_err() {
             self.bytes.fetch_sub(length, Ordering::Relaxed);
             self.lost.fetch_add(1, Ordering::Relaxed);
