@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-use crate::limits::{ANSWER_WITHIN, KEEP_ALIVE, LASTED, REST_MAX, REST_MIN};
+use crate::limits::{ANSWER_WITHIN, KEEP_ALIVE, LASTED, REST_MAX, REST_MIN, WINDOW_BYTES};
 use crate::tls::{Name, Tls};
 use crate::{NetError, Result};
 
@@ -63,6 +63,8 @@ pub(crate) async fn dial(address: &str, name: Name, tls: &Tls) -> Result<Channel
     let endpoint = Endpoint::from_shared(format!("http://{}", name.in_set(tls.set())));
     let endpoint = endpoint
         .map_err(|error| failed(error.to_string()))?
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(KEEP_ALIVE)
         .keep_alive_while_idle(true);

@@ -8,8 +8,12 @@ use fulgurite_tomes::limits::{BLOCK_BYTES_MAX, NAME_BYTES_MAX, PUTS_MAX};
 pub const ROUTE_MAX: usize = 256;
 /// Bytes of letters that wait for one peer, beyond the last that was taken.
 pub const ROUTE_BYTES_MAX: usize = 64 << 20;
-/// Bytes of one message of gRPC. A letter has some blocks at most; a larger one is lost.
+/// Bytes of one message of gRPC.
 pub const WIRE_BYTES_MAX: usize = 64 << 20;
+/// Bytes of what a tome tells another at once, which may be a segment; what is larger is lost.
+pub const LETTER_BYTES_MAX: usize = WIRE_BYTES_MAX - 4096;
+/// Bytes that are sent on a stream before who reads has read.
+pub const WINDOW_BYTES: u32 = 1 << 20;
 /// Bytes of an object in one message.
 pub const PART_BYTES: usize = 1 << 20;
 /// Names in one page.

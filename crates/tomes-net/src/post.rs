@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::encoding::encode;
+use crate::limits::LETTER_BYTES_MAX;
 use crate::route::Route;
 use crate::wire::{Letter, ToSet};
 
@@ -100,6 +101,10 @@ pub(crate) fn letter(
     message: &Message,
 ) -> Option<Letter> {
     match encode("a letter", message) {
+        Ok(body) if body.len() > LETTER_BYTES_MAX => {
+            tracing::error!(%from, %to, "a letter of {} bytes is too large", body.len());
+            None
+        }
         Ok(body) => {
             let (set, from, to) = (set.to_bytes().to_vec(), from.get(), to.get());
             Some(Letter { set, from, to, body })

@@ -25,7 +25,9 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
 use crate::dial::Rests;
-use crate::limits::{ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX};
+use crate::limits::{
+    ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
+};
 use crate::post::Post;
 use crate::route::Route;
 use crate::served::{Open, Served};
@@ -235,6 +237,8 @@ async fn answer(
     };
     let serving = Server::builder()
         .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 4)
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
         .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);

@@ -82,7 +82,10 @@ async fn answer(served: Arc<Served>, request: http::Request<Body>) -> http::Resp
         SESSION => {
             let call = tower::service_fn(move |said: Request<Streaming<FromSet>>| {
                 let served = Arc::clone(&served);
-                async move { served.session(said).await.map(ReceiverStream::new).map(Response::new) }
+                async move {
+                    let answers = served.session(said).await?;
+                    Ok(Response::new(ReceiverStream::new(answers)))
+                }
             });
             grpc::<ToSet, FromSet>().streaming(call, request).await
         }

@@ -1,12 +1,12 @@
-//! What goes on between a set and a tome elsewhere: a session lasts for as long as it answers, and
-//! again when it does.
+//! What goes on between a set and a tome elsewhere: a session that lasts for as long as the tome
+//! answers, and another when it does again.
 //!
 //! ```text
 //! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
 //! ```
 //!
-//! Before the next session begins, all that was asked in the one before has ended: so what is listed
-//! holds. Not here: what is asked.
+//! Before the next session begins, all that was asked in the one before has ended: so what is
+//! listed holds. Not here: what is asked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

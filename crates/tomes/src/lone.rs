@@ -1,9 +1,9 @@
 //! One tome by itself: its awake store, its disk and its driver, on whatever network it is given.
 //!
-//! Its set is in another process, and asks for all that clients want. A set that comes again (it
-//! began anew, or lost the connection) is another session: what the session before still has under way
-//! in the network is refused from then on, and puts that this tome has begun are told by name. So
-//! whoever lists the names of a session misses none that comes later. Not here: what carries
+//! Its set is in another process, and asks for all that clients want. When a set comes again (it
+//! began anew, or lost the connection), another session begins: what the one before still has under
+//! way in the network is refused from then on, and puts that this tome has begun are told by name.
+//! So whoever lists the names of a session misses none that comes later. Not here: what carries
 //! messages, and who may ask.
 
 use std::collections::BTreeSet;
