@@ -1,5 +1,6 @@
 //! Sets over sockets: what is put is kept, whoever stops or is cut off meanwhile.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fulgurite_tome::TomeId;
@@ -229,26 +230,13 @@ async fn a_tome_that_lost_what_was_awake_is_not_made_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_go_by_one_file() {
     let world = World::new(6, 0).await;
-    let mut listeners = Vec::new();
-    let mut tomes = String::new();
-    for tome in 0..6 {
+    let (mut listeners, mut addresses) = (Vec::new(), BTreeMap::new());
+    for tome in (0..6).map(TomeId::new) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tomes += &format!("{tome} = {{ address = \"{address}\" }}\n");
+        addresses.insert(tome, listener.local_addr().unwrap());
         listeners.push(listener);
     }
-    let file = |name: Name| {
-        let files = world.authority.issue(vec![name.in_set(world.set)]);
-        let (certificate, key) = (files.certificate.display(), files.key.display());
-        let text = format!(
-            "set = \"{}\"\n[tls]\nca = \"ca.pem\"\ncertificate = \"{certificate}\"\n\
-             key = \"{key}\"\n[tomes]\n{tomes}",
-            world.set
-        );
-        let path = world.folder.path().join("authority/tomes.toml");
-        std::fs::write(&path, text).unwrap();
-        TomesFile::read(&path).unwrap()
-    };
+    let file = |name| TomesFile::read(&world.file(name, &addresses)).unwrap();
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let mut served = Vec::new();
     for (tome, listener) in (0..6).map(TomeId::new).zip(listeners) {

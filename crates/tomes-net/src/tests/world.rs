@@ -100,6 +100,11 @@ impl Proxy {
         Self { address, target, is_cut }
     }
 
+    /// Connections go on to there from now on.
+    pub(super) fn aim(&self, target: SocketAddr) {
+        *self.target.lock().unwrap() = Some(target);
+    }
+
     pub(super) fn cut(&self) {
         self.is_cut.send_replace(true);
     }
@@ -172,6 +177,22 @@ impl World {
         }
     }
 
+    /// Makes the file of the set for one process of it, with all tomes at these addresses.
+    pub(super) fn file(&self, name: Name, addresses: &BTreeMap<TomeId, SocketAddr>) -> PathBuf {
+        let files = self.authority.issue(vec![name.in_set(self.set)]);
+        let (certificate, key) = (files.certificate.display(), files.key.display());
+        let tome = |(tome, address)| format!("{tome} = {{ address = \"{address}\" }}\n");
+        let tomes: String = addresses.iter().map(tome).collect();
+        let text = format!(
+            "set = \"{}\"\n[tls]\nca = \"ca.pem\"\ncertificate = \"{certificate}\"\n\
+             key = \"{key}\"\n[tomes]\n{tomes}",
+            self.set
+        );
+        let path = self.authority.folder.join(format!("{}.toml", name.in_set(self.set)));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
     /// Six tomes in processes of their own, all served.
     pub(super) async fn served() -> Self {
         let mut world = Self::new(6, 0).await;
@@ -233,7 +254,7 @@ impl World {
             }),
         };
         let server = TomeServer::start(options).await.unwrap();
-        *self.proxies[&tome].target.lock().unwrap() = Some(server.address());
+        self.proxies[&tome].aim(server.address());
         self.servers.insert(tome, server);
     }
 
