@@ -1,8 +1,9 @@
-//! Six tomes in processes of their own, one of which is killed while it takes an object: nothing
-//! that was acknowledged is lost, and everything is protected once it is started again.
+//! Six tomes in processes of their own, one of which is killed before what it took is protected:
+//! nothing that was acknowledged is lost, and everything is protected once it is started again.
 //!
 //! This program is the set's process, and with a variable set the process of a tome. The hands of
-//! their clocks are turned by the first: each byte that it writes to the others lets some time pass.
+//! their clocks are turned by the first: each byte that it writes to the others lets some time
+//! pass.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
@@ -54,6 +55,7 @@ fn main() {
 }
 
 /// Serves a tome until nobody holds the other end of its input.
+#[expect(clippy::disallowed_methods, reason = "it is told which tome it is by whoever started it")]
 async fn tome(file: PathBuf) {
     let tome = TomeId::new(std::env::var(TOME).unwrap().parse().unwrap());
     let now = std::env::var(NOW).unwrap().parse().unwrap();
