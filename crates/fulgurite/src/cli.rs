@@ -23,6 +23,7 @@ use crate::remote::RemoteArgs;
 use crate::serve::{ServeArgs, serve};
 use crate::shell::{CompletionsArgs, ManArgs, completions, man};
 use crate::style::{self, ColorChoice, Tone};
+use crate::tome::{TomeCommand, tome};
 use crate::twin::{TwinCommand, twin};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
@@ -95,6 +96,9 @@ enum Command {
     /// Make, watch and mend the rack of cold disks
     #[command(subcommand)]
     Rack(RackCommand),
+    /// Serve a tome of a set in a process of its own
+    #[command(subcommand)]
+    Tome(TomeCommand),
     /// Show what a platter file holds
     Inspect(InspectArgs),
     /// Show how likely tracks, groups and sets are to be lost
@@ -139,6 +143,7 @@ impl Command {
             | Self::DecodeWorker(_)
             | Self::Man(_)
             | Self::Rack(_)
+            | Self::Tome(_)
             | Self::Admin(_) => true,
             Self::Config(_)
             | Self::Cat(_)
@@ -254,6 +259,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Serve(args) => block_on(serve(args, out)),
         Command::Admin(command) => block_on(admin(command, out)),
         Command::Rack(command) => block_on(rack(command, out)),
+        Command::Tome(command) => block_on(tome(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(demo(args, out)),
         Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
@@ -288,6 +294,7 @@ fn start_log(cli: &Cli) {
     let default = match &cli.command {
         Command::Serve(_) => "info,s3s=off,fjall=warn,lsm_tree=warn,async_nats=warn",
         Command::DecodeWorker(_) => "info,async_nats=warn",
+        Command::Tome(_) => "info,fjall=warn,lsm_tree=warn",
         Command::Demo(_) => "error,s3s=off",
         Command::Config(_)
         | Command::Put(_)

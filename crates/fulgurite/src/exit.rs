@@ -9,6 +9,7 @@ use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_gateway::GatewayError;
 use fulgurite_glass::GlassError;
 use fulgurite_stacks::StacksError;
+use fulgurite_tomes_net::NetError;
 
 use crate::config::ConfigError;
 use crate::s3::{S3Error, S3ErrorKind};
@@ -107,6 +108,9 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     if let Some(error) = cause.downcast_ref::<StacksError>() {
         return Some(exit_of_stacks(error));
     }
+    if let Some(error) = cause.downcast_ref::<NetError>() {
+        return Some(exit_of_tomes(error));
+    }
     let io = cause.downcast_ref::<std::io::Error>()?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive")]
     match io.kind() {
@@ -140,6 +144,17 @@ fn exit_of_archive(error: &ArchiveError) -> Exit {
 fn exit_of_gateway(error: &GatewayError) -> Exit {
     use fulgurite_gateway::ErrorKind;
     if error.kind() == ErrorKind::Invalid { Exit::Config } else { Exit::Failure }
+}
+
+fn exit_of_tomes(error: &NetError) -> Exit {
+    use fulgurite_units::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound => Exit::NotFound,
+        ErrorKind::Unavailable => Exit::Unavailable,
+        ErrorKind::Corrupt => Exit::Corrupt,
+        ErrorKind::Invalid => Exit::Config,
+        ErrorKind::Conflict | ErrorKind::Internal | _ => Exit::Failure,
+    }
 }
 
 fn exit_of_glass(error: &GlassError) -> Exit {

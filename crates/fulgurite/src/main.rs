@@ -30,6 +30,7 @@ mod serve;
 mod server_file;
 mod shell;
 mod style;
+mod tome;
 mod twin;
 
 use std::process::ExitCode;

@@ -18,6 +18,7 @@
 mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use fulgurite_codes::Signature;
 
@@ -114,6 +115,13 @@ impl Awake {
     #[must_use]
     pub fn object(&self, name: &str) -> Option<&Object> {
         self.objects.get(name)
+    }
+
+    /// Objects by name, those behind this one.
+    pub fn objects_after(&self, after: Option<&str>) -> impl Iterator<Item = (&str, &Object)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.objects.range::<str, _>((from, Bound::Unbounded));
+        range.map(|(name, object)| (name.as_str(), object))
     }
 
     /// All objects, by name.

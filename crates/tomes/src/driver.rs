@@ -30,7 +30,7 @@ use fulgurite_tome::token::FromKeeper;
 use fulgurite_units::{Clock, Seed};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-pub use status::TomeStatus;
+pub use status::{Listed, Look, TomeStatus};
 
 use self::hand::Ended;
 use self::looping::Loop;
@@ -44,17 +44,18 @@ use crate::spin_gate::SpinGate;
 use crate::{Result, TomesError};
 
 /// Where an answer goes.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T>>;
+pub type Reply<T> = oneshot::Sender<Result<T>>;
 
-/// What is done on the tome's thread when something ended, whether anybody waits for it or not.
-pub(crate) struct Done(Box<dyn FnOnce(Result<()>) + Send>);
+/// What is done when something ended, whether anybody waits for it or not.
+pub struct Done(Box<dyn FnOnce(Result<()>) + Send>);
 
 impl Done {
     pub(crate) fn new(done: impl FnOnce(Result<()>) + Send + 'static) -> Self {
         Self(Box::new(done))
     }
 
-    fn tell(self, result: Result<()>) {
+    /// Tells how it ended.
+    pub fn tell(self, result: Result<()>) {
         (self.0)(result);
     }
 }
@@ -65,9 +66,11 @@ impl std::fmt::Debug for Done {
     }
 }
 
-/// What a client wants.
+/// What a client wants of a tome.
 #[derive(Debug)]
-pub(crate) enum Ask {
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each says what its fields are for")]
+pub enum Ask {
     /// Done when it is local. What it takes of memory is held meanwhile.
     Put { name: String, bytes: Vec<u8>, held: OwnedSemaphorePermit, done: Done },
     /// Answered with its bytes.
@@ -78,6 +81,22 @@ pub(crate) enum Ask {
     Protected { name: String, reply: Reply<()> },
     /// Answered at once.
     Status(oneshot::Sender<TomeStatus>),
+    /// Answered at once with so many objects at most, by name, behind this one.
+    Look { after: Option<String>, max: usize, reply: Reply<Look> },
+}
+
+impl Ask {
+    /// Answers that it is not done.
+    pub fn refuse(self, error: TomesError) {
+        // Who asked may have gone.
+        match self {
+            Self::Put { done, .. } | Self::Delete { done, .. } => done.tell(Err(error)),
+            Self::Protected { reply, .. } => drop(reply.send(Err(error))),
+            Self::Get { reply, .. } => drop(reply.send(Err(error))),
+            Self::Look { reply, .. } => drop(reply.send(Err(error))),
+            Self::Status(_) => {}
+        }
+    }
 }
 
 /// What the driver's thread is told.

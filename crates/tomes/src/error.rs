@@ -30,6 +30,14 @@ pub enum TomesError {
     Turns { tome: TomeId, token: u32 },
     #[error("tome {tome} has more to do than it takes: try again later")]
     Busy { tome: TomeId },
+    /// Nothing was asked of it.
+    #[error("tome {tome} is not asked: {why}")]
+    Away { tome: TomeId, why: String },
+    /// It may have done what it was asked for, or do it yet.
+    #[error("tome {tome} was asked and gave no answer: {why}")]
+    Unanswered { tome: TomeId, why: String },
+    #[error("tome {tome}: {what}")]
+    Remote { tome: TomeId, kind: ErrorKind, what: String },
     #[error("the set is stopped")]
     Stopped,
     #[error(transparent)]
@@ -55,9 +63,13 @@ impl TomesError {
                 ErrorKind::Conflict
             }
             Self::Awake { .. } | Self::Damaged { .. } => ErrorKind::Corrupt,
-            Self::GivenUp { .. } | Self::Turns { .. } | Self::Busy { .. } | Self::Stopped => {
-                ErrorKind::Unavailable
-            }
+            Self::GivenUp { .. }
+            | Self::Turns { .. }
+            | Self::Busy { .. }
+            | Self::Away { .. }
+            | Self::Unanswered { .. }
+            | Self::Stopped => ErrorKind::Unavailable,
+            Self::Remote { kind, .. } => *kind,
             Self::Tome(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Disks(error) => error.kind(),

@@ -38,7 +38,7 @@ pub(crate) struct KeeperDriver {
 
 struct Loop {
     keeper: Keeper,
-    store: SetStore,
+    store: Arc<SetStore>,
     network: Arc<dyn Network>,
     clock: Clock,
     fail: Arc<FailPoints>,
@@ -51,7 +51,7 @@ impl KeeperDriver {
     /// # Errors
     /// When what it wrote down cannot be read, or there can be no thread.
     pub(crate) fn start(
-        store: SetStore,
+        store: Arc<SetStore>,
         tomes: u32,
         network: Arc<dyn Network>,
         clock: Clock,

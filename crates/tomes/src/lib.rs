@@ -1,4 +1,4 @@
-//! Live tomes: a set of them on real bytes, in one process.
+//! Live tomes: a set of them on real bytes, in one process or in several.
 //!
 //! ```text
 //! identity     which tome a disk is          disk         its blocks, at fixed places
@@ -6,6 +6,7 @@
 //! pulled       a tome read alone            driver       does what the core of a tome says
 //! network      between tomes                spin_gate    what a spin-up has to pass
 //! keeper       of tokens                    set_store    what a set knows of itself
+//! lone         a tome by itself                introduction  what it is told of its set
 //! set          the whole, to be asked for objects
 //! ```
 //!
@@ -19,9 +20,11 @@ mod error;
 pub mod fail_point;
 mod identity;
 mod injected;
+mod introduction;
 mod keeper;
 pub mod limits;
 mod load;
+mod lone;
 mod network;
 mod pulled;
 mod rows;
@@ -31,15 +34,17 @@ mod spin_gate;
 
 pub use awake_store::AwakeStore;
 pub use disk::{Disk, Label};
-pub use driver::TomeStatus;
+pub use driver::{Ask, Done, Listed, Look, Reply, TomeStatus};
 pub use error::{Result, TomesError};
 pub use identity::{
     TOME_FILE, TOME_FILE_COPY, TomeIdentity, make as make_identity, read as read_identity,
 };
 pub use injected::{Failing, Injected};
+pub use introduction::{Greeting, Introduction};
+pub use lone::{LoneTome, Session};
 pub use network::Network;
 pub use pulled::Pulled;
-pub use set::{Entropy, SetOptions, SetStatus, TomeSet};
+pub use set::{Charge, Entropy, LoneOptions, RemoteSeat, SetOptions, SetStatus, TomeSet};
 
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,8 @@ pub const GROUPS_MAX: usize = 65_536;
 pub const PUT_BYTES_MAX: ByteCount = ByteCount::mib(512);
 /// They are counted in grains of so many.
 pub const PUT_GRAIN_BYTES: ByteCount = ByteCount::kib(4);
+/// Objects that are being put to a tome by itself.
+pub const PUTS_MAX: usize = 256;
 /// A set is not well when something is unprotected for longer. The paper has what is written
 /// protected in 8 h (Pergamum (FAST 2008), section 5.2).
 pub const UNPROTECTED_AGE_MAX: Duration = Duration::from_secs(24 * 3600);

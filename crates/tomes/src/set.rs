@@ -16,12 +16,14 @@
 //! | [`TomeSet::delete`] | its name is gone; its bytes stay until they are written over |
 //! | an error of a tome given up | nothing is known until the set is opened anew |
 //!
-//! Not here: a network between processes ([`crate::Network`] is where one is
-//! plugged in).
+//! A tome may be in another process ([`RemoteSeat`]): its names are known once it answered, and
+//! what is asked of it while it does not is refused. Not here: what carries messages between
+//! processes.
 
 mod local;
 mod names;
 mod options;
+mod remotes;
 mod start;
 
 use std::collections::BTreeMap;
@@ -33,9 +35,13 @@ use fulgurite_tome::{Layout, TomeError, TomeId};
 use fulgurite_units::{ByteCount, TomeSetId};
 use tokio::sync::{Semaphore, oneshot};
 
-pub use options::{Entropy, SetOptions};
+pub(crate) use local::Local;
+pub use options::{Entropy, LoneOptions, SetOptions};
+pub use remotes::{Charge, RemoteSeat};
+pub(crate) use start::{put_room, start_alone};
 
 use self::names::Names;
+use self::remotes::Remotes;
 use crate::driver::{Ask, Done, Driver, Reply, TomeStatus};
 use crate::keeper::KeeperDriver;
 use crate::limits::{NAME_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, UNPROTECTED_AGE_MAX};
@@ -52,13 +58,25 @@ pub struct TomeSet {
     /// Bytes of objects that are being put, in grains.
     room: Arc<Semaphore>,
     keeper: KeeperDriver,
+    remotes: Arc<Remotes>,
 }
 
 /// A tome of the set, or why there is none.
 #[derive(Debug)]
 enum Seat {
     Live(Driver),
+    Remote(RemoteDriver),
     Lost(String),
+}
+
+/// A tome in another process, which is let go of with its set.
+#[derive(Debug)]
+struct RemoteDriver(Arc<dyn RemoteSeat>);
+
+impl Drop for RemoteDriver {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// What goes on in a set.
@@ -132,9 +150,7 @@ impl TomeSet {
             let named = of.clone();
             let done = Done::new(move |done| {
                 // Given up or stopped: nobody knows whether it is there, and its name stays taken.
-                if done.as_ref().is_err_and(is_refusal) {
-                    lock(&names).remove(&named);
-                }
+                lock(&names).put_over(&named, done.as_ref().is_err_and(is_refusal));
                 // Who asked may have gone.
                 let _ = reply.send(done);
             });
@@ -191,10 +207,17 @@ impl TomeSet {
     /// The tome that has an object; no disk is woken.
     ///
     /// # Errors
-    /// Kind `NotFound`.
+    /// Kind `NotFound`, or `Unavailable` while a tome that has not answered yet may have it.
     pub fn tome_of(&self, name: &str) -> Result<TomeId> {
-        let none = || TomeError::NoObject { name: name.to_owned() };
-        Ok(lock(&self.names).tome_of(name).ok_or_else(none)?)
+        let names = lock(&self.names);
+        match (names.tome_of(name), names.unlisted()) {
+            (Some(tome), _) => Ok(tome),
+            (None, None) => Err(TomeError::NoObject { name: name.to_owned() }.into()),
+            (None, Some(tome)) => {
+                let why = "nobody knows yet which objects it has".to_owned();
+                Err(TomesError::Away { tome, why })
+            }
+        }
     }
 
     /// The names of all objects, in order; no disk is woken.
@@ -237,6 +260,7 @@ impl TomeSet {
         for (tome, seat) in &self.tomes {
             tomes.push(match seat {
                 Seat::Live(driver) => status_of(*tome, driver).await,
+                Seat::Remote(RemoteDriver(seat)) => remote_status(*tome, seat.as_ref()).await,
                 Seat::Lost(why) => TomeStatus::lost(*tome, why.clone()),
             });
         }
@@ -254,8 +278,10 @@ impl TomeSet {
     pub fn stop(&self) {
         self.room.close();
         for seat in self.tomes.values() {
-            if let Seat::Live(driver) = seat {
-                driver.stop();
+            match seat {
+                Seat::Live(driver) => driver.stop(),
+                Seat::Remote(RemoteDriver(seat)) => seat.stop(),
+                Seat::Lost(_) => {}
             }
         }
         self.keeper.stop();
@@ -265,20 +291,27 @@ impl TomeSet {
     fn reserve(&self, name: &str, blocks: u64) -> Result<TomeId> {
         let is_live = |tome: TomeId| match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => !driver.is_given_up(),
+            Some(Seat::Remote(RemoteDriver(seat))) => seat.away().is_none(),
             Some(Seat::Lost(_)) | None => false,
         };
-        let turns =
-            |tome: TomeId| self.guard.power(PlaceId::new(tome.get())) == Some(Power::Active);
+        let turns = |tome: TomeId| {
+            let power = self.guard.power(PlaceId::new(tome.get()));
+            power == Some(Power::Active) || self.remotes.holds(tome)
+        };
         Ok(lock(&self.names).reserve(name, blocks, is_live, turns)?)
     }
 
     async fn asked<T>(&self, tome: TomeId, ask: impl FnOnce(Reply<T>) -> Ask) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
         let driver = match self.tomes.get(&tome) {
             Some(Seat::Live(driver)) => driver,
+            Some(Seat::Remote(RemoteDriver(seat))) => {
+                seat.ask(ask(reply));
+                return answer.await.unwrap_or(Err(TomesError::Stopped));
+            }
             Some(Seat::Lost(why)) => return Err(TomesError::GivenUp { tome, why: why.clone() }),
             None => return Err(TomeError::NoTome { tome }.into()),
         };
-        let (reply, answer) = oneshot::channel();
         driver.ask(ask(reply))?;
         answer.await.unwrap_or_else(|_| Err(driver.gone()))
     }
@@ -286,7 +319,11 @@ impl TomeSet {
 
 /// Whether a put that ended so has left nothing.
 fn is_refusal(error: &TomesError) -> bool {
-    !matches!(error, TomesError::GivenUp { .. } | TomesError::Stopped)
+    let is_unknown = matches!(
+        error,
+        TomesError::GivenUp { .. } | TomesError::Unanswered { .. } | TomesError::Stopped
+    );
+    !is_unknown
 }
 
 fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
@@ -304,6 +341,16 @@ async fn status_of(tome: TomeId, driver: &Driver) -> TomeStatus {
         Err(error) => error.to_string(),
     };
     TomeStatus::lost(tome, why)
+}
+
+async fn remote_status(tome: TomeId, seat: &dyn RemoteSeat) -> TomeStatus {
+    if let Some(why) = seat.away() {
+        return TomeStatus::away(tome, why);
+    }
+    let (reply, answer) = oneshot::channel();
+    seat.ask(Ask::Status(reply));
+    let gone = || seat.away().unwrap_or_else(|| "it was asked and gave no answer".to_owned());
+    answer.await.unwrap_or_else(|_| TomeStatus::away(tome, gone()))
 }
 
 const _: () = assert!(PUT_BYTES_MAX.get().is_multiple_of(PUT_GRAIN_BYTES.get()), "whole grains");

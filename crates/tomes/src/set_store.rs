@@ -3,6 +3,7 @@
 //! ```text
 //! space    key       row
 //! set      "set"     SetRow: id, layout, groups' split, tomes
+//!          "made", tome   MadeRow: a tome in another process was made, and is not made again
 //! groups   group     GroupRow
 //! tokens   token     TokenRow: the epoch, and who has it
 //! ```
@@ -32,6 +33,7 @@ const GROUPS: Space = Space::new("groups");
 const TOKENS: Space = Space::new("tokens");
 const SPACES: [Space; 3] = [SET, GROUPS, TOKENS];
 const SET_KEY: &[u8] = b"set";
+const MADE_KEY: &[u8] = b"made";
 /// The folder of the store itself.
 const STORE: &str = "set";
 
@@ -53,6 +55,14 @@ pub(crate) struct GroupRow(pub(crate) Group);
 /// What is known of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenRow(pub(crate) Kept);
+
+/// That a tome in another process was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct MadeRow(pub(crate) TomeId);
+
+impl Row for MadeRow {
+    const VERSION: u8 = 1;
+}
 
 impl Row for SetRow {
     const VERSION: u8 = 1;
@@ -160,6 +170,22 @@ impl SetStore {
         batch.put(TOKENS, key, row::encode(&TokenRow(kept))?)?;
         Ok(self.store.apply(batch)?)
     }
+
+    /// Whether a tome in another process was made.
+    pub(crate) fn is_made(&self, tome: TomeId) -> Result<bool> {
+        Ok(row::get::<MadeRow>(&self.store, SET, &made_key(tome))?.is_some())
+    }
+
+    /// Keeps that it was.
+    pub(crate) fn note_made(&self, tome: TomeId) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(SET, made_key(tome), row::encode(&MadeRow(tome))?)?;
+        Ok(self.store.apply(batch)?)
+    }
+}
+
+fn made_key(tome: TomeId) -> Vec<u8> {
+    KeyWriter::new().fixed(MADE_KEY).u32(tome.get()).finish()
 }
 
 impl SetRow {

@@ -20,7 +20,7 @@ use crate::fail_point::FailPoints;
 use crate::rows::{
     BlockRow, DeltaRow, FloorRow, ObjectRow, PendingRow, ScrubRow, SeatRow, TomeRow,
 };
-use crate::set_store::{GroupRow, SetRow, TokenRow};
+use crate::set_store::{GroupRow, MadeRow, SetRow, TokenRow};
 use crate::spin_gate::SpinGate;
 use crate::{AwakeStore, Disk, Label, TOME_FILE, TomeIdentity, TomesError, identity};
 
@@ -100,6 +100,7 @@ fn rows_of_version_1_stay_as_they_are() {
     let own = SetRow { set: set(7), layout: layout(3), split: "3+2".parse().unwrap(), tomes: 300 };
     golden(&own, &expect!["011007070707070707070707070707070707800203342b3202031403332b32ac02"]);
     golden(&GroupRow(group()), &expect!["010303332b32050001010102010301040100"]);
+    golden(&MadeRow(TomeId::new(300)), &expect!["01ac02"]);
     let kept = |holder| TokenRow(Kept { epoch: Epoch::new(300), holder });
     golden(&kept(Some(TomeId::new(9))), &expect!["01ac020109"]);
     golden(&kept(None), &expect!["01ac0200"]);

@@ -213,7 +213,7 @@ pub(crate) fn options(rack: &Rack, data: &Path, is_instant: bool) -> anyhow::Res
 }
 
 /// Bytes that nobody can guess.
-fn draw() -> [u8; 16] {
+pub(crate) fn draw() -> [u8; 16] {
     let mut bytes = [0; 16];
     let drawn = getrandom::fill(&mut bytes);
     assert!(drawn.is_ok(), "the system gives random bytes once it has started");

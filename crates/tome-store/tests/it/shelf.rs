@@ -1,5 +1,6 @@
 //! A set of tomes with its index, on directories, whose disks take no time; hands that go on turning.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -59,6 +60,8 @@ impl Shelf {
         let (block, segment) = (ByteCount::new(16 << 10), "6+2".parse().unwrap());
         let parts = Parts { block, segment, segments, regions: 4, spares: 400 };
         SetOptions {
+            set: None,
+            remotes: BTreeMap::new(),
             directory: self.directory(),
             roots: (0..TOMES).map(TomeId::new).map(|tome| (tome, self.root(tome))).collect(),
             layout: Layout::new(parts).unwrap(),

@@ -15,7 +15,7 @@ use fulgurite_units::{Controller as _, Duration, Instant, Outbox, error_chain};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::hand::{Ended, Stage, begin};
-use super::status::TomeStatus;
+use super::status::{Listed, Look, TomeStatus};
 use super::{Ask, Done, Letter, Parts, Reply};
 use crate::disk::{Disk, Label};
 use crate::injected::Failing;
@@ -188,7 +188,7 @@ impl Loop {
             // Who asked may have gone.
             let _ = reply.send(self.status());
         } else if let Some(error) = refusal {
-            refuse(ask, error);
+            ask.refuse(error);
         } else {
             self.wanted(ask);
         }
@@ -214,6 +214,7 @@ impl Loop {
                 self.protecting.entry(name).or_default().push(reply);
                 self.look_for_protected();
             }
+            Ask::Look { after, max, reply } => drop(reply.send(Ok(self.look(after, max)))),
             Ask::Status(_) => {}
         }
     }
@@ -524,6 +525,22 @@ impl Loop {
         }
     }
 
+    fn look(&self, after: Option<String>, max: usize) -> Look {
+        let awake = self.tome.awake();
+        let data = awake.regions().filter(|(_, region)| region.pending().is_some()).count() as u64;
+        let blocks = awake.layout().region_data_blocks();
+        let objects = awake.objects_after(after.as_deref()).take(max);
+        let listed = |(name, object): (&str, &fulgurite_tome::awake::Object)| Listed {
+            name: name.to_owned(),
+            blocks: object.blocks.len() as u64,
+        };
+        Look {
+            data_blocks: data * u64::from(blocks),
+            is_seated: awake.regions().next().is_some(),
+            objects: objects.map(listed).collect(),
+        }
+    }
+
     fn status(&self) -> TomeStatus {
         let (awake, place) = (self.tome.awake(), self.place());
         TomeStatus {
@@ -536,6 +553,7 @@ impl Loop {
             wakes: self.parts.ledger.ledger().of(place).map_or(0, |totals| totals.life()),
             healed: self.healed,
             trouble: self.trouble.clone(),
+            away: None,
             alarms: self.alarms.iter().cloned().collect(),
         }
     }
@@ -548,15 +566,6 @@ impl Waiter {
             Self::Put { done, .. } | Self::Delete(done) => done.tell(Err(error)),
             Self::Get(reply) => drop(reply.send(Err(error))),
         }
-    }
-}
-
-fn refuse(ask: Ask, error: TomesError) {
-    match ask {
-        Ask::Put { done, .. } | Ask::Delete { done, .. } => done.tell(Err(error)),
-        Ask::Protected { reply, .. } => drop(reply.send(Err(error))),
-        Ask::Get { reply, .. } => drop(reply.send(Err(error))),
-        Ask::Status(_) => {}
     }
 }
 

@@ -27,6 +27,8 @@ pub struct TomeStatus {
     pub healed: u64,
     /// Why it is given up, until it is opened anew.
     pub trouble: Option<String>,
+    /// Why nothing is known of it, until it answers again by itself.
+    pub away: Option<String>,
     /// What somebody should look at, the latest last.
     pub alarms: Vec<String>,
 }
@@ -45,15 +47,41 @@ impl TomeStatus {
             wakes: 0,
             healed: 0,
             trouble: Some(why),
+            away: None,
             alarms: Vec::new(),
         }
+    }
+
+    /// Of a tome in another process that does not answer.
+    pub(crate) fn away(tome: TomeId, why: String) -> Self {
+        Self { trouble: None, away: Some(why), ..Self::lost(tome, String::new()) }
     }
 
     /// Why it is not well; nothing when it is.
     #[must_use]
     pub fn reasons(&self) -> Vec<String> {
         let given_up = self.trouble.iter().map(|why| format!("given up: {why}"));
-        let all = given_up.chain(self.alarms.iter().cloned());
+        let all = given_up.chain(self.away.iter().cloned()).chain(self.alarms.iter().cloned());
         all.map(|why| format!("tome {}: {why}", self.tome)).collect()
     }
+}
+
+/// What a tome has, as far as one answer goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Data blocks of its regions, those of objects and others.
+    pub data_blocks: u64,
+    /// Whether it has a seat in any group.
+    pub is_seated: bool,
+    /// Objects by name; fewer than were asked for are the last.
+    pub objects: Vec<Listed>,
+}
+
+/// An object that a tome has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Data blocks that it takes.
+    pub blocks: u64,
 }

@@ -1,11 +1,12 @@
-//! The network of a set whose tomes are in one process: each has an inbox with a bound.
+//! The network of tomes in one process: each has an inbox with a bound.
 //!
-//! What comes to a full inbox is lost, as on any network, and counted.
+//! What comes to a full inbox is lost, as on any network, and counted. What is for a tome that is
+//! not here is given to the network beyond, if there is one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fulgurite_tome::TomeId;
 use fulgurite_tome::message::Message;
@@ -17,8 +18,9 @@ use crate::network::Network;
 
 /// Inboxes of one process.
 #[derive(Debug, Default)]
-pub(super) struct Local {
+pub(crate) struct Local {
     inboxes: Mutex<Inboxes>,
+    beyond: Option<Arc<dyn Network>>,
     lost: AtomicU64,
 }
 
@@ -29,6 +31,11 @@ struct Inboxes {
 }
 
 impl Local {
+    /// The network of this process, and what carries messages out of it.
+    pub(super) fn new(beyond: Arc<dyn Network>) -> Self {
+        Self { beyond: Some(beyond), ..Self::default() }
+    }
+
     pub(super) fn add(&self, tome: TomeId, inbox: SyncSender<Letter>) {
         self.lock().tomes.insert(tome, inbox);
     }
@@ -37,10 +44,23 @@ impl Local {
         self.lock().keeper = Some(inbox);
     }
 
-    fn bring(&self, to: TomeId, letter: Letter) {
+    /// To a tome that is here, if it is.
+    pub(crate) fn bring(&self, to: TomeId, letter: Letter) {
         let is_brought =
             self.lock().tomes.get(&to).is_some_and(|inbox| inbox.try_send(letter).is_ok());
         self.count(is_brought);
+    }
+
+    /// To the keeper of tokens, if it is here.
+    pub(super) fn bring_keeper(&self, note: Note) {
+        let is_brought = self.lock().keeper.as_ref().is_some_and(|k| k.try_send(note).is_ok());
+        self.count(is_brought);
+    }
+
+    /// What carries a message to a tome that is not here.
+    fn beyond(&self, to: TomeId) -> Option<&dyn Network> {
+        let beyond = self.beyond.as_deref()?;
+        (!self.lock().tomes.contains_key(&to)).then_some(beyond)
     }
 
     fn count(&self, is_brought: bool) {
@@ -57,16 +77,24 @@ impl Local {
 
 impl Network for Local {
     fn tell(&self, from: TomeId, to: TomeId, message: Message) {
-        self.bring(to, Letter::Told { from, message });
+        match self.beyond(to) {
+            Some(beyond) => beyond.tell(from, to, message),
+            None => self.bring(to, Letter::Told { from, message }),
+        }
     }
 
     fn tell_keeper(&self, from: TomeId, message: ToKeeper) {
-        let note = Note::Told { tome: from, message };
-        let is_brought = self.lock().keeper.as_ref().is_some_and(|k| k.try_send(note).is_ok());
-        self.count(is_brought);
+        let is_here = self.lock().keeper.is_some();
+        match &self.beyond {
+            Some(beyond) if !is_here => beyond.tell_keeper(from, message),
+            Some(_) | None => self.bring_keeper(Note::Told { tome: from, message }),
+        }
     }
 
     fn tell_holder(&self, to: TomeId, message: FromKeeper) {
-        self.bring(to, Letter::Keeper(message));
+        match self.beyond(to) {
+            Some(beyond) => beyond.tell_holder(to, message),
+            None => self.bring(to, Letter::Keeper(message)),
+        }
     }
 }

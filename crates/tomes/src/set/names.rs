@@ -2,10 +2,12 @@
 //!
 //! Not here: whether an object's tome can be used.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fulgurite_tome::{TomeError, TomeId};
+
+use crate::driver::Listed;
 
 /// Names of a set, each of one tome.
 #[derive(Debug, Default)]
@@ -13,6 +15,10 @@ pub(super) struct Names {
     names: BTreeMap<String, Named>,
     /// Data blocks that no object has.
     free: BTreeMap<TomeId, u64>,
+    /// Names that are being put now.
+    asked: BTreeSet<String>,
+    /// Tomes that have not said yet which objects they have.
+    unlisted: BTreeSet<TomeId>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,10 +63,58 @@ impl Names {
             with_room.max_by_key(|(tome, free)| (turns(**tome), **free, std::cmp::Reverse(**tome)));
         let tome = most.map(|(tome, _)| *tome).ok_or(TomeError::Full { what: "objects" })?;
         self.add(name, tome, blocks);
+        self.asked.insert(name.to_owned());
         Ok(tome)
     }
 
+    /// A put is over; if it left nothing, its name is free.
+    pub(super) fn put_over(&mut self, name: &str, is_refused: bool) {
+        self.asked.remove(name);
+        if is_refused {
+            self.remove(name);
+        }
+    }
+
+    /// A tome that will say which objects it has.
+    pub(super) fn await_tome(&mut self, tome: TomeId) {
+        self.unlisted.insert(tome);
+    }
+
+    /// A tome of whose objects nothing is known yet.
+    pub(super) fn unlisted(&self) -> Option<TomeId> {
+        self.unlisted.first().copied()
+    }
+
+    /// What a tome has, in place of what was known of it. Names that are being put stay, here or as
+    /// it says itself. Tells those that another tome has as well.
+    pub(super) fn list_tome(
+        &mut self,
+        tome: TomeId,
+        data_blocks: u64,
+        under_way: &[String],
+        objects: &[Listed],
+    ) -> Vec<String> {
+        let own = self.names.extract_if(.., |_, named| named.tome == tome);
+        let own: Vec<(String, Named)> = own.collect();
+        self.add_tome(tome, data_blocks);
+        let mut twice = Vec::new();
+        for object in objects {
+            if !self.add(&object.name, tome, object.blocks) {
+                twice.push(object.name.clone());
+            }
+        }
+        for (name, named) in own {
+            let is_put = self.asked.contains(&name) || under_way.contains(&name);
+            if is_put && !self.names.contains_key(&name) {
+                self.add(&name, tome, named.blocks);
+            }
+        }
+        self.unlisted.remove(&tome);
+        twice
+    }
+
     pub(super) fn remove(&mut self, name: &str) {
+        self.asked.remove(name);
         if let Some(Named { tome, blocks }) = self.names.remove(name) {
             *self.free.entry(tome).or_default() += blocks;
         }

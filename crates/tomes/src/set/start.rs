@@ -2,24 +2,27 @@
 //!
 //! A tome that cannot be opened is lost to this start and not to the set: the others go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use fulgurite_disks::{Cause, Guard, LedgerFile, Pacer, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::group::Group;
-use fulgurite_tome::{TomeError, TomeId};
+use fulgurite_tome::{Split, TomeError, TomeId};
 use fulgurite_units::{Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
 
 use super::local::Local;
 use super::names::Names;
-use super::{Seat, SetOptions, TomeSet};
+use super::options::LoneOptions;
+use super::remotes::{Charge, Remotes};
+use super::{RemoteDriver, Seat, SetOptions, TomeSet};
 use crate::awake_store::AwakeStore;
 use crate::driver::{Driver, Parts};
 use crate::fail_point::FailPoints;
 use crate::identity::{self, TomeIdentity};
+use crate::introduction::Introduction;
 use crate::keeper::KeeperDriver;
 use crate::limits::{BLOCK_BYTES_MAX, PUT_BYTES_MAX, PUT_GRAIN_BYTES, TOMES_MAX};
 use crate::network::Network;
@@ -39,6 +42,7 @@ struct Start {
     guard: Guard,
     gate: Arc<SpinGate>,
     network: Arc<Local>,
+    remotes: Arc<Remotes>,
 }
 
 /// A tome whose awake store is open.
@@ -52,31 +56,38 @@ struct Opened {
 pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let tomes = check(&options)?;
     let wanted = SetRow {
-        set: TomeSetId::from_random(options.entropy.draw()),
+        set: options.set.unwrap_or_else(|| TomeSetId::from_random(options.entropy.draw())),
         layout: options.layout,
         split: options.split,
         tomes,
     };
     let (store, row) = SetStore::open(&options.directory, &wanted, is_new)?;
+    if let Some(set) = options.set.filter(|set| *set != row.set) {
+        let what = format!("the set is {}, and {set} is asked for", row.set);
+        return Err(TomesError::Invalid { what });
+    }
     let fail = Arc::new(std::mem::take(&mut options.fail));
     fail.pass("tomes-set-made");
+    let remotes = Arc::new(Remotes::new(std::mem::take(&mut options.remotes)));
     let start = Start {
         fail,
         set: row.set,
         groups: store.groups()?,
         guard: Guard::new(),
         gate: Arc::default(),
-        network: Arc::default(),
+        network: Arc::new(Local::new(Arc::clone(&remotes) as _)),
+        remotes,
         options,
     };
     start.guard_disks();
     let mut opened = BTreeMap::new();
-    for tome in (0..tomes).map(TomeId::new) {
+    for tome in start.options.roots.keys().copied() {
         opened.insert(tome, start.open(tome, is_new)?);
     }
+    let store = Arc::new(store);
     let network = Arc::clone(&start.network);
     let keeper = KeeperDriver::start(
-        store,
+        Arc::clone(&store),
         tomes,
         Arc::clone(&start.network) as Arc<dyn Network>,
         start.options.clock.clone(),
@@ -92,27 +103,89 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
         });
         seats.insert(tome, seat.map_or_else(Seat::Lost, Seat::Live));
     }
-    let grains = PUT_BYTES_MAX.get() / PUT_GRAIN_BYTES.get();
+    start.remotes.seats().for_each(|(tome, _)| names.await_tome(tome));
+    let names = Arc::new(Mutex::new(names));
+    for (tome, seat) in start.remotes.seats() {
+        seat.begin(start.charge(tome, is_new, &store, &names));
+        seats.insert(tome, Seat::Remote(RemoteDriver(Arc::clone(seat))));
+    }
     Ok(TomeSet {
         set: row.set,
         layout: row.layout,
         tomes: seats,
-        names: Arc::new(Mutex::new(names)),
+        names,
         guard: start.guard,
-        room: Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS))),
+        room: put_room(),
         keeper,
+        remotes: start.remotes,
     })
+}
+
+/// Room for bytes of objects that are being put, in grains.
+pub(crate) fn put_room() -> Arc<Semaphore> {
+    let grains = PUT_BYTES_MAX.get() / PUT_GRAIN_BYTES.get();
+    Arc::new(Semaphore::new(usize::try_from(grains).unwrap_or(Semaphore::MAX_PERMITS)))
+}
+
+/// Opens one tome that has no set in its process; with an introduction, as that says.
+pub(crate) fn start_alone(
+    options: LoneOptions,
+    introduction: Option<&Introduction>,
+) -> Result<(TomeIdentity, Driver, Arc<Local>)> {
+    let LoneOptions { set, tome, network, .. } = options;
+    let folder = options.directory.join(folder_name(tome));
+    let layout = match introduction {
+        Some(introduction) => introduction.layout,
+        None => AwakeStore::open_any(&folder)?.1.layout,
+    };
+    let remotes = Arc::default();
+    let start = Start {
+        fail: Arc::new(options.fail),
+        set,
+        groups: introduction.map_or_else(Vec::new, |introduction| introduction.groups.clone()),
+        guard: Guard::new(),
+        gate: Arc::default(),
+        network: Arc::new(Local::new(network)),
+        remotes,
+        options: SetOptions {
+            set: Some(set),
+            directory: options.directory,
+            roots: BTreeMap::from([(tome, options.root)]),
+            remotes: BTreeMap::new(),
+            layout,
+            // Groups are made by sets alone.
+            split: Split::new(1, 1)?,
+            backend: options.backend,
+            clock: options.clock,
+            entropy: options.entropy,
+            fail: FailPoints::default(),
+            injected: options.injected,
+        },
+    };
+    start.guard_disks();
+    let is_new = introduction.is_some_and(|introduction| introduction.may_make);
+    let opened = start.open(tome, is_new)?;
+    let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
+    let identity = opened.identity.clone();
+    let driver = start.drive(opened, &mut Names::default())?;
+    Ok((identity, driver, start.network))
+}
+
+/// What is awake of a tome is in a folder of this name.
+fn folder_name(tome: TomeId) -> String {
+    format!("tome-{:04}", tome.get())
 }
 
 /// How many tomes it is to have.
 fn check(options: &SetOptions) -> Result<u32> {
     let invalid = |what: String| Err(TomesError::Invalid { what });
-    let count = options.roots.len();
+    let count = options.roots.len() + options.remotes.len();
     let Some(tomes) = u32::try_from(count).ok().filter(|tomes| *tomes <= TOMES_MAX) else {
         return invalid(format!("{count} tomes are more than {TOMES_MAX}"));
     };
-    if !options.roots.keys().map(|tome| tome.get()).eq(0..tomes) {
-        return invalid("tomes are numbered from zero, with none left out".to_owned());
+    let numbers = options.roots.keys().chain(options.remotes.keys());
+    if !numbers.map(|tome| tome.get()).collect::<BTreeSet<_>>().into_iter().eq(0..tomes) {
+        return invalid("tomes are numbered from zero, with none left out or twice".to_owned());
     }
     let block = options.layout.parts().block;
     if block > BLOCK_BYTES_MAX {
@@ -164,7 +237,31 @@ impl Start {
     }
 
     fn folder(&self, tome: TomeId) -> PathBuf {
-        self.options.directory.join(format!("tome-{:04}", tome.get()))
+        self.options.directory.join(folder_name(tome))
+    }
+
+    /// What a tome in another process is for this set.
+    fn charge(
+        &self,
+        tome: TomeId,
+        may_make: bool,
+        store: &Arc<SetStore>,
+        names: &Arc<Mutex<Names>>,
+    ) -> Charge {
+        let has_seat = |group: &&Group| group.seats().iter().any(|seat| seat.tome == tome);
+        Charge {
+            introduction: Introduction {
+                set: self.set,
+                tome,
+                layout: self.options.layout,
+                groups: self.groups.iter().filter(has_seat).cloned().collect(),
+                may_make,
+            },
+            store: Arc::downgrade(store),
+            names: Arc::downgrade(names),
+            local: Arc::downgrade(&self.network),
+            remotes: Arc::downgrade(&self.remotes),
+        }
     }
 
     /// Wakes a disk to have it say whose it is, and puts it down again.

@@ -74,8 +74,10 @@ impl Shelf {
     pub(crate) fn options(&self) -> SetOptions {
         let folder = &self.folder;
         SetOptions {
+            set: None,
             directory: folder.join("set"),
             roots: tomes().map(|tome| (tome, root(folder, tome))).collect(),
+            remotes: BTreeMap::new(),
             layout: layout(),
             split: "3+2".parse().unwrap(),
             backend: Arc::clone(&self.disks) as _,

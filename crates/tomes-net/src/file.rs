@@ -1,0 +1,151 @@
+//! `tomes.toml`: which set it is, where each of its tomes is, and whose certificates are used.
+//!
+//! ```toml
+//! set = "5e7b3c1a-0d6f-4a53-9f0e-0c2f6a1d9b42"
+//!
+//! [tls]
+//! ca = "ca.pem"                     # paths from the folder of this file
+//! certificate = "tome-1.pem"
+//! key = "tome-1.key"
+//!
+//! [tomes]
+//! 0 = { root = "/srv/disk-0" }      # in the process of the set
+//! 1 = { address = "10.0.0.11:7443" }
+//! ```
+//!
+//! One file is for all processes but for its certificate and key. Not here: what is in the files
+//! that it names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::limits::TOMES_MAX;
+use fulgurite_units::TomeSetId;
+use serde::Deserialize;
+
+use crate::tls::{self, TlsFiles};
+use crate::{NetError, Result};
+
+/// What the file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TomesFile {
+    /// The set.
+    pub set: TomeSetId,
+    /// Whose certificates.
+    pub tls: TlsFiles,
+    /// Where each tome is; all of them, numbered from zero.
+    pub tomes: BTreeMap<TomeId, Whereabouts>,
+}
+
+/// Where a tome is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whereabouts {
+    /// In the process of the set, with its disk's files in this folder.
+    Here(PathBuf),
+    /// In a process of its own, which answers at this host and port.
+    At(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Raw {
+    set: String,
+    tls: TlsFiles,
+    tomes: BTreeMap<String, RawWhereabouts>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWhereabouts {
+    address: Option<String>,
+    root: Option<PathBuf>,
+}
+
+impl TomesFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or as [`Self::parse`].
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = String::from_utf8_lossy(&tls::text(path)?).into_owned();
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
+        let wrong = |what| NetError::File { path: path.to_owned(), what };
+        Self::parse(&text, folder).map_err(wrong)
+    }
+
+    /// What a text says, with paths from a folder.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words, with a line where there is one.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        let raw: Raw = toml::from_str(text).map_err(|error| error.to_string())?;
+        let set = raw.set.parse().map_err(|_| format!("set = {:?} is no id", raw.set))?;
+        let mut tomes = BTreeMap::new();
+        for (number, raw) in raw.tomes {
+            let tome = number.parse().ok().filter(|tome: &u32| tome.to_string() == number);
+            let tome = tome.ok_or_else(|| format!("{number:?} is no number of a tome"))?;
+            tomes.insert(TomeId::new(tome), place(tome, raw, folder)?);
+        }
+        check(&tomes)?;
+        let TlsFiles { ca, certificate, key } = raw.tls;
+        let [ca, certificate, key] = [ca, certificate, key].map(|path| folder.join(path));
+        Ok(Self { set, tls: TlsFiles { ca, certificate, key }, tomes })
+    }
+
+    /// Tomes in processes of their own, with their addresses.
+    #[must_use]
+    pub fn addresses(&self) -> BTreeMap<TomeId, String> {
+        let at = |(tome, place): (&TomeId, &Whereabouts)| match place {
+            Whereabouts::At(address) => Some((*tome, address.clone())),
+            Whereabouts::Here(_) => None,
+        };
+        self.tomes.iter().filter_map(at).collect()
+    }
+
+    /// Tomes in the process of the set, with the folders of their disks.
+    #[must_use]
+    pub fn roots(&self) -> BTreeMap<TomeId, PathBuf> {
+        let here = |(tome, place): (&TomeId, &Whereabouts)| match place {
+            Whereabouts::Here(root) => Some((*tome, root.clone())),
+            Whereabouts::At(_) => None,
+        };
+        self.tomes.iter().filter_map(here).collect()
+    }
+}
+
+fn place(tome: u32, raw: RawWhereabouts, folder: &Path) -> Result<Whereabouts, String> {
+    match (raw.address, raw.root) {
+        (Some(address), None) => match address.parse::<http::uri::Authority>() {
+            Ok(authority) if authority.port_u16().is_some() && !address.contains('@') => {
+                Ok(Whereabouts::At(address))
+            }
+            Ok(_) | Err(_) => Err(format!("tome {tome}: {address:?} is no host with a port")),
+        },
+        (None, Some(root)) => Ok(Whereabouts::Here(folder.join(root))),
+        (Some(_), Some(_)) => Err(format!("tome {tome} has an address and a root: one is right")),
+        (None, None) => Err(format!("tome {tome} has neither an address nor a root")),
+    }
+}
+
+fn check(tomes: &BTreeMap<TomeId, Whereabouts>) -> Result<(), String> {
+    if tomes.is_empty() || tomes.len() > TOMES_MAX as usize {
+        return Err(format!("{} tomes are not from 1 to {TOMES_MAX}", tomes.len()));
+    }
+    for (expected, tome) in (0..).zip(tomes.keys()) {
+        if tome.get() != expected {
+            return Err(format!("tome {expected} is missing: they are numbered from zero"));
+        }
+    }
+    let mut places = BTreeSet::new();
+    for (tome, place) in tomes {
+        if !places.insert(place) {
+            let at = match place {
+                Whereabouts::At(address) => address.clone(),
+                Whereabouts::Here(root) => root.display().to_string(),
+            };
+            return Err(format!("tome {tome}: another tome is at \"{at}\" as well"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! Tomes in processes of their own: gRPC between them and their set, over TLS on which both sides
+//! show a certificate.
+//!
+//! ```text
+//! file       tomes.toml: which tome is where          serve     processes, as the file says
+//! tls        whose certificate says which name        server    listens for one tome
+//! wire       messages, by hand                        served    answers for it, if one may ask
+//! client     calls, by hand: who makes them           remote    a tome, for its set
+//! service    and who answers                          session     what goes on while it answers
+//! encoding   what is in their bytes, with versions    post      the network of one tome
+//! failure    errors over the wire and back            route      its letters to one other
+//! dial       connections, and rests between them
+//! ```
+//!
+//! What a tome or a set does is decided in `fulgurite-tomes`. A letter is from the tome that the
+//! certificate of its sender names, or it is refused. Design note 0030; for operators
+//! docs/tomes-network.md.
+
+mod client;
+mod dial;
+mod encoding;
+mod error;
+mod failure;
+mod file;
+pub mod limits;
+mod post;
+mod remote;
+mod route;
+mod serve;
+mod served;
+mod server;
+mod service;
+mod session;
+mod tls;
+mod wire;
+
+pub use dial::Rests;
+pub use error::{NetError, Result};
+pub use file::{TomesFile, Whereabouts};
+pub use remote::{RemoteOptions, RemoteTome};
+pub use serve::{ServeOptions, remotes, serve};
+pub use server::{Opening, ServerOptions, TomeServer};
+pub use tls::{Name, Tls, TlsFiles};
+
+#[cfg(test)]
+mod tests;

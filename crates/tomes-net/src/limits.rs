@@ -1,0 +1,45 @@
+//! Every bound of the network of tomes by name, and the relations between them.
+
+use std::time::Duration;
+
+use fulgurite_tomes::limits::{BLOCK_BYTES_MAX, NAME_BYTES_MAX, PUTS_MAX};
+
+/// Letters that wait for one peer. What does not fit is lost.
+pub const ROUTE_MAX: usize = 256;
+/// Bytes of letters that wait for one peer, beyond the last that was taken.
+pub const ROUTE_BYTES_MAX: usize = 64 << 20;
+/// Bytes of one message of gRPC.
+pub const WIRE_BYTES_MAX: usize = 64 << 20;
+/// Bytes of what a tome tells another at once, which may be a segment; what is larger is lost.
+pub const LETTER_BYTES_MAX: usize = WIRE_BYTES_MAX - 4096;
+/// Bytes that are sent on a stream before who reads has read.
+pub const WINDOW_BYTES: u32 = 1 << 20;
+/// Bytes of an object in one message.
+pub const PART_BYTES: usize = 1 << 20;
+/// Names in one page.
+pub const PAGE_MAX: usize = 1024;
+/// Questions to one tome that wait for answers.
+pub const ASKS_MAX: usize = 256;
+/// Connections that a tome takes.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// Handshakes that go on at once.
+pub const HANDSHAKES_MAX: usize = 64;
+/// Streams of one connection.
+pub const STREAMS_MAX: u32 = 1024;
+/// Bytes of a file of certificates, of a key, or `tomes.toml`.
+pub const FILE_BYTES_MAX: u64 = 4 << 20;
+/// A connection with its handshake, and the first answer on it, are waited for so long.
+pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// A connection on which nothing comes is asked whether it is one, and given up.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// The rest after the first failure; it doubles with each.
+pub const REST_MIN: Duration = Duration::from_millis(100);
+/// The longest rest.
+pub const REST_MAX: Duration = Duration::from_secs(10);
+/// A connection that lasted so long begins the rests anew.
+pub const LASTED: Duration = Duration::from_secs(1);
+
+const _: () = assert!(BLOCK_BYTES_MAX.get() * 4 <= WIRE_BYTES_MAX as u64, "a change of a block");
+const _: () = assert!(PAGE_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "a page is a message");
+const _: () = assert!(PUTS_MAX * (NAME_BYTES_MAX + 16) <= WIRE_BYTES_MAX, "so is a greeting");
+const _: () = assert!(PART_BYTES <= WIRE_BYTES_MAX / 2);

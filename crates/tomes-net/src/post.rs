@@ -1,0 +1,117 @@
+//! The network of a tome that is in a process of its own: a route to each other such tome, and to
+//! the process of the set in the session that it began.
+//!
+//! Not here: what comes in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tome::message::Message;
+use fulgurite_tome::token::{FromKeeper, ToKeeper};
+use fulgurite_tomes::Network;
+use fulgurite_units::TomeSetId;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::encoding::encode;
+use crate::limits::LETTER_BYTES_MAX;
+use crate::route::Route;
+use crate::wire::{Letter, ToSet};
+
+/// What goes to the set while it is there.
+pub(crate) type Answers = mpsc::Sender<Result<ToSet, Status>>;
+
+/// Carries what one tome says.
+#[derive(Debug)]
+pub(crate) struct Post {
+    set: TomeSetId,
+    routes: BTreeMap<TomeId, Route>,
+    session: Mutex<Option<(u64, Answers)>>,
+    lost: AtomicU64,
+}
+
+impl Post {
+    pub(crate) fn new(set: TomeSetId, routes: BTreeMap<TomeId, Route>) -> Self {
+        Self { set, routes, session: Mutex::default(), lost: AtomicU64::new(0) }
+    }
+
+    /// A session begins; the one before is over.
+    pub(crate) fn joined(&self, session: u64, answers: Answers) {
+        *self.session() = Some((session, answers));
+    }
+
+    /// The session is over, unless there is a later one.
+    pub(crate) fn left(&self, session: u64) {
+        self.session().take_if(|(last, _)| *last == session);
+    }
+
+    /// Nobody is there any more.
+    pub(crate) fn close(&self) {
+        *self.session() = None;
+    }
+
+    /// Messages that were lost here.
+    pub(crate) fn lost(&self) -> u64 {
+        let routes: u64 = self.routes.values().map(Route::lost).sum();
+        routes + self.lost.load(Ordering::Relaxed)
+    }
+
+    fn to_set(&self, message: ToSet) {
+        let is_sent = self
+            .session()
+            .as_ref()
+            .is_some_and(|(_, answers)| answers.try_send(Ok(message)).is_ok());
+        if !is_sent {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<(u64, Answers)>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Network for Post {
+    fn tell(&self, from: TomeId, to: TomeId, message: Message) {
+        let Some(letter) = letter(self.set, from, to, &message) else { return };
+        match self.routes.get(&to) {
+            Some(route) => route.tell(letter),
+            None => self.to_set(ToSet { letter: Some(letter), ..ToSet::default() }),
+        }
+    }
+
+    fn tell_keeper(&self, _: TomeId, message: ToKeeper) {
+        match encode("a token", &message) {
+            Ok(token) => self.to_set(ToSet { token, ..ToSet::default() }),
+            Err(error) => tracing::error!("{error}"),
+        }
+    }
+
+    /// The keeper is in the process of the set, and never here.
+    fn tell_holder(&self, _: TomeId, _: FromKeeper) {}
+}
+
+/// A message as it travels; none that cannot be written.
+pub(crate) fn letter(
+    set: TomeSetId,
+    from: TomeId,
+    to: TomeId,
+    message: &Message,
+) -> Option<Letter> {
+    match encode("a letter", message) {
+        Ok(body) if body.len() > LETTER_BYTES_MAX => {
+            tracing::error!(%from, %to, "a letter of {} bytes is too large", body.len());
+            None
+        }
+        Ok(body) => {
+            let (set, from, to) = (set.to_bytes().to_vec(), from.get(), to.get());
+            Some(Letter { set, from, to, body })
+        }
+        Err(error) => {
+            tracing::error!("{error}");
+            None
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! A tome in another process, for its set: each question is a call, and each ends, whatever becomes
+//! of the connection.
+//!
+//! Not here: when a session begins ([`crate::session`]).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_disks::Power;
+use fulgurite_tome::awake::Scrubbed;
+use fulgurite_tome::message::Message;
+use fulgurite_tome::token::{FromKeeper, TokenId};
+use fulgurite_tome::{TomeId, Unprotected};
+use fulgurite_tomes::limits::PUT_BYTES_MAX;
+use fulgurite_tomes::{Ask, Charge, RemoteSeat, TomeStatus, TomesError};
+use fulgurite_units::{ByteCount, Clock, Duration};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::client::Client;
+use crate::dial::Rests;
+use crate::encoding::encode;
+use crate::failure::error;
+use crate::limits::{ASKS_MAX, PART_BYTES, ROUTE_MAX};
+use crate::post::letter;
+use crate::session::{Here, Seat, State, run};
+use crate::tls::Tls;
+use crate::wire::{FromSet, PutPart, StatusReply};
+
+/// Where a tome is, and as whom it is asked.
+#[derive(Debug)]
+pub struct RemoteOptions {
+    /// Which.
+    pub tome: TomeId,
+    /// Its host and port.
+    pub address: String,
+    /// The certificate of the process of the set.
+    pub tls: Tls,
+    /// How long is rested between connections.
+    pub rests: Rests,
+    /// The one clock, for since when it does not answer.
+    pub clock: Clock,
+    /// Where calls are made.
+    pub runtime: Handle,
+}
+
+/// A tome in another process.
+#[derive(Debug)]
+pub struct RemoteTome {
+    seat: Arc<Seat>,
+    said: mpsc::Sender<FromSet>,
+    /// Until it is begun.
+    waiting: Mutex<Option<mpsc::Receiver<FromSet>>>,
+    lost: AtomicU64,
+    runtime: Handle,
+}
+
+impl RemoteTome {
+    /// The tome at this address. Nothing is done before its set begins.
+    #[must_use]
+    pub fn new(options: RemoteOptions) -> Self {
+        let RemoteOptions { tome, address, tls, rests, clock, runtime } = options;
+        let (said, waiting) = mpsc::channel(ROUTE_MAX);
+        let why = "it has not answered yet".to_owned();
+        let state = Mutex::new(State::Away { since: clock.now(), why });
+        let asks = Arc::new(Semaphore::new(ASKS_MAX));
+        let (stopping, _) = watch::channel(false);
+        let seat = Seat { tome, address, tls, rests, clock, state, asks, stopping };
+        let (seat, waiting) = (Arc::new(seat), Mutex::new(Some(waiting)));
+        Self { seat, said, waiting, lost: AtomicU64::new(0), runtime }
+    }
+
+    /// Messages that were lost before they were sent.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    fn say(&self, said: FromSet) {
+        if self.said.try_send(said).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl RemoteSeat for RemoteTome {
+    fn begin(&self, charge: Charge) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(waiting) = waiting else {
+            tracing::error!(tome = %self.seat.tome, "it was begun before, and is of one set only");
+            return;
+        };
+        self.runtime.spawn(run(Arc::clone(&self.seat), charge, waiting));
+    }
+
+    fn ask(&self, ask: Ask) {
+        let tome = self.seat.tome;
+        let here = match &*self.seat.state() {
+            State::Here(here) => Ok(here.clone()),
+            State::Away { why, .. } => Err(why.clone()),
+        };
+        let here = match here {
+            Ok(here) => here,
+            Err(why) => return ask.refuse(TomesError::Away { tome, why }),
+        };
+        let Ok(held) = Arc::clone(&self.seat.asks).try_acquire_owned() else {
+            let why = "it was asked more than it has answered yet".to_owned();
+            return ask.refuse(TomesError::Away { tome, why });
+        };
+        self.runtime.spawn(async move {
+            answer(tome, here, ask).await;
+            drop(held);
+        });
+    }
+
+    fn tell(&self, from: TomeId, message: Message) {
+        if let Some(letter) = letter(self.seat.set(), from, self.seat.tome, &message) {
+            self.say(FromSet { letter: Some(letter), ..FromSet::default() });
+        }
+    }
+
+    fn tell_holder(&self, message: FromKeeper) {
+        match encode("a token", &message) {
+            Ok(token) => self.say(FromSet { token, ..FromSet::default() }),
+            Err(error) => tracing::error!("{error}"),
+        }
+    }
+
+    fn away(&self) -> Option<String> {
+        match &*self.seat.state() {
+            State::Here(_) => None,
+            State::Away { since, why } => {
+                let (address, since) = (&self.seat.address, since.as_millis() / 1000);
+                Some(format!("no answer of {address} since {since} s after 1970: {why}"))
+            }
+        }
+    }
+
+    fn stop(&self) {
+        self.seat.stopping.send_replace(true);
+    }
+}
+
+/// Has an answer for who asks, be it that there is none.
+#[expect(clippy::wildcard_enum_match_arm, reason = "more may be asked for than travels")]
+async fn answer(tome: TomeId, here: Here, ask: Ask) {
+    let Here { mut client, session, over } = here;
+    // Who asked may have gone, so answers may go nowhere.
+    match ask {
+        Ask::Put { name, bytes, held, done } => {
+            let put = put(tome, &mut client, session, name, bytes);
+            done.tell(until(tome, over, put).await);
+            drop(held);
+        }
+        Ask::Get { name, reply } => {
+            let _ = reply.send(until(tome, over, get(tome, &mut client, name)).await);
+        }
+        Ask::Delete { name, done } => {
+            let delete = async { client.delete(name).await.map_err(|e| error(tome, &e)) };
+            done.tell(until(tome, over, delete).await.map(drop));
+        }
+        Ask::Protected { name, reply } => {
+            let protected = async { client.protected(name).await.map_err(|e| error(tome, &e)) };
+            let _ = reply.send(until(tome, over, protected).await.map(drop));
+        }
+        Ask::Status(reply) => {
+            let status = async { client.status().await.map_err(|e| error(tome, &e)) };
+            if let Ok(told) = until(tome, over, status).await {
+                let _ = reply.send(status_of(tome, told));
+            }
+        }
+        other => {
+            let what = "it cannot be asked for that from here".to_owned();
+            other.refuse(TomesError::Invalid { what });
+        }
+    }
+}
+
+/// What comes of a call while the session goes on.
+async fn until<T>(
+    tome: TomeId,
+    mut over: watch::Receiver<bool>,
+    call: impl Future<Output = Result<T, TomesError>>,
+) -> Result<T, TomesError> {
+    tokio::select! {
+        done = call => done,
+        _ = over.wait_for(|is_over| *is_over) => {
+            let why = "the connection ended".to_owned();
+            Err(TomesError::Unanswered { tome, why })
+        }
+    }
+}
+
+async fn put(
+    tome: TomeId,
+    client: &mut Client,
+    session: u64,
+    name: String,
+    bytes: Vec<u8>,
+) -> Result<(), TomesError> {
+    let first = PutPart { session, name, length: bytes.len() as u64, bytes: Vec::new() };
+    let mut at = 0;
+    let mut first = Some(first);
+    let parts = std::iter::from_fn(move || {
+        if let Some(first) = first.take() {
+            return Some(first);
+        }
+        let part = bytes.get(at..)?;
+        let part = &part[..part.len().min(PART_BYTES)];
+        at += part.len();
+        let part = PutPart { bytes: part.to_vec(), ..PutPart::default() };
+        (!part.bytes.is_empty()).then_some(part)
+    });
+    let done = client.put(tokio_stream::iter(parts)).await;
+    done.map(drop).map_err(|e| error(tome, &e))
+}
+
+async fn get(tome: TomeId, client: &mut Client, name: String) -> Result<Vec<u8>, TomesError> {
+    let mut parts = client.get(name).await.map_err(|e| error(tome, &e))?;
+    let mut bytes = Vec::new();
+    while let Some(part) = parts.message().await.map_err(|e| error(tome, &e))? {
+        bytes.extend(part.bytes);
+        if bytes.len() as u64 > PUT_BYTES_MAX.get() {
+            let why = "it answers with more than any object has".to_owned();
+            return Err(TomesError::Unanswered { tome, why });
+        }
+    }
+    Ok(bytes)
+}
+
+fn status_of(tome: TomeId, told: StatusReply) -> TomeStatus {
+    let power = usize::try_from(told.power).ok().and_then(|index| Power::ALL.get(index).copied());
+    TomeStatus {
+        tome,
+        power: power.unwrap_or(Power::Absent),
+        token: told.token.map(TokenId),
+        objects: told.objects,
+        unprotected: Unprotected {
+            bytes: ByteCount::new(told.unprotected_bytes),
+            age: Duration::from_nanos(told.unprotected_ns),
+        },
+        scrubbed: Scrubbed {
+            next: told.scrub_next,
+            spent: Duration::from_nanos(told.scrub_spent_ns),
+            passes: told.scrub_passes,
+        },
+        wakes: told.wakes,
+        healed: told.healed,
+        trouble: told.trouble,
+        away: None,
+        alarms: told.alarms,
+    }
+}

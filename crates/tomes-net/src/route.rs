@@ -1,0 +1,136 @@
+//! Letters of one tome to one other: a queue with a bound, and a connection that is made when there
+//! is something to say and made again when it is gone.
+//!
+//! What does not fit is lost and counted; so is what was given to a connection that ended. Not
+//! here: who the letters are from.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Request;
+
+use crate::client::Client;
+use crate::dial::{Rest, Rests, dial};
+use crate::limits::{ROUTE_BYTES_MAX, ROUTE_MAX};
+use crate::tls::{Name, Tls};
+use crate::wire::Letter;
+use crate::{NetError, Result};
+
+/// The way to one tome. What is under way ends with it.
+#[derive(Debug)]
+pub(crate) struct Route {
+    letters: mpsc::Sender<Letter>,
+    bytes: Arc<AtomicUsize>,
+    lost: AtomicU64,
+    _over: watch::Sender<()>,
+}
+
+impl Route {
+    /// The way to this tome.
+    pub(crate) fn new(name: Name, address: String, tls: Tls, rests: Rests, on: &Handle) -> Self {
+        let (letters, waiting) = mpsc::channel(ROUTE_MAX);
+        let bytes = Arc::<AtomicUsize>::default();
+        let (over, ended) = watch::channel(());
+        let queue = Queue { waiting, bytes: Arc::clone(&bytes) };
+        on.spawn(run(queue, ended, name, address, tls, rests));
+        Self { letters, bytes, lost: AtomicU64::new(0), _over: over }
+    }
+
+    /// Takes a letter if there is room; never waits.
+    pub(crate) fn tell(&self, letter: Letter) {
+        let length = letter.body.len();
+        let waiting = self.bytes.fetch_add(length, Ordering::Relaxed);
+        let fits = waiting == 0 || waiting.saturating_add(length) <= ROUTE_BYTES_MAX;
+        if !fits || self.letters.try_send(letter).is_err() {
+            self.bytes.fetch_sub(length, Ordering::Relaxed);
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Letters that did not fit.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// Letters that wait, and how many bytes they have.
+struct Queue {
+    waiting: mpsc::Receiver<Letter>,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Queue {
+    async fn next(&mut self) -> Option<Letter> {
+        let letter = self.waiting.recv().await?;
+        self.bytes.fetch_sub(letter.body.len(), Ordering::Relaxed);
+        Some(letter)
+    }
+}
+
+async fn run(
+    mut queue: Queue,
+    mut ended: watch::Receiver<()>,
+    name: Name,
+    address: String,
+    tls: Tls,
+    rests: Rests,
+) {
+    let mut rest = Rest::new(rests);
+    loop {
+        let first = tokio::select! {
+            first = queue.next() => first,
+            _ = ended.changed() => None,
+        };
+        let Some(first) = first else { return };
+        rest.begin();
+        let mut was_there = false;
+        let error = tokio::select! {
+            carried = carry(first, &mut queue, &mut was_there, name, &address, &tls) => carried,
+            _ = ended.changed() => return,
+        };
+        let Err(error) = error else { return };
+        let wait = rest.ended(was_there);
+        tracing::debug!(to = %address, "letters do not arrive: {error}; resting {wait:?}");
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = ended.changed() => return,
+        }
+    }
+}
+
+/// Carries letters until the connection ends.
+async fn carry(
+    first: Letter,
+    queue: &mut Queue,
+    was_there: &mut bool,
+    name: Name,
+    address: &str,
+    tls: &Tls,
+) -> Result<()> {
+    let mut client = Client::new(dial(address, name, tls).await?);
+    *was_there = true;
+    let (carried, stream) = mpsc::channel(1);
+    let call = client.letters(Request::new(ReceiverStream::new(stream)));
+    let mut call = std::pin::pin!(call);
+    let mut next = Some(first);
+    while let Some(letter) = next {
+        tokio::select! {
+            // Who takes no more is gone, and its answer says why.
+            _ = carried.send(letter) => {}
+            ended = &mut call => return Err(why(ended.err())),
+        }
+        next = tokio::select! {
+            next = queue.next() => next,
+            ended = &mut call => return Err(why(ended.err())),
+        };
+    }
+    Ok(())
+}
+
+fn why(status: Option<tonic::Status>) -> NetError {
+    let what = status.map_or_else(String::new, |status| status.message().to_owned());
+    NetError::Ended { what }
+}

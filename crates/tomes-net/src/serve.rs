@@ -1,0 +1,129 @@
+//! Processes of a set, as `tomes.toml` says: one that serves a tome, and what the set needs to ask
+//! those.
+//!
+//! Not here: command lines.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fulgurite_disks::Backend;
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::fail_point::FailPoints;
+use fulgurite_tomes::{
+    Entropy, Injected, Introduction, LoneOptions, LoneTome, Network, RemoteSeat,
+};
+use fulgurite_units::Clock;
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+
+use crate::dial::Rests;
+use crate::file::TomesFile;
+use crate::remote::{RemoteOptions, RemoteTome};
+use crate::server::{ServerOptions, TomeServer};
+use crate::tls::{Name, Tls};
+use crate::{NetError, Result};
+
+/// What a tome is served with, beside what the file says.
+#[derive(Debug)]
+pub struct ServeOptions {
+    /// Which tome.
+    pub tome: TomeId,
+    /// Where it answers, if not where the file says that it is asked.
+    pub listener: Option<TcpListener>,
+    /// Where its folder of what is awake is.
+    pub directory: PathBuf,
+    /// Where its disk has its files.
+    pub root: PathBuf,
+    /// What turns the disk, in the place of its number.
+    pub backend: Arc<dyn Backend>,
+    /// The one clock.
+    pub clock: Clock,
+    /// What seeds are made of.
+    pub entropy: Entropy,
+}
+
+/// Serves a tome until `shutdown` ends; then its disk is put down.
+///
+/// # Errors
+/// When the file has no address of it, its certificate is another's, or nothing can listen there.
+pub async fn serve(
+    file: &TomesFile,
+    mut options: ServeOptions,
+    shutdown: impl Future<Output = ()>,
+) -> Result<()> {
+    let tome = options.tome;
+    let tls = Tls::read(&file.tls, file.set, Name::Tome(tome))?;
+    let others = file.addresses();
+    let own = others.get(&tome).ok_or_else(|| NetError::Refused {
+        what: format!("tome {tome} has no address in the file of its set"),
+    })?;
+    let listener = match options.listener.take() {
+        Some(listener) => listener,
+        None => TcpListener::bind(own).await.map_err(|source| {
+            let address = own.clone();
+            NetError::Listen { address, source }
+        })?,
+    };
+    let server = TomeServer::start(ServerOptions {
+        tome,
+        listener,
+        tls,
+        with_keeper: file.roots().into_keys().collect(),
+        others,
+        rests: Rests::default(),
+        open: Box::new(opening(file, options)),
+    })
+    .await?;
+    tracing::info!(%tome, "answers at {}", server.address());
+    shutdown.await;
+    server.stop().await;
+    Ok(())
+}
+
+fn opening(
+    file: &TomesFile,
+    options: ServeOptions,
+) -> impl Fn(Arc<dyn Network>, Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome> + use<> {
+    let set = file.set;
+    move |network, introduction| {
+        let lone = LoneOptions {
+            set,
+            tome: options.tome,
+            directory: options.directory.clone(),
+            root: options.root.clone(),
+            backend: Arc::clone(&options.backend),
+            network,
+            clock: options.clock.clone(),
+            entropy: options.entropy.clone(),
+            fail: FailPoints::default(),
+            injected: Injected::default(),
+        };
+        LoneTome::open(lone, introduction)
+    }
+}
+
+/// The tomes of the file that are elsewhere, for the process of the set: `SetOptions` takes them.
+///
+/// # Errors
+/// When the certificate is not that of the keeper.
+pub fn remotes(
+    file: &TomesFile,
+    clock: &Clock,
+    runtime: &Handle,
+) -> Result<BTreeMap<TomeId, Arc<dyn RemoteSeat>>> {
+    let tls = Tls::read(&file.tls, file.set, Name::Keeper)?;
+    let remote = |(tome, address)| {
+        let options = RemoteOptions {
+            tome,
+            address,
+            tls: tls.clone(),
+            rests: Rests::default(),
+            clock: clock.clone(),
+            runtime: runtime.clone(),
+        };
+        (tome, Arc::new(RemoteTome::new(options)) as Arc<dyn RemoteSeat>)
+    };
+    Ok(file.addresses().into_iter().map(remote).collect())
+}

@@ -1,0 +1,272 @@
+//! What a tome answers, and to whom.
+//!
+//! | call | who may |
+//! | --- | --- |
+//! | letters | a tome with a process of its own, from itself |
+//! | a session | the process of the set, with letters of tomes that are there |
+//! | all others | the process of the set |
+//!
+//! Who one is, is what its certificate says. Not here: sockets.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Introduction, LoneTome, Session, TomeStatus, TomesError};
+use fulgurite_units::TomeSetId;
+use tokio::sync::{mpsc, watch};
+use tonic::{Request, Status, Streaming};
+
+use crate::encoding::{self, decode, encode};
+use crate::failure::status;
+use crate::limits::{PAGE_MAX, PART_BYTES, ROUTE_MAX};
+use crate::post::Post;
+use crate::tls::Name;
+use crate::wire::{
+    Bytes, FromSet, Letter, ListReply, ListRequest, Listed, Named, Nothing, PutPart, StatusReply,
+    ToSet,
+};
+use crate::{NetError, Result};
+
+/// Opens the tome; with an introduction, makes it if that says so.
+pub(crate) type Open =
+    dyn Fn(Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome> + Send + Sync;
+
+/// A tome that is served.
+pub(crate) struct Served {
+    pub(crate) set: TomeSetId,
+    pub(crate) tome: TomeId,
+    /// Tomes in the process of the set.
+    pub(crate) with_keeper: BTreeSet<TomeId>,
+    pub(crate) post: Arc<Post>,
+    pub(crate) open: Arc<Open>,
+    /// The tome, once there is one.
+    pub(crate) lone: Mutex<Option<Arc<LoneTome>>>,
+    /// Held while it is opened.
+    pub(crate) opening: tokio::sync::Mutex<()>,
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl std::fmt::Debug for Served {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Served").field("tome", &self.tome).finish_non_exhaustive()
+    }
+}
+
+type Answered<T> = Result<T, Status>;
+
+impl Served {
+    /// The tome, if there is one.
+    pub(crate) fn lone(&self) -> Option<Arc<LoneTome>> {
+        self.lone.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The tome, which is opened if it is not.
+    pub(crate) async fn opened(
+        self: &Arc<Self>,
+        introduction: Option<Introduction>,
+    ) -> fulgurite_tomes::Result<Arc<LoneTome>> {
+        let _one = self.opening.lock().await;
+        if let Some(lone) = self.lone() {
+            return Ok(lone);
+        }
+        let open = Arc::clone(&self.open);
+        let opened = tokio::task::spawn_blocking(move || open(introduction.as_ref())).await;
+        let lone = Arc::new(opened.map_err(|_| TomesError::Stopped)??);
+        if *self.stopping.borrow() {
+            return Err(TomesError::Stopped);
+        }
+        *self.lone.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&lone));
+        Ok(lone)
+    }
+
+    pub(crate) async fn letters(&self, letters: Request<Streaming<Letter>>) -> Answered<Nothing> {
+        let from = match who(&letters)? {
+            Name::Tome(tome) => tome,
+            Name::Keeper => return Err(refused("the set sends letters in its sessions")),
+        };
+        let mut letters = letters.into_inner();
+        let mut stopping = self.stopping.clone();
+        loop {
+            let letter = tokio::select! {
+                letter = letters.message() => letter?,
+                _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(Nothing {}),
+            };
+            let Some(letter) = letter else { return Ok(Nothing {}) };
+            self.take(&letter, |claimed| claimed == from)?;
+        }
+    }
+
+    /// A letter, if it is for this tome and from one that the sender may speak for.
+    fn take(&self, letter: &Letter, may_be_from: impl Fn(TomeId) -> bool) -> Answered<()> {
+        let from = TomeId::new(letter.from);
+        if letter.set != self.set.to_bytes() || letter.to != self.tome.get() {
+            return Err(refused("a letter is for another tome or set"));
+        }
+        if !may_be_from(from) {
+            tracing::warn!(tome = %self.tome, "a letter claims to be from tome {from}, and is not");
+            return Err(refused("a letter is from another tome than its sender"));
+        }
+        let message = encoding::message(&letter.body).map_err(invalid)?;
+        // One that is not open yet has lost it.
+        if let Some(lone) = self.lone() {
+            lone.told(from, message);
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn session(
+        self: &Arc<Self>,
+        said: Request<Streaming<FromSet>>,
+    ) -> Answered<mpsc::Receiver<Answered<ToSet>>> {
+        of_keeper(&said)?;
+        let mut said = said.into_inner();
+        let first = said.message().await?.ok_or_else(|| refused("nobody is introduced"))?;
+        let introduction = encoding::introduction(&first.introduction).map_err(invalid)?;
+        let lone = self.opened(Some(introduction.clone())).await.map_err(|e| status(&e))?;
+        let (session, greeting) = lone.greet(&introduction).await.map_err(|e| status(&e))?;
+        let (answers, answered) = mpsc::channel(ROUTE_MAX);
+        let greeting = encode("a greeting", &greeting).map_err(invalid)?;
+        let greeting = ToSet { greeting, session: session.0, ..ToSet::default() };
+        // There is room: it is the first.
+        let _ = answers.try_send(Ok(greeting));
+        tracing::info!(tome = %self.tome, session = session.0, "the set is there");
+        self.post.joined(session.0, answers);
+        let served = Arc::clone(self);
+        tokio::spawn(async move {
+            if let Err(error) = served.listen(&lone, said).await {
+                tracing::info!(tome = %served.tome, "the set is gone: {}", error.message());
+            }
+            served.post.left(session.0);
+        });
+        Ok(answered)
+    }
+
+    /// Hears what a session says until it is over.
+    async fn listen(&self, lone: &LoneTome, mut said: Streaming<FromSet>) -> Answered<()> {
+        let mut stopping = self.stopping.clone();
+        loop {
+            let message = tokio::select! {
+                message = said.message() => message?,
+                _ = stopping.wait_for(|is_stopping| *is_stopping) => return Ok(()),
+            };
+            let Some(FromSet { token, letter, .. }) = message else { return Ok(()) };
+            if !token.is_empty() {
+                lone.told_by_keeper(decode("a token", &token).map_err(invalid)?);
+            }
+            if let Some(letter) = letter {
+                self.take(&letter, |claimed| self.with_keeper.contains(&claimed))?;
+            }
+        }
+    }
+
+    pub(crate) async fn put(&self, parts: Request<Streaming<PutPart>>) -> Answered<Nothing> {
+        let lone = self.asked(&parts)?;
+        let mut parts = parts.into_inner();
+        let first = parts.message().await?.ok_or_else(|| refused("nothing is put"))?;
+        let held = lone.room(first.length).await.map_err(|e| status(&e))?;
+        let length = usize::try_from(first.length).unwrap_or(usize::MAX);
+        let mut bytes = Vec::with_capacity(length);
+        while let Some(part) = parts.message().await? {
+            if part.bytes.len() > length - bytes.len() {
+                return Err(Status::invalid_argument("more comes than was said"));
+            }
+            bytes.extend(part.bytes);
+        }
+        if bytes.len() != length {
+            return Err(Status::invalid_argument("less comes than was said"));
+        }
+        let done = lone.put(Session(first.session), first.name, bytes, held).await;
+        done.map(|()| Nothing {}).map_err(|e| status(&e))
+    }
+
+    pub(crate) async fn get(
+        &self,
+        named: Request<Named>,
+    ) -> Answered<mpsc::Receiver<Answered<Bytes>>> {
+        let lone = self.asked(&named)?;
+        let object = lone.get(named.into_inner().name).await.map_err(|e| status(&e))?;
+        let (parts, stream) = mpsc::channel(1);
+        tokio::spawn(async move {
+            for part in object.chunks(PART_BYTES) {
+                // Who asked may have gone.
+                if parts.send(Ok(Bytes { bytes: part.to_vec() })).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(stream)
+    }
+
+    pub(crate) async fn delete(&self, named: Request<Named>) -> Answered<Nothing> {
+        let done = self.asked(&named)?.delete(named.into_inner().name).await;
+        done.map(|()| Nothing {}).map_err(|e| status(&e))
+    }
+
+    pub(crate) async fn protected(&self, named: Request<Named>) -> Answered<Nothing> {
+        let done = self.asked(&named)?.protected(named.into_inner().name).await;
+        done.map(|()| Nothing {}).map_err(|e| status(&e))
+    }
+
+    pub(crate) async fn status(&self, asked: Request<Nothing>) -> Answered<StatusReply> {
+        let told = self.asked(&asked)?.status().await.map_err(|e| status(&e))?;
+        Ok(told_status(told))
+    }
+
+    pub(crate) async fn list(&self, asked: Request<ListRequest>) -> Answered<ListReply> {
+        let lone = self.asked(&asked)?;
+        let ListRequest { after, max } = asked.into_inner();
+        let max = usize::try_from(max).unwrap_or(PAGE_MAX).min(PAGE_MAX);
+        let look = lone.look(after, max).await.map_err(|e| status(&e))?;
+        let objects = look.objects.into_iter();
+        let listed = objects.map(|object| Listed { name: object.name, blocks: object.blocks });
+        Ok(ListReply { objects: listed.collect() })
+    }
+
+    /// The tome, if it is the set that asks.
+    fn asked<T>(&self, request: &Request<T>) -> Answered<Arc<LoneTome>> {
+        of_keeper(request)?;
+        let why = "no set has begun a session with it yet".to_owned();
+        let away = TomesError::Away { tome: self.tome, why };
+        self.lone().ok_or_else(|| status(&away))
+    }
+}
+
+/// Who sent it, by its certificate.
+fn who<T>(request: &Request<T>) -> Answered<Name> {
+    let name = request.extensions().get::<Name>().copied();
+    name.ok_or_else(|| refused("nobody knows who that is"))
+}
+
+fn of_keeper<T>(request: &Request<T>) -> Answered<()> {
+    match who(request)? {
+        Name::Keeper => Ok(()),
+        Name::Tome(_) => Err(refused("only the set may ask for that")),
+    }
+}
+
+fn refused(what: &'static str) -> Status {
+    Status::permission_denied(what)
+}
+
+fn invalid(error: NetError) -> Status {
+    Status::invalid_argument(error.to_string())
+}
+
+fn told_status(status: TomeStatus) -> StatusReply {
+    let power = fulgurite_disks::Power::ALL.iter().position(|power| *power == status.power);
+    StatusReply {
+        power: power.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX),
+        token: status.token.map(|token| token.0),
+        objects: status.objects,
+        unprotected_bytes: status.unprotected.bytes.get(),
+        unprotected_ns: status.unprotected.age.as_nanos(),
+        scrub_next: status.scrubbed.next,
+        scrub_spent_ns: status.scrubbed.spent.as_nanos(),
+        scrub_passes: status.scrubbed.passes,
+        wakes: status.wakes,
+        healed: status.healed,
+        trouble: status.trouble,
+        alarms: status.alarms,
+    }
+}

@@ -1,0 +1,291 @@
+//! A tome at an address: who connects shows who it is before anything is read of it.
+//!
+//! Connections and handshakes have bounds, and a handshake has a time. When it is stopped, all
+//! calls end, the disk is put down, and connections are closed. Not here: what is answered
+//! ([`crate::served`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Introduction, LoneTome, Network};
+use fulgurite_units::error_chain;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio_rustls::server::TlsStream;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+use tonic::transport::server::Connected;
+
+use crate::dial::Rests;
+use crate::limits::{
+    ANSWER_WITHIN, CONNECTIONS_MAX, HANDSHAKES_MAX, KEEP_ALIVE, STREAMS_MAX, WINDOW_BYTES,
+};
+use crate::post::Post;
+use crate::route::Route;
+use crate::served::{Open, Served};
+use crate::service::Calls;
+use crate::tls::{Name, Tls};
+use crate::{NetError, Result};
+
+/// Opens the tome that is served: on the network that it is given, and with an introduction, if it
+/// was made before that or may be.
+pub type Opening = Box<
+    dyn Fn(Arc<dyn Network>, Option<&Introduction>) -> fulgurite_tomes::Result<LoneTome>
+        + Send
+        + Sync,
+>;
+
+/// What a tome is served with.
+pub struct ServerOptions {
+    /// Which it is.
+    pub tome: TomeId,
+    /// Where it answers.
+    pub listener: TcpListener,
+    /// Its certificate, and whose it believes.
+    pub tls: Tls,
+    /// Other tomes with processes of their own, and where they answer.
+    pub others: BTreeMap<TomeId, String>,
+    /// Tomes in the process of the set.
+    pub with_keeper: BTreeSet<TomeId>,
+    /// How long is rested between connections to others.
+    pub rests: Rests,
+    /// What opens it.
+    pub open: Opening,
+}
+
+impl std::fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOptions").field("tome", &self.tome).finish_non_exhaustive()
+    }
+}
+
+/// A tome that answers at an address.
+#[derive(Debug)]
+pub struct TomeServer {
+    address: SocketAddr,
+    served: Arc<Served>,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl TomeServer {
+    /// Begins. A tome that was made before is opened at once, and one that was not when its set
+    /// introduces itself.
+    ///
+    /// # Errors
+    /// When it cannot be known where it answers.
+    pub async fn start(options: ServerOptions) -> Result<Self> {
+        let ServerOptions { tome, listener, tls, others, with_keeper, rests, open } = options;
+        let address = listener.local_addr();
+        let address = address.map_err(|source| {
+            let address = format!("the socket of tome {tome}");
+            NetError::Listen { address, source }
+        })?;
+        let route = |(to, at): (TomeId, String)| {
+            let route = Route::new(Name::Tome(to), at, tls.clone(), rests, &Handle::current());
+            (to, route)
+        };
+        let others = others.into_iter().filter(|(other, _)| *other != tome);
+        let post = Arc::new(Post::new(tls.set(), others.map(route).collect()));
+        let network = Arc::clone(&post) as Arc<dyn Network>;
+        let open: Arc<Open> = Arc::new(move |introduction: Option<&Introduction>| {
+            open(Arc::clone(&network), introduction)
+        });
+        let (stop, stopping) = watch::channel(false);
+        let served = Arc::new(Served {
+            set: tls.set(),
+            tome,
+            with_keeper,
+            post,
+            open,
+            lone: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
+            stopping: stopping.clone(),
+        });
+        open_early(&served).await;
+        let (accepted, incoming) = mpsc::channel(1);
+        let accept = tokio::spawn(accept(listener, tls, accepted, stopping.clone()));
+        let answer = tokio::spawn(answer(Calls(Arc::clone(&served)), incoming, stopping));
+        Ok(Self { address, served, stop, tasks: vec![accept, answer] })
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The tome, once there is one.
+    #[must_use]
+    pub fn tome(&self) -> Option<Arc<LoneTome>> {
+        self.served.lone()
+    }
+
+    /// Messages of the tome that were lost before they were sent.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.served.post.lost()
+    }
+
+    /// Ends all calls, has the disk put down and closes all connections.
+    pub async fn stop(self) {
+        // Nobody else has the other end.
+        let _ = self.stop.send(true);
+        self.served.post.close();
+        // Whoever opens it now finds that it is to stop.
+        let _one = self.served.opening.lock().await;
+        if let Some(lone) = self.served.lone() {
+            let stopped = tokio::task::spawn_blocking(move || lone.stop()).await;
+            if let Err(error) = stopped {
+                tracing::error!("a tome was not stopped: {error}");
+            }
+        }
+        for task in self.tasks {
+            let abort = task.abort_handle();
+            if tokio::time::timeout(ANSWER_WITHIN, task).await.is_err() {
+                abort.abort();
+            }
+        }
+    }
+}
+
+/// Opens a tome that was made and has its seats. It is no error when there is none.
+async fn open_early(served: &Arc<Served>) {
+    match served.opened(None).await {
+        Ok(lone) => {
+            if !lone.look(None, 0).await.is_ok_and(|look| look.is_seated) {
+                // Its set was cut short, and says all again.
+                *served.lone.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+                if tokio::task::spawn_blocking(move || drop(lone)).await.is_err() {
+                    tracing::error!("a tome was not stopped");
+                }
+            }
+        }
+        Err(error) => {
+            tracing::info!(tome = %served.tome, "waits for its set: {}", error_chain(&error));
+        }
+    }
+}
+
+/// Takes connections, and hands on those whose peer has shown who it is.
+async fn accept(
+    listener: TcpListener,
+    tls: Tls,
+    accepted: mpsc::Sender<io::Result<Shown>>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+    loop {
+        let next = async {
+            let held = Arc::clone(&connections).acquire_owned().await.ok()?;
+            let shaking = Arc::clone(&handshakes).acquire_owned().await.ok()?;
+            Some((listener.accept().await, held, shaking))
+        };
+        let next = tokio::select! {
+            next = next => next,
+            _ = stopping.wait_for(|is_stopping| *is_stopping) => None,
+        };
+        let Some((socket, held, shaking)) = next else { return };
+        let (socket, from) = match socket {
+            Ok(socket) => socket,
+            Err(error) => {
+                // As when there are too many open files: others close theirs meanwhile.
+                tracing::warn!("no connection was taken: {error}");
+                tokio::time::sleep(crate::limits::REST_MIN).await;
+                continue;
+            }
+        };
+        let (tls, accepted) = (tls.clone(), accepted.clone());
+        tokio::spawn(async move {
+            let _shaking = shaking;
+            let shown = tokio::time::timeout(ANSWER_WITHIN, shake(socket, &tls)).await;
+            match shown {
+                Ok(Ok((stream, name))) => {
+                    // The server may be gone.
+                    let _ = accepted.send(Ok(Shown { stream, name, _held: held })).await;
+                }
+                Ok(Err(error)) => tracing::info!(%from, "not answered: {error}"),
+                Err(_) => tracing::info!(%from, "not answered: it does not say who it is"),
+            }
+        });
+    }
+}
+
+async fn shake(socket: TcpStream, tls: &Tls) -> Result<(TlsStream<TcpStream>, Name)> {
+    // Without it answers wait for more to be sent with them; nothing else is lost.
+    let _ = socket.set_nodelay(true);
+    tls.accept(socket).await
+}
+
+async fn answer(
+    calls: Calls,
+    incoming: mpsc::Receiver<io::Result<Shown>>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let stopped = async move {
+        // Its sender is gone only when it is to stop.
+        let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+    };
+    let serving = Server::builder()
+        .max_concurrent_streams(STREAMS_MAX)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES * 4)
+        .http2_keepalive_interval(Some(KEEP_ALIVE))
+        .http2_keepalive_timeout(Some(KEEP_ALIVE))
+        .serve_with_incoming_shutdown(calls, ReceiverStream::new(incoming), stopped);
+    if let Err(error) = serving.await {
+        tracing::error!("a tome answers no more: {}", error_chain(&error));
+    }
+}
+
+/// A connection whose peer has shown who it is.
+struct Shown {
+    stream: TlsStream<TcpStream>,
+    name: Name,
+    _held: OwnedSemaphorePermit,
+}
+
+impl Connected for Shown {
+    type ConnectInfo = Name;
+
+    fn connect_info(&self) -> Name {
+        self.name
+    }
+}
+
+impl AsyncRead for Shown {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Shown {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,209 @@
+//! What goes on between a set and a tome elsewhere: a session that lasts for as long as the tome
+//! answers, and another when it does again.
+//!
+//! ```text
+//! away --> connected --> introduced --> greeted --> listed --> here --> away, and so on
+//! ```
+//!
+//! Before the next session begins, all that was asked in the one before has ended: so what is
+//! listed holds. Not here: what is asked.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Charge, Greeting, Listed};
+use fulgurite_units::{Clock, TomeSetId, UnixTime};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Status, Streaming};
+
+use crate::client::Client;
+use crate::dial::{Rest, Rests, dial};
+use crate::encoding::{self, decode, encode};
+use crate::limits::{ASKS_MAX, PAGE_MAX, ROUTE_MAX};
+use crate::tls::{Name, Tls};
+use crate::wire::{FromSet, ListRequest, ToSet};
+use crate::{NetError, Result};
+
+/// A tome elsewhere.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) tome: TomeId,
+    pub(crate) address: String,
+    pub(crate) tls: Tls,
+    pub(crate) rests: Rests,
+    pub(crate) clock: Clock,
+    pub(crate) state: Mutex<State>,
+    /// A permit for each question without an answer.
+    pub(crate) asks: Arc<Semaphore>,
+    pub(crate) stopping: watch::Sender<bool>,
+}
+
+/// Whether it answers.
+#[derive(Debug)]
+pub(crate) enum State {
+    Away { since: UnixTime, why: String },
+    Here(Here),
+}
+
+/// A session.
+#[derive(Clone, Debug)]
+pub(crate) struct Here {
+    pub(crate) client: Client,
+    pub(crate) session: u64,
+    /// Becomes true.
+    pub(crate) over: watch::Receiver<bool>,
+}
+
+impl Seat {
+    pub(crate) fn set(&self) -> TomeSetId {
+        self.tls.set()
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It does not answer, and has not since then.
+    fn away(&self, why: String) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let since = match &*state {
+            State::Away { since, .. } => *since,
+            State::Here(_) => {
+                tracing::warn!(tome = %self.tome, "no answer of {}: {why}", self.address);
+                now
+            }
+        };
+        *state = State::Away { since, why };
+    }
+
+    async fn stopped(&self) {
+        // The sender is here, so it cannot be gone.
+        let _ = self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+}
+
+/// Has one session after the other, until it is stopped.
+pub(crate) async fn run(seat: Arc<Seat>, charge: Charge, mut said: mpsc::Receiver<FromSet>) {
+    let mut rest = Rest::new(seat.rests);
+    loop {
+        rest.begin();
+        let mut was_there = false;
+        let ended = tokio::select! {
+            ended = session(&seat, &charge, &mut said, &mut was_there) => ended,
+            () = seat.stopped() => Err(NetError::Ended { what: "its set is stopped".to_owned() }),
+        };
+        let why = match ended {
+            Ok(()) => "the connection ended".to_owned(),
+            Err(error) => fulgurite_units::error_chain(&error),
+        };
+        tracing::debug!(tome = %seat.tome, "a session ended: {why}");
+        seat.away(why);
+        // Who was asked and has not answered is told of by now, or soon: the session is over.
+        let all = u32::try_from(ASKS_MAX).unwrap_or(u32::MAX);
+        drop(seat.asks.acquire_many(all).await);
+        if *seat.stopping.borrow() {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(rest.ended(was_there)) => {}
+            () = seat.stopped() => return,
+        }
+    }
+}
+
+async fn session(
+    seat: &Seat,
+    charge: &Charge,
+    said: &mut mpsc::Receiver<FromSet>,
+    was_there: &mut bool,
+) -> Result<()> {
+    let mut client = Client::new(dial(&seat.address, Name::Tome(seat.tome), &seat.tls).await?);
+    let introduction = encode("an introduction", &charge.introduction()?)?;
+    let (saying, stream) = mpsc::channel(ROUTE_MAX);
+    // There is room: it is the first.
+    let _ = saying.try_send(FromSet { introduction, ..FromSet::default() });
+    let mut heard = client.session(ReceiverStream::new(stream)).await.map_err(|e| why(seat, &e))?;
+    let first = heard.message().await.map_err(|e| why(seat, &e))?;
+    let first = first.ok_or(NetError::Ended { what: "no greeting".to_owned() })?;
+    let greeting: Greeting = decode("a greeting", &first.greeting)?;
+    let objects = list(seat, &mut client).await?;
+    charge.listed(&greeting, &objects)?;
+    *was_there = true;
+    // What waited while it was away is for who was there before.
+    while said.try_recv().is_ok() {}
+    let (over, is_over) = watch::channel(false);
+    tracing::info!(tome = %seat.tome, objects = objects.len(), "answers at {}", seat.address);
+    *seat.state() = State::Here(Here { client, session: first.session, over: is_over });
+    let ended = talk(seat, charge, said, &saying, heard).await;
+    // Nobody may listen.
+    let _ = over.send(true);
+    ended
+}
+
+/// All that it has.
+async fn list(seat: &Seat, client: &mut Client) -> Result<Vec<Listed>> {
+    let mut objects: Vec<Listed> = Vec::new();
+    loop {
+        let after = objects.last().map(|object| object.name.clone());
+        let max = u32::try_from(PAGE_MAX).unwrap_or(u32::MAX);
+        let page = client.list(ListRequest { after: after.clone(), max }).await;
+        let page = page.map_err(|e| why(seat, &e))?.objects;
+        let (is_last, first) = (page.len() < PAGE_MAX, page.first().map(|o| o.name.clone()));
+        if first.is_some_and(|first| after.is_some_and(|after| first <= after)) {
+            return Err(NetError::Undecoded { what: "a page of names" });
+        }
+        let listed = page.into_iter().map(|o| Listed { name: o.name, blocks: o.blocks });
+        objects.extend(listed);
+        if is_last {
+            return Ok(objects);
+        }
+    }
+}
+
+/// Carries what is said both ways until one side ends.
+async fn talk(
+    seat: &Seat,
+    charge: &Charge,
+    said: &mut mpsc::Receiver<FromSet>,
+    saying: &mpsc::Sender<FromSet>,
+    mut heard: Streaming<ToSet>,
+) -> Result<()> {
+    loop {
+        // What waits for a connection that takes nothing waits where it is counted when it is lost.
+        let next = async {
+            let room = saying.reserve().await.ok()?;
+            Some((room, said.recv().await?))
+        };
+        tokio::select! {
+            next = next => match next {
+                Some((room, next)) => room.send(next),
+                None => return Ok(()),
+            },
+            next = heard.message() => match next.map_err(|e| why(seat, &e))? {
+                Some(next) => hear(seat, charge, next)?,
+                None => return Ok(()),
+            },
+        }
+    }
+}
+
+/// A letter or a token of the tome, which speaks for itself alone.
+fn hear(seat: &Seat, charge: &Charge, said: ToSet) -> Result<()> {
+    if !said.token.is_empty() {
+        charge.told_keeper(decode("a token", &said.token)?);
+    }
+    if let Some(letter) = said.letter {
+        if letter.set != seat.set().to_bytes() || letter.from != seat.tome.get() {
+            let what = "a letter is from another than its sender".to_owned();
+            return Err(NetError::Refused { what });
+        }
+        charge.told(TomeId::new(letter.to), encoding::message(&letter.body)?);
+    }
+    Ok(())
+}
+
+fn why(seat: &Seat, status: &Status) -> NetError {
+    NetError::Tomes(crate::failure::error(seat.tome, status))
+}

@@ -1,0 +1,211 @@
+//! Who is who: each process has a certificate of one authority, which names what it is in its set.
+//!
+//! ```text
+//! tome-7.<set id>    tome 7          keeper.<set id>    the process of the set
+//! ```
+//!
+//! The names are DNS names among the certificate's subject alternative names; one that has several
+//! of a set is refused, since nobody could say which is meant. TLS 1.3 only. Keys are never shown.
+//! Not here: who may ask for what.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fulgurite_tome::TomeId;
+use fulgurite_units::TomeSetId;
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use crate::limits::FILE_BYTES_MAX;
+use crate::{NetError, Result};
+
+/// The protocol that is spoken inside.
+const ALPN: &[u8] = b"h2";
+
+/// Files of certificates and of a key, in PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The authority of all certificates of the set.
+    pub ca: PathBuf,
+    /// The certificate of this process, and those between it and the authority.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// What a process of a set is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// The process of the set, which keeps the tokens.
+    Keeper,
+    /// The process of one tome.
+    Tome(TomeId),
+}
+
+impl Name {
+    /// What a certificate says of it.
+    #[must_use]
+    pub fn in_set(self, set: TomeSetId) -> String {
+        match self {
+            Self::Keeper => format!("keeper.{set}"),
+            Self::Tome(tome) => format!("tome-{tome}.{set}"),
+        }
+    }
+
+    fn read(set: TomeSetId, dns: &str) -> Option<Self> {
+        let first = dns.strip_suffix(&format!(".{set}"))?;
+        let number = || first.strip_prefix("tome-")?.parse().ok().map(TomeId::new);
+        let name = if first == "keeper" { Self::Keeper } else { Self::Tome(number()?) };
+        // Only as it is written: not with zeros in front.
+        (name.in_set(set) == dns).then_some(name)
+    }
+}
+
+/// The certificates and the key of one process.
+#[derive(Clone)]
+pub struct Tls {
+    set: TomeSetId,
+    acceptor: TlsAcceptor,
+    connector: TlsConnector,
+}
+
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tls").field("set", &self.set).finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When a file cannot be read or has not what it is to have, the certificate does not say that
+    /// it is of `name`, or it and the key are no pair.
+    pub fn read(files: &TlsFiles, set: TomeSetId, name: Name) -> Result<Self> {
+        let chain = certificates(&files.certificate)?;
+        let own = chain.first().map(|own| name_of(set, own)).transpose()?;
+        if own != Some(name) {
+            let what = format!(
+                "{}, and {} is what it is to be",
+                own.map_or_else(String::new, |own| own.in_set(set)),
+                name.in_set(set)
+            );
+            return Err(NetError::Name { what });
+        }
+        Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
+    }
+
+    /// Those of whoever it is, as somebody might show them who is not honest.
+    #[cfg(test)]
+    pub(crate) fn unchecked(files: &TlsFiles, set: TomeSetId) -> Result<Self> {
+        let chain = certificates(&files.certificate)?;
+        Self::of(set, certificates(&files.ca)?, chain, key(&files.key)?)
+    }
+
+    fn of(
+        set: TomeSetId,
+        authority: Vec<CertificateDer<'static>>,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self> {
+        let wrong = |error: &dyn std::fmt::Display| NetError::Tls { what: error.to_string() };
+        let mut roots = RootCertStore::empty();
+        for certificate in authority {
+            roots.add(certificate).map_err(|error| wrong(&error))?;
+        }
+        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = [&rustls::version::TLS13];
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), Arc::clone(&provider));
+        let verifier = verifier.build().map_err(|error| wrong(&error))?;
+        let mut accepts = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions)
+            .map_err(|error| wrong(&error))?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain.clone(), key.clone_key())
+            .map_err(|error| wrong(&error))?;
+        let mut connects = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&versions)
+            .map_err(|error| wrong(&error))?
+            .with_root_certificates(roots)
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| wrong(&error))?;
+        accepts.alpn_protocols = vec![ALPN.to_vec()];
+        connects.alpn_protocols = vec![ALPN.to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(accepts));
+        Ok(Self { set, acceptor, connector: TlsConnector::from(Arc::new(connects)) })
+    }
+
+    /// Whose certificates these are.
+    #[must_use]
+    pub const fn set(&self) -> TomeSetId {
+        self.set
+    }
+
+    /// Has a peer show who it is.
+    pub(crate) async fn accept<S>(&self, socket: S) -> Result<(server::TlsStream<S>, Name)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let accepted = self.acceptor.accept(socket).await;
+        let stream = accepted.map_err(|error| NetError::Tls { what: error.to_string() })?;
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let none = || NetError::Name { what: "nobody".to_owned() };
+        let name = name_of(self.set, shown.ok_or_else(none)?)?;
+        Ok((stream, name))
+    }
+
+    /// Goes on only with whom is meant.
+    pub(crate) async fn connect<S>(&self, socket: S, to: Name) -> Result<client::TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let wrong = |error: &dyn std::fmt::Display| NetError::Tls { what: error.to_string() };
+        let name = ServerName::try_from(to.in_set(self.set)).map_err(|error| wrong(&error))?;
+        self.connector.connect(name, socket).await.map_err(|error| wrong(&error))
+    }
+}
+
+/// What a certificate says that its owner is in a set.
+fn name_of(set: TomeSetId, certificate: &CertificateDer<'_>) -> Result<Name> {
+    let parsed = webpki::EndEntityCert::try_from(certificate);
+    let parsed = parsed.map_err(|error| NetError::Tls { what: error.to_string() })?;
+    let mut names = parsed.valid_dns_names().filter_map(|dns| Name::read(set, dns));
+    match (names.next(), names.next()) {
+        (Some(name), None) => Ok(name),
+        (None, _) => Err(NetError::Name { what: format!("nobody of set {set}") }),
+        (Some(_), Some(_)) => Err(NetError::Name { what: format!("two of set {set}") }),
+    }
+}
+
+/// The text of a file that is not longer than one of its kind can be.
+pub(crate) fn text(path: &Path) -> Result<Vec<u8>> {
+    let length = std::fs::metadata(path).map_err(NetError::read(path))?.len();
+    if length > FILE_BYTES_MAX {
+        let what = format!("{length} bytes are too many");
+        return Err(NetError::File { path: path.to_owned(), what });
+    }
+    std::fs::read(path).map_err(NetError::read(path))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let text = text(path)?;
+    let chain: std::io::Result<Vec<_>> = rustls_pemfile::certs(&mut text.as_slice()).collect();
+    let chain = chain.map_err(NetError::read(path))?;
+    if chain.is_empty() {
+        return Err(NetError::Pem { path: path.to_owned(), what: "certificate" });
+    }
+    Ok(chain)
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    let text = text(path)?;
+    let key = rustls_pemfile::private_key(&mut text.as_slice()).map_err(NetError::read(path))?;
+    key.ok_or_else(|| NetError::Pem { path: path.to_owned(), what: "private key" })
+}

@@ -1,0 +1,138 @@
+//! The messages of proto/tome.proto in Rust, field by field.
+//!
+//! Not here: what their bytes mean ([`crate::encoding`]).
+
+use prost::Message;
+
+/// Says nothing.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Nothing {}
+
+/// From one tome to another.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Letter {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) set: Vec<u8>,
+    #[prost(uint32, tag = "2")]
+    pub(crate) from: u32,
+    #[prost(uint32, tag = "3")]
+    pub(crate) to: u32,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(crate) body: Vec<u8>,
+}
+
+/// From a set to a tome: one of its fields.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct FromSet {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) introduction: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(crate) token: Vec<u8>,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) letter: Option<Letter>,
+}
+
+/// From a tome to its set: one of its fields, a greeting with its session.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ToSet {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) greeting: Vec<u8>,
+    #[prost(uint64, tag = "2")]
+    pub(crate) session: u64,
+    #[prost(bytes = "vec", tag = "3")]
+    pub(crate) token: Vec<u8>,
+    #[prost(message, optional, tag = "4")]
+    pub(crate) letter: Option<Letter>,
+}
+
+/// A part of an object that is put; the first says what comes.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct PutPart {
+    #[prost(uint64, tag = "1")]
+    pub(crate) session: u64,
+    #[prost(string, tag = "2")]
+    pub(crate) name: String,
+    #[prost(uint64, tag = "3")]
+    pub(crate) length: u64,
+    #[prost(bytes = "vec", tag = "4")]
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// An object.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Named {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+}
+
+/// A part of an object that is read.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Bytes {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What a tome says of itself.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct StatusReply {
+    #[prost(uint32, tag = "1")]
+    pub(crate) power: u32,
+    #[prost(uint32, optional, tag = "2")]
+    pub(crate) token: Option<u32>,
+    #[prost(uint64, tag = "3")]
+    pub(crate) objects: u64,
+    #[prost(uint64, tag = "4")]
+    pub(crate) unprotected_bytes: u64,
+    #[prost(uint64, tag = "5")]
+    pub(crate) unprotected_ns: u64,
+    #[prost(uint64, tag = "6")]
+    pub(crate) scrub_next: u64,
+    #[prost(uint64, tag = "7")]
+    pub(crate) scrub_spent_ns: u64,
+    #[prost(uint64, tag = "8")]
+    pub(crate) scrub_passes: u64,
+    #[prost(uint64, tag = "9")]
+    pub(crate) wakes: u64,
+    #[prost(uint64, tag = "10")]
+    pub(crate) healed: u64,
+    #[prost(string, optional, tag = "11")]
+    pub(crate) trouble: Option<String>,
+    #[prost(string, repeated, tag = "12")]
+    pub(crate) alarms: Vec<String>,
+}
+
+/// A page of names is wanted.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ListRequest {
+    #[prost(string, optional, tag = "1")]
+    pub(crate) after: Option<String>,
+    #[prost(uint32, tag = "2")]
+    pub(crate) max: u32,
+}
+
+/// A page; one that is not full is the last.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct ListReply {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) objects: Vec<Listed>,
+}
+
+/// An object in a page.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Listed {
+    #[prost(string, tag = "1")]
+    pub(crate) name: String,
+    #[prost(uint64, tag = "2")]
+    pub(crate) blocks: u64,
+}
+
+/// Why something was not done.
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct Failure {
+    #[prost(uint32, tag = "1")]
+    pub(crate) kind: u32,
+    #[prost(uint32, tag = "2")]
+    pub(crate) reason: u32,
+    #[prost(string, tag = "3")]
+    pub(crate) text: String,
+}

@@ -1,0 +1,196 @@
+//! Six tomes in processes of their own, one of which is killed before what it took is protected:
+//! nothing that was acknowledged is lost, and everything is protected once it is started again.
+//!
+//! This program is the set's process, and with a variable set the process of a tome. The hands of
+//! their clocks are turned by the first: each byte that it writes to the others lets some time
+//! pass.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+#[path = "../src/tests/world.rs"]
+#[expect(dead_code, reason = "what other tests of the crate need is there as well")]
+mod world;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use fulgurite_disks::{PlaceId, Simulated, Times};
+use fulgurite_tome::TomeId;
+use fulgurite_tomes::{Entropy, SetOptions, TomeSet};
+use fulgurite_tomes_net::{
+    Name, RemoteOptions, RemoteTome, Rests, ServeOptions, ServerOptions, Tls, TlsFiles, TomeServer,
+    TomesFile, remotes, serve,
+};
+use fulgurite_units::{Duration, ErrorKind, ManualClock, Ratio, Seed, UnixTime};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+
+use crate::world::{BLOCK, World, draw, noise};
+
+/// The file of a tome's process; it is one if there is one.
+const FILE: &str = "FULGURITE_TEST_TOMES_FILE";
+const TOME: &str = "FULGURITE_TEST_TOME";
+/// What time of day it is when the process of a tome begins, in milliseconds since 1970.
+const NOW: &str = "FULGURITE_TEST_NOW";
+/// How far the hands are turned at a time.
+const STEP: Duration = Duration::from_millis(500);
+/// What anything may take of real time.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(240);
+
+fn main() {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    let work = async {
+        match std::env::var_os(FILE) {
+            Some(file) => tome(file.into()).await,
+            None => set().await,
+        }
+    };
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await.unwrap() });
+}
+
+/// Serves a tome until nobody holds the other end of its input.
+#[expect(clippy::disallowed_methods, reason = "it is told which tome it is by whoever started it")]
+async fn tome(file: PathBuf) {
+    let tome = TomeId::new(std::env::var(TOME).unwrap().parse().unwrap());
+    let now = std::env::var(NOW).unwrap().parse().unwrap();
+    let clock = ManualClock::at(UnixTime::from_millis(now));
+    let folder = file.parent().unwrap().parent().unwrap();
+    let place = PlaceId::new(tome.get());
+    let disk = Simulated::new([place], Times::PELICAN, Ratio::ZERO, Seed::new(1));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let options = ServeOptions {
+        tome,
+        listener: Some(listener),
+        directory: folder.join(format!("awake-{tome}")),
+        root: folder.join(format!("disk-{tome}")),
+        backend: Arc::new(disk),
+        clock: clock.clock(),
+        entropy: Entropy::new(draw),
+    };
+    tell(&address.to_string());
+    let file = TomesFile::read(&file).unwrap();
+    let gone = async {
+        let (mut input, mut turns) = (tokio::io::stdin(), [0; 64]);
+        loop {
+            let count = input.read(&mut turns).await.unwrap();
+            if count == 0 {
+                return;
+            }
+            (0..count).for_each(|_| clock.advance(STEP));
+        }
+    };
+    serve(&file, options, gone).await.unwrap();
+}
+
+#[expect(clippy::print_stdout, reason = "what the process of the set reads")]
+fn tell(address: &str) {
+    println!("{address}");
+}
+
+/// Starts the process of a tome.
+async fn start(world: &World, files: &BTreeMap<TomeId, PathBuf>, tome: TomeId) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .env(FILE, &files[&tome])
+        .env(TOME, tome.to_string())
+        .env(NOW, world.clock.clock().now().as_millis().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut told).await.unwrap();
+    world.proxies[&tome].aim(told.trim().parse().unwrap());
+    child
+}
+
+/// What comes of something, while time passes for all.
+async fn wait<T>(
+    world: &World,
+    children: &mut BTreeMap<TomeId, Child>,
+    future: impl Future<Output = T>,
+) -> T {
+    let mut future = pin!(future);
+    loop {
+        let step = std::time::Duration::from_millis(2);
+        if let Ok(done) = tokio::time::timeout(step, &mut future).await {
+            return done;
+        }
+        world.clock.advance(STEP);
+        for input in children.values_mut().filter_map(|child| child.stdin.as_mut()) {
+            // It may have been killed.
+            let _ = input.write_all(b".").await;
+        }
+    }
+}
+
+/// What comes of something that may be asked again.
+async fn again<T, F>(mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, fulgurite_tomes::TomesError>>,
+{
+    loop {
+        match ask().await {
+            Ok(done) => return done,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn set() {
+    let world = World::new(6, 0).await;
+    let addresses: BTreeMap<_, _> =
+        world.proxies.iter().map(|(tome, proxy)| (*tome, proxy.address)).collect();
+    let file = |tome: &TomeId| (*tome, world.file(Name::Tome(*tome), &addresses));
+    let files: BTreeMap<_, _> = world.proxies.keys().map(file).collect();
+    let mut children = BTreeMap::new();
+    for tome in world.proxies.keys() {
+        children.insert(*tome, start(&world, &files, *tome).await);
+    }
+    let all = &mut children;
+    let file = TomesFile::read(&world.file(Name::Keeper, &addresses)).unwrap();
+    let remotes = remotes(&file, &world.clock.clock(), &Handle::current()).unwrap();
+    let set = TomeSet::init(SetOptions { remotes, ..world.options() }).unwrap();
+    wait(&world, all, world.answer(&set)).await;
+    let mut tomes = Vec::new();
+    for number in 0..3 {
+        let name = format!("object {number}");
+        let put = set.put(&name, noise(&name, 3 * BLOCK));
+        tomes.push(wait(&world, all, put).await.unwrap());
+    }
+    wait(&world, all, set.protected("object 0")).await.unwrap();
+    // Killed, whatever it does.
+    let killed = tomes[2];
+    all.get_mut(&killed).unwrap().kill().await.unwrap();
+    let meanwhile = || async {
+        match set.put("meanwhile", noise("meanwhile", 2 * BLOCK)).await {
+            // It was asked of the one that was killed, before that was known.
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok(()),
+            put => put.map(drop),
+        }
+    };
+    let meanwhile = again(meanwhile);
+    wait(&world, all, meanwhile).await;
+    all.insert(killed, start(&world, &files, killed).await);
+    wait(&world, all, world.answer(&set)).await;
+    for name in ["object 0", "object 1", "object 2"] {
+        wait(&world, all, again(|| set.protected(name))).await;
+        let read = wait(&world, all, again(|| set.get(name))).await;
+        assert_eq!(read, noise(name, 3 * BLOCK));
+    }
+    let status = wait(&world, all, set.status()).await;
+    assert!(status.is_well(), "{:?}", status.reasons);
+    set.stop();
+    for (_, mut child) in children {
+        drop(child.stdin.take());
+        assert!(child.wait().await.unwrap().success());
+    }
+}
