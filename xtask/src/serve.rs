@@ -13,7 +13,7 @@ const DATA_DEFAULT: &str = "./fulgurite-data";
 pub(crate) fn run(args: Vec<String>) -> Result<()> {
     shell::run(shell::cargo().args(["build", "--release", "--package", "fulgurite"]))?;
     let mut command = Command::new(shell::target().join("release/fulgurite"));
-    command.arg("serve").args(with_rack(with_data(args)));
+    command.arg("serve").args(with_cold_tiers(with_data(args)));
     become_program(&mut command)
 }
 
@@ -26,9 +26,9 @@ fn with_data(mut args: Vec<String>) -> Vec<String> {
     args
 }
 
-/// The arguments, for the profile `demo` with a small rack of simulated disks unless they say
-/// something of a rack, or of a configuration that may.
-fn with_rack(mut args: Vec<String>) -> Vec<String> {
+/// The arguments, for the profile `demo` with a small rack of simulated disks and some tomes unless
+/// they say something of these, or of a configuration that may.
+fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
     let says = |name: &str| {
         let with_value = format!("{name}=");
         args.iter().any(|arg| arg == name || arg.starts_with(&with_value))
@@ -36,8 +36,10 @@ fn with_rack(mut args: Vec<String>) -> Vec<String> {
     let pair = ["--profile", "demo"];
     let is_demo =
         args.windows(2).any(|two| two == pair) || args.iter().any(|arg| arg == "--profile=demo");
-    if is_demo && !says("--rack") && !says("--config") {
-        args.extend(["--rack".to_owned(), "laptop".to_owned()]);
+    for (name, value) in [("--rack", "laptop"), ("--tomes", "8")] {
+        if is_demo && !says(name) && !says("--config") {
+            args.extend([name.to_owned(), value.to_owned()]);
+        }
     }
     args
 }
@@ -57,7 +59,7 @@ fn become_program(command: &mut Command) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{with_data, with_rack};
+    use super::{with_cold_tiers, with_data};
 
     #[test]
     fn data_directory_is_added_only_when_missing() {
@@ -68,13 +70,18 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_has_a_rack_unless_something_is_said_of_one() {
+    fn the_demo_has_a_rack_and_tomes_unless_something_is_said_of_them() {
         let args = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let demo = "--profile demo --rack laptop";
-        assert_eq!(with_rack(args("--profile demo")), args(demo));
-        assert_eq!(with_rack(args("--profile=demo")), args("--profile=demo --rack laptop"));
-        for said in ["--profile desk", "--profile demo --rack none", "--config c --profile demo"] {
-            assert_eq!(with_rack(args(said)), args(said));
+        let demo = "--profile demo --rack laptop --tomes 8";
+        assert_eq!(with_cold_tiers(args("--profile demo")), args(demo));
+        assert_eq!(
+            with_cold_tiers(args("--profile=demo")),
+            args("--profile=demo --rack laptop --tomes 8")
+        );
+        for said in
+            ["--profile desk", "--profile demo --rack none --tomes 0", "--config c --profile demo"]
+        {
+            assert_eq!(with_cold_tiers(args(said)), args(said));
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::serve::{ServeArgs, serve};
 use crate::shell::{CompletionsArgs, ManArgs, completions, man};
 use crate::style::{self, ColorChoice, Tone};
 use crate::tome::{TomeCommand, tome};
+use crate::tomes::{TomesCommand, tomes};
 use crate::twin::{TwinCommand, twin};
 
 /// An open archive: an S3 endpoint over (simulated) glass storage.
@@ -96,6 +97,9 @@ enum Command {
     /// Make, watch and mend the rack of cold disks
     #[command(subcommand)]
     Rack(RackCommand),
+    /// Make, watch and mend the set of tomes
+    #[command(subcommand)]
+    Tomes(TomesCommand),
     /// Serve a tome of a set in a process of its own
     #[command(subcommand)]
     Tome(TomeCommand),
@@ -144,6 +148,7 @@ impl Command {
             | Self::Man(_)
             | Self::Rack(_)
             | Self::Tome(_)
+            | Self::Tomes(_)
             | Self::Admin(_) => true,
             Self::Config(_)
             | Self::Cat(_)
@@ -260,6 +265,7 @@ fn run(command: &Command, out: &Output) -> anyhow::Result<()> {
         Command::Admin(command) => block_on(admin(command, out)),
         Command::Rack(command) => block_on(rack(command, out)),
         Command::Tome(command) => block_on(tome(command, out)),
+        Command::Tomes(command) => block_on(tomes(command, out)),
         Command::DecodeWorker(args) => block_on(decode_worker(args, out)),
         Command::Demo(args) => block_on(demo(args, out)),
         Command::Put(args) => block_on(objects::put(&args.own, &args.remote, out)),
@@ -313,6 +319,7 @@ fn start_log(cli: &Cli) {
         | Command::Status(_)
         | Command::Admin(_)
         | Command::Rack(_)
+        | Command::Tomes(_)
         | Command::Inspect(_)
         | Command::Bench(_)
         | Command::Durability(_)

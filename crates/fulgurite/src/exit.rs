@@ -9,6 +9,8 @@ use fulgurite_archive::{ArchiveError, CatalogError};
 use fulgurite_gateway::GatewayError;
 use fulgurite_glass::GlassError;
 use fulgurite_stacks::StacksError;
+use fulgurite_tome_store::StoreError;
+use fulgurite_tomes::TomesError;
 use fulgurite_tomes_net::NetError;
 
 use crate::config::ConfigError;
@@ -109,7 +111,13 @@ fn exit_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         return Some(exit_of_stacks(error));
     }
     if let Some(error) = cause.downcast_ref::<NetError>() {
-        return Some(exit_of_tomes(error));
+        return Some(exit_of_kind(error.kind()));
+    }
+    if let Some(error) = cause.downcast_ref::<TomesError>() {
+        return Some(exit_of_kind(error.kind()));
+    }
+    if let Some(error) = cause.downcast_ref::<StoreError>() {
+        return Some(exit_of_kind(error.kind()));
     }
     let io = cause.downcast_ref::<std::io::Error>()?;
     #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind is non-exhaustive")]
@@ -146,9 +154,9 @@ fn exit_of_gateway(error: &GatewayError) -> Exit {
     if error.kind() == ErrorKind::Invalid { Exit::Config } else { Exit::Failure }
 }
 
-fn exit_of_tomes(error: &NetError) -> Exit {
+fn exit_of_kind(kind: fulgurite_units::ErrorKind) -> Exit {
     use fulgurite_units::ErrorKind;
-    match error.kind() {
+    match kind {
         ErrorKind::NotFound => Exit::NotFound,
         ErrorKind::Unavailable => Exit::Unavailable,
         ErrorKind::Corrupt => Exit::Corrupt,

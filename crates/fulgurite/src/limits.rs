@@ -67,3 +67,6 @@ const _: () = assert!(TRANSFERS_DEFAULT <= TRANSFERS_MAX, "the default is allowe
 /// Restores of each retrieval that a rack is asked for at a time: more than the usual number, since
 /// it orders what waits by its groups.
 pub(crate) const RACK_RESTORES_AT_ONCE: usize = 64;
+/// Bodies that are brought to tomes at a time: each waits until its parities have turned, which is
+/// minutes, and what it takes meanwhile is a few hundred bytes.
+pub(crate) const TOMES_BODIES_AT_ONCE: usize = 64;

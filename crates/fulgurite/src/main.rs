@@ -31,6 +31,7 @@ mod server_file;
 mod shell;
 mod style;
 mod tome;
+mod tomes;
 mod twin;
 
 use std::process::ExitCode;

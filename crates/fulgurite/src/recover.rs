@@ -9,7 +9,9 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
 use fulgurite_archive::{RecoverOptions, RecoverReport};
+use fulgurite_gateway::ColdTiers;
 use fulgurite_stacks::RackStore;
+use fulgurite_tome_store::TomeStore;
 
 use crate::config::{Config, Overrides, of_process};
 use crate::exit::{Coded, Exit};
@@ -17,8 +19,8 @@ use crate::objects::counted;
 use crate::output::{Output, bytes, note, rate, seconds};
 use crate::process::keep_private;
 use crate::progress::count_bar;
-use crate::rack;
 use crate::serve::archive_config;
+use crate::{rack, tomes};
 
 /// Flags of `recover`.
 #[derive(Clone, Debug, clap::Args)]
@@ -45,12 +47,16 @@ pub(crate) struct RecoverArgs {
     /// Rack of simulated cold disks in DATA/rack, as `serve` was told of it
     #[arg(long, value_name = "SHAPE")]
     rack: Option<String>,
+    /// Tomes with simulated disks in DATA/tomes, as `serve` was told of them
+    #[arg(long, value_name = "COUNT")]
+    tomes: Option<u32>,
 }
 
 /// Runs `recover`.
 pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
     keep_private();
-    let overrides = Overrides { rack: args.rack.clone(), ..Overrides::default() };
+    let overrides =
+        Overrides { rack: args.rack.clone(), tomes: args.tomes, ..Overrides::default() };
     let config = Config::load(args.config.as_deref(), of_process(), overrides)?;
     if !args.data.is_dir() {
         let message = format!("data directory \"{}\" does not exist", args.data.display());
@@ -60,8 +66,9 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         let brought = bring(from, &args.data.join("platters"))?;
         note(format_args!("brought {}", counted(brought, "platter")));
     }
-    let rack = rack_of(&config, &args.data)?;
-    let mut config = archive_config(&config, &args.data, rack.as_ref())?;
+    let cold =
+        ColdTiers { rack: rack_of(&config, &args.data)?, tomes: tomes_of(&config, &args.data)? };
+    let mut config = archive_config(&config, &args.data, &cold)?;
     if let Some(file) = &args.master_key {
         config.master_key = Some(file.clone());
     }
@@ -73,12 +80,32 @@ pub(crate) fn recover(args: &RecoverArgs, out: &Output) -> anyhow::Result<()> {
         bar.set_position(progress.platters);
         bar.set_message(counted(progress.entries, "entry"));
     });
-    if let Some(rack) = rack {
+    if let Some(rack) = cold.rack {
         rack.stop();
+    }
+    if let Some(tomes) = cold.tomes {
+        tomes.stop();
     }
     let report = report?;
     bar.lock().unwrap_or_else(PoisonError::into_inner).finish_and_clear();
     show(&report, out)
+}
+
+/// The tomes that objects may lie on; the same is true of them.
+fn tomes_of(config: &Config, data: &Path) -> anyhow::Result<Option<TomeStore>> {
+    if let Some(tomes) = &config.tomes {
+        return tomes::open_now(tomes, data).map(Some);
+    }
+    let folder = data.join("tomes");
+    if !folder.join("set").exists() {
+        return Ok(None);
+    }
+    let message = format!(
+        "there are tomes in \"{}\", which nothing names: give --config FILE, or --tomes COUNT as \
+         to serve; what is on them would not come back",
+        folder.display()
+    );
+    Err(Coded::new(Exit::Config, message).into())
 }
 
 /// The rack that objects may lie on. One that nothing names would be forgotten with all on it.

@@ -1,8 +1,8 @@
 //! `serve`: an archive and its gateway under one roof, from start to graceful stop.
 //!
 //! ```text
-//! rack -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or SIGINT
-//!                                            stop: requests, then archive, then rack, then file
+//! rack, tomes -> lock and open DATA -> credentials -> listen -> server.json -> until SIGTERM or
+//!                                            SIGINT   stop: requests, archive, rack, tomes, file
 //! ```
 
 use std::collections::BTreeMap;
@@ -18,8 +18,7 @@ use fulgurite_archive::config::{
     LibraryOptions, MediumOptions, MoveWhen, SealPolicy, SpaceOptions, Tariff, TierName,
     TierOptions,
 };
-use fulgurite_gateway::{Credentials, Limits, ServerConfig, TlsConfig};
-use fulgurite_stacks::RackStore;
+use fulgurite_gateway::{ColdTiers, Credentials, Limits, ServerConfig, TlsConfig};
 use fulgurite_units::{ByteCount, Ratio};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -31,11 +30,11 @@ use crate::credentials::{self, KeyOrigin, KeyPair};
 use crate::decode_worker::with_credentials;
 use crate::descriptors;
 use crate::exit::{Coded, Exit};
-use crate::limits::RACK_RESTORES_AT_ONCE;
+use crate::limits::{RACK_RESTORES_AT_ONCE, TOMES_BODIES_AT_ONCE};
 use crate::output::{Output, note};
 use crate::process::{fail_point, keep_private};
-use crate::rack;
 use crate::server_file::{ServerFile, forget_operator, make_operator};
+use crate::{rack, tomes};
 
 /// Flags of `serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -64,8 +63,8 @@ pub(crate) struct ServeArgs {
 pub(crate) struct Running {
     /// The archive behind it.
     archive: Archive,
-    /// The rack behind that.
-    rack: Option<RackStore>,
+    /// What is behind that.
+    cold: ColdTiers,
     /// Where it answers.
     pub(crate) endpoint: String,
     /// Certificate to trust.
@@ -85,7 +84,7 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
     let (mut terminate, mut interrupt) = signals()?;
     let is_first = !data.join("archive.json").exists();
     let (keys, origin) = keys(args)?;
-    let (archive, rack) = open_with_rack(&config, data).await?;
+    let (archive, cold) = open_with_tiers(&config, data).await?;
     if origin == KeyOrigin::New && !is_first {
         warn_of_new_keys(data);
     }
@@ -97,7 +96,7 @@ pub(crate) async fn serve(args: &ServeArgs, out: &Output) -> anyhow::Result<()> 
         }
     };
     let (operator, operator_file) = operator.unzip();
-    let running = listen(&config, data, &keys, operator.as_ref(), (archive, rack)).await?;
+    let running = listen(&config, data, &keys, operator.as_ref(), (archive, cold)).await?;
     let file = ServerFile {
         endpoint: running.endpoint.clone(),
         pid: std::process::id(),
@@ -173,29 +172,34 @@ async fn wait_for(terminate: &mut Signal, interrupt: &mut Signal) {
 pub(crate) async fn open(
     config: &Config,
     data: &Path,
-    rack: Option<&RackStore>,
+    cold: &ColdTiers,
 ) -> anyhow::Result<Archive> {
-    Ok(Archive::open(archive_config(config, data, rack)?).await?)
+    Ok(Archive::open(archive_config(config, data, cold)?).await?)
 }
 
-/// The rack first: it is a tier of the archive.
-async fn open_with_rack(
-    config: &Config,
-    data: &Path,
-) -> anyhow::Result<(Archive, Option<RackStore>)> {
-    let rack = rack::to_serve(config, data).await?;
-    match open(config, data, rack.as_ref()).await {
-        Ok(archive) => Ok((archive, rack)),
+/// Rack and tomes first: they are tiers of the archive.
+async fn open_with_tiers(config: &Config, data: &Path) -> anyhow::Result<(Archive, ColdTiers)> {
+    let mut cold = ColdTiers { rack: rack::to_serve(config, data).await?, tomes: None };
+    let opened = async {
+        cold.tomes = tomes::to_serve(config, data).await?;
+        open(config, data, &cold).await
+    };
+    match opened.await {
+        Ok(archive) => Ok((archive, cold)),
         Err(error) => {
-            close(rack).await;
+            close(cold).await;
             Err(error)
         }
     }
 }
 
-async fn close(rack: Option<RackStore>) {
-    if let Some(rack) = rack {
+/// Puts the disks of rack and tomes down.
+pub(crate) async fn close(cold: ColdTiers) {
+    if let Some(rack) = cold.rack {
         rack::close(rack).await;
+    }
+    if let Some(tomes) = cold.tomes {
+        tomes::close(tomes).await;
     }
 }
 
@@ -205,14 +209,14 @@ pub(crate) async fn listen(
     data: &Path,
     keys: &KeyPair,
     operator: Option<&KeyPair>,
-    (archive, rack): (Archive, Option<RackStore>),
+    (archive, cold): (Archive, ColdTiers),
 ) -> anyhow::Result<Running> {
     let pair = Credentials::new(&keys.access_key, &keys.secret_key)?;
     let mut server = ServerConfig::new(config.listen, pair);
     let operator = operator.map(|keys| Credentials::new(&keys.access_key, &keys.secret_key));
     server.operator = operator.transpose()?;
     server.domain = config.domain.clone();
-    server.rack = rack.clone();
+    server.cold = cold.clone();
     server.limits = Limits::for_descriptors(descriptors::bound());
     server.tls = match &config.tls {
         TlsChoice::Off => None,
@@ -228,7 +232,7 @@ pub(crate) async fn listen(
         Ok(server) => server,
         Err(error) => {
             let _ = archive.stop().await;
-            close(rack).await;
+            close(cold).await;
             return Err(error.into());
         }
     };
@@ -243,7 +247,7 @@ pub(crate) async fn listen(
         // A dropped sender asks for a stop just as a message does.
         let _ = stop.await;
     }));
-    Ok(Running { archive, rack, endpoint, certificate, shutdown, gateway })
+    Ok(Running { archive, cold, endpoint, certificate, shutdown, gateway })
 }
 
 impl Running {
@@ -252,12 +256,12 @@ impl Running {
         self.archive.failed().await
     }
 
-    /// Lets running requests finish, then the archive, then puts the disks of the rack down.
+    /// Lets running requests finish, then the archive, then puts the disks of rack and tomes down.
     pub(crate) async fn stop(self) -> anyhow::Result<()> {
         drop(self.shutdown);
         self.gateway.await.context("the gateway died")??;
         let stopped = self.archive.stop().await;
-        close(self.rack).await;
+        close(self.cold).await;
         Ok(stopped?)
     }
 }
@@ -294,7 +298,7 @@ fn absolute(path: &Path) -> PathBuf {
 pub(crate) fn archive_config(
     config: &Config,
     data: &Path,
-    rack: Option<&RackStore>,
+    cold: &ColdTiers,
 ) -> anyhow::Result<ArchiveConfig> {
     let geometry = config.effective_geometry()?;
     let staged_bytes =
@@ -315,7 +319,7 @@ pub(crate) fn archive_config(
         },
         seal: SealPolicy { staged_bytes, age: config.seal.age },
         classes: config.effective_classes()?,
-        tiers: tiers(config, rack)?,
+        tiers: tiers(config, cold)?,
         log_capacity: config.storage.log_capacity,
         space: SpaceOptions {
             free_min: config.storage.free_min,
@@ -331,18 +335,25 @@ pub(crate) fn archive_config(
         restore_log: config.restore.log.clone(),
         day: config.restore.day,
         fail_point: fail_point(std::env::var("FULGURITE_FAIL_POINT").ok().as_deref())?
-            .filter(|(name, _)| !rack::is_fail_point(name)),
+            .filter(|(name, _)| !rack::is_fail_point(name) && !tomes::is_fail_point(name)),
     })
 }
 
-/// The tiers of the configuration, the rack among them.
-fn tiers(
-    config: &Config,
-    rack: Option<&RackStore>,
-) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
+/// The tiers of the configuration, rack and tomes among them.
+fn tiers(config: &Config, cold: &ColdTiers) -> anyhow::Result<BTreeMap<TierName, TierOptions>> {
     let mut tiers = config::tiers(&config.tiers, config::of_process())
         .map_err(|reason| Coded::new(Exit::Config, format!("setting tiers: {reason}")))?;
-    if let (Some(store), Some(rack)) = (rack, &config.rack) {
+    if let Some(store) = &cold.tomes {
+        let options = TierOptions {
+            url: format!("tomes:{}", store.id()),
+            store: Some(Arc::new(store.clone()) as _),
+            with_entries: true,
+            bodies_at_once: TOMES_BODIES_AT_ONCE,
+            ..TierOptions::default()
+        };
+        tiers.insert(TierName::tomes(), options);
+    }
+    if let (Some(store), Some(rack)) = (&cold.rack, &config.rack) {
         let asked = store.clone();
         let config::rack::Moves { calm_age, age, bytes } = rack.moves;
         let calm = Calm::new(move || asked.is_calm());

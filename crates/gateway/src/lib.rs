@@ -28,5 +28,5 @@ pub use admin::{Nonce, OperatorCall};
 pub use credentials::Credentials;
 pub use error::{GatewayError, Result};
 pub use limits::Limits;
-pub use server::{Server, ServerConfig, TlsConfig, bind};
+pub use server::{ColdTiers, Server, ServerConfig, TlsConfig, bind};
 pub use status::{ServerStatus, WholeStatus};

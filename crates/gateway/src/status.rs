@@ -25,4 +25,7 @@ pub struct WholeStatus {
     /// Whether it has a rack of cold disks, which is asked by calls of its own.
     #[serde(default)]
     pub has_rack: bool,
+    /// Whether it has a set of tomes, which is asked by calls of its own.
+    #[serde(default)]
+    pub has_tomes: bool,
 }

@@ -14,6 +14,7 @@
 //! index     which objects there are, and of which pieces     pieces   where bytes of an object are
 //! header    what an object's last piece says of it           store    puts, removals, what was lost
 //! objects   `object_store`'s trait over these                upload   the same, in parts
+//! snapshot  what it says of itself
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
@@ -25,8 +26,10 @@ pub mod limits;
 mod objects;
 mod pieces;
 mod reading;
+mod snapshot;
 mod store;
 mod upload;
 
 pub use error::{Result, StoreError};
+pub use snapshot::{Snapshot, TomeSnapshot};
 pub use store::{Found, Promise, StoreOptions, TomeStore, Totals};

@@ -94,6 +94,12 @@ impl TomeStore {
         self.0.set.id()
     }
 
+    /// What a put waits for.
+    #[must_use]
+    pub fn promise(&self) -> Promise {
+        self.0.promise
+    }
+
     /// The set below it.
     #[must_use]
     pub fn set(&self) -> &TomeSet {

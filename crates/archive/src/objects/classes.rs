@@ -15,8 +15,9 @@ use crate::objects::object::StorageClass;
 use crate::{ArchiveError, Result};
 
 /// Names that are the product's own, or will be.
-const RESERVED: [&str; 6] = ["online", "glass", RACK, "tomes", "geo", "staged"];
+const RESERVED: [&str; 6] = ["online", "glass", RACK, TOMES, "geo", "staged"];
 const RACK: &str = "rack";
+const TOMES: &str = "tomes";
 
 /// The name that a configuration gives a tier: up to 32 of `a-z 0-9 -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,6 +50,12 @@ impl TierName {
         Self(RACK.to_owned())
     }
 
+    /// That of the set of tomes, which the product has itself as well.
+    #[must_use]
+    pub fn tomes() -> Self {
+        Self(TOMES.to_owned())
+    }
+
     /// The name.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -59,9 +66,13 @@ impl TierName {
 impl TryFrom<String> for TierName {
     type Error = ArchiveError;
 
-    /// Of a row, which may be of the rack.
+    /// Of a row, which may be of the rack or of tomes.
     fn try_from(name: String) -> Result<Self> {
-        if name == RACK { Ok(Self::rack()) } else { Self::new(&name) }
+        match name.as_str() {
+            RACK => Ok(Self::rack()),
+            TOMES => Ok(Self::tomes()),
+            other => Self::new(other),
+        }
     }
 }
 

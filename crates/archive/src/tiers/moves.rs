@@ -21,7 +21,7 @@ use super::{EntryFile, ObjectTier};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::entry::Entry;
 use crate::ground::Ground;
-use crate::limits::{TIER_BATCH, TIER_BODIES_AT_ONCE};
+use crate::limits::TIER_BATCH;
 use crate::objects::classes::TierName;
 use crate::objects::commit::{Retired, account, object_of, rows_in};
 use crate::rows::{self, BODIES, BodyRow, DAMAGED, MOVES, OBJECTS, QueueRow, REMOVALS};
@@ -115,7 +115,7 @@ impl Mover {
             };
             (body.sequence, put)
         });
-        let put: Vec<_> = tier.wait(puts.buffer_unordered(TIER_BODIES_AT_ONCE).collect());
+        let put: Vec<_> = tier.wait(puts.buffer_unordered(tier.bodies_at_once()).collect());
         // A disk that went away meanwhile left its empty folder, which took them all.
         tier.wait(tier.confirm())?;
         self.ground.fail.pass("move-written");

@@ -23,7 +23,8 @@ use super::{EntryFile, MoveWhen, TierOptions, claim, store};
 use crate::bodies::cipher::cipher_bytes;
 use crate::bodies::log::LogReader;
 use crate::limits::{
-    TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE, TIER_RESTORES_AT_ONCE,
+    TIER_BODIES_AT_ONCE, TIER_ENTRIES_AT_ONCE, TIER_PART_BYTES, TIER_PARTS_AT_ONCE,
+    TIER_RESTORES_AT_ONCE,
 };
 use crate::objects::classes::TierName;
 use crate::rows::BodyRow;
@@ -45,6 +46,7 @@ pub(crate) struct ObjectTier {
     when: MoveWhen,
     with_entries: bool,
     restores_at_once: usize,
+    bodies_at_once: usize,
     /// What waits shall be brought now, whatever `when` says.
     is_urged: AtomicBool,
 }
@@ -97,6 +99,10 @@ impl ObjectTier {
                 0 => TIER_RESTORES_AT_ONCE,
                 told => told,
             },
+            bodies_at_once: match options.bodies_at_once {
+                0 => TIER_BODIES_AT_ONCE,
+                told => told,
+            },
             is_urged: AtomicBool::new(false),
         })
     }
@@ -107,6 +113,11 @@ impl ObjectTier {
 
     pub(super) const fn when(&self) -> &MoveWhen {
         &self.when
+    }
+
+    /// Bodies that are brought to it at a time.
+    pub(super) const fn bodies_at_once(&self) -> usize {
+        self.bodies_at_once
     }
 
     /// What restores have of it at a time.

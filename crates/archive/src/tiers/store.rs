@@ -40,6 +40,9 @@ pub struct TierOptions {
     /// Whether bodies have their sealed entries among their attributes, too. Not every store takes
     /// so many bytes of them.
     pub with_entries: bool,
+    /// Bodies that are brought to it at a time; 0 for the usual number. More where a put waits for
+    /// something other than the machine.
+    pub bodies_at_once: usize,
     /// Restores of each retrieval that it is asked for at a time; 0 for the usual number.
     pub restores_at_once: usize,
 }

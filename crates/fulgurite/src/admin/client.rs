@@ -182,6 +182,19 @@ impl AdminClient {
         self.follow(call, call, &query, is_quiet).await
     }
 
+    /// The set of tomes at one moment.
+    pub(crate) async fn tomes(&self) -> anyhow::Result<fulgurite_tome_store::Snapshot> {
+        self.get("tomes", &[]).await
+    }
+
+    /// Looks through all tomes for objects that the index does not know.
+    pub(crate) async fn tomes_recover(
+        &self,
+        is_quiet: bool,
+    ) -> anyhow::Result<fulgurite_tome_store::Found> {
+        self.follow("tomes-recover", "tomes-recover", &[], is_quiet).await
+    }
+
     /// Whether a server answers at all.
     pub(crate) async fn answers(&self) -> bool {
         self.http.get(format!("{}/livez", self.endpoint)).send().await.is_ok()

@@ -24,6 +24,9 @@ pub(crate) struct ConfigArgs {
     /// a file with a shape, or none
     #[arg(long, value_name = "SHAPE")]
     rack: Option<String>,
+    /// Tomes with simulated disks in DATA/tomes, made at the first start: how many, or 0
+    #[arg(long, value_name = "COUNT")]
+    tomes: Option<u32>,
 }
 
 impl ConfigArgs {
@@ -34,6 +37,7 @@ impl ConfigArgs {
             tls: self.tls.clone(),
             profile: self.profile.clone(),
             rack: self.rack.clone(),
+            tomes: self.tomes,
         };
         Ok(Config::load(self.config.as_deref(), of_process(), overrides)?)
     }

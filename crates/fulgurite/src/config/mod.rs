@@ -10,6 +10,7 @@ mod policy;
 pub(crate) mod rack;
 mod tiers;
 mod tls;
+pub(crate) mod tomes;
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,6 +28,7 @@ pub(crate) use environment::of_process;
 pub(crate) use rack::Rack;
 pub(crate) use tiers::tiers;
 pub(crate) use tls::TlsChoice;
+pub(crate) use tomes::Tomes;
 
 /// What `--rack` says for none.
 const NO_RACK: &str = "none";
@@ -68,6 +70,9 @@ pub(crate) struct Config {
     /// A rack of cold disks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rack: Option<Rack>,
+    /// A set of tomes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tomes: Option<Tomes>,
 }
 
 /// `[seal]`
@@ -284,6 +289,7 @@ impl Default for Config {
             classes: BTreeMap::new(),
             tiers: BTreeMap::new(),
             rack: None,
+            tomes: None,
         }
     }
 }
@@ -326,6 +332,8 @@ pub(crate) struct Overrides {
     pub(crate) profile: Option<String>,
     /// `--rack`
     pub(crate) rack: Option<String>,
+    /// `--tomes`; 0 for none.
+    pub(crate) tomes: Option<u32>,
 }
 
 impl Config {
@@ -390,6 +398,11 @@ impl Config {
             Some(shape) => self.rack = Some(Rack::simulated(shape.to_owned())),
             None => {}
         }
+        match overrides.tomes {
+            Some(0) => self.tomes = None,
+            Some(count) => self.tomes = Some(Tomes::simulated(count)),
+            None => {}
+        }
     }
 
     /// A set too large for the logs is sealed short, before the logs are full of it.
@@ -403,7 +416,7 @@ impl Config {
     /// The table of classes in effect.
     pub(crate) fn effective_classes(&self) -> Result<Classes, ConfigError> {
         let reason = |reason| ConfigError::Value { name: "classes", reason };
-        tiers::classes(&self.classes, self.rack.is_some()).map_err(reason)
+        tiers::classes(&self.classes, self.rack.is_some(), self.tomes.is_some()).map_err(reason)
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -412,7 +425,7 @@ impl Config {
         for (class, home, _) in self.effective_classes()?.iter() {
             if let Home::Tier(name) = home
                 && !self.tiers.contains_key(name.as_str())
-                && name.as_str() != rack::TIER
+                && ![rack::TIER, tomes::TIER].contains(&name.as_str())
             {
                 let class = class.name();
                 return refuse(
@@ -425,6 +438,7 @@ impl Config {
             return refuse("tiers", error);
         }
         self.rack.as_ref().map_or(Ok(()), Rack::validate)?;
+        self.tomes.as_ref().map_or(Ok(()), Tomes::validate)?;
         if let Err(error) = geometry.validate() {
             return refuse("geometry", error.to_string());
         }

@@ -225,6 +225,7 @@ fn flags_outrank_everything() {
         tls: Some(TlsChoice::Auto),
         profile: Some("demo".to_owned()),
         rack: None,
+        tomes: None,
     };
     let environment = [("FULGURITE_PROFILE".to_owned(), "silica".to_owned())];
     let config = Config::load(None, environment.into_iter(), overrides).unwrap();

@@ -8,6 +8,7 @@ use fulgurite_archive::config::{Access, Classes, Home, TierName, TierOptions};
 use serde::{Deserialize, Serialize};
 
 use super::rack::TIER;
+use super::tomes;
 
 /// What begins the name of a variable with an option of a tier: then come the tier's name and the
 /// option's, in capitals.
@@ -35,7 +36,7 @@ pub(crate) enum Class {
     Tier(String),
     /// Read as it says.
     Row {
-        /// `online`, `glass`, `rack`, or one of `[tiers]`.
+        /// `online`, `glass`, `rack`, `tomes`, or one of `[tiers]`.
         tier: String,
         /// Whether it is read at once or after a restore.
         access: ClassAccess,
@@ -61,8 +62,16 @@ fn is_secret(option: &str) -> bool {
 }
 
 /// The table of classes.
-pub(super) fn classes(rows: &BTreeMap<String, Class>, has_rack: bool) -> Result<Classes, String> {
+pub(super) fn classes(
+    rows: &BTreeMap<String, Class>,
+    has_rack: bool,
+    has_tomes: bool,
+) -> Result<Classes, String> {
     let mut classes = Classes::default();
+    if has_tomes {
+        let home = Home::Tier(TierName::tomes());
+        classes.assign(StorageClass::GlacierIr, home, None).map_err(|error| error.to_string())?;
+    }
     if has_rack {
         let home = Home::Tier(TierName::rack());
         classes.assign(StorageClass::Glacier, home, None).map_err(|error| error.to_string())?;
@@ -77,6 +86,14 @@ pub(super) fn classes(rows: &BTreeMap<String, Class>, has_rack: bool) -> Result<
             "online" => Home::Online,
             "glass" => Home::Glass,
             TIER if has_rack => Home::Tier(TierName::rack()),
+            tomes::TIER if has_tomes => Home::Tier(TierName::tomes()),
+            tomes::TIER => {
+                return Err(format!(
+                    "{} goes to tomes, and there are none; describe them in [tomes], or write \
+                     another tier",
+                    class.name()
+                ));
+            }
             TIER => {
                 return Err(format!(
                     "{} goes to the rack, and there is none; describe it in [rack], or write \

@@ -19,6 +19,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use fulgurite_archive::status::{ShardPlace, VerifiedPlatter};
+use fulgurite_gateway::ColdTiers;
 use fulgurite_units::{Duration, Seed};
 
 use crate::admin::AdminClient;
@@ -94,6 +95,7 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
         profile: Some(if is_analog { "sliver" } else { "demo" }.to_owned()),
         tls: None,
         rack: None,
+        tomes: None,
     };
     let mut config = Config::load(None, std::iter::empty(), overrides)?;
     config.medium.fidelity = args.fidelity;
@@ -103,8 +105,9 @@ async fn run(args: &DemoArgs, root: &Path, out: &Output) -> anyhow::Result<()> {
     config.seal.staged_bytes = Some(config.storage.log_capacity);
     config.seal.age = Duration::from_secs(7 * 24 * 3600);
     let keys = KeyPair::generate()?;
-    let archive = serve::open(&config, &data, None).await?;
-    let running = serve::listen(&config, &data, &keys, None, (archive, None)).await?;
+    let archive = serve::open(&config, &data, &ColdTiers::default()).await?;
+    let running =
+        serve::listen(&config, &data, &keys, None, (archive, ColdTiers::default())).await?;
     let stage = Stage::new(&running, keys, &config, &data, root, out)?;
     let result = stage.play(args.seed, &source, &files).await;
     let stopped = running.stop().await;

@@ -11,6 +11,8 @@
 //!   POST /-/admin/verify[?platter=ID]      {"report":..} or {"error":{"code":..,"message":..}}
 //!   POST /-/admin/move?bucket=B&key=K&class=C    the same; prefix=P for all objects below it
 //!   GET  /-/admin/rack, rack-ledger        the rack of cold disks: see `rack`
+//!   GET  /-/admin/tomes                    the set of tomes: see `tomes`
+//!   POST /-/admin/tomes-recover
 //!   POST /-/admin/rack-verify, rack-rebuild?place=N, rack-replace?place=N, rack-recover
 //! ```
 //!
@@ -22,6 +24,7 @@ mod operator;
 mod rack;
 mod rack_watch;
 mod routes;
+mod tomes;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -32,7 +35,8 @@ use bytes::Bytes;
 use fulgurite_archive::{
     Archive, ArchiveError, BucketName, Chosen, ErrorKind, ObjectKey, Progress, StorageClass,
 };
-use fulgurite_stacks::{RackStore, StacksError};
+use fulgurite_stacks::StacksError;
+use fulgurite_tome_store::StoreError;
 use fulgurite_units::{PlatterId, error_chain};
 use futures::FutureExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -59,7 +63,7 @@ pub(crate) use self::routes::{EVENTS, RACK_EVENTS};
 use crate::limits::{ADMIN_BODY_BYTES_MAX, ADMIN_PROGRESS_PERIOD};
 use crate::percent::query_value;
 use crate::status::WholeStatus;
-use crate::{Credentials, Limits, ServerStatus};
+use crate::{ColdTiers, Credentials, Limits, ServerStatus};
 
 /// Everything under it is the operator's.
 pub(crate) const PREFIX: &str = "/-/";
@@ -70,7 +74,7 @@ const LINES_WAITING: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Admin {
     archive: Archive,
-    rack: Option<RackStore>,
+    cold: ColdTiers,
     credentials: Credentials,
     /// Another pair of keys that opens the calls.
     operator: Option<Credentials>,
@@ -83,14 +87,14 @@ pub(crate) struct Admin {
 
 impl Admin {
     pub(crate) fn new(
-        (archive, rack): (Archive, Option<RackStore>),
+        (archive, cold): (Archive, ColdTiers),
         (credentials, operator): (Credentials, Option<Credentials>),
         limits: &Limits,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         Self {
             archive,
-            rack,
+            cold,
             credentials,
             operator,
             gate: CallGate::new(now_ms()),
@@ -149,8 +153,8 @@ impl Admin {
         match call {
             Call::Status => {
                 let status = self.archive.status().await;
-                let has_rack = self.rack.is_some();
-                answer(status.map(|archive| WholeStatus { archive, server, has_rack }))
+                let (has_rack, has_tomes) = (self.cold.rack.is_some(), self.cold.tomes.is_some());
+                answer(status.map(|archive| WholeStatus { archive, server, has_rack, has_tomes }))
             }
             Call::Locate => self.locate(query).await,
             Call::Orphans => answer(self.archive.orphans().await),
@@ -178,6 +182,7 @@ impl Admin {
             }
             Call::Move => self.reclassify(slot, query),
             Call::Rack(call) => self.serve_rack(call, query, slot).await,
+            Call::Tomes(call) => self.serve_tomes(call, slot).await,
         }
     }
 
@@ -411,6 +416,12 @@ impl From<StacksError> for Failure {
     fn from(error: StacksError) -> Self {
         let is_busy = matches!(error, StacksError::Busy { .. });
         Self { kind: error.kind(), is_busy, message: error_chain(&error) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self { kind: error.kind(), is_busy: false, message: error_chain(&error) }
     }
 }
 

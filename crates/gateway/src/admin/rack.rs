@@ -38,7 +38,7 @@ impl Admin {
         query: &str,
         slot: OwnedSemaphorePermit,
     ) -> Response<Body> {
-        let Some(rack) = self.rack.clone() else {
+        let Some(rack) = self.cold.rack.clone() else {
             let message = "this server has no rack: [rack] of the configuration describes one";
             return refuse(StatusCode::NOT_FOUND, "NotFound", message);
         };

@@ -15,6 +15,14 @@ pub(super) enum Call {
     Move,
     Events,
     Rack(RackCall),
+    Tomes(TomesCall),
+}
+
+/// A call of the set of tomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TomesCall {
+    Status,
+    Recover,
 }
 
 /// A call of the rack.
@@ -35,7 +43,7 @@ pub(crate) const EVENTS: &str = "/-/events";
 pub(crate) const RACK_EVENTS: &str = "/-/rack-events";
 
 /// Every call, with the method and the path that mean it.
-const ROUTES: [(Method, &str, Call); 16] = [
+const ROUTES: [(Method, &str, Call); 18] = [
     (Method::GET, "/-/admin/status", Call::Status),
     (Method::GET, "/-/admin/locate", Call::Locate),
     (Method::GET, "/-/admin/margins", Call::Margins),
@@ -52,6 +60,8 @@ const ROUTES: [(Method, &str, Call); 16] = [
     (Method::POST, "/-/admin/rack-rebuild", Call::Rack(RackCall::Rebuild)),
     (Method::POST, "/-/admin/rack-replace", Call::Rack(RackCall::Replace)),
     (Method::POST, "/-/admin/rack-recover", Call::Rack(RackCall::Recover)),
+    (Method::GET, "/-/admin/tomes", Call::Tomes(TomesCall::Status)),
+    (Method::POST, "/-/admin/tomes-recover", Call::Tomes(TomesCall::Recover)),
 ];
 
 impl Call {

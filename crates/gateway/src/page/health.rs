@@ -6,15 +6,14 @@
 use std::sync::Arc;
 
 use fulgurite_archive::Archive;
-use fulgurite_stacks::RackStore;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderValue, Method, Response, StatusCode};
 use s3s::Body;
 use tokio::sync::watch;
 
-use super::{Metrics, rack_page};
-use crate::ServerStatus;
+use super::{Metrics, rack_page, tomes_page};
+use crate::{ColdTiers, ServerStatus};
 
 /// One of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl HealthPage {
 #[derive(Debug)]
 pub(crate) struct Health {
     archive: Archive,
-    rack: Option<RackStore>,
+    cold: ColdTiers,
     metrics: Arc<Metrics>,
     stopping: watch::Receiver<bool>,
 }
@@ -54,11 +53,11 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) const fn new(
         archive: Archive,
-        rack: Option<RackStore>,
+        cold: ColdTiers,
         metrics: Arc<Metrics>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        Self { archive, rack, metrics, stopping }
+        Self { archive, cold, metrics, stopping }
     }
 
     /// Why requests, or writes, cannot be served now; nothing when they can.
@@ -79,7 +78,16 @@ impl Health {
         match page {
             HealthPage::Live => text(StatusCode::OK, "text/plain", "live\n"),
             HealthPage::Ready => match self.unready() {
-                None => text(StatusCode::OK, "text/plain", ready(&self.archive.degraded())),
+                None => {
+                    let mut degraded = self.archive.degraded();
+                    if let Some(tomes) = &self.cold.tomes {
+                        // What is told without a signature says nothing of paths.
+                        let count = tomes.status().await.reasons.len();
+                        let line = || format!("the set of tomes is not well: {count} reasons");
+                        degraded.extend((count > 0).then(line));
+                    }
+                    text(StatusCode::OK, "text/plain", ready(&degraded))
+                }
                 Some(reason) => {
                     let page = format!("not ready: {reason}\n");
                     text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", page)
@@ -98,10 +106,15 @@ impl Health {
                     tracing::warn!(%error, "the archive could not tell its status");
                 }
                 let mut page = self.metrics.page(in_progress, server, status.ok().as_ref());
-                if let Some(rack) = &self.rack
+                if let Some(rack) = &self.cold.rack
                     && let Ok(rack) = rack.status().await
                 {
                     page.push_str(&rack_page(&rack));
+                }
+                if let Some(tomes) = &self.cold.tomes
+                    && let Ok(tomes) = tomes.snapshot().await
+                {
+                    page.push_str(&tomes_page(&tomes));
                 }
                 text(StatusCode::OK, "text/plain; version=0.0.4", page)
             }

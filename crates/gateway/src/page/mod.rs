@@ -7,8 +7,10 @@ pub(crate) mod front;
 mod health;
 mod metrics;
 mod rack;
+mod tomes;
 
 pub(crate) use self::asset::Asset;
 pub(crate) use self::health::{Health, HealthPage};
 pub(crate) use self::metrics::{Finished, Metrics};
 use self::rack::rack_page;
+use self::tomes::tomes_page;

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use fulgurite_archive::Archive;
-use fulgurite_stacks::RackStore;
 use http::header::{CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, EXPECT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
@@ -30,7 +29,7 @@ use crate::limits::DRAIN_BYTES_MAX;
 use crate::page::{Asset, Health, HealthPage, Metrics, front};
 use crate::request::{RequestContext, RequestIds};
 use crate::s3::{self, Finisher, Refusal};
-use crate::{Credentials, Limits, Result, ServerStatus};
+use crate::{ColdTiers, Credentials, Limits, Result, ServerStatus};
 
 /// Answers requests; shared by all connections.
 pub(crate) struct Gateway {
@@ -56,7 +55,7 @@ impl fmt::Debug for Gateway {
 impl Gateway {
     /// `operator` is another pair of keys for the operator's calls.
     pub(crate) fn new(
-        (archive, rack): (&Archive, Option<RackStore>),
+        (archive, cold): (&Archive, ColdTiers),
         (credentials, operator): (Credentials, Option<Credentials>),
         domain: Option<&str>,
         limits: &Limits,
@@ -66,8 +65,8 @@ impl Gateway {
         let metrics = Arc::new(Metrics::default());
         let s3 = s3::Door::new(archive.clone(), credentials.clone(), domain, limits.body_timeout)?;
         let keys = (credentials, operator);
-        let admin = Admin::new((archive.clone(), rack.clone()), keys, limits, stopping.subscribe());
-        let health = Health::new(archive.clone(), rack, Arc::clone(&metrics), stopping.subscribe());
+        let admin = Admin::new((archive.clone(), cold.clone()), keys, limits, stopping.subscribe());
+        let health = Health::new(archive.clone(), cold, Arc::clone(&metrics), stopping.subscribe());
         let ids = RequestIds::new();
         // Names this process to its own operator, who can tell restarts apart; means nothing else.
         let host_id = HeaderValue::from_str(&BASE64.encode(format!("fulgurite {}", ids.next())))

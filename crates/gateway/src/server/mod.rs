@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use fulgurite_archive::Archive;
 use fulgurite_stacks::RackStore;
+use fulgurite_tome_store::TomeStore;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -56,6 +57,15 @@ pub enum TlsConfig {
     },
 }
 
+/// Tiers behind the archive whose disks sleep.
+#[derive(Clone, Debug, Default)]
+pub struct ColdTiers {
+    /// The rack of cold disks.
+    pub rack: Option<RackStore>,
+    /// The set of tomes.
+    pub tomes: Option<TomeStore>,
+}
+
 /// What a gateway is told when it is started.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -65,8 +75,8 @@ pub struct ServerConfig {
     pub credentials: Credentials,
     /// A pair of keys that opens the operator's interface beside them, and nothing else.
     pub operator: Option<Credentials>,
-    /// The rack of cold disks behind the archive, for the operator to see and mend.
-    pub rack: Option<RackStore>,
+    /// Tiers on disks that sleep, for the operator to see and mend.
+    pub cold: ColdTiers,
     /// TLS; `None` serves plain HTTP.
     pub tls: Option<TlsConfig>,
     /// Base domain of virtual-host style requests (`BUCKET.DOMAIN`). `localhost` always is one,
@@ -81,7 +91,15 @@ impl ServerConfig {
     #[must_use]
     pub fn new(listen: SocketAddr, credentials: Credentials) -> Self {
         let (tls, domain, limits) = (None, None, Limits::default());
-        Self { listen, credentials, operator: None, rack: None, tls, domain, limits }
+        Self {
+            listen,
+            credentials,
+            operator: None,
+            cold: ColdTiers::default(),
+            tls,
+            domain,
+            limits,
+        }
     }
 }
 
@@ -101,7 +119,7 @@ pub struct Server {
 /// # Errors
 /// When the address cannot be had, or TLS files, domain or credentials are not usable.
 pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
-    let ServerConfig { listen, credentials, operator, rack, tls, domain, limits } = config;
+    let ServerConfig { listen, credentials, operator, cold, tls, domain, limits } = config;
     let failed = |source| GatewayError::Listen { address: listen, source };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -115,7 +133,7 @@ pub async fn bind(config: ServerConfig, archive: Archive) -> Result<Server> {
     let connections = Connections::new(limits.connections);
     let shown = Arc::clone(&connections);
     let keys = (credentials, operator);
-    let behind = (&archive, rack);
+    let behind = (&archive, cold);
     let gateway = Arc::new(Gateway::new(behind, keys, domain.as_deref(), &limits, shown)?);
     Ok(Server { listener, address, gateway, acceptor, certificate, connections, limits })
 }

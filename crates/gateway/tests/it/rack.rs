@@ -22,7 +22,7 @@ async fn start() -> (TestServer, RackStore, TempDir) {
     let rack = RackStore::init(options).await.unwrap();
     put(&rack, 0..3).await;
     let shown = rack.clone();
-    let server = TestServer::start_with(|config| config.rack = Some(shown)).await;
+    let server = TestServer::start_with(|config| config.cold.rack = Some(shown)).await;
     (server, rack, folder)
 }
 

@@ -1,0 +1,48 @@
+//! What people see of a set of tomes: a line for each.
+
+use fulgurite_tome_store::{Snapshot, TomeSnapshot};
+
+use crate::objects::counted;
+use crate::output::{bytes, grouped};
+use crate::style::{self, Tone};
+
+const HEAD: &str = "tome  disk           pieces   unprotected  for       woken  healed  scrubs";
+
+/// A set at one moment.
+pub(super) fn snapshot(set: &Snapshot) -> String {
+    let health = match set.is_well {
+        true => style::out(Tone::Good, "well").to_string(),
+        false => style::out(Tone::Notice, "not well").to_string(),
+    };
+    let mut lines = vec![
+        format!("set          {}", set.set),
+        format!("health       {health}"),
+        format!("objects      {}, {}", counted(set.objects, "object"), bytes(set.bytes.get())),
+        format!("unprotected  {}", bytes(set.unprotected_bytes.get())),
+        format!("power        {:.1} W, estimated", set.watts),
+        String::new(),
+        style::out(Tone::Strong, HEAD).to_string(),
+    ];
+    lines.extend(set.tomes.iter().map(tome));
+    let reasons = set.reasons.iter().map(|why| format!("reason       {why}"));
+    lines.extend(reasons.map(|line| style::out(Tone::Notice, line).to_string()));
+    lines.join("\n")
+}
+
+fn tome(tome: &TomeSnapshot) -> String {
+    let power = match (&tome.trouble, &tome.away) {
+        (Some(_), _) => "given up".to_owned(),
+        (None, Some(_)) => "away".to_owned(),
+        (None, None) => tome.power.to_string(),
+    };
+    let minutes = tome.unprotected_seconds / 60.0;
+    format!(
+        "{:>4}  {power:<13}{:>8}  {:>12}  {minutes:>5.0} min  {:>5}  {:>6}  {:>6}",
+        tome.tome,
+        grouped(tome.pieces),
+        bytes(tome.unprotected_bytes.get()),
+        grouped(tome.wakes),
+        grouped(tome.healed),
+        grouped(tome.scrubs),
+    )
+}

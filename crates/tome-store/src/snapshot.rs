@@ -1,0 +1,113 @@
+//! What a set of tomes says of itself, for programs and people to read. No disk is asked.
+
+use fulgurite_disks::{Draw, Power};
+use fulgurite_tomes::TomeStatus;
+use fulgurite_units::{ByteCount, TomeSetId};
+use serde::{Deserialize, Serialize};
+
+use crate::{Promise, Result, TomeStore};
+
+/// A tome of the paper: 0.5 W with its disk and its computer idle; turning, 7.5 W of the disk, 3.5 W
+/// of the board and 0.6 W of what is awake; up to 13 W (Pergamum (FAST 2008), section 2 and table
+/// 2). Nothing is measured.
+const DRAW: Draw = Draw { standby_mw: 500, spinning_up_mw: 13_000, active_mw: 11_600 };
+
+/// A set at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Which set.
+    pub set: TomeSetId,
+    /// Whether all is well; else `reasons` says what is not.
+    pub is_well: bool,
+    /// Why it is not well, a line each.
+    pub reasons: Vec<String>,
+    /// What a put waits for.
+    pub promise: Promise,
+    /// Objects that lie on it.
+    pub objects: u64,
+    /// Bytes of these.
+    pub bytes: ByteCount,
+    /// Bytes that are on one tome and not in every parity yet.
+    pub unprotected_bytes: ByteCount,
+    /// How long the oldest of them waits, in seconds.
+    pub unprotected_seconds: f64,
+    /// Estimated draw of the disks now, in watts; those of other processes are not in it.
+    pub watts: f64,
+    /// Each tome.
+    pub tomes: Vec<TomeSnapshot>,
+}
+
+/// One tome at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TomeSnapshot {
+    /// Its number.
+    pub tome: u32,
+    /// What its disk does.
+    pub power: Power,
+    /// Pieces of objects that it has.
+    pub pieces: u64,
+    /// Bytes of them that its groups do not protect yet.
+    pub unprotected_bytes: ByteCount,
+    /// How long the oldest of them waits, in seconds.
+    pub unprotected_seconds: f64,
+    /// Times that its disk was woken, over its life.
+    pub wakes: u64,
+    /// Blocks that were bad and were made anew, since it was opened.
+    pub healed: u64,
+    /// Times that its whole disk was read by the full scrub.
+    pub scrubs: u64,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// Why it does not answer; it comes back by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub away: Option<String>,
+    /// What somebody should look at, the latest last.
+    pub alarms: Vec<String>,
+}
+
+impl TomeStore {
+    /// What goes on. No disk is asked.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn snapshot(&self) -> Result<Snapshot> {
+        let (status, totals) = (self.status().await, self.totals()?);
+        let draw = |tome: &TomeStatus| match tome.away {
+            Some(_) => 0,
+            None => DRAW.of(tome.power),
+        };
+        let milliwatts: u64 = status.tomes.iter().map(draw).sum();
+        let ages = status.tomes.iter().map(|tome| tome.unprotected.age.as_secs_f64());
+        Ok(Snapshot {
+            set: self.id(),
+            is_well: status.is_well(),
+            promise: self.promise(),
+            objects: totals.objects,
+            bytes: ByteCount::new(totals.bytes),
+            unprotected_bytes: status.tomes.iter().map(|tome| tome.unprotected.bytes).sum(),
+            unprotected_seconds: ages.fold(0.0, f64::max),
+            watts: milliwatts as f64 / 1000.0,
+            tomes: status.tomes.into_iter().map(TomeSnapshot::from).collect(),
+            reasons: status.reasons,
+        })
+    }
+}
+
+impl From<TomeStatus> for TomeSnapshot {
+    fn from(status: TomeStatus) -> Self {
+        Self {
+            tome: status.tome.get(),
+            power: status.power,
+            pieces: status.objects,
+            unprotected_bytes: status.unprotected.bytes,
+            unprotected_seconds: status.unprotected.age.as_secs_f64(),
+            wakes: status.wakes,
+            healed: status.healed,
+            scrubs: status.scrubbed.passes,
+            trouble: status.trouble,
+            away: status.away,
+            alarms: status.alarms,
+        }
+    }
+}
