@@ -29,19 +29,21 @@ fn with_data(mut args: Vec<String>) -> Vec<String> {
 /// The arguments, for the profile `demo` with a small rack of simulated disks and some tomes unless
 /// they say something of these, or of a configuration that may.
 fn with_cold_tiers(mut args: Vec<String>) -> Vec<String> {
-    let says = |name: &str| {
-        let with_value = format!("{name}=");
-        args.iter().any(|arg| arg == name || arg.starts_with(&with_value))
-    };
     let pair = ["--profile", "demo"];
     let is_demo =
         args.windows(2).any(|two| two == pair) || args.iter().any(|arg| arg == "--profile=demo");
     for (name, value) in [("--rack", "laptop"), ("--tomes", "8")] {
-        if is_demo && !says(name) && !says("--config") {
+        if is_demo && !says(&args, name) && !says(&args, "--config") {
             args.extend([name.to_owned(), value.to_owned()]);
         }
     }
     args
+}
+
+/// Whether a flag is among the arguments.
+fn says(args: &[String], name: &str) -> bool {
+    let with_value = format!("{name}=");
+    args.iter().any(|arg| arg == name || arg.starts_with(&with_value))
 }
 
 /// Replaces this process, so that signals meant for the server reach it.

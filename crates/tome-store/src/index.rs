@@ -124,7 +124,7 @@ impl Index {
         Ok(row::get(&*self.store, OBJECTS, key.as_bytes())?)
     }
 
-    /// At most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in the order of their keys.
+    /// At most [`INDEX_PAGE_MAX`] objects whose keys begin with `prefix`, in order.
     pub(crate) fn objects(&self, prefix: &str, from: &From) -> Result<Vec<(String, ObjectRow)>> {
         let range = KeyRange::prefix(prefix.as_bytes());
         let range = match from {

@@ -12,13 +12,15 @@
 //!
 //! ```text
 //! index     which objects there are, and of which pieces     pieces   where bytes of an object are
-//! header    what an object's last piece says of it           store    puts, removals, what was lost
+//! header    what an object's last piece says of it           store    puts, removals, a loss
 //! objects   `object_store`'s trait over these                upload   the same, in parts
 //! snapshot  what it says of itself
 //! ```
 //!
 //! Not here: which tome has a piece, disks, groups ([`fulgurite_tomes`]).
 
+#[doc(hidden)]
+pub mod bench_support;
 mod error;
 mod header;
 mod index;

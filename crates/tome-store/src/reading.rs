@@ -28,7 +28,7 @@ pub(crate) fn body(
 
 async fn bring(inner: &Inner, piece: Piece) -> Result<Bytes> {
     let Piece { name, bytes, skip } = piece;
-    let whole = Bytes::from(inner.set().get(&name).await?);
+    let whole = inner.get_piece(&name).await?;
     let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     let wanted = at(skip)..at(skip + (bytes.end - bytes.start));
     if wanted.end > whole.len() {

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Promise, Result, TomeStore};
 
-/// A tome of the paper: 0.5 W with its disk and its computer idle; turning, 7.5 W of the disk, 3.5 W
-/// of the board and 0.6 W of what is awake; up to 13 W (Pergamum (FAST 2008), section 2 and table
-/// 2). Nothing is measured.
+/// A tome of the paper: 0.5 W with its disk and its computer idle; turning, 7.5 W of the disk,
+/// 3.5 W of the board and 0.6 W of what is awake; up to 13 W (Pergamum (FAST 2008), section 2 and
+/// table 2). Nothing is measured.
 const DRAW: Draw = Draw { standby_mw: 500, spinning_up_mw: 13_000, active_mw: 11_600 };
 
 /// A set at one moment.
@@ -26,9 +26,9 @@ pub struct Snapshot {
     /// Objects that lie on it.
     pub objects: u64,
     /// Bytes of these.
-    pub bytes: ByteCount,
+    pub bytes: u64,
     /// Bytes that are on one tome and not in every parity yet.
-    pub unprotected_bytes: ByteCount,
+    pub unprotected_bytes: u64,
     /// How long the oldest of them waits, in seconds.
     pub unprotected_seconds: f64,
     /// Estimated draw of the disks now, in watts; those of other processes are not in it.
@@ -47,7 +47,7 @@ pub struct TomeSnapshot {
     /// Pieces of objects that it has.
     pub pieces: u64,
     /// Bytes of them that its groups do not protect yet.
-    pub unprotected_bytes: ByteCount,
+    pub unprotected_bytes: u64,
     /// How long the oldest of them waits, in seconds.
     pub unprotected_seconds: f64,
     /// Times that its disk was woken, over its life.
@@ -79,13 +79,14 @@ impl TomeStore {
         };
         let milliwatts: u64 = status.tomes.iter().map(draw).sum();
         let ages = status.tomes.iter().map(|tome| tome.unprotected.age.as_secs_f64());
+        let unprotected: ByteCount = status.tomes.iter().map(|tome| tome.unprotected.bytes).sum();
         Ok(Snapshot {
             set: self.id(),
             is_well: status.is_well(),
             promise: self.promise(),
             objects: totals.objects,
-            bytes: ByteCount::new(totals.bytes),
-            unprotected_bytes: status.tomes.iter().map(|tome| tome.unprotected.bytes).sum(),
+            bytes: totals.bytes,
+            unprotected_bytes: unprotected.get(),
             unprotected_seconds: ages.fold(0.0, f64::max),
             watts: milliwatts as f64 / 1000.0,
             tomes: status.tomes.into_iter().map(TomeSnapshot::from).collect(),
@@ -100,7 +101,7 @@ impl From<TomeStatus> for TomeSnapshot {
             tome: status.tome.get(),
             power: status.power,
             pieces: status.objects,
-            unprotected_bytes: status.unprotected.bytes,
+            unprotected_bytes: status.unprotected.bytes.get(),
             unprotected_seconds: status.unprotected.age.as_secs_f64(),
             wakes: status.wakes,
             healed: status.healed,

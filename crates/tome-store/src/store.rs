@@ -129,7 +129,7 @@ impl TomeStore {
         for name in self.0.set.list() {
             let Some(id) = pieces::id_of_head(&name) else { continue };
             let read = async {
-                let bytes = self.0.set.get(&name).await?;
+                let bytes = self.0.get_piece(&name).await?;
                 let (key, row) = Header::read(id, &bytes)?;
                 self.0.lacking(&row.pieces)?;
                 Ok::<_, StoreError>((key, row))
@@ -156,10 +156,6 @@ impl Inner {
     pub(crate) fn object(&self, key: &str) -> Result<ObjectRow> {
         let missing = || StoreError::NotFound { key: key.to_owned() };
         self.index.object(key)?.ok_or_else(missing)
-    }
-
-    pub(crate) fn set(&self) -> &TomeSet {
-        &self.set
     }
 
     /// Refuses an object some of whose pieces no tome has.
@@ -215,13 +211,27 @@ impl Inner {
     async fn put_piece(&self, name: &str, piece: &[u8]) -> Result<()> {
         let begun = self.clock.passed();
         loop {
-            let put = self.set.put(name, piece.to_vec()).await;
-            let is_late = || self.clock.passed().since(begun) > PROTECTED_WITHIN;
-            match put {
-                Err(error) if error.is_backlog() && !is_late() => tokio::time::sleep(TICK).await,
+            match self.set.put(name, piece.to_vec()).await {
+                Err(error) if self.passes(&error, begun) => tokio::time::sleep(TICK).await,
                 put => return Ok(put.map(drop)?),
             }
         }
+    }
+
+    /// The bytes of a piece. A tome that has too much to do is asked again.
+    pub(crate) async fn get_piece(&self, name: &str) -> Result<Bytes> {
+        let begun = self.clock.passed();
+        loop {
+            match self.set.get(name).await {
+                Err(error) if self.passes(&error, begun) => tokio::time::sleep(TICK).await,
+                got => return Ok(Bytes::from(got?)),
+            }
+        }
+    }
+
+    /// Whether a tome is asked again, and not only for an hour in vain.
+    fn passes(&self, error: &TomesError, begun: Instant) -> bool {
+        error.is_backlog() && self.clock.passed().since(begun) <= PROTECTED_WITHIN
     }
 
     /// Bytes of a piece.
@@ -289,8 +299,13 @@ impl Inner {
         for piece in pieces.all() {
             let mut waits = std::pin::pin!(self.set.protected(&piece.name));
             loop {
-                if let Ok(done) = tokio::time::timeout(TICK, &mut waits).await {
-                    break done?;
+                match tokio::time::timeout(TICK, &mut waits).await {
+                    Ok(Err(error)) if error.is_backlog() => {
+                        tokio::time::sleep(TICK).await;
+                        waits.set(self.set.protected(&piece.name));
+                    }
+                    Ok(done) => break done?,
+                    Err(_) => {}
                 }
                 if self.clock.passed().since(begun) > PROTECTED_WITHIN {
                     return Err(self.unprotected(&piece.name));

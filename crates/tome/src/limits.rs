@@ -61,7 +61,7 @@ pub const PUT_BLOCKS_MAX: usize = 64;
 /// Requests that wait at a tome.
 pub const TASKS_MAX: usize = 1024;
 /// Versions of a region whose deltas are under way: what parities keep awake of each data member.
-pub const DELTA_WINDOW: usize = 16;
+pub const DELTA_WINDOW: usize = PUT_BLOCKS_MAX;
 /// Deltas that are folded in one commit.
 pub const FOLD_BATCH: usize = 16;
 /// A delta of which nothing is heard is asked for after so long.

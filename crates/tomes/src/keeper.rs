@@ -3,12 +3,13 @@
 //! One that cannot write is given up: tokens come back when their leases end, nobody gets another,
 //! and the set says why. Not here: who gets tokens ([`fulgurite_tome::token::Keeper`]).
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use fulgurite_tome::TomeId;
-use fulgurite_tome::token::{Command, Event, Keeper, ToKeeper};
+use fulgurite_tome::token::{Command, Event, Keeper, Kept, ToKeeper, TokenId};
 use fulgurite_units::{Clock, Controller as _, Duration, Outbox, error_chain};
 
 use crate::fail_point::FailPoints;
@@ -46,13 +47,13 @@ struct Loop {
 }
 
 impl KeeperDriver {
-    /// Starts the keeper of a set of so many tomes.
+    /// Starts the keeper of a set of so many tomes, with what is known of its tokens.
     ///
     /// # Errors
-    /// When what it wrote down cannot be read, or there can be no thread.
+    /// When there can be no thread.
     pub(crate) fn start(
         store: Arc<SetStore>,
-        tomes: u32,
+        (tomes, tokens): (u32, &BTreeMap<TokenId, Kept>),
         network: Arc<dyn Network>,
         clock: Clock,
         fail: Arc<FailPoints>,
@@ -62,7 +63,7 @@ impl KeeperDriver {
         known(inbox.clone());
         let turned = inbox.clone();
         clock.listen(move || drop(turned.try_send(Note::Turned)));
-        let keeper = Keeper::new(clock.passed(), tomes, &store.tokens()?);
+        let keeper = Keeper::new(clock.passed(), tomes, tokens);
         let trouble = Arc::<Mutex<Option<String>>>::default();
         let keeping = Loop { keeper, store, network, clock, fail, trouble: Arc::clone(&trouble) };
         let thread = std::thread::Builder::new()

@@ -30,8 +30,8 @@ pub(crate) struct Tomes {
     pub(crate) directory: Option<PathBuf>,
     /// How many there are, numbered from zero.
     pub(crate) count: u32,
-    /// Where the disk of each has its files, `{tome}` being its number; by default `disks/{tome}` in
-    /// the directory.
+    /// Where the disk of each has its files, `{tome}` being its number; by default
+    /// `disks/{tome}` in the directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) disks: Option<String>,
     /// File that says where tomes in processes of their own are (docs/tomes-network.md); then

@@ -49,7 +49,7 @@ fn write_tomes(page: &mut String, set: &Snapshot) -> std::fmt::Result {
             "unprotected_bytes",
             "gauge",
             "Bytes on a tome that not every parity of their groups has yet.",
-            |tome| tome.unprotected_bytes.get() as f64,
+            |tome| tome.unprotected_bytes as f64,
         ),
         (
             "unprotected_seconds",

@@ -20,4 +20,5 @@ mod rack;
 mod refused;
 mod signer;
 mod tls;
+mod tomes;
 mod uploads;

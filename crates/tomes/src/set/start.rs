@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use fulgurite_disks::{Cause, Guard, LedgerFile, Pacer, PlaceId, Power, Wake};
+use fulgurite_disks::{Cause, Guard, LedgerFile, Observed, Pacer, PlaceId, Power, Wake};
 use fulgurite_tome::awake::{Awake, Row};
 use fulgurite_tome::group::Group;
+use fulgurite_tome::token::{Kept, TokenId};
 use fulgurite_tome::{Split, TomeError, TomeId};
 use fulgurite_units::{Seed, TomeSetId, error_chain};
 use tokio::sync::Semaphore;
@@ -88,7 +89,7 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     let network = Arc::clone(&start.network);
     let keeper = KeeperDriver::start(
         Arc::clone(&store),
-        tomes,
+        (tomes, &start.taken_back(store.tokens()?)),
         Arc::clone(&start.network) as Arc<dyn Network>,
         start.options.clock.clone(),
         Arc::clone(&start.fail),
@@ -204,6 +205,32 @@ impl Start {
                 Some(pacer) => self.guard.add_paced(place, root, pacer.clone()),
                 None => self.guard.add(place, root),
             }
+        }
+    }
+
+    /// What is known of tokens. Those that tomes of this process had when it ended are nobody's: it
+    /// is the only one that turns their disks, and whatever turns still is put down first. So nobody
+    /// waits for the ends of their leases.
+    fn taken_back(&self, mut tokens: BTreeMap<TokenId, Kept>) -> BTreeMap<TokenId, Kept> {
+        for kept in tokens.values_mut() {
+            let here = kept.holder.filter(|tome| self.options.roots.contains_key(tome));
+            if here.is_some_and(|tome| self.is_put_down(tome)) {
+                kept.holder = None;
+            }
+        }
+        tokens
+    }
+
+    /// Whether the disk of a tome stands still, or is put down now.
+    fn is_put_down(&self, tome: TomeId) -> bool {
+        let (place, backend) = (PlaceId::new(tome.get()), &self.options.backend);
+        match backend.observe(place) {
+            Ok(Observed::Turning) => {
+                tracing::warn!(%tome, "its disk turns, and is put down");
+                backend.spin_down(place).is_ok()
+            }
+            Ok(_) => true,
+            Err(_) => false,
         }
     }
 

@@ -180,3 +180,16 @@ async fn a_disk_that_a_process_left_turning_is_put_down_and_a_clock_may_go_by_it
     let standing = |place| shelf.disks.observe(place).unwrap() == Observed::Standby;
     assert!((0..TOMES).map(PlaceId::new).all(standing));
 }
+
+#[tokio::test]
+async fn a_start_waits_for_no_lease_of_the_process_before() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
+    set.stop();
+    drop(set);
+    let set = shelf.open();
+    // Time stands still: a lease that somebody waited for would never end.
+    assert_eq!(set.get("one").await.unwrap(), noise("one", BLOCK));
+    set.stop();
+}

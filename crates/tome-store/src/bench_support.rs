@@ -1,0 +1,62 @@
+//! A small set to try things with: eight tomes on directories whose disks are simulated and take no
+//! time. For tests and benchmarks.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fulgurite_disks::{PlaceId, Simulated, Times};
+use fulgurite_tome::{Layout, Parts, TomeId};
+use fulgurite_tomes::fail_point::FailPoints;
+use fulgurite_tomes::{Entropy, Injected, SetOptions, TomeSet, TomesError};
+use fulgurite_units::{ByteCount, Clock, Ratio, Seed};
+
+use crate::{Promise, Result, StoreOptions, TomeStore};
+
+/// Tomes of the set.
+pub const TOMES: u32 = 8;
+
+/// What the set in a folder is opened with: blocks of 16 KiB, segments of 6 + 2, groups of 3 + 2.
+///
+/// # Errors
+/// None for these numbers; what the layout says otherwise.
+pub fn set_options(folder: &Path, clock: Clock) -> Result<SetOptions> {
+    let split = |data, parity| fulgurite_tome::Split::new(data, parity).map_err(TomesError::from);
+    let (block, segment) = (ByteCount::kib(16), split(6, 2)?);
+    let parts = Parts { block, segment, segments: 96, regions: 4, spares: 400 };
+    let places = (0..TOMES).map(PlaceId::new);
+    let root = |tome: u32| (TomeId::new(tome), folder.join(format!("disk-{tome}")));
+    Ok(SetOptions {
+        set: None,
+        directory: folder.join("set"),
+        roots: (0..TOMES).map(root).collect(),
+        remotes: BTreeMap::new(),
+        layout: Layout::new(parts).map_err(TomesError::from)?,
+        split: split(3, 2)?,
+        backend: Arc::new(Simulated::new(places, Times::PELICAN, Ratio::ZERO, Seed::new(1))),
+        clock,
+        entropy: entropy(),
+        fail: FailPoints::default(),
+        injected: Injected::default(),
+    })
+}
+
+/// The store over a set, which is made with it or was made.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn over(set: TomeSet, folder: &Path, clock: Clock, promise: Promise) -> Result<TomeStore> {
+    let directory = folder.join("set");
+    TomeStore::open(set, StoreOptions { directory, clock, entropy: entropy(), promise })
+}
+
+/// Ids that nobody else of this process has; they can be guessed.
+fn entropy() -> Entropy {
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    Entropy::new(|| {
+        let mut bytes = [0; 16];
+        Seed::new(DRAWN.fetch_add(1, Ordering::Relaxed)).stream().fill(&mut bytes);
+        bytes
+    })
+}

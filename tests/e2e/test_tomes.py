@@ -1,0 +1,167 @@
+"""A set of tomes behind the archive: directories whose disks are simulated, and take no time.
+
+Objects of class GLACIER_IR lie there, and are read at once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from harness import Server, read, to_toml, wait_until
+
+BUCKET = "vault"
+# What programs end with that lack something in what they are told, and that did a part.
+CONFIG, PARTIAL = 3, 9
+SIZES = {"small": 1000, "middle": 300_000, "large": 20_000_000}
+# Parities turn one after the other, and each lets go of the token some seconds after the last.
+MOVED_WITHIN = 300
+Make = Callable[..., Server]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make servers that are started when their test likes; all are killed when it ends."""
+    servers: list[Server] = []
+
+    def made(folder: Path, **tomes: Any) -> Server:
+        config = {"profile": "demo", "tomes": {"count": 8} | tomes}
+        servers.append(Server(folder, config))
+        return servers[-1]
+
+    yield made
+    for server in servers:
+        server.kill()
+
+
+def body(name: str) -> bytes:
+    """Return bytes that only this object has."""
+    return random.Random(name).randbytes(SIZES[name])
+
+
+def ask(server: Server, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `fulgurite tomes`, by the configuration of a server that may run or not."""
+    path = server.folder / "config.toml"
+    server.folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(to_toml(server.config), encoding="utf-8")
+    place = ["--data", str(server.data), "--config", str(path)]
+    return server.run("tomes", verb, *arguments, *place)
+
+
+def told(server: Server, verb: str) -> Any:
+    """Return the last object that `fulgurite tomes --json` prints. It must succeed."""
+    done = ask(server, verb, "--json")
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{server.tail()}"
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def begin(server: Server) -> Any:
+    """Make the set, start, put all objects, and wait until the tomes have them."""
+    assert told(server, "init")["tomes"] == 8
+    s3 = server.start().s3()
+    s3.create_bucket(Bucket=BUCKET)
+    for name in SIZES:
+        s3.put_object(Bucket=BUCKET, Key=name, Body=body(name), StorageClass="GLACIER_IR")
+        assert read(s3, BUCKET, name) == body(name), "it is read while it is staged"
+    staged = lambda: server.status()["objects_staged"] == 0  # noqa: E731
+    wait_until("all is on tomes", staged, MOVED_WITHIN)
+    return s3
+
+
+def wakes(server: Server) -> list[int]:
+    """Return how often each disk was woken."""
+    return [tome["wakes"] for tome in told(server, "status")["tomes"]]
+
+
+def pieces(server: Server) -> dict[int, int]:
+    """Return how many pieces of objects each tome has."""
+    return {tome["tome"]: tome["pieces"] for tome in told(server, "status")["tomes"]}
+
+
+def test_glacier_ir_lies_on_tomes_and_is_read_at_once(make: Make, tmp_path: Path) -> None:
+    """Put, move, look without waking, read, a range, delete; killed and started again."""
+    server = make(tmp_path)
+    s3 = begin(server)
+    assert server.status()["objects_in_tiers"] == len(SIZES)
+    located = server.admin("locate", f"s3://{BUCKET}/large")
+    assert (located["residence"], located["tier"]) == ("tier", "tomes")
+    seen = told(server, "status")
+    assert (seen["is_well"], seen["unprotected_bytes"]) == (True, 0), seen
+
+    def asleep() -> bool:
+        return all(tome["power"] == "standby" for tome in told(server, "status")["tomes"])
+
+    wait_until("all disks are asleep", asleep, 120)
+    before = wakes(server)
+    for _ in range(3):
+        listed = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+        assert {item["Key"] for item in listed} == set(SIZES)
+        for name in SIZES:
+            assert s3.head_object(Bucket=BUCKET, Key=name)["StorageClass"] == "GLACIER_IR"
+    assert wakes(server) == before, "looking wakes nobody"
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+    assert sum(wakes(server)) > sum(before)
+    part = s3.get_object(Bucket=BUCKET, Key="large", Range="bytes=12345678-12355678")
+    assert part["Body"].read() == body("large")[12345678:12355679]
+    page = server.fetch("/metrics")[1].decode()
+    assert "fulgurite_tomes_healthy 1" in page
+    assert 'fulgurite_tomes_unprotected_bytes{tome="0"} 0' in page
+
+    server.kill()
+    s3 = server.start().s3()
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+    s3.delete_object(Bucket=BUCKET, Key="large")
+    wait_until("its pieces are gone", lambda: sum(pieces(server).values()) < 10, 120)
+    with pytest.raises(ClientError):
+        read(s3, BUCKET, "large")
+    shown = ask(server, "status")
+    assert shown.returncode == 0 and "health       well" in shown.stdout, shown.stdout
+
+
+def test_a_tome_that_is_gone_is_told_and_takes_nothing_else_along(
+    make: Make, tmp_path: Path
+) -> None:
+    """Remove a tome that has nothing: all is read, and everybody is told which is missing."""
+    server = make(tmp_path)
+    begin(server)
+    lost = next(tome for tome, count in pieces(server).items() if count == 0)
+    server.stop()
+    folder = server.data / "tomes"
+    shutil.rmtree(folder / "disks" / str(lost))
+    shutil.rmtree(folder / f"tome-{lost:04}")
+    s3 = server.start().s3()
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+    seen = told(server, "status")
+    assert not seen["is_well"]
+    assert any(reason.startswith(f"tome {lost}: ") for reason in seen["reasons"]), seen["reasons"]
+    assert b"the set of tomes is not well" in server.fetch("/readyz")[1]
+    assert "fulgurite_tomes_healthy 0" in server.fetch("/metrics")[1].decode()
+
+
+def test_a_lost_index_is_made_again_and_a_set_that_nothing_names_is_told(
+    make: Make, tmp_path: Path
+) -> None:
+    """Remove the index of the store: `tomes recover` finds every object."""
+    server = make(tmp_path)
+    begin(server)
+    server.stop()
+    shutil.rmtree(server.data / "tomes" / "index")
+    found = told(server, "recover")
+    # The objects, and the mark of the archive whose tier it is.
+    assert (found["known"], found["problems"]) == (0, []) and found["objects"] >= len(SIZES), found
+    s3 = server.start().s3()
+    for name in SIZES:
+        assert read(s3, BUCKET, name) == body(name), name
+    server.stop()
+    refused = server.run("tomes", "status", "--data", str(server.data))
+    assert refused.returncode == CONFIG and "--tomes COUNT" in refused.stderr, refused.stderr
