@@ -82,7 +82,20 @@ impl Failure for StacksError {
             Self::NotFound { .. } => Sort::NotFound,
             Self::Exists { .. } => Sort::Exists,
             Self::Changed { .. } => Sort::Changed,
-            _ => Sort::Other,
+            Self::Invalid { .. }
+            | Self::TooFewStacks { .. }
+            | Self::Corrupt { .. }
+            | Self::Code(_)
+            | Self::Index { .. }
+            | Self::Catalog(_)
+            | Self::Disks(_)
+            | Self::WrongDisk { .. }
+            | Self::Rack(_)
+            | Self::Busy { .. }
+            | Self::Internal { .. }
+            | Self::Full { .. }
+            | Self::Io { .. }
+            | Self::Stopping => Sort::Other,
         }
     }
 }

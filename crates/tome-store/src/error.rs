@@ -65,7 +65,11 @@ impl Failure for StoreError {
             Self::NotFound { .. } => Sort::NotFound,
             Self::Exists { .. } => Sort::Exists,
             Self::Changed { .. } => Sort::Changed,
-            _ => Sort::Other,
+            Self::Invalid { .. }
+            | Self::Corrupt { .. }
+            | Self::Unprotected { .. }
+            | Self::Tomes(_)
+            | Self::Catalog(_) => Sort::Other,
         }
     }
 }

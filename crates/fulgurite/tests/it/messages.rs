@@ -37,6 +37,8 @@ fn help_is_complete() {
               status         Show class and restore state of objects
               admin          Seal, verify and watch a running archive
               rack           Make, watch and mend the rack of cold disks
+              tomes          Make, watch and mend the set of tomes
+              tome           Serve a tome of a set in a process of its own
               inspect        Show what a platter file holds
               durability     Show how likely tracks, groups and sets are to be lost
               recover        Rebuild the catalog from platters, logs and keys
@@ -101,6 +103,8 @@ fn help_of_serve_is_complete() {
                   --rack <SHAPE>       Rack of simulated cold disks in DATA/rack, made at
                                        the first start: laptop, shelf, pelican, a file with
                                        a shape, or none
+                  --tomes <COUNT>      Tomes with simulated disks in DATA/tomes, made at the
+                                       first start: how many, or 0
                   --access-key <KEY>   Access key; without one, a pair is made once and kept
                                        in DATA/credentials.toml [env: FULGURITE_ACCESS_KEY=]
                   --secret-key <KEY>   Secret key; prefer the variable, a flag is seen by

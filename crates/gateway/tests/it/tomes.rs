@@ -37,7 +37,7 @@ async fn every_call_of_tomes_answers_as_it_is_described() {
     assert_eq!((&shown["objects"], &shown["bytes"]), (&json!(3), &json!(30_000)));
     assert_eq!((&shown["is_well"], &shown["promise"]), (&json!(true), &json!("local")));
     let all = shown["tomes"].as_array().unwrap();
-    assert_eq!(all.len() as u32, bench_support::TOMES);
+    assert_eq!(all.len() as u64, u64::from(bench_support::TOMES));
     let pieces: u64 = all.iter().map(|tome| tome["pieces"].as_u64().unwrap()).sum();
     assert_eq!(pieces, 3, "{shown}");
     let answer = call(&server, "POST", "/-/admin/tomes-recover").await;

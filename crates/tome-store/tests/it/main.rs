@@ -1,5 +1,7 @@
 //! Objects on tomes, on real directories and simulated disks.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
 mod conformance;
 mod lost;
 mod random;

@@ -24,6 +24,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
+    #[expect(clippy::disallowed_methods, reason = "hands that go on turning need a thread")]
     pub(crate) fn new() -> Self {
         let clock = ManualClock::at(UnixTime::from_millis(1_700_000_000_000));
         let stops = Arc::<AtomicBool>::default();

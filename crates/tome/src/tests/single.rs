@@ -181,7 +181,9 @@ fn a_disk_that_turns_for_nothing_is_put_down_sooner_when_others_wait() {
         let mut desk = Desk::new(0);
         desk.get("nothing");
         desk.put("object", 1);
-        [0, 1].map(|parity| desk.status(parity, 1, Status::Folded));
+        for parity in [0, 1] {
+            desk.status(parity, 1, Status::Folded);
+        }
         desk.pass(Duration::from_secs(1));
         let wanted = FromKeeper::Wanted { token: TokenId(0), epoch: Epoch::new(epoch) };
         desk.tell(Event::Keeper(wanted));
@@ -195,7 +197,9 @@ fn what_is_refused_keeps_no_disk_turning() {
     let mut desk = Desk::new(0);
     desk.put("first", 60);
     for version in 1..=60 {
-        [0, 1].map(|parity| desk.status(parity, version, Status::Folded));
+        for parity in [0, 1] {
+            desk.status(parity, version, Status::Folded);
+        }
     }
     assert!(desk.turning);
     for number in 0..60 {
