@@ -8,8 +8,8 @@ use super::{Config, ConfigError, Engine, Expedited, Fidelity, Rack};
 
 type Setter = fn(&mut Config, &str) -> Result<(), String>;
 
-/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`
-/// and `[rack.places]` stand in files only.
+/// Every setting that has a variable. `[geometry]`, `[library.shape]`, `[rack.policy]`,
+/// `[rack.places]` and `[tomes]` stand in files only.
 const SETTINGS: [(&str, Setter); 43] = [
     ("FULGURITE_LISTEN", |c, v| set(&mut c.listen, v)),
     ("FULGURITE_DOMAIN", |c, v| set_some(&mut c.domain, v)),

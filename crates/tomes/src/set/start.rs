@@ -209,8 +209,8 @@ impl Start {
     }
 
     /// What is known of tokens. Those that tomes of this process had when it ended are nobody's: it
-    /// is the only one that turns their disks, and whatever turns still is put down first. So nobody
-    /// waits for the ends of their leases.
+    /// is the only one that turns their disks, and whatever turns still is put down first. So
+    /// nobody waits for the ends of their leases.
     fn taken_back(&self, mut tokens: BTreeMap<TokenId, Kept>) -> BTreeMap<TokenId, Kept> {
         for kept in tokens.values_mut() {
             let here = kept.holder.filter(|tome| self.options.roots.contains_key(tome));
