@@ -98,7 +98,8 @@ impl SetStatus {
 
 impl TomeSet {
     /// Makes a set: its groups, its awake stores, and a file on each disk that says whose it is,
-    /// for which each disk is woken once. Done already where it is; what was cut short goes on.
+    /// for which each disk is woken once. Done already where it is; what was cut short goes on. A
+    /// tome that was made and is gone is lost, and not made again.
     ///
     /// # Errors
     /// [`TomesError::WrongDisk`] for a disk that is somebody else's, which stays as it is, and all

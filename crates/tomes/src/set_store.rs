@@ -3,7 +3,7 @@
 //! ```text
 //! space    key       row
 //! set      "set"     SetRow: id, layout, groups' split, tomes
-//!          "made", tome   MadeRow: a tome in another process was made, and is not made again
+//!          "made", tome   MadeRow: a tome was made, and is not made again
 //! groups   group     GroupRow
 //! tokens   token     TokenRow: the epoch, and who has it
 //! ```
@@ -56,7 +56,7 @@ pub(crate) struct GroupRow(pub(crate) Group);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenRow(pub(crate) Kept);
 
-/// That a tome in another process was made.
+/// That a tome was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MadeRow(pub(crate) TomeId);
 
@@ -171,7 +171,7 @@ impl SetStore {
         Ok(self.store.apply(batch)?)
     }
 
-    /// Whether a tome in another process was made.
+    /// Whether a tome was made.
     pub(crate) fn is_made(&self, tome: TomeId) -> Result<bool> {
         Ok(row::get::<MadeRow>(&self.store, SET, &made_key(tome))?.is_some())
     }

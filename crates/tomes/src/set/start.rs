@@ -83,7 +83,13 @@ pub(super) fn start(mut options: SetOptions, is_new: bool) -> Result<TomeSet> {
     start.guard_disks();
     let mut opened = BTreeMap::new();
     for tome in start.options.roots.keys().copied() {
-        opened.insert(tome, start.open(tome, is_new)?);
+        // One that was made and is not there is lost: an empty one in its seats would be worse.
+        let is_made = store.is_made(tome)?;
+        let found = start.open(tome, is_new, is_made)?;
+        if found.is_ok() && !is_made {
+            store.note_made(tome)?;
+        }
+        opened.insert(tome, found);
     }
     let store = Arc::new(store);
     let network = Arc::clone(&start.network);
@@ -165,7 +171,7 @@ pub(crate) fn start_alone(
     };
     start.guard_disks();
     let is_new = introduction.is_some_and(|introduction| introduction.may_make);
-    let opened = start.open(tome, is_new)?;
+    let opened = start.open(tome, is_new, !is_new)?;
     let opened = opened.map_err(|why| TomesError::GivenUp { tome, why })?;
     let identity = opened.identity.clone();
     let driver = start.drive(opened, &mut Names::default())?;
@@ -234,13 +240,14 @@ impl Start {
         }
     }
 
-    /// Opens what a tome keeps awake; when the set is made, that and its disk are made. A tome that
-    /// cannot be opened is told why, and one that cannot be made is an error.
-    fn open(&self, tome: TomeId, is_new: bool) -> Result<Result<Opened, String>> {
+    /// Opens what a tome keeps awake; with `is_new`, that and its disk are made, unless they were:
+    /// then the disk has to say so. A tome that cannot be opened is told why, and one that cannot
+    /// be made is an error.
+    fn open(&self, tome: TomeId, is_new: bool, is_made: bool) -> Result<Result<Opened, String>> {
         let folder = self.folder(tome);
         let identity = TomeIdentity::new(self.set, tome, self.options.layout);
         let open = || -> Result<Opened> {
-            let opened = if is_new { AwakeStore::init } else { AwakeStore::open };
+            let opened = if is_new && !is_made { AwakeStore::init } else { AwakeStore::open };
             let store = opened(&folder, &identity)?;
             let (ledger, reloaded) = LedgerFile::open_or_set_aside(&folder.join(LEDGER))?;
             if let Some((path, problem)) = reloaded.set_aside {
@@ -251,11 +258,11 @@ impl Start {
         match open() {
             Ok(mut opened) => {
                 if is_new {
-                    self.make_disk(&mut opened)?;
+                    self.make_disk(&mut opened, is_made)?;
                 }
                 Ok(Ok(opened))
             }
-            Err(error) if !is_new => {
+            Err(error) if !is_new || is_made => {
                 tracing::error!(%tome, "not opened: {}", error_chain(&error));
                 Ok(Err(error_chain(&error)))
             }
@@ -291,8 +298,8 @@ impl Start {
         }
     }
 
-    /// Wakes a disk to have it say whose it is, and puts it down again.
-    fn make_disk(&self, opened: &mut Opened) -> Result<()> {
+    /// Wakes a disk to have it say whose it is, and puts it down again. One that was made does.
+    fn make_disk(&self, opened: &mut Opened, is_made: bool) -> Result<()> {
         let Opened { identity, ledger, .. } = opened;
         let (place, backend) = (PlaceId::new(identity.tome.get()), &self.options.backend);
         let at = self.options.clock.now();
@@ -303,7 +310,12 @@ impl Start {
             Ok(_) => {
                 self.guard.turn(place, Power::Active)?;
                 let made = self.guard.enter(place).map_err(TomesError::from);
-                let made = made.and_then(|lease| identity::make(&lease, identity, &self.fail));
+                let made = made.and_then(|lease| {
+                    if is_made {
+                        identity::check(&lease, identity)?;
+                    }
+                    identity::make(&lease, identity, &self.fail)
+                });
                 self.guard.turn(place, Power::Unmounting)?;
                 backend.unmount(place)?;
                 made

@@ -126,3 +126,22 @@ async fn a_set_opens_without_a_tome_and_not_twice_or_divided_otherwise() {
     }
     assert_eq!(set.tome_of("first").unwrap_err().kind(), ErrorKind::NotFound);
 }
+
+#[tokio::test]
+async fn a_tome_that_was_made_and_is_gone_is_lost_and_not_made_again() {
+    let shelf = Shelf::new();
+    let set = shelf.init();
+    let tome = shelf.wait(set.put("one", noise("one", BLOCK))).await.unwrap();
+    shelf.wait(set.protected("one")).await.unwrap();
+    set.stop();
+    drop(set);
+    std::fs::remove_dir_all(awake(&shelf.folder, tome)).unwrap();
+    std::fs::remove_dir_all(root(&shelf.folder, tome)).unwrap();
+    // Whoever makes the set again, since something is wrong with it, makes nothing worse.
+    let set = shelf.init();
+    let told = reasons(&set).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with(&format!("tome {tome}: given up: ")), "{told:?}");
+    assert!(!awake(&shelf.folder, tome).join("awake").exists(), "no empty one is in its place");
+    set.stop();
+}
